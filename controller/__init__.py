@@ -1,0 +1,3 @@
+"""
+Comes with a later release; the name is taken here.
+"""
