@@ -1,0 +1,3 @@
+"""
+A crash-safe append-only commit log, byte-compatible with RocketMQ 5.
+"""

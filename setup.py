@@ -1,0 +1,24 @@
+"""
+Builds the wheel: the packages, where their code lives, and the C core.
+
+Everything else about the project is in ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+
+from setuptools import setup
+
+# A free-threaded interpreter has no abi3: its wheel gets an ordinary tag.
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+WHEEL = {} if FREE_THREADED else {"py_limited_api": "cp311"}
+
+setup(
+    packages=["pystore", "pystore.controller", "pystore.ha"],
+    package_dir={"pystore.controller": "controller", "pystore.ha": "ha"},
+    package_data={"pystore": ["py.typed", "_core.pyi"]},
+    cffi_modules=["csrc/ffi_build.py:ffibuilder"],
+    options={"bdist_wheel": WHEEL},
+    zip_safe=False,
+)
