@@ -356,8 +356,7 @@ PS_API ps_status ps_log_append(ps_log *log, const uint8_t *messages,
  * Threads, status: as ps_log_append. */
 PS_API ps_status ps_log_append_columns(ps_log *log, const ps_columns *columns,
                                        uint32_t ack, ps_position *positions,
-                                       uint64_t capacity,
-                                       ps_appended *appended,
+                                       uint64_t capacity, ps_appended *appended,
                                        ps_error *error);
 
 /* Appends RocketMQ's client batch form under one route, all or none.
@@ -394,8 +393,7 @@ PS_API ps_status ps_log_authority(ps_log *log, uint64_t epoch,
 
 /* Moves the confirm offset, never back. Threads: [serial].
  * Status: PS_E_RANGE (above the published end). */
-PS_API ps_status ps_log_confirm(ps_log *log, uint64_t offset,
-                                ps_error *error);
+PS_API ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error);
 
 /* ---- The log: read --------------------------------------------------- */
 

@@ -1,0 +1,216 @@
+"""
+The types of the C core, made from csrc/pystore.h by csrc/stub.py.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+CData: TypeAlias = Any
+
+class FFI:
+    NULL: Final[CData]
+    errno: int
+    error: type[Exception]
+    def addressof(self, cdata: CData, *fields: str | int) -> CData: ...
+    def buffer(self, cdata: CData, size: int = ...) -> CData: ...
+    def cast(self, cdecl: str, value: CData) -> CData: ...
+    def from_buffer(
+        self, cdecl: str, python_buffer: object, require_writable: bool = ...
+    ) -> CData: ...
+    def gc(
+        self, cdata: CData, destructor: Callable[[CData], object], size: int = ...
+    ) -> CData: ...
+    def memmove(self, dest: CData, src: CData, n: int) -> None: ...
+    def new(self, cdecl: str, init: object = ...) -> CData: ...
+    def sizeof(self, cdecl: str | CData) -> int: ...
+    def string(self, cdata: CData, maxlen: int = ...) -> bytes: ...
+    def typeof(self, cdecl: str | CData) -> CData: ...
+    def unpack(self, cdata: CData, length: int) -> CData: ...
+
+class Lib:
+    PS_OK: Final[int]
+    PS_E_INVALID: Final[int]
+    PS_E_IO: Final[int]
+    PS_E_FULL: Final[int]
+    PS_E_CORRUPT: Final[int]
+    PS_E_RANGE: Final[int]
+    PS_E_BUSY: Final[int]
+    PS_E_FENCED: Final[int]
+    PS_E_POISONED: Final[int]
+    PS_E_CLOSED: Final[int]
+    PS_E_FORKED: Final[int]
+    PS_E_LOCKED: Final[int]
+    PS_E_MEMORY: Final[int]
+    PS_E_CUT: Final[int]
+    PS_E_NOT_STORE: Final[int]
+    PS_E_SPACE: Final[int]
+    PS_NO_OFFSET: Final[int]
+    PS_NO_TOPIC: Final[int]
+    PS_PROOF_BODY: Final[int]
+    PS_PROOF_PROPERTY: Final[int]
+    PS_HAS_PROPERTY: Final[int]
+    PS_CHECK_BODY: Final[int]
+    PS_CHECK_PROPERTY: Final[int]
+    PS_CHECK_OFFSET: Final[int]
+    PS_CHECK_FIELDS: Final[int]
+    PS_WANT_TAGS: Final[int]
+    PS_WANT_TOPIC: Final[int]
+    PS_NEED_PROPERTY: Final[int]
+    PS_STOP_ROWS: Final[int]
+    PS_STOP_LIMIT: Final[int]
+    PS_STOP_ZERO: Final[int]
+    PS_STOP_LAST: Final[int]
+    PS_STOP_SIZE: Final[int]
+    PS_STOP_MAGIC: Final[int]
+    PS_STOP_LENGTHS: Final[int]
+    PS_STOP_BODY: Final[int]
+    PS_STOP_PROPERTY: Final[int]
+    PS_STOP_OFFSET: Final[int]
+    PS_STOP_FIELDS: Final[int]
+    PS_STOP_STALE: Final[int]
+    PS_STOP_UNREADABLE: Final[int]
+    PS_STOP_BLANK: Final[int]
+    PS_MESSAGE_HEAD: Final[int]
+    PS_ACK_LEADER: Final[int]
+    PS_ACK_SYNCED: Final[int]
+    PS_MODE_READ: Final[int]
+    PS_MODE_WRITE: Final[int]
+    def ps_record_check(
+        self,
+        data: CData,
+        size: int,
+        offset: int,
+        checks: int,
+        record: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_lock_acquire(self, path: CData, lock: CData, error: CData) -> int: ...
+    def ps_lock_release(self, lock: CData) -> None: ...
+    def ps_live_create(self, path: CData, error: CData) -> int: ...
+    def ps_live_open(
+        self, path: CData, writable: int, live: CData, error: CData
+    ) -> int: ...
+    def ps_live_close(self, live: CData) -> None: ...
+    def ps_live_read(self, live: CData, words: CData) -> None: ...
+    def ps_live_begin(self, live: CData, words: CData, error: CData) -> int: ...
+    def ps_log_open(
+        self, root: CData, options: CData, live: CData, log: CData, error: CData
+    ) -> int: ...
+    def ps_log_start(self, log: CData, start: CData, error: CData) -> int: ...
+    def ps_log_limit(self, log: CData, end: int, error: CData) -> int: ...
+    def ps_log_close(self, log: CData, error: CData) -> int: ...
+    def ps_log_free(self, log: CData) -> None: ...
+    def ps_forked(self) -> None: ...
+    def ps_log_append(
+        self,
+        log: CData,
+        messages: CData,
+        size: int,
+        ack: int,
+        positions: CData,
+        capacity: int,
+        appended: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_append_columns(
+        self,
+        log: CData,
+        columns: CData,
+        ack: int,
+        positions: CData,
+        capacity: int,
+        appended: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_append_client_batch(
+        self,
+        log: CData,
+        route: CData,
+        batch: CData,
+        size: int,
+        ack: int,
+        positions: CData,
+        capacity: int,
+        appended: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_append_raw(
+        self,
+        log: CData,
+        offset: int,
+        data: CData,
+        size: int,
+        received: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_roll(self, log: CData, error: CData) -> int: ...
+    def ps_log_sync(self, log: CData, end: int, error: CData) -> int: ...
+    def ps_log_authority(
+        self, log: CData, epoch: int, boottime_ns: int, wall_ms: int, error: CData
+    ) -> int: ...
+    def ps_log_confirm(self, log: CData, offset: int, error: CData) -> int: ...
+    def ps_log_ends(self, log: CData, ends: CData, error: CData) -> int: ...
+    def ps_log_segments(
+        self, log: CData, bases: CData, capacity: int, count: CData, error: CData
+    ) -> int: ...
+    def ps_log_scan(
+        self,
+        log: CData,
+        cursor: CData,
+        rows: CData,
+        capacity: int,
+        count: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_read(
+        self,
+        log: CData,
+        offset: int,
+        buffer: CData,
+        capacity: int,
+        size: CData,
+        record: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_block_acquire(
+        self, log: CData, offset: int, size_max: int, block: CData, error: CData
+    ) -> int: ...
+    def ps_block_release(self, block: CData) -> None: ...
+    def ps_log_unchanged(
+        self, log: CData, generation: int, end: int, error: CData
+    ) -> int: ...
+    def ps_log_topic(
+        self,
+        log: CData,
+        topic_id: int,
+        buffer: CData,
+        capacity: int,
+        size: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_queues_load(
+        self, log: CData, queues: CData, size: int, error: CData
+    ) -> int: ...
+    def ps_log_queues_note(
+        self, log: CData, rows: CData, count: int, error: CData
+    ) -> int: ...
+    def ps_log_queues_reset(self, log: CData, error: CData) -> int: ...
+    def ps_log_queues_fill(
+        self,
+        log: CData,
+        buffer: CData,
+        capacity: int,
+        size: CData,
+        end: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_log_cut_begin(self, log: CData, offset: int, error: CData) -> int: ...
+    def ps_log_cut_publish(self, log: CData, generation: int, error: CData) -> int: ...
+    def ps_log_cut_apply(self, log: CData, report: CData, error: CData) -> int: ...
+    def ps_log_cut_end(self, log: CData, error: CData) -> int: ...
+    def ps_log_delete_before(
+        self, log: CData, offset: int, removed: CData, error: CData
+    ) -> int: ...
+
+ffi: FFI
+lib: Lib

@@ -1,0 +1,35 @@
+"""
+What every test may use: the golden stores, and the budget of random tests.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from golden_data import STORES, GoldenStore
+from hypothesis import settings
+
+settings.register_profile("fast", max_examples=50, deadline=None, print_blob=True)
+settings.register_profile(
+    "thorough", parent=settings.get_profile("fast"), max_examples=1000
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture(params=STORES, ids=lambda store: store.name)
+def golden_store(request: pytest.FixtureRequest) -> GoldenStore:
+    """
+    Each golden store in turn.
+    """
+    store: GoldenStore = request.param
+    return store
+
+
+@pytest.fixture
+def golden_root(golden_store: GoldenStore, tmp_path: Path) -> Path:
+    """
+    The root of a fresh copy of ``golden_store``.
+    """
+    return golden_store.extract(tmp_path)
