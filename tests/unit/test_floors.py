@@ -1,0 +1,156 @@
+"""
+Imports and includes go down the floors of docs/architecture.md, never up.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = {"pystore": "pystore", "ha": "pystore.ha", "controller": "pystore.controller"}
+
+# Which module stands on which floor. A new module is entered here.
+FLOORS = {
+    "pystore._core": 0,
+    "pystore._seam": 0,
+    "pystore.errors": 0,
+    "pystore.checkpoint": 1,
+    "pystore.epochs": 1,
+    "pystore.exports": 1,
+    "pystore.files": 1,
+    "pystore.identity": 1,
+    "pystore.index": 1,
+    "pystore.log": 1,
+    "pystore.messages": 1,
+    "pystore.opening": 1,
+    "pystore.queues": 1,
+    "pystore.seals": 1,
+    "pystore.store": 1,
+    "pystore": 1,
+    "pystore.controller": 2,
+    "pystore.ha": 2,
+    "pystore.keeper": 3,
+    "pystore.__main__": 4,
+    "pystore.cli": 4,
+    "pystore.demo": 4,
+}
+
+# Sockets, threads, clocks and chance come in from the rim.
+RIM = 3
+RIM_ONLY = {"asyncio", "random", "socket", "threading", "time"}
+
+# The same for the C core: a file and its header share a floor.
+CORE_FLOORS = {
+    "pystore": 0,
+    "format": 0,
+}
+
+
+def _module(path: Path) -> str:
+    folder, *rest = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join((FOLDERS[folder], *rest)).removesuffix(".__init__")
+
+
+MODULES = {
+    _module(path): path
+    for folder in FOLDERS
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if not any(above.is_symlink() for above in path.parents)
+}
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def _target(name: str) -> str:
+    """
+    Returns the module of ours that an imported dotted name lives in.
+    """
+    while name not in FLOORS and name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _edges() -> Iterator[tuple[str, str]]:
+    for module, path in MODULES.items():
+        for name in _imports(path):
+            if name.split(".")[0] == "pystore":
+                yield module, _target(name)
+
+
+def test_every_module_has_a_floor() -> None:
+    """
+    A module that nobody placed cannot be checked.
+    """
+    assert [] == sorted(MODULES.keys() - FLOORS.keys())
+
+
+def test_no_module_imports_from_a_floor_above() -> None:
+    """
+    What is below does not know what stands on it.
+    """
+    upward = [edge for edge in _edges() if FLOORS[edge[0]] < FLOORS[edge[1]]]
+
+    assert [] == upward
+
+
+def test_replication_and_controller_do_not_know_each_other() -> None:
+    """
+    The broker alone composes them.
+    """
+    sides = [
+        {name for name in edge if name.startswith(("pystore.ha", "pystore.controller"))}
+        for edge in _edges()
+    ]
+
+    assert [] == [side for side in sides if len({n.split(".")[1] for n in side}) > 1]
+
+
+def test_sockets_threads_clocks_and_chance_stay_at_the_rim() -> None:
+    """
+    Below the rim, time and randomness are arguments, so tests can choose them.
+    """
+    found = [
+        (module, name)
+        for module, path in MODULES.items()
+        if FLOORS[module] < RIM
+        for name in _imports(path)
+        if name.split(".")[0] in RIM_ONLY
+    ]
+
+    assert [] == found
+
+
+def _core_edges() -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "csrc").glob("*.[ch]")):
+        for name in re.findall(r'^#include "(\w+)\.h"', path.read_text(), re.M):
+            yield path.stem, name
+
+
+def test_every_file_of_the_core_has_a_floor() -> None:
+    """
+    A file that nobody placed cannot be checked.
+    """
+    files = {path.stem for path in (ROOT / "csrc").glob("*.[ch]")}
+
+    assert [] == sorted(files - CORE_FLOORS.keys())
+
+
+def test_no_file_of_the_core_includes_from_a_floor_above() -> None:
+    """
+    The core's floors hold for includes as they do for imports.
+    """
+    upward = [
+        edge for edge in _core_edges() if CORE_FLOORS[edge[0]] < CORE_FLOORS[edge[1]]
+    ]
+
+    assert [] == upward

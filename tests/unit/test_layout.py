@@ -1,0 +1,162 @@
+"""
+The house rules that a machine can check: sizes, names, docstrings, links.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ("pystore", "ha", "controller")
+FOLDERS = (*SOURCE, "bench", "csrc", "tests", "wheels")
+
+FILE_LINES = {".py": 400, ".c": 600, ".h": 600}
+FUNCTION_LINES = 70
+LINE_COLUMNS = {".py": 88, ".c": 80, ".h": 80}
+
+C_FUNCTION = re.compile(r"^\w[^;{}#]*?(\w+)\([^;{}]*\)\s*\{$.*?^\}$", re.M | re.S)
+
+# Modules without a test file of their own, and why.
+UNTESTED = {
+    "controller/__init__.py": "holds the name for a later release, no code",
+    "ha/__init__.py": "holds the name for a later release, no code",
+    "pystore/__init__.py": "re-exports only",
+    "pystore/errors.py": "tested through test_seam, where errors are raised",
+}
+
+
+def _files(*suffixes: str, folders: tuple[str, ...] = FOLDERS) -> list[Path]:
+    return sorted(
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in suffixes
+        and "golden" not in path.relative_to(ROOT).parts
+        and not any(above.is_symlink() for above in path.parents)
+    )
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _python_functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def _c_functions(path: Path) -> Iterator[tuple[str, int]]:
+    """
+    Yields the functions of a C file, which the layout begins in column 0.
+    """
+    text = path.read_text(encoding="utf-8")
+    for match in C_FUNCTION.finditer(text):
+        yield match[1], match[0].count("\n") + 1
+
+
+def test_no_file_is_longer_than_one_idea() -> None:
+    """
+    A file past the limit holds two ideas: split it by its nouns.
+    """
+    sizes = {
+        _name(path): path.read_bytes().count(b"\n") for path in _files(*FILE_LINES)
+    }
+
+    assert {} == {
+        name: lines
+        for name, lines in sizes.items()
+        if lines > FILE_LINES[Path(name).suffix]
+    }
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    """
+    A function past the limit has a part that deserves a name.
+    """
+    long = [
+        f"{_name(path)}: {name}: {lines} lines"
+        for path in _files(*FILE_LINES)
+        for name, lines in (
+            _python_functions(path) if path.suffix == ".py" else _c_functions(path)
+        )
+        if lines > FUNCTION_LINES
+    ]
+
+    assert [] == long
+
+
+def test_no_line_is_wider_than_its_language_allows() -> None:
+    """
+    Two files fit side by side.
+    """
+    wide = [
+        f"{_name(path)}:{number}"
+        for path in _files(*LINE_COLUMNS)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > LINE_COLUMNS[path.suffix]
+    ]
+
+    assert [] == wide
+
+
+def test_every_module_has_a_test_file_of_its_name() -> None:
+    """
+    Who looks for the tests of a module finds them by its name.
+    """
+    untested = []
+    for path in _files(".py", folders=SOURCE):
+        folder = path.relative_to(ROOT).parts[0]
+        above = "" if folder == "pystore" else f"{folder}_"
+        name = f"test_{above}{path.stem.strip('_')}.py"
+        if not (ROOT / "tests" / "unit" / name).exists():
+            untested.append(_name(path))
+
+    assert sorted(UNTESTED) == sorted(untested)
+
+
+def test_every_test_says_in_one_sentence_what_it_shows() -> None:
+    """
+    A failing test explains itself.
+    """
+    silent = [
+        f"{_name(path)}: {node.name}"
+        for path in _files(".py", folders=("tests", "bench"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+
+    assert [] == silent
+
+
+@pytest.mark.parametrize("name", ["ha", "controller"])
+def test_the_links_for_type_checkers_lead_to_the_folders(name: str) -> None:
+    """
+    Static tools do not read ``package_dir``; they follow these links.
+    """
+    link = ROOT / "pystore" / name
+
+    assert (ROOT / name / "__init__.py").samefile(link / "__init__.py")
+    assert Path("..") / name == link.readlink()
+
+
+@pytest.mark.slow
+def test_mypy_checks_every_file() -> None:
+    """
+    Success on some of the files would be no success.
+    """
+    command = [sys.executable, "-m", "mypy"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    files = len(_files(".py", ".pyi", folders=SOURCE))
+
+    assert f"Success: no issues found in {files} source files\n" == run.stdout
