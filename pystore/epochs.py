@@ -1,0 +1,235 @@
+"""
+The epoch table: which mastership wrote which bytes of the log. Pure.
+
+An entry (epoch, start offset) names the master of every byte from its start to
+the next entry's start. Two replicas hold equal bytes below their consistent
+point, provided that every epoch has one master, that its entry is durable
+before its first byte, and that entries are never re-based (R151, R152).
+
+The rules are RocketMQ's (R135 to R152) but for five: an entry with the start
+of the previous one replaces it, because an epoch without bytes leaves no trace
+(R137); after a cut the last entry has no end again (R141); an empty table is a
+table (R142); entries that start above the end are dropped before histories are
+compared (R144); and epochs have 64 bits.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pystore.errors import InvalidError
+
+__all__ = ["NO_END", "NO_EPOCH", "EpochEntry", "EpochTable"]
+
+NO_EPOCH = -1
+"""The last epoch of an empty table."""
+
+NO_END = 2**63 - 1
+"""The end of the last entry: nobody has taken over yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEntry:
+    """
+    One mastership: its epoch and the log offset of its first byte.
+    """
+
+    epoch: int
+    start_offset: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.epoch < NO_END:
+            raise InvalidError(f"epoch {self.epoch} is not in 0..2^63-2")
+        if not 0 <= self.start_offset < NO_END:
+            raise InvalidError(
+                f"epoch {self.epoch}: start {self.start_offset} is not in 0..2^63-2",
+                offset=self.start_offset,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class EpochTable:
+    """
+    Entries in ascending order of epoch and of start. Every change is a new table.
+
+    Raises:
+        InvalidError: epochs or starts do not ascend strictly.
+    """
+
+    entries: tuple[EpochEntry, ...] = ()
+
+    def __post_init__(self) -> None:
+        for older, newer in zip(self.entries, self.entries[1:], strict=False):
+            if newer.epoch <= older.epoch or newer.start_offset <= older.start_offset:
+                raise InvalidError(
+                    f"epoch {newer.epoch} from {newer.start_offset} does not follow "
+                    f"epoch {older.epoch} from {older.start_offset}",
+                    offset=newer.start_offset,
+                )
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[int, int]]) -> EpochTable:
+        """
+        The table of these (epoch, start offset) pairs.
+
+        Raises:
+            InvalidError: epochs or starts do not ascend strictly.
+        """
+        return cls(tuple(EpochEntry(epoch, start) for epoch, start in pairs))
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """
+        The entries as (epoch, start offset), oldest first.
+        """
+        return [(entry.epoch, entry.start_offset) for entry in self.entries]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def last_epoch(self) -> int:
+        """
+        The newest epoch, `NO_EPOCH` (-1) when there is none.
+        """
+        return self.entries[-1].epoch if self.entries else NO_EPOCH
+
+    def append(self, epoch: int, start_offset: int) -> EpochTable:
+        """
+        Begin a mastership at ``start_offset``.
+
+        An entry with the same start has no bytes: the new one replaces it (R137).
+        An epoch that is there is never moved (R152).
+
+        Raises:
+            InvalidError: the epoch is not above the last one, or the start is
+                below the last start.
+        """
+        entry = EpochEntry(epoch, start_offset)
+        if not self.entries:
+            return EpochTable((entry,))
+        last = self.entries[-1]
+        if epoch <= last.epoch:
+            raise InvalidError(
+                f"epoch {epoch} is not above the last epoch {last.epoch}: "
+                "a mastership has an epoch of its own"
+            )
+        if start_offset < last.start_offset:
+            raise InvalidError(
+                f"epoch {epoch} would start at {start_offset}, below the start "
+                f"{last.start_offset} of epoch {last.epoch}: cut the table first",
+                offset=start_offset,
+            )
+        kept = self.entries
+        if start_offset == last.start_offset:
+            kept = kept[:-1]
+        return EpochTable((*kept, entry))
+
+    def cut_suffix(self, offset: int) -> EpochTable:
+        """
+        Without the entries that start at ``offset`` or above (R138).
+        """
+        return EpochTable(tuple(e for e in self.entries if e.start_offset < offset))
+
+    def cut_suffix_from_epoch(self, epoch: int) -> EpochTable:
+        """
+        Without the entries of ``epoch`` and newer ones (R138).
+        """
+        return EpochTable(tuple(e for e in self.entries if e.epoch < epoch))
+
+    def cut_prefix(self, offset: int) -> EpochTable:
+        """
+        Without the entries that end at ``offset`` or below (R138).
+
+        The last entry has no end and always stays.
+        """
+        return EpochTable(tuple(e for e in self.entries if self.end_of(e) > offset))
+
+    def drop_above(self, end_offset: int) -> EpochTable:
+        """
+        Without the entries that start above the log's end (R144).
+
+        One that starts at the end stays: its bytes are still to come.
+        """
+        return self.cut_suffix(end_offset + 1)
+
+    def find(self, offset: int) -> EpochEntry | None:
+        """
+        The entry whose bytes ``offset`` lies in, ``None`` below the first (R140).
+        """
+        starts = [entry.start_offset for entry in self.entries]
+        place = bisect_right(starts, offset)
+        return self.entries[place - 1] if place else None
+
+    def next_after(self, epoch: int) -> EpochEntry | None:
+        """
+        The entry with the smallest epoch above ``epoch`` (R140).
+        """
+        epochs = [entry.epoch for entry in self.entries]
+        place = bisect_right(epochs, epoch)
+        return self.entries[place] if place < len(self.entries) else None
+
+    def end_of(self, entry: EpochEntry) -> int:
+        """
+        Where the next entry starts, `NO_END` for the last one (R135, R141).
+
+        Raises:
+            InvalidError: the entry is not of this table.
+        """
+        if self.find(entry.start_offset) != entry:
+            raise InvalidError(f"epoch {entry.epoch} is not in the table")
+        following = self.next_after(entry.epoch)
+        return NO_END if following is None else following.start_offset
+
+    def consistent_point(
+        self, other: EpochTable, own_end: int, other_end: int
+    ) -> int | None:
+        """
+        The offset up to which two histories are the same (R145, R146).
+
+        The newest entry that both have with the same epoch and start decides: the
+        point is the lower of its two ends, never above either log's end. What
+        starts above a log's end was never written and is not compared (R144).
+
+        Args:
+            other: the table of the other replica.
+            own_end: the end offset of our log.
+            other_end: the end offset of the other log.
+
+        Returns:
+            The point, or ``None`` when no entry is common.
+        """
+        own, theirs = self.drop_above(own_end), other.drop_above(other_end)
+        common = set(own.entries) & set(theirs.entries)
+        if not common:
+            return None
+        newest = max(common, key=lambda entry: entry.epoch)
+        ends = own.end_of(newest), theirs.end_of(newest)
+        return min(*ends, own_end, other_end)
+
+    def cut_for_import(self, imported: EpochTable, min_offset: int) -> int | None:
+        """
+        Where our log ends if another program left ``imported`` (safety A10).
+
+        A table that lacks an entry of ours means that the other program cut the
+        log at that entry's start, unless it has an entry of its own there or
+        lower: then its labels hold. Entries wholly below ``min_offset`` went
+        with deleted segments and say nothing.
+
+        Args:
+            imported: what the file holds; an absent file is not a table.
+            min_offset: the log's minimum offset.
+
+        Returns:
+            The offset to cut at, or ``None``.
+        """
+        theirs = set(imported.entries)
+        missing = [e for e in self.cut_prefix(min_offset).entries if e not in theirs]
+        if not missing:
+            return None
+        start = missing[0].start_offset
+        foreign = theirs.difference(self.entries)
+        if any(entry.start_offset <= start for entry in foreign):
+            return None
+        return start
