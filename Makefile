@@ -1,0 +1,78 @@
+# The one entry. Every target sets itself up in .venv; `make` lists them.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/pytest
+PORTABLE := build/portable
+
+.NOTPARALLEL:
+.PHONY: help demo test native crash fuzz property interop mutants types lint \
+        bench wheel portable docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+# One stamp per extra of pyproject.toml: .venv/test, .venv/lint, ...
+.venv/%: pyproject.toml setup.py
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q 'setuptools>=77' 'cffi>=2'
+	$(BIN)/pip install -q --no-build-isolation -e '.[$*]'
+	@touch $@
+
+.venv/core: .venv/test $(wildcard csrc/*)
+	$(BIN)/python setup.py -q build_ext --inplace
+	@touch $@
+
+demo: .venv/core ## ingest, kill, recover, verify: the whole promise at work
+	$(BIN)/pystore demo
+
+test: .venv/core native ## unit and property tests, and the C core's own
+	$(PYTEST) -m 'not slow'
+
+native: ## the C core over an in-memory environment, under sanitizers
+	tests/native/run.sh
+
+crash: .venv/core ## every crash state, and real writers killed
+	$(PYTEST) tests/crash
+
+fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
+	tests/fuzz/run.sh $(or $(FUZZ_SECONDS),60)
+
+property: .venv/core ## the property tests with a large budget
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/property
+
+interop: .venv/core ## RocketMQ's own classes read what pystore wrote
+	$(PYTEST) tests/interop
+
+mutants: .venv/core ## each known mistake, made on purpose, must be noticed
+	$(BIN)/python tests/mutants/run.py
+
+types: .venv/core .venv/lint ## mypy and pyright, over every file
+	$(PYTEST) tests/unit/test_layout.py -m slow
+	$(BIN)/mypy setup.py csrc wheels tests
+	$(BIN)/pyright
+
+lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+	$(BIN)/validate-pyproject -q pyproject.toml
+	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.[ch] tests/*/*.[ch])
+
+bench: .venv/core .venv/bench ## numbers beside their limits and rivals
+	$(PYTEST) bench
+
+wheel: .venv/wheel ## sdist and wheel, checked and repaired
+	rm -rf build dist wheels/out
+	$(BIN)/python -m build -o dist
+	$(BIN)/python wheels/check_wheel.py dist wheels/out
+
+portable: .venv/core ## the build without hardware or Linux extras, tested
+	PYSTORE_PORTABLE=1 $(BIN)/python setup.py -q build -b $(PORTABLE) --build-lib $(PORTABLE)/lib
+	PYTHONSAFEPATH=1 PYTHONPATH=$(PORTABLE)/lib $(PYTEST) -m 'not slow' tests/unit tests/property tests/crash
+	PYSTORE_PORTABLE=1 tests/native/run.sh
+
+docs: .venv/core ## the examples in README.md and docs/, run
+	$(PYTEST) tests/docs
+
+clean: ## remove what was built
+	rm -rf .venv build dist wheels/out *.egg-info pystore/_core*.so
