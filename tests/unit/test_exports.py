@@ -1,0 +1,186 @@
+"""
+Identity, checkpoint and abort files against what RocketMQ wrote and read.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore.errors import FormatError, InvalidError
+from pystore.exports import (
+    CHECKPOINT_BYTES,
+    AbortNote,
+    BrokerIdentity,
+    CheckpointTimes,
+    TemporaryIdentity,
+    abort_text,
+    parse_abort,
+    parse_checkpoint,
+    parse_identity,
+    parse_temporary_identity,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CASES = json.loads((GOLDEN / "identity" / "expected.json").read_text())
+CHECKPOINTS = json.loads((GOLDEN / "checkpoint" / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES["files"], ids=lambda case: case["file"])
+def test_identity_files_are_read_and_written_as_java_does(
+    case: dict[str, str | int],
+) -> None:
+    """Both files give Java's values, and the values give both files."""
+    folder = GOLDEN / "identity"
+    identity = BrokerIdentity(
+        str(case["clusterName"]), str(case["brokerName"]), int(case["brokerId"])
+    )
+    temporary = TemporaryIdentity(identity, str(case["registerCheckCode"]))
+    content = (folder / str(case["file"])).read_bytes()
+    assert identity == parse_identity(content)
+    assert content == identity.encode()
+    content = (folder / str(case["tempFile"])).read_bytes()
+    assert temporary == parse_temporary_identity(content)
+    assert content == temporary.encode()
+
+
+@pytest.mark.parametrize("case", CASES["parse"], ids=lambda case: repr(case["text"]))
+def test_parsing_agrees_but_for_separators_in_names(case: dict[str, object]) -> None:
+    """R15, R16: fields too many, and fields left empty, are errors here."""
+    text = str(case["text"])
+    for kind, count in (("final", 3), ("temp", 4)):
+        java = case[kind]
+        assert isinstance(java, dict)
+        parse = parse_identity if count == 3 else parse_temporary_identity
+        if java.get("loaded") and text.count("#") == count - 1:
+            read = parse(text.encode())
+            identity = read.identity if isinstance(read, TemporaryIdentity) else read
+            assert java["clusterName"] == identity.cluster
+            assert java["brokerName"] == identity.broker
+            assert java["brokerId"] == identity.broker_id
+            if isinstance(read, TemporaryIdentity):
+                assert java["registerCheckCode"] == read.register_check_code
+        else:
+            with pytest.raises(FormatError, match="brokerIdentity"):
+                parse(text.encode())
+
+
+@pytest.mark.parametrize("name", ["br#1", "#", ""])
+def test_a_name_with_a_separator_is_refused(name: str) -> None:
+    """R15: ``br#1`` with id 7 would be read back as ``br`` with id 1."""
+    with pytest.raises(InvalidError, match=r"has a '#'|is empty"):
+        BrokerIdentity("c", name, 7)
+    with pytest.raises(InvalidError, match=r"has a '#'|is empty"):
+        BrokerIdentity(name, "b", 7)
+    with pytest.raises(InvalidError, match=r"has a '#'|is empty"):
+        TemporaryIdentity(BrokerIdentity("c", "b", 7), name)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "b'' is not 3 fields"),
+        (b"c#br", "b'c#br' is not 3 fields"),
+        (b"c#br#1#7", "b'c#br#1#7' is not 3 fields"),
+        (b"c#br#1\n", r"broker id '1\\n' is not a 64-bit number"),
+        (b"c#\xff#1", "byte 2 is not UTF-8"),
+        (b"\0" * 20, "is not 3 fields"),
+    ],
+)
+def test_a_bad_identity_is_named_with_what_to_do(content: bytes, message: str) -> None:
+    """R16: half a file or garbage never makes a new broker."""
+    with pytest.raises(FormatError, match=message) as caught:
+        parse_identity(content, "/store/brokerIdentity")
+    print(caught.value)
+    assert str(caught.value).startswith("/store/brokerIdentity: ")
+    assert "restore it, or remove it to register as a new broker" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", CHECKPOINTS, ids=lambda case: case["file"])
+def test_checkpoints_are_read_and_written_as_java_does(
+    case: dict[str, int],
+) -> None:
+    """Five values, two minima, and the same 4096 bytes back."""
+    content = (GOLDEN / "checkpoint" / str(case["file"])).read_bytes()
+    times = parse_checkpoint(content)
+    expected = CheckpointTimes(
+        physic_ms=case["physicMsgTimestamp"],
+        logics_ms=case["logicsMsgTimestamp"],
+        index_ms=case["indexMsgTimestamp"],
+        master_flushed_offset=case["masterFlushedOffset"],
+        confirm_offset=case["confirmPhyOffset"],
+    )
+    assert expected == times
+    assert case["minTimestamp"] == times.min_ms
+    assert case["minTimestampIndex"] == times.min_index_ms
+    assert content == times.encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "0 bytes instead of 4096"),
+        (bytes(4095), "4095 bytes instead of 4096"),
+        (b"\xff" * CHECKPOINT_BYTES, "the value at byte 0 is negative"),
+        (bytes(8) + b"\x80" + bytes(4087), "the value at byte 8 is negative"),
+        (bytes(4095) + b"\x01", "byte 4095 is not zero"),
+        (bytes(40) + b"\x01" + bytes(4055), "byte 40 is not zero"),
+    ],
+)
+def test_a_bad_checkpoint_is_named_with_what_to_do(
+    content: bytes, message: str
+) -> None:
+    """Half a file or garbage is an error, and removing the file is safe."""
+    with pytest.raises(FormatError, match=message) as caught:
+        parse_checkpoint(content, "/store/checkpoint")
+    print(caught.value)
+    assert "move it away: recovery then reads the whole log" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_checkpoint_holds_no_negative_value() -> None:
+    """A time or an offset below zero is a caller's mistake."""
+    with pytest.raises(InvalidError, match="a value is negative"):
+        CheckpointTimes(physic_ms=-1)
+
+
+def test_our_abort_text_names_process_and_incarnation() -> None:
+    """Ours, Java's and any other text are told apart."""
+    incarnation = "12-" + "0f" * 16
+    content = abort_text(4711, incarnation)
+    assert f"4711 pystore {incarnation}".encode() == content
+    assert AbortNote(4711, incarnation) == parse_abort(content)
+    assert AbortNote(815, None) == parse_abort(b"815")
+    for other in (
+        b"",
+        b"815\n",
+        b"-1",
+        b"4711 pystore 12",
+        b"\xff\x00",
+        content + b" ",
+    ):
+        assert AbortNote(None, None) == parse_abort(other)
+
+
+def test_an_abort_text_without_incarnation_is_refused() -> None:
+    """What we leave must be recognised as ours."""
+    with pytest.raises(InvalidError, match="does not name a process"):
+        abort_text(4711, "")
+
+
+@given(st.binary(max_size=200))
+def test_garbage_never_raises_anything_else(content: bytes) -> None:
+    """Whatever the bytes, the answer is a value or a FormatError of one line."""
+    parse_abort(content)
+    for parse in (parse_identity, parse_temporary_identity, parse_checkpoint):
+        text = ""
+        try:
+            parse(content)
+        except FormatError as error:
+            text = str(error)
+        assert "\n" not in text
