@@ -58,14 +58,12 @@ def _is_done(root: Path, step: dict[str, Any]) -> bool:
     if step["op"] == "delete":
         return not path.exists()
     data = path.read_bytes()
-    match step["op"]:
-        case "truncate":
-            return len(data) == step["length"]
-        case "zero":
-            wanted = bytes(step["length"])
-        case _:
-            wanted = bytes.fromhex(step["hex"])
-    return data[step.get("at", 0) :][: len(wanted)] == wanted
+    at: int = step.get("at", 0)
+    length: int = step.get("length", 0)
+    if step["op"] == "truncate":
+        return len(data) == length
+    wanted = bytes(length) or bytes.fromhex(step["hex"])
+    return data[at : at + len(wanted)] == wanted
 
 
 def _flat(tree: dict[str, Any], above: str = "") -> dict[str, int]:
