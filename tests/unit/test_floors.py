@@ -42,10 +42,23 @@ FLOORS = {
 RIM = 3
 RIM_ONLY = {"asyncio", "random", "socket", "threading", "time"}
 
-# The same for the C core: a file and its header share a floor.
+# The same for the C core, by the first word of a file's name: bytes and system
+# at the bottom, then one thing each, then the log that composes them.
 CORE_FLOORS = {
-    "pystore": 0,
+    "checksum": 0,
+    "env": 0,
+    "error": 0,
     "format": 0,
+    "pystore": 0,
+    "live": 1,
+    "lock": 1,
+    "queues": 1,
+    "record": 1,
+    "scan": 1,
+    "segment": 1,
+    "source": 1,
+    "topics": 1,
+    "log": 2,
 }
 
 
@@ -133,14 +146,18 @@ def test_sockets_threads_clocks_and_chance_stay_at_the_rim() -> None:
 def _core_edges() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "csrc").glob("*.[ch]")):
         for name in re.findall(r'^#include "(\w+)\.h"', path.read_text(), re.M):
-            yield path.stem, name
+            yield _word(path.stem), _word(name)
+
+
+def _word(stem: str) -> str:
+    return stem.split("_")[0]
 
 
 def test_every_file_of_the_core_has_a_floor() -> None:
     """
     A file that nobody placed cannot be checked.
     """
-    files = {path.stem for path in (ROOT / "csrc").glob("*.[ch]")}
+    files = {_word(path.stem) for path in (ROOT / "csrc").glob("*.[ch]")}
 
     assert [] == sorted(files - CORE_FLOORS.keys())
 

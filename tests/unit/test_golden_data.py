@@ -54,7 +54,7 @@ def test_a_patch_leaves_what_it_says(
 
 
 def _is_done(root: Path, step: dict[str, Any]) -> bool:
-    path = root / step["file"]
+    path: Path = root / step["file"]
     if step["op"] == "delete":
         return not path.exists()
     data = path.read_bytes()
