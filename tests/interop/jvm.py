@@ -1,0 +1,222 @@
+"""
+RocketMQ's own store classes, in a Java process that takes orders.
+
+``rocketmq/src/StoreTool.java`` is the other end. One process serves many
+stores, because starting it is what costs time; a process that ends leaves its
+open stores as a killed broker leaves them.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+RIG = Path(__file__).parent / "rocketmq"
+TARGET = RIG / "target"
+
+# RocketMQ maps files and frees the mappings through these.
+_OPENED = ("java.nio", "sun.nio.ch", "java.lang", "jdk.internal.ref")
+
+Json = dict[str, Any]
+
+
+class JavaFailure(Exception):
+    """
+    The Java side threw what no answer is for; the text is its own.
+    """
+
+
+def missing_tools() -> list[str]:
+    """
+    Returns the names of the programs that are needed and not installed.
+    """
+    return [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
+
+
+def fetch(timeout_s: float = 300) -> None:
+    """
+    Brings the jars and compiles the tool, unless that was done before.
+
+    Raises:
+        subprocess.CalledProcessError: Maven or the compiler failed.
+    """
+    tool = TARGET / "classes" / "StoreTool.class"
+    sources = [*RIG.glob("src/*.java"), RIG / "pom.xml"]
+    if tool.exists() and all(
+        tool.stat().st_mtime > source.stat().st_mtime for source in sources
+    ):
+        return
+    subprocess.run([RIG / "rig", "fetch"], check=True, timeout=timeout_s)
+
+
+@dataclass(frozen=True)
+class JavaStore:
+    """
+    One store that the Java process has open.
+
+    Attributes:
+        root: the store directory.
+        opened: what ``load`` and ``start`` reported.
+    """
+
+    tool: StoreTool
+    root: Path
+    opened: Json
+
+    def report(self, queries: list[Json] | None = None) -> Json:
+        """
+        Returns everything Java can read of the store, keys as in the golden data.
+        """
+        job = {"do": "report", "root": str(self.root), "queries": queries or []}
+        return self.tool.ask(job)
+
+    def append(self, messages: list[Json], *, batch: bool = False) -> list[Json]:
+        """
+        Stores *messages*, one by one or as one batch, and dispatches them.
+
+        Returns:
+            One result per message, or one for the batch; all were accepted.
+        """
+        job = {
+            "do": "append",
+            "root": str(self.root),
+            "messages": messages,
+            "batch": batch,
+        }
+        results: list[Json] = self.tool.ask(job)["results"]
+        refused = [result for result in results if result["status"] != "PUT_OK"]
+        if refused:
+            raise JavaFailure(f"refused: {refused}")
+        return results
+
+    def truncate(self, offset: int) -> Json:
+        """
+        Cuts the log at *offset*, as RocketMQ does it: positions move, bytes stay.
+        """
+        return self.tool.ask(
+            {"do": "truncate", "root": str(self.root), "offset": offset}
+        )
+
+    def close(self) -> None:
+        """
+        Shuts the store down cleanly; takes seconds.
+        """
+        self.tool.close_stores(self)
+
+
+class StoreTool:
+    """
+    One Java process; not for several threads.
+    """
+
+    def __init__(self, *, answer_timeout_s: float = 60) -> None:
+        self._answer_timeout_s = answer_timeout_s
+        opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
+        self._process = subprocess.Popen(
+            [
+                "java",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-Xmx512m",
+                *opens,
+                "-Drmq.logback.configurationFile=rmq.quiet.logback.xml",
+                f"-Duser.home={TARGET}",
+                "-Duser.timezone=UTC",
+                "-cp",
+                f"{TARGET / 'classes'}:{TARGET / 'lib'}/*",
+                "StoreTool",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    @property
+    def pid(self) -> int:
+        """
+        The process id of the Java process.
+        """
+        return self._process.pid
+
+    def ask(self, job: Json) -> Json:
+        """
+        Sends one job and waits for its answer.
+
+        Raises:
+            JavaFailure: the job threw, the process died or did not answer.
+        """
+        stdin, stdout = self._pipes()
+        stdin.write(json.dumps(job).encode() + b"\n")
+        stdin.flush()
+        if not select.select([stdout], [], [], self._answer_timeout_s)[0]:
+            raise JavaFailure(f"no answer in {self._answer_timeout_s} s: {job['do']}")
+        line = stdout.readline()
+        if not line:
+            raise JavaFailure(f"the process ended at {job['do']}")
+        answer: Json = json.loads(line)
+        if "failure" in answer:
+            raise JavaFailure(f"{job['do']}: {answer['failure']}")
+        return answer
+
+    def open(self, root: Path, config: Json) -> JavaStore:
+        """
+        Loads and starts a store.
+
+        Args:
+            root: the store directory; RocketMQ fills an empty one.
+            config: keys of RocketMQ's ``MessageStoreConfig``.
+
+        Returns:
+            The store. ``opened`` says whether it loaded; where it did not
+            start, it has ``startError``, and nothing else can be asked of it.
+        """
+        answer = self.ask({"do": "open", "root": str(root), "config": config})
+        return JavaStore(self, root, answer)
+
+    def close_stores(self, *stores: JavaStore) -> None:
+        """
+        Shuts several stores down cleanly in the time of one.
+        """
+        self.ask({"do": "close", "roots": [str(store.root) for store in stores]})
+
+    def halt(self) -> None:
+        """
+        Ends the process without closing any store; safe to call again.
+        """
+        stdin, stdout = self._pipes()
+        stdin.close()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            # A hung process ends too, only less politely.
+            self._process.kill()
+            self._process.wait()
+        stdout.close()
+
+    def kill(self) -> None:
+        """
+        Ends the process by SIGKILL.
+        """
+        self._process.kill()
+        self.halt()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.halt()
+
+    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        return self._process.stdin, self._process.stdout

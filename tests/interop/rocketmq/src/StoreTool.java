@@ -1,0 +1,539 @@
+import com.google.gson.Gson;
+import com.google.gson.GsonBuilder;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.lang.reflect.Proxy;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.common.BrokerConfig;
+import org.apache.rocketmq.common.MixAll;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
+import org.apache.rocketmq.common.message.MessageDecoder;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageExtBatch;
+import org.apache.rocketmq.common.message.MessageExtBrokerInner;
+import org.apache.rocketmq.common.sysflag.MessageSysFlag;
+import org.apache.rocketmq.store.AppendMessageResult;
+import org.apache.rocketmq.store.DefaultMessageStore;
+import org.apache.rocketmq.store.DispatchRequest;
+import org.apache.rocketmq.store.PutMessageResult;
+import org.apache.rocketmq.store.SelectMappedBufferResult;
+import org.apache.rocketmq.store.StoreCheckpoint;
+import org.apache.rocketmq.store.config.MessageStoreConfig;
+import org.apache.rocketmq.store.ha.HAService;
+import org.apache.rocketmq.store.queue.ConsumeQueueInterface;
+import org.apache.rocketmq.store.queue.CqUnit;
+import org.apache.rocketmq.store.queue.ReferredIterator;
+import org.apache.rocketmq.store.stats.BrokerStatsManager;
+
+/**
+ * Opens, reports, extends, truncates and closes RocketMQ stores on command.
+ *
+ * <p>One JSON object per line of standard input is a job, one line of standard
+ * output its answer. At the end of the input the process halts: a store that
+ * was not closed is left as a killed broker leaves it. Keys of answers are
+ * those of tests/golden/README.md.
+ *
+ * <pre>
+ * {"do":"open",     "root":R, "config":{..}}            load and start
+ * {"do":"report",   "root":R, "queries":[{"topic","key"}]} all that can be read
+ * {"do":"append",   "root":R, "messages":[{..}], "batch":false}
+ * {"do":"truncate", "root":R, "offset":N}
+ * {"do":"close",    "roots":[R,..]}                     clean shutdown, together
+ * </pre>
+ */
+public final class StoreTool {
+    private static final Gson GSON =
+        new GsonBuilder().serializeNulls().disableHtmlEscaping().create();
+    private static final BrokerStatsManager STATS =
+        new BrokerStatsManager("interop", false);
+    private static final long DISPATCH_TIMEOUT_MS = 20_000;
+
+    private final Map<String, Store> stores = new LinkedHashMap<>();
+
+    public static void main(String[] arguments) throws IOException {
+        PrintStream out = new PrintStream(System.out, true, "UTF-8");
+        BufferedReader in = new BufferedReader(
+            new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        StoreTool tool = new StoreTool();
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            out.println(GSON.toJson(tool.answer(line)));
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private Object answer(String line) {
+        try {
+            return run(JsonParser.parseString(line).getAsJsonObject());
+        } catch (Throwable failure) {
+            // The caller turns it into its own exception, with this text.
+            StackTraceElement[] trace = failure.getStackTrace();
+            return Map.of("failure", failure + " at " + (trace.length > 0 ? trace[0] : "?"));
+        }
+    }
+
+    private Object run(JsonObject job) throws Exception {
+        switch (job.get("do").getAsString()) {
+            case "open":
+                return open(job);
+            case "report":
+                return report(opened(job), job);
+            case "append":
+                return append(opened(job), job);
+            case "truncate":
+                return truncate(opened(job), job.get("offset").getAsLong());
+            case "close":
+                return close(job);
+            default:
+                throw new IllegalArgumentException("unknown job " + job.get("do"));
+        }
+    }
+
+    private Store opened(JsonObject job) {
+        String root = job.get("root").getAsString();
+        Store store = stores.get(root);
+        if (store == null) {
+            throw new IllegalStateException("not open: " + root);
+        }
+        return store;
+    }
+
+    // ------------------------------------------------------------ open, close
+
+    private Object open(JsonObject job) throws Exception {
+        String root = job.get("root").getAsString();
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("abortFilePresent", new File(root, "abort").exists());
+        Store store = new Store(configuration(root, job.getAsJsonObject("config")));
+        boolean loaded = store.load();
+        result.put("loadOk", loaded);
+        if (!loaded) {
+            return result;
+        }
+        result.putAll(store.ends());
+        result.putAll(store.checkpointValues());
+        // As JSON at once: starting goes on to change the table.
+        result.put("queueOffsetTableAfterLoad",
+            GSON.toJsonTree(store.getQueueStore().getTopicQueueTable()));
+        result.put("commitlogFilesAfterRecovery", lengths(new File(root, "commitlog")));
+        try {
+            store.start();
+        } catch (RuntimeException refused) {
+            // A held lock is an answer, not a failure of the tool.
+            result.put("startError", refused.getMessage());
+            return result;
+        }
+        store.awaitDispatch();
+        result.put("maxPhyOffsetAfterStart", store.getMaxPhyOffset());
+        stores.put(root, store);
+        return result;
+    }
+
+    private static MessageStoreConfig configuration(String root, JsonObject keys) {
+        MessageStoreConfig config = new MessageStoreConfig();
+        config.setStorePathRootDir(root);
+        config.setStorePathCommitLog(root + "/commitlog");
+        config.setEnableCompaction(false);
+        // Nothing may be deleted behind a test's back.
+        config.setFileReservedTime(1_000_000);
+        config.setDiskMaxUsedSpaceRatio(99);
+        Properties properties = new Properties();
+        for (Map.Entry<String, JsonElement> entry : keys.entrySet()) {
+            properties.setProperty(entry.getKey(), entry.getValue().getAsString());
+        }
+        MixAll.properties2Object(properties, config);
+        return config;
+    }
+
+    private static Map<String, Long> lengths(File directory) {
+        Map<String, Long> result = new TreeMap<>();
+        for (File file : directory.listFiles()) {
+            result.put(file.getName(), file.length());
+        }
+        return result;
+    }
+
+    private Object close(JsonObject job) throws InterruptedException {
+        // One shutdown sleeps for seconds; several can sleep at the same time.
+        List<Thread> threads = new ArrayList<>();
+        for (JsonElement root : job.getAsJsonArray("roots")) {
+            Store store = stores.remove(root.getAsString());
+            if (store != null) {
+                threads.add(new Thread(store::shutdown));
+            }
+        }
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        return Map.of("closed", threads.size());
+    }
+
+    // ------------------------------------------------------- append, truncate
+
+    private static Object append(Store store, JsonObject job) throws Exception {
+        List<MessageExtBrokerInner> messages = new ArrayList<>();
+        for (JsonElement message : job.getAsJsonArray("messages")) {
+            messages.add(message(message.getAsJsonObject(), new MessageExtBrokerInner()));
+        }
+        List<Object> results = new ArrayList<>();
+        if (job.has("batch") && job.get("batch").getAsBoolean()) {
+            JsonObject first = job.getAsJsonArray("messages").get(0).getAsJsonObject();
+            MessageExtBatch batch = (MessageExtBatch) message(first, new MessageExtBatch());
+            MessageAccessor.setProperties(batch, new LinkedHashMap<>());
+            batch.setPropertiesString("");
+            batch.setBody(MessageDecoder.encodeMessages(new ArrayList<Message>(messages)));
+            results.add(result(store.putMessages(batch)));
+        } else {
+            for (MessageExtBrokerInner message : messages) {
+                results.add(result(store.putMessage(message)));
+            }
+        }
+        store.awaitDispatch();
+        return Map.of("results", results);
+    }
+
+    private static MessageExtBrokerInner message(JsonObject from, MessageExtBrokerInner to)
+        throws IOException {
+        to.setTopic(from.get("topic").getAsString());
+        to.setQueueId(number(from, "queueId").intValue());
+        to.setBody(Base64.getDecoder().decode(from.get("bodyBase64").getAsString()));
+        to.setFlag(number(from, "flag").intValue());
+        to.setSysFlag(number(from, "sysFlag").intValue());
+        to.setBornTimestamp(number(from, "bornTimestamp").longValue());
+        to.setReconsumeTimes(number(from, "reconsumeTimes").intValue());
+        to.setPreparedTransactionOffset(
+            number(from, "preparedTransactionOffset").longValue());
+        to.setBornHost(address(from.get("bornHost").getAsString()));
+        to.setStoreHost(address(from.get("storeHost").getAsString()));
+        Map<String, String> properties = new LinkedHashMap<>();
+        if (from.has("properties")) {
+            for (Map.Entry<String, JsonElement> entry
+                : from.getAsJsonObject("properties").entrySet()) {
+                properties.put(entry.getKey(), entry.getValue().getAsString());
+            }
+        }
+        MessageAccessor.setProperties(to, properties);
+        to.setPropertiesString(MessageDecoder.messageProperties2String(properties));
+        return to;
+    }
+
+    private static Number number(JsonObject from, String key) {
+        return from.has(key) ? from.get(key).getAsNumber() : 0;
+    }
+
+    /** The inverse of {@link #text(SocketAddress)}; literals only, no names. */
+    private static SocketAddress address(String text) throws IOException {
+        int colon = text.lastIndexOf(':');
+        return new InetSocketAddress(InetAddress.getByName(text.substring(0, colon)),
+            Integer.parseInt(text.substring(colon + 1)));
+    }
+
+    private static Map<String, Object> result(PutMessageResult put) {
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("status", put.getPutMessageStatus().name());
+        AppendMessageResult appended = put.getAppendMessageResult();
+        if (appended != null) {
+            result.put("offset", appended.getWroteOffset());
+            result.put("size", appended.getWroteBytes());
+            result.put("queueOffset", appended.getLogicsOffset());
+            result.put("count", appended.getMsgNum());
+        }
+        return result;
+    }
+
+    private static Object truncate(Store store, long offset) throws Exception {
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("truncated", store.truncateFiles(offset));
+        store.awaitDispatch();
+        result.putAll(store.ends());
+        return result;
+    }
+
+    // ----------------------------------------------------------------- report
+
+    private static Object report(Store store, JsonObject job) throws Exception {
+        Map<String, Object> result = new LinkedHashMap<>(store.ends());
+        result.putAll(store.checkpointValues());
+        new Walk(store).into(result);
+        result.put("consumeQueues", consumeQueues(store));
+        List<Object> answers = new ArrayList<>();
+        if (job.has("queries")) {
+            for (JsonElement query : job.getAsJsonArray("queries")) {
+                answers.add(store.query(query.getAsJsonObject()));
+            }
+        }
+        result.put("indexQueries", answers);
+        return result;
+    }
+
+    private static Map<String, Object> consumeQueues(Store store) throws Exception {
+        Map<String, Object> result = new TreeMap<>();
+        for (Map<Integer, ConsumeQueueInterface> queues
+            : store.getConsumeQueueTable().values()) {
+            for (ConsumeQueueInterface queue : queues.values()) {
+                result.put(queue.getTopic() + "/" + queue.getQueueId(),
+                    store.queue(queue));
+            }
+        }
+        return result;
+    }
+
+    private static String hex(byte[] bytes) {
+        StringBuilder text = new StringBuilder(2 * bytes.length);
+        for (byte value : bytes) {
+            text.append(String.format("%02x", value));
+        }
+        return text.toString();
+    }
+
+    private static String sha256(byte[] bytes) throws Exception {
+        return hex(MessageDigest.getInstance("SHA-256").digest(bytes));
+    }
+
+    private static String text(SocketAddress address) {
+        InetSocketAddress host = (InetSocketAddress) address;
+        String ip = host.getAddress().getHostAddress();
+        return (ip.contains(":") ? "[" + ip + "]" : ip) + ":" + host.getPort();
+    }
+
+    /** A store without replication: it opens no socket. */
+    private static final class Store extends DefaultMessageStore {
+        private final MessageStoreConfig config;
+
+        Store(MessageStoreConfig config) throws Exception {
+            super(config, STATS, null, new BrokerConfig(), new ConcurrentHashMap<>());
+            this.config = config;
+            Field replication = DefaultMessageStore.class.getDeclaredField("haService");
+            replication.setAccessible(true);
+            replication.set(this, Proxy.newProxyInstance(
+                StoreTool.class.getClassLoader(), new Class<?>[] {HAService.class},
+                (proxy, method, arguments) -> null));
+        }
+
+        int segmentSize() {
+            return config.getMappedFileSizeCommitLog();
+        }
+
+        Map<String, Object> ends() {
+            Map<String, Object> result = new LinkedHashMap<>();
+            result.put("minPhyOffset", getMinPhyOffset());
+            result.put("maxPhyOffset", getMaxPhyOffset());
+            result.put("flushedWhere", getFlushedWhere());
+            result.put("confirmOffset", getConfirmOffset());
+            return result;
+        }
+
+        Map<String, Object> checkpointValues() {
+            StoreCheckpoint checkpoint = getStoreCheckpoint();
+            Map<String, Object> result = new LinkedHashMap<>();
+            result.put("physicMsgTimestamp", checkpoint.getPhysicMsgTimestamp());
+            result.put("logicsMsgTimestamp", checkpoint.getLogicsMsgTimestamp());
+            result.put("indexMsgTimestamp", checkpoint.getIndexMsgTimestamp());
+            result.put("masterFlushedOffset", checkpoint.getMasterFlushedOffset());
+            result.put("confirmPhyOffset", checkpoint.getConfirmPhyOffset());
+            return result;
+        }
+
+        void awaitDispatch() throws InterruptedException {
+            long deadline = System.currentTimeMillis() + DISPATCH_TIMEOUT_MS;
+            while (dispatchBehindBytes() > 0) {
+                if (System.currentTimeMillis() > deadline) {
+                    throw new IllegalStateException(
+                        "not dispatched: " + dispatchBehindBytes() + " bytes");
+                }
+                Thread.sleep(1);
+            }
+        }
+
+        Map<String, Object> query(JsonObject query) {
+            String topic = query.get("topic").getAsString();
+            String key = query.get("key").getAsString();
+            Map<String, Object> result = new LinkedHashMap<>();
+            result.put("topic", topic);
+            result.put("key", key);
+            result.put("phyOffsets", indexService
+                .queryOffset(topic, key, 1000, 0, Long.MAX_VALUE).getPhyOffsets());
+            return result;
+        }
+
+        Map<String, Object> queue(ConsumeQueueInterface queue) throws Exception {
+            Map<String, Object> result = new LinkedHashMap<>();
+            result.put("topic", queue.getTopic());
+            result.put("queueId", queue.getQueueId());
+            result.put("minOffset", queue.getMinOffsetInQueue());
+            result.put("maxOffset", queue.getMaxOffsetInQueue());
+            result.put("maxPhysicOffset", queue.getMaxPhysicOffset());
+            long first = Math.max(queue.getMinOffsetInQueue(), firstInFiles(queue));
+            result.put("firstEntryOffset", first);
+            List<List<Long>> entries = new ArrayList<>();
+            for (long at = first; at < queue.getMaxOffsetInQueue(); ) {
+                // One iterator ends with its file.
+                ReferredIterator<CqUnit> units = queue.iterateFrom(at);
+                if (units == null) {
+                    break;
+                }
+                while (units.hasNext()) {
+                    CqUnit unit = units.next();
+                    entries.add(Arrays.asList(
+                        unit.getPos(), (long) unit.getSize(), unit.getTagsCode()));
+                    at = unit.getQueueOffset() + 1;
+                }
+                units.release();
+            }
+            result.put("entries", entries);
+            return result;
+        }
+
+        /** The reported minimum can lie in a file that is gone. */
+        private long firstInFiles(ConsumeQueueInterface queue) {
+            String[] names = new File(config.getStorePathRootDir(), "consumequeue/"
+                + queue.getTopic() + "/" + queue.getQueueId()).list();
+            if (names == null || names.length == 0) {
+                return 0;
+            }
+            Arrays.sort(names);
+            return Long.parseLong(names[0]) / queue.getUnitSize();
+        }
+    }
+
+    /** One pass over the log, from the minimum offset to the end. */
+    private static final class Walk {
+        private final Store store;
+        private final List<Map<String, Object>> records = new ArrayList<>();
+        private final List<List<Long>> blanks = new ArrayList<>();
+        private final List<Map<String, Object>> badRecords = new ArrayList<>();
+        private long lastRecordOffset = -1;
+
+        Walk(Store store) {
+            this.store = store;
+        }
+
+        void into(Map<String, Object> result) throws Exception {
+            long offset = store.getMinPhyOffset();
+            while (offset >= 0 && offset < store.getMaxPhyOffset()) {
+                offset = step(offset);
+            }
+            result.put("recordCount", records.size());
+            result.put("lastRecordOffset", lastRecordOffset);
+            result.put("blanks", blanks);
+            result.put("badRecords", badRecords);
+            result.put("records", records);
+        }
+
+        /** Returns the offset of what follows, or -1 where nothing can. */
+        private long step(long offset) throws Exception {
+            SelectMappedBufferResult selected = store.getCommitLogData(offset);
+            if (selected == null) {
+                return -1;
+            }
+            try {
+                ByteBuffer rest = selected.getByteBuffer().slice();
+                int size = rest.getInt(0);
+                int magic = rest.getInt(4);
+                if (magic == MessageDecoder.BLANK_MAGIC_CODE) {
+                    blanks.add(Arrays.asList(offset, (long) size));
+                    return offset - offset % store.segmentSize() + store.segmentSize();
+                }
+                DispatchRequest check = store.checkMessageAndReturnSize(
+                    rest.duplicate(), true, false, true);
+                if (!check.isSuccess()) {
+                    return bad(offset, rest, check);
+                }
+                byte[] bytes = new byte[size];
+                rest.get(bytes);
+                records.add(record(offset, bytes, check));
+                lastRecordOffset = offset;
+                return offset + size;
+            } finally {
+                selected.release();
+            }
+        }
+
+        private long bad(long offset, ByteBuffer rest, DispatchRequest check) {
+            DispatchRequest uncheckedCrc = store.checkMessageAndReturnSize(
+                rest.duplicate(), false, false, true);
+            Map<String, Object> result = new LinkedHashMap<>();
+            result.put("offset", offset);
+            result.put("checkSize", check.getMsgSize());
+            result.put("validWithoutCrc", uncheckedCrc.isSuccess());
+            badRecords.add(result);
+            return uncheckedCrc.isSuccess() ? offset + uncheckedCrc.getMsgSize() : -1;
+        }
+
+        private static Map<String, Object> record(
+            long offset, byte[] bytes, DispatchRequest check) throws Exception {
+            MessageExt message = MessageDecoder.decode(ByteBuffer.wrap(bytes), true, false);
+            byte[] body = message.getBody() == null ? new byte[0] : message.getBody();
+            Map<String, Object> line = new LinkedHashMap<>();
+            line.put("offset", offset);
+            line.put("size", bytes.length);
+            line.put("magic", ByteBuffer.wrap(bytes).getInt(4) & 0xFFFFFFFFL);
+            line.put("bodyCRC", message.getBodyCRC());
+            line.put("queueId", message.getQueueId());
+            line.put("flag", message.getFlag());
+            line.put("queueOffset", message.getQueueOffset());
+            line.put("physicalOffset", message.getCommitLogOffset());
+            line.put("sysFlag", message.getSysFlag());
+            line.put("bornTimestamp", message.getBornTimestamp());
+            line.put("bornHost", text(message.getBornHost()));
+            line.put("storeTimestamp", message.getStoreTimestamp());
+            line.put("storeHost", text(message.getStoreHost()));
+            line.put("reconsumeTimes", message.getReconsumeTimes());
+            line.put("preparedTransactionOffset", message.getPreparedTransactionOffset());
+            line.put("topic", message.getTopic());
+            line.put("properties",
+                message.getProperties() == null ? Map.of() : message.getProperties());
+            line.put("propertiesRawHex", hex(rawProperties(bytes, message)));
+            line.put("bodyLength", body.length);
+            line.put("bodySha256", sha256(body));
+            line.put("msgId", message.getMsgId());
+            line.put("tagsCode", check.getTagsCode());
+            line.put("recordSha256", sha256(bytes));
+            line.put("offsetMsgId",
+                MessageDecoder.createMessageId(message.getStoreHost(), offset));
+            line.put("uniqKey", check.getUniqKey());
+            line.put("keys", check.getKeys());
+            if ((message.getSysFlag() & MessageSysFlag.COMPRESSED_FLAG) != 0) {
+                byte[] plain = MessageDecoder.decode(ByteBuffer.wrap(bytes), true, true)
+                    .getBody();
+                line.put("uncompressedLength", plain.length);
+                line.put("uncompressedSha256", sha256(plain));
+            }
+            return line;
+        }
+
+        private static byte[] rawProperties(byte[] bytes, MessageExt message) {
+            int hosts = message.getBornHostBytes().capacity()
+                + message.getStoreHostBytes().capacity();
+            int at = 68 + hosts;
+            ByteBuffer record = ByteBuffer.wrap(bytes);
+            at += 4 + record.getInt(at);
+            boolean longTopic = record.getInt(4) == MessageDecoder.MESSAGE_MAGIC_CODE_V2;
+            at += longTopic ? 2 + record.getShort(at) : 1 + record.get(at);
+            int length = record.getShort(at);
+            return Arrays.copyOfRange(bytes, at + 2, at + 2 + length);
+        }
+    }
+}

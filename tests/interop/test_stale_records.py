@@ -1,0 +1,56 @@
+"""
+What a truncation by RocketMQ leaves above the end (formats 1.9).
+
+RocketMQ moves its positions and leaves the bytes, so whole records of a past
+stand behind the end of the present.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from interop.jvm import StoreTool
+from interop.messages import CONFIG, equal_sized
+
+# Two entries a file: RocketMQ removes the queue files above a truncation, so
+# that no queue names what it leaves in the log.
+UNNAMED = CONFIG | {"mappedFileSizeConsumeQueue": "40"}
+
+
+def leave_stale_records(java: StoreTool, root: Path) -> list[dict[str, Any]]:
+    """
+    Writes ten records, cuts to four, writes two more, and closes cleanly.
+
+    The store times of the two lie more than 3 s after those of the ten, as the
+    first clean shutdown takes longer than that.
+
+    Returns:
+        The six records that are the log, as Java reads them.
+    """
+    store = java.open(root, UNNAMED)
+    appended = store.append(equal_sized(10, mark="old-"))
+    store.close()
+    store = java.open(root, UNNAMED)
+    store.truncate(appended[4]["offset"])
+    store.append(equal_sized(2, mark="new-"))
+    records: list[dict[str, Any]] = store.report()["records"]
+    store.close()
+    return records
+
+
+def test_records_that_rocketmq_truncated_come_back_when_it_starts_again(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    Four of the six truncated records stand behind the two new ones, and return.
+    """
+    records = leave_stale_records(java, tmp_path)
+
+    again = java.open(tmp_path, UNNAMED).report()["records"]
+    times = [record["storeTimestamp"] for record in again]
+
+    assert 6 == len(records)
+    assert records == again[:6]
+    assert 10 == len(again)
+    assert times[5] - times[6] > 3000

@@ -1,0 +1,40 @@
+"""
+The Java tool reports what the golden data say: so it can be a judge.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from golden_data import GoldenStore
+from interop.jvm import StoreTool
+
+# The other keys of expected.json describe the run that made the data.
+BEFORE = {"store", "config", "filesBefore"}
+
+
+def test_the_tool_finds_in_a_golden_store_what_the_golden_data_say(
+    java: StoreTool, golden_store: GoldenStore, golden_root: Path
+) -> None:
+    """
+    Ends, checkpoint, records, queues and index answers are those of the data.
+    """
+    expected = {
+        key: value for key, value in golden_store.expected.items() if key not in BEFORE
+    }
+
+    store = java.open(golden_root, expected_config(golden_store))
+    report = store.report(queries=expected["indexQueries"])
+    found: dict[str, Any] = report | store.opened
+
+    assert golden_store.records == found.pop("records")
+    assert expected == found
+
+
+def expected_config(store: GoldenStore) -> dict[str, str]:
+    """
+    Returns the keys with which the store was opened when the data were made.
+    """
+    config: dict[str, str] = store.expected["config"]
+    return config
