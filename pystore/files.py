@@ -1,0 +1,189 @@
+"""
+Small files that appear whole or not at all: write, sync, rename, sync.
+
+A file is written beside its place, in a directory for temporaries of the same
+file system, synced, renamed over its name, and the name is synced. At every
+moment, also after a power cut, the name holds the old content or the new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.errors import FullError, StorageError
+
+__all__ = [
+    "SYSTEM",
+    "Calls",
+    "remove_file",
+    "replace_file",
+    "storage_error",
+    "sweep",
+    "sync_descriptor",
+    "sync_directory",
+]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def sync_descriptor(descriptor: int) -> None:
+    """
+    Put what was written to a file or directory onto the disk.
+    """
+    if sys.platform == "darwin":
+        import fcntl  # noqa: PLC0415
+
+        # fsync leaves the bytes in the drive's cache there.
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """
+    The system calls of a replacement, so that a test can fail each of them.
+    """
+
+    open: Callable[..., int] = os.open
+    write: Callable[[int, memoryview], int] = os.write
+    sync: Callable[[int], None] = sync_descriptor
+    rename: Callable[[Path, Path], None] = os.rename
+    unlink: Callable[[Path], None] = os.unlink
+
+
+SYSTEM = Calls()
+
+
+def storage_error(doing: str, path: Path, error: OSError) -> StorageError:
+    """
+    The error of the tree for an `OSError`, as one line with path and reason.
+
+    Args:
+        doing: what failed, as in "cannot <doing> <path>".
+        path: of the file or directory.
+        error: what the system said.
+    """
+    number = error.errno or 0
+    text = f"cannot {doing} {path}: {os.strerror(number)}"
+    if number in _FULL:
+        return FullError(
+            f"{text}: make space, then try again", errno=number, path=str(path)
+        )
+    return StorageError(text, errno=number, path=str(path))
+
+
+def sync_directory(path: Path, calls: Calls = SYSTEM) -> None:
+    """
+    Make the names in a directory durable.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    try:
+        descriptor = calls.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            calls.sync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("sync directory", path, error) from error
+
+
+def _write_whole(path: Path, content: bytes, calls: Calls) -> None:
+    descriptor = calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        rest = memoryview(content)
+        while rest:
+            rest = rest[calls.write(descriptor, rest) :]
+        calls.sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(
+    path: Path, content: bytes, temporary: Path, calls: Calls = SYSTEM
+) -> None:
+    """
+    Give a file new content, durably, at once.
+
+    One thread at a time for one ``path``.
+
+    Args:
+        path: of the file; it need not exist.
+        content: all of it.
+        temporary: a directory of the same file system, for the time between.
+        calls: the system calls.
+
+    Raises:
+        FullError: no space; the old content is untouched.
+        StorageError: the system refused. The old content is untouched, unless
+            the text says that the name could not be synced: then the new content
+            is there, and a power cut may bring back the old one.
+    """
+    draft = temporary / path.name
+    try:
+        _write_whole(draft, content, calls)
+        calls.rename(draft, path)
+    except OSError as error:
+        _forget(draft, calls)
+        # The caller gets the name it knows, not the draft's.
+        raise storage_error("replace", path, error) from error
+    sync_directory(path.parent, calls)
+
+
+def _forget(draft: Path, calls: Calls) -> None:
+    try:
+        calls.unlink(draft)
+    except OSError:
+        # The first error is the one to tell; `sweep` removes the draft later.
+        return
+
+
+def remove_file(path: Path, calls: Calls = SYSTEM) -> bool:
+    """
+    Remove a file durably.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    try:
+        calls.unlink(path)
+    except FileNotFoundError:
+        # Nothing to remove; but the name may have gone without being synced.
+        sync_directory(path.parent, calls)
+        return False
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("remove", path, error) from error
+    sync_directory(path.parent, calls)
+    return True
+
+
+def sweep(temporary: Path, calls: Calls = SYSTEM) -> list[str]:
+    """
+    Remove the drafts that a killed process left.
+
+    Returns:
+        The names removed, in order.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    try:
+        names = sorted(os.listdir(temporary))
+        for name in names:
+            calls.unlink(temporary / name)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("sweep", temporary, error) from error
+    return names
