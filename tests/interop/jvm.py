@@ -9,6 +9,7 @@ open stores as a killed broker leaves them.
 from __future__ import annotations
 
 import json
+import os
 import select
 import shutil
 import subprocess
@@ -134,6 +135,8 @@ class StoreTool:
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Topics are directories, and their names are not all ASCII.
+            env=os.environ | {"LC_ALL": "C.UTF-8"},
         )
 
     @property

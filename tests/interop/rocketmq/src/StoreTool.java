@@ -1,5 +1,6 @@
 import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
+import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
@@ -34,6 +35,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageExtBatch;
 import org.apache.rocketmq.common.message.MessageExtBrokerInner;
 import org.apache.rocketmq.common.sysflag.MessageSysFlag;
+import org.apache.rocketmq.remoting.protocol.EpochEntry;
 import org.apache.rocketmq.store.AppendMessageResult;
 import org.apache.rocketmq.store.DefaultMessageStore;
 import org.apache.rocketmq.store.DispatchRequest;
@@ -42,6 +44,8 @@ import org.apache.rocketmq.store.SelectMappedBufferResult;
 import org.apache.rocketmq.store.StoreCheckpoint;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.store.ha.HAService;
+import org.apache.rocketmq.store.ha.autoswitch.BrokerMetadata;
+import org.apache.rocketmq.store.ha.autoswitch.EpochFileCache;
 import org.apache.rocketmq.store.queue.ConsumeQueueInterface;
 import org.apache.rocketmq.store.queue.CqUnit;
 import org.apache.rocketmq.store.queue.ReferredIterator;
@@ -61,6 +65,9 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  * {"do":"append",   "root":R, "messages":[{..}], "batch":false}
  * {"do":"truncate", "root":R, "offset":N}
  * {"do":"close",    "roots":[R,..]}                     clean shutdown, together
+ * {"do":"epochs",   "root":R, "append":[[epoch,start],..]}
+ * {"do":"identity", "root":R, "write":[cluster,broker,id]}
+ * {"do":"checkpoint", "root":R, "write":[physic,logics,index,master,confirm]}
  * </pre>
  */
 public final class StoreTool {
@@ -105,6 +112,12 @@ public final class StoreTool {
                 return truncate(opened(job), job.get("offset").getAsLong());
             case "close":
                 return close(job);
+            case "epochs":
+                return epochs(job);
+            case "identity":
+                return identity(job);
+            case "checkpoint":
+                return checkpoint(job);
             default:
                 throw new IllegalArgumentException("unknown job " + job.get("do"));
         }
@@ -132,7 +145,7 @@ public final class StoreTool {
             return result;
         }
         result.putAll(store.ends());
-        result.putAll(store.checkpointValues());
+        result.putAll(checkpointValues(store.getStoreCheckpoint()));
         // As JSON at once: starting goes on to change the table.
         result.put("queueOffsetTableAfterLoad",
             GSON.toJsonTree(store.getQueueStore().getTopicQueueTable()));
@@ -271,11 +284,71 @@ public final class StoreTool {
         return result;
     }
 
+    // ------------------- small files: written if asked to, and then read again
+
+    private static Object epochs(JsonObject job) {
+        String path = job.get("root").getAsString() + "/epochFileCheckpoint";
+        EpochFileCache cache = new EpochFileCache(path);
+        boolean loaded = cache.initCacheFromFile();
+        if (job.has("append")) {
+            for (JsonElement pair : job.getAsJsonArray("append")) {
+                cache.appendEntry(new EpochEntry(pair.getAsJsonArray().get(0).getAsInt(),
+                    pair.getAsJsonArray().get(1).getAsLong()));
+            }
+        }
+        List<List<Long>> entries = new ArrayList<>();
+        for (EpochEntry entry : cache.getAllEntries()) {
+            entries.add(Arrays.asList((long) entry.getEpoch(), entry.getStartOffset()));
+        }
+        return Map.of("loaded", loaded, "entries", entries);
+    }
+
+    private static Object identity(JsonObject job) throws Exception {
+        String path = job.get("root").getAsString() + "/brokerIdentity";
+        if (job.has("write")) {
+            JsonArray values = job.getAsJsonArray("write");
+            new BrokerMetadata(path).updateAndPersist(values.get(0).getAsString(),
+                values.get(1).getAsString(), values.get(2).getAsLong());
+        }
+        BrokerMetadata metadata = new BrokerMetadata(path);
+        metadata.readFromFile();
+        return Map.of("loaded", metadata.isLoaded(), "identity", Arrays.asList(
+            metadata.getClusterName(), metadata.getBrokerName(), metadata.getBrokerId()));
+    }
+
+    private static Object checkpoint(JsonObject job) throws IOException {
+        StoreCheckpoint checkpoint =
+            new StoreCheckpoint(job.get("root").getAsString() + "/checkpoint");
+        if (job.has("write")) {
+            JsonArray values = job.getAsJsonArray("write");
+            checkpoint.setPhysicMsgTimestamp(values.get(0).getAsLong());
+            checkpoint.setLogicsMsgTimestamp(values.get(1).getAsLong());
+            checkpoint.setIndexMsgTimestamp(values.get(2).getAsLong());
+            checkpoint.setMasterFlushedOffset(values.get(3).getAsLong());
+            checkpoint.setConfirmPhyOffset(values.get(4).getAsLong());
+            checkpoint.flush();
+        }
+        Map<String, Object> result = checkpointValues(checkpoint);
+        result.put("minTimestamp", checkpoint.getMinTimestamp());
+        result.put("minTimestampIndex", checkpoint.getMinTimestampIndex());
+        return result;
+    }
+
+    private static Map<String, Object> checkpointValues(StoreCheckpoint checkpoint) {
+        Map<String, Object> result = new LinkedHashMap<>();
+        result.put("physicMsgTimestamp", checkpoint.getPhysicMsgTimestamp());
+        result.put("logicsMsgTimestamp", checkpoint.getLogicsMsgTimestamp());
+        result.put("indexMsgTimestamp", checkpoint.getIndexMsgTimestamp());
+        result.put("masterFlushedOffset", checkpoint.getMasterFlushedOffset());
+        result.put("confirmPhyOffset", checkpoint.getConfirmPhyOffset());
+        return result;
+    }
+
     // ----------------------------------------------------------------- report
 
     private static Object report(Store store, JsonObject job) throws Exception {
         Map<String, Object> result = new LinkedHashMap<>(store.ends());
-        result.putAll(store.checkpointValues());
+        result.putAll(checkpointValues(store.getStoreCheckpoint()));
         new Walk(store).into(result);
         result.put("consumeQueues", consumeQueues(store));
         List<Object> answers = new ArrayList<>();
@@ -342,17 +415,6 @@ public final class StoreTool {
             result.put("maxPhyOffset", getMaxPhyOffset());
             result.put("flushedWhere", getFlushedWhere());
             result.put("confirmOffset", getConfirmOffset());
-            return result;
-        }
-
-        Map<String, Object> checkpointValues() {
-            StoreCheckpoint checkpoint = getStoreCheckpoint();
-            Map<String, Object> result = new LinkedHashMap<>();
-            result.put("physicMsgTimestamp", checkpoint.getPhysicMsgTimestamp());
-            result.put("logicsMsgTimestamp", checkpoint.getLogicsMsgTimestamp());
-            result.put("indexMsgTimestamp", checkpoint.getIndexMsgTimestamp());
-            result.put("masterFlushedOffset", checkpoint.getMasterFlushedOffset());
-            result.put("confirmPhyOffset", checkpoint.getConfirmPhyOffset());
             return result;
         }
 

@@ -1,0 +1,92 @@
+"""
+What pystore adds to a store directory is nothing to RocketMQ.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from golden_data import STORES, GoldenStore
+from interop.jvm import StoreTool
+
+MIXED = next(store for store in STORES if store.name == "mixed-clean")
+
+
+def test_rocketmq_ignores_a_meta_directory(java: StoreTool, tmp_path: Path) -> None:
+    """
+    With ``meta/`` and files in it, RocketMQ finds what it finds without.
+    """
+    root = MIXED.extract(tmp_path)
+    files = {f"meta/{name}": name.encode() for name in ("lmdb/data.mdb", "live")}
+    files["meta/seals/00000000000000000000"] = b"seal"
+    files["meta/tmp/12345"] = bytes(4096)
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+
+    report = java.open(root, MIXED.expected["config"]).report()
+
+    assert MIXED.records == report["records"]
+    assert MIXED.expected["consumeQueues"] == report["consumeQueues"]
+    assert files == {name: (root / name).read_bytes() for name in files}
+
+
+def test_rocketmq_opens_segments_that_were_allocated(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    A next segment of allocated zeros changes nothing about the end.
+    """
+    root = MIXED.extract(tmp_path)
+    log = root / "commitlog"
+    for path in sorted(log.iterdir()):
+        _allocate(path, MIXED.segment_size)
+    last = max(int(path.name) for path in log.iterdir())
+    _allocate(log / f"{last + MIXED.segment_size:020}", MIXED.segment_size)
+
+    store = java.open(root, MIXED.expected["config"])
+
+    assert MIXED.expected["maxPhyOffset"] == store.opened["maxPhyOffset"]
+    assert MIXED.records == store.report()["records"]
+
+
+def test_rocketmq_rebuilds_the_consume_queues_of_a_bare_log(
+    java: StoreTool, golden_store: GoldenStore, golden_root: Path, tmp_path: Path
+) -> None:
+    """
+    A log alone is a store: every record gets its entry in its queue.
+    """
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (golden_root / "commitlog").rename(bare / "commitlog")
+
+    report = java.open(bare, golden_store.expected["config"]).report()
+    entries = sorted(
+        entry[0]
+        for queue in report["consumeQueues"].values()
+        for entry in queue["entries"]
+        if entry[1] != 2**31 - 1
+    )
+
+    assert golden_store.records == report["records"]
+    assert entries == sorted(
+        record["offset"] for record in golden_store.records if _has_entry(record)
+    )
+
+
+def _allocate(path: Path, size: int) -> None:
+    handle = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        os.posix_fallocate(handle, 0, size)
+    finally:
+        os.close(handle)
+
+
+def _has_entry(record: dict[str, object]) -> bool:
+    """
+    Whether a record is for consumers: neither prepared nor rolled back.
+    """
+    sys_flag = record["sysFlag"]
+    assert isinstance(sys_flag, int)
+    return sys_flag & 0xC in (0, 8)

@@ -1,0 +1,75 @@
+"""
+The lock that keeps a second writer out is one and the same for both programs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import struct
+from pathlib import Path
+
+import pytest
+from interop.jvm import StoreTool
+from interop.messages import CONFIG, equal_sized
+
+# struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
+FLOCK = struct.Struct("hhqqi4x")
+
+
+def test_a_running_rocketmq_holds_a_record_lock_on_the_first_byte(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    ``lock`` says ``lock``; its first byte cannot be locked, and by whom is known.
+    """
+    java.open(tmp_path, CONFIG)
+
+    with (tmp_path / "lock").open("r+b") as file:
+        with pytest.raises(BlockingIOError):
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        wanted = FLOCK.pack(fcntl.F_WRLCK, 0, 0, 1, 0)
+        held = FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, wanted))
+
+        assert b"lock" == file.read()
+    assert (fcntl.F_WRLCK, 0, 0, 1, java.pid) == held
+
+
+def test_rocketmq_does_not_start_where_the_first_byte_is_locked(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    It has loaded by then, and stops before it writes ``abort``.
+    """
+    with (tmp_path / "lock").open("w+b") as file:
+        file.write(b"lock")
+        file.flush()
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+
+        store = java.open(tmp_path, CONFIG)
+
+    assert "Lock failed,MQ already started" == store.opened["startError"]
+    assert not (tmp_path / "abort").exists()
+
+
+def test_a_rocketmq_that_is_kept_out_has_removed_the_next_segment_by_then(
+    java: StoreTool, mortal_java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    RocketMQ recovers before it locks: it deletes the segment above the end.
+
+    Another writer, whoever it is, must not go on writing into a file without a
+    name.
+    """
+    store = mortal_java.open(tmp_path, CONFIG)
+    store.append(equal_sized(1, mark="a"))
+    segments = tmp_path / "commitlog"
+    names = {0: "0" * 20, 1: f"{65536:020}", 2: f"{2 * 65536:020}"}
+    (segments / names[1]).touch()
+    with (segments / names[1]).open("r+b") as file:
+        file.truncate(65536)
+
+    second = java.open(tmp_path, CONFIG)
+
+    assert "Lock failed,MQ already started" == second.opened["startError"]
+    assert names[0] in second.opened["commitlogFilesAfterRecovery"]
+    assert names[1] not in second.opened["commitlogFilesAfterRecovery"]
