@@ -29,7 +29,7 @@ test: .venv/core native ## unit and property tests, and the C core's own
 	$(PYTEST) -m 'not slow'
 
 native: ## the C core over an in-memory environment, under sanitizers
-	tests/native/run.sh
+	$(MAKE) -C tests/native
 
 crash: .venv/core ## every crash state, and real writers killed
 	$(PYTEST) tests/crash
@@ -69,7 +69,7 @@ wheel: .venv/wheel ## sdist and wheel, checked and repaired
 portable: .venv/core ## the build without hardware or Linux extras, tested
 	PYSTORE_PORTABLE=1 $(BIN)/python setup.py -q build -b $(PORTABLE) --build-lib $(PORTABLE)/lib
 	PYTHONSAFEPATH=1 PYTHONPATH=$(PORTABLE)/lib $(PYTEST) -m 'not slow' tests/unit tests/property tests/crash
-	PYSTORE_PORTABLE=1 tests/native/run.sh
+	$(MAKE) -C tests/native portable
 
 docs: .venv/core ## the examples in README.md and docs/, run
 	$(PYTEST) tests/docs
