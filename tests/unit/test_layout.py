@@ -19,7 +19,7 @@ FOLDERS = (*SOURCE, "bench", "csrc", "tests", "wheels")
 
 FILE_LINES = {".py": 400, ".c": 600, ".h": 600}
 FUNCTION_LINES = 70
-LINE_COLUMNS = {".py": 88, ".c": 80, ".h": 80}
+C_COLUMNS = 80  # clang-format leaves comments alone; Python's 88 are ruff's
 
 C_FUNCTION = re.compile(r"^\w[^;{}#]*?(\w+)\([^;{}]*\)\s*\{$.*?^\}$", re.M | re.S)
 
@@ -94,15 +94,15 @@ def test_no_function_is_longer_than_a_screen() -> None:
     assert [] == long
 
 
-def test_no_line_is_wider_than_its_language_allows() -> None:
+def test_no_line_of_c_is_wider_than_half_a_screen() -> None:
     """
     Two files fit side by side.
     """
     wide = [
         f"{_name(path)}:{number}"
-        for path in _files(*LINE_COLUMNS)
+        for path in _files(".c", ".h")
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if len(line) > LINE_COLUMNS[path.suffix]
+        if len(line) > C_COLUMNS
     ]
 
     assert [] == wide
