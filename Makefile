@@ -29,7 +29,7 @@ test: .venv/core native ## unit and property tests, and the C core's own
 	$(PYTEST) -m 'not slow'
 
 native: ## the C core over an in-memory environment, under sanitizers
-	$(MAKE) -C tests/native
+	$(MAKE) -C tests/native -j4
 
 crash: .venv/core ## every crash state, and real writers killed
 	$(PYTEST) tests/crash
@@ -69,10 +69,10 @@ wheel: .venv/wheel ## sdist and wheel, checked and repaired
 portable: .venv/core ## the build without hardware or Linux extras, tested
 	PYSTORE_PORTABLE=1 $(BIN)/python setup.py -q build -b $(PORTABLE) --build-lib $(PORTABLE)/lib
 	PYTHONSAFEPATH=1 PYTHONPATH=$(PORTABLE)/lib $(PYTEST) -m 'not slow' tests/unit tests/property tests/crash
-	$(MAKE) -C tests/native portable
+	$(MAKE) -C tests/native -j4 portable
 
 docs: .venv/core ## the examples in README.md and docs/, run
 	$(PYTEST) tests/docs
 
 clean: ## remove what was built
-	rm -rf .venv build dist wheels/out *.egg-info pystore/_core*.so
+	rm -rf .venv build dist wheels/out tests/native/build *.egg-info pystore/_core*.so
