@@ -1,0 +1,338 @@
+"""
+The one door to the C core: nothing else imports ``_core``.
+
+Four things live here because they must be right everywhere at once.
+
+Errors: a C call answers a status and fills an error in the caller's memory;
+``check`` turns the two into one exception. Scratch: the structs that a call
+fills are reused through a pool that is a plain list, whose ``pop`` and
+``append`` are atomic, so that a hot call allocates nothing and any thread may
+call. Views: ``view`` is the only place that lets Python see mapped memory.
+Forks: the child is told, so that every handle it inherited refuses to work.
+
+The core's constants are repeated as enums and dtypes, so that the layers above
+need no ``_core``; tests compare each with the header.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from enum import IntEnum, IntFlag
+from errno import ENOMEM
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from pystore._core import ffi, lib
+from pystore.errors import (
+    BusyError,
+    ClosedError,
+    CorruptError,
+    CutError,
+    FencedError,
+    ForkedError,
+    FullError,
+    InvalidError,
+    LockedError,
+    NotAStoreError,
+    OffsetOutOfRange,
+    PoisonedError,
+    PystoreError,
+    StorageError,
+)
+
+if TYPE_CHECKING:
+    from pystore._core import CData
+
+__all__ = [
+    "MESSAGE_HEAD_SIZE",
+    "NO_OFFSET",
+    "NO_TOPIC",
+    "POSITION_DTYPE",
+    "RECORD_DTYPE",
+    "Ack",
+    "Check",
+    "Proof",
+    "Scratch",
+    "Stop",
+    "borrow",
+    "check",
+    "fail",
+    "ffi",
+    "give_back",
+    "lib",
+    "pointer",
+    "unpack_record",
+    "view",
+]
+
+NO_OFFSET: int = lib.PS_NO_OFFSET
+"""Where no offset applies, or no bound."""
+
+NO_TOPIC: int = lib.PS_NO_TOPIC
+"""The topic id of a row whose topic was not asked for."""
+
+MESSAGE_HEAD_SIZE: int = lib.PS_MESSAGE_HEAD
+"""The fixed part of the message form, in bytes."""
+
+
+class Ack(IntEnum):
+    """
+    What an append waits for.
+    """
+
+    LEADER = 0
+    """In the page cache: survives a killed process."""
+    SYNCED = 1
+    """On disk: survives a power cut."""
+
+
+class Check(IntFlag):
+    """
+    What a scan checks beyond the structure, and what it fills.
+    """
+
+    BODY = 1
+    PROPERTY = 2
+    OFFSET = 4
+    FIELDS = 8
+    TAGS = 16
+    TOPIC = 32
+    NEED_PROPERTY = 64
+
+
+class Proof(IntFlag):
+    """
+    What was proven of a row (its ``proof``).
+    """
+
+    BODY = 1
+    PROPERTY = 2
+    HAS_PROPERTY = 4
+
+
+class Stop(IntEnum):
+    """
+    Why a scan came back. From ``SIZE`` on it is a bad record.
+    """
+
+    ROWS = 1
+    LIMIT = 2
+    ZERO = 3
+    LAST = 4
+    SIZE = 5
+    MAGIC = 6
+    LENGTHS = 7
+    BODY = 8
+    PROPERTY = 9
+    OFFSET = 10
+    FIELDS = 11
+    STALE = 12
+    UNREADABLE = 13
+    BLANK = 14
+
+    @property
+    def is_bad(self) -> bool:
+        """
+        Whether a record was found that is not whole.
+        """
+        return self >= Stop.SIZE
+
+
+RECORD_DTYPE = np.dtype(
+    [
+        ("offset", "=u8"),
+        ("queue_offset", "=i8"),
+        ("store_ms", "=i8"),
+        ("born_ms", "=i8"),
+        ("tags_code", "=i8"),
+        ("prepared_offset", "=i8"),
+        ("size", "=u4"),
+        ("queue_id", "=i4"),
+        ("flag", "=i4"),
+        ("sys_flag", "=u4"),
+        ("reconsume_times", "=i4"),
+        ("body_crc", "=u4"),
+        ("body_at", "=u4"),
+        ("body_size", "=u4"),
+        ("topic_at", "=u4"),
+        ("topic_id", "=u4"),
+        ("properties_at", "=u4"),
+        ("topic_size", "=u2"),
+        ("properties_size", "=u2"),
+        ("version", "=u2"),
+        ("proof", "=u2"),
+        ("reserved", "=u4"),
+    ]
+)
+"""One row of a scan: ``ps_record``, field by field."""
+
+POSITION_DTYPE = np.dtype([("offset", "=u8"), ("queue_offset", "=i8")])
+"""Where one appended record went: ``ps_position``."""
+
+unpack_record = struct.Struct("=QqqqqqIiiIiIIIIIIHHHH4x").unpack
+"""Takes a ``ps_record`` apart, without the reserved bytes."""
+
+# A failure of memory is one of the system, and has its number there.
+_ERRORS: dict[int, type[PystoreError]] = {
+    lib.PS_E_INVALID: InvalidError,
+    lib.PS_E_IO: StorageError,
+    lib.PS_E_FULL: FullError,
+    lib.PS_E_CORRUPT: CorruptError,
+    lib.PS_E_RANGE: OffsetOutOfRange,
+    lib.PS_E_BUSY: BusyError,
+    lib.PS_E_FENCED: FencedError,
+    lib.PS_E_POISONED: PoisonedError,
+    lib.PS_E_CLOSED: ClosedError,
+    lib.PS_E_FORKED: ForkedError,
+    lib.PS_E_LOCKED: LockedError,
+    lib.PS_E_MEMORY: StorageError,
+    lib.PS_E_CUT: CutError,
+    lib.PS_E_NOT_STORE: NotAStoreError,
+    lib.PS_E_SPACE: InvalidError,
+}
+
+
+def check(status: int, error: CData, path: str | None = None) -> None:
+    """
+    Raises what *status* and *error* say, unless the status is good.
+
+    Args:
+        status: what a function of the core returned.
+        error: the ``ps_error`` that it filled.
+        path: what the handle was opened on.
+
+    Raises:
+        PystoreError: of the class that belongs to the status.
+    """
+    if status:
+        fail(status, error, path)
+
+
+def fail(status: int, error: CData, path: str | None = None) -> NoReturn:
+    """
+    Raises what *status*, a failure, and *error* say.
+
+    Raises:
+        PystoreError: of the class that belongs to the status.
+    """
+    text = ffi.string(error.text).decode("utf-8", "replace")
+    offset = None if error.offset == NO_OFFSET else error.offset
+    kind = _ERRORS[status]
+    if issubclass(kind, StorageError):
+        number = ENOMEM if status == lib.PS_E_MEMORY else error.system_errno
+        raise kind(text, errno=number or None, offset=offset, path=path)
+    raise kind(text, offset=offset, path=path)
+
+
+class Scratch:
+    """
+    Memory that one call at a time lets the core fill.
+
+    Attributes:
+        error: a ``ps_error``.
+        appended, ends, record: results, each with ``*_bytes``, its memory as a
+            buffer, because taking a struct apart at once is five times faster
+            than reading it field by field.
+        number, count: a ``uint64_t`` and a ``uint32_t``.
+        data: ``DATA_SIZE`` bytes for a record.
+    """
+
+    __slots__ = (
+        "appended",
+        "appended_bytes",
+        "count",
+        "data",
+        "ends",
+        "ends_bytes",
+        "error",
+        "number",
+        "record",
+        "record_bytes",
+    )
+
+    DATA_SIZE = 32768
+
+    def __init__(self) -> None:
+        self.error = ffi.new("ps_error *")
+        self.appended = ffi.new("ps_appended *")
+        self.appended_bytes = ffi.buffer(self.appended)
+        self.ends = ffi.new("ps_ends *")
+        self.ends_bytes = ffi.buffer(self.ends)
+        self.record = ffi.new("ps_record *")
+        self.record_bytes = ffi.buffer(self.record)
+        self.number = ffi.new("uint64_t *")
+        self.count = ffi.new("uint32_t *")
+        self.data = ffi.new("uint8_t[]", self.DATA_SIZE)
+
+
+_pool: list[Scratch] = []
+
+give_back: Callable[[Scratch], None] = _pool.append
+"""
+Lends a scratch to the next call. Not needed after an exception: the pool makes
+a new one.
+"""
+
+
+def borrow() -> Scratch:
+    """
+    Returns a scratch that nobody else uses until ``give_back``.
+    """
+    try:
+        return _pool.pop()
+    except IndexError:  # more calls run at once than ever before
+        return Scratch()
+
+
+def pointer(data: object) -> CData:
+    """
+    Returns *data* as the core takes it: bytes as they are, other buffers borrowed.
+
+    Args:
+        data: bytes, or any contiguous buffer.
+
+    Raises:
+        InvalidError: it is no buffer, or has gaps.
+    """
+    if type(data) is bytes:
+        return data
+    try:
+        return ffi.from_buffer("uint8_t[]", data)
+    except (TypeError, ValueError, BufferError) as error:
+        # cffi speaks of its own types; the caller knows what they passed.
+        kind = type(data).__name__
+        raise InvalidError(f"bytes are needed, not {kind}: {error}") from error
+
+
+def view(block: CData, log: CData) -> memoryview:
+    """
+    Returns the bytes of an acquired block, read-only and without a copy.
+
+    The block is released when the view and everything made of it is gone. For
+    that the destructor hangs on the *data pointer*: the buffer keeps that very
+    pointer alive. Hung on the block it would run at once, because reading
+    ``block.data`` makes a new pointer that keeps nothing alive.
+
+    Args:
+        block: a ``ps_block`` that was acquired; owned by the view from here on.
+        log: the ``ps_log``; kept, since it must not be freed before the block.
+    """
+
+    def release(
+        _data: CData,
+        block: CData = block,
+        _log: CData = log,
+        release: Callable[[CData], None] = lib.ps_block_release,
+    ) -> None:
+        release(block)
+
+    data = ffi.gc(block.data, release)
+    return memoryview(ffi.buffer(data, block.size)).toreadonly()
+
+
+# A forked child shares files and memory with its parent, but none of its
+# threads: every handle made before refuses to work there.
+os.register_at_fork(after_in_child=lib.ps_forked)

@@ -1,0 +1,95 @@
+"""
+Bodies that a client compressed, made plain again.
+
+The log stores a body as it came; the sys flag says how it was compressed. zlib
+is part of Python, LZ4 and Zstandard come with the ``compression`` extra.
+
+Source: docs/format.md, sys flag (formats 1.5).
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from types import ModuleType
+
+from pystore.errors import CorruptError, FormatError
+
+__all__ = ["COMPRESSED", "decompress"]
+
+COMPRESSED = 0x001
+"""The bit of the sys flag that says a body is compressed."""
+
+_KIND_SHIFT = 8
+_KIND_MASK = 0x7
+_ZLIB = (0, 3)  # 0 is what clients wrote before there was a choice
+_LZ4 = 1
+_ZSTD = 2
+
+
+def decompress(body: bytes, sys_flag: int) -> bytes:
+    """
+    Returns the plain body.
+
+    Args:
+        body: as stored.
+        sys_flag: of the same record; without the compressed bit the body is
+            returned as it is.
+
+    Raises:
+        CorruptError: the bytes are not what the sys flag says.
+        FormatError: an unknown compression, or its library is not installed.
+    """
+    if not sys_flag & COMPRESSED:
+        return body
+    kind = sys_flag >> _KIND_SHIFT & _KIND_MASK
+    if kind in _ZLIB:
+        return _inflate(body)
+    if kind == _LZ4:
+        return _lz4(body)
+    if kind == _ZSTD:
+        return _zstd(body)
+    raise FormatError(f"body compressed in an unknown way: type {kind} in the sys flag")
+
+
+def _inflate(body: bytes) -> bytes:
+    try:
+        return zlib.decompress(body)
+    except zlib.error as error:  # damaged, or never was what the flag says
+        raise _damaged("zlib", error) from error
+
+
+def _lz4(body: bytes) -> bytes:
+    frame = _library("lz4.frame")
+    try:
+        plain: bytes = frame.decompress(body)
+    except (RuntimeError, EOFError) as error:  # what the library raises
+        raise _damaged("LZ4", error) from error
+    return plain
+
+
+def _zstd(body: bytes) -> bytes:
+    zstandard = _library("zstandard")
+    stream = zstandard.ZstdDecompressor().decompressobj()
+    try:
+        plain: bytes = stream.decompress(body)
+    except zstandard.ZstdError as error:
+        raise _damaged("Zstandard", error) from error
+    if not stream.eof:
+        raise _damaged("Zstandard", "it ends early")
+    return plain
+
+
+def _damaged(name: str, why: object) -> CorruptError:
+    return CorruptError(f"body is not valid {name}, as its sys flag says: {why}")
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise FormatError(
+            f"body is compressed and {package} is not installed: "
+            "pip install 'pystore-commitlog[compression]'"
+        ) from error

@@ -1,0 +1,187 @@
+"""
+The property string of a message, as RocketMQ writes and parses it. Pure.
+
+An entry is ``name 0x01 value 0x02``. There is no escaping, so neither byte may
+appear inside of a name or a value: RocketMQ's writer would let it through and
+the reader would see other properties. Here the writer refuses it, and NUL too,
+which marks torn bytes in recovery.
+
+Source: docs/format.md, properties (formats 1.4) and tags code (1.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pystore.errors import InvalidError
+
+__all__ = [
+    "CRC_NAME",
+    "CRC_SIZE",
+    "KEYS",
+    "PROPERTIES_SIZE_MAX",
+    "TAGS",
+    "UNIQUE_KEY",
+    "delivery_ms",
+    "encode_properties",
+    "join_keys",
+    "parse_properties",
+    "tags_code",
+    "without_crc",
+]
+
+KEYS = "KEYS"
+TAGS = "TAGS"
+UNIQUE_KEY = "UNIQ_KEY"
+DELAY = "DELAY"
+CRC_NAME = "__CRC32#"
+
+CRC_SIZE = 20
+"""Bytes of the CRC property, the last of a record that has one."""
+
+PROPERTIES_SIZE_MAX = 32767
+"""Bytes that the length field can say."""
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+
+_SECOND = 1000
+_MINUTE = 60 * _SECOND
+_HOUR = 60 * _MINUTE
+_DELAYS_MS = (
+    *(_SECOND * seconds for seconds in (1, 5, 10, 30)),
+    *(_MINUTE * minutes for minutes in (*range(1, 11), 20, 30)),
+    *(_HOUR * hours for hours in (1, 2)),
+)
+
+_FORBIDDEN = ("\x01", "\x02", "\x00")
+_CRC_HEAD = CRC_NAME.encode() + b"\x01"
+
+
+def parse_properties(raw: bytes) -> dict[str, str]:
+    """
+    Returns the properties in *raw*; what is no entry is left out, as in RocketMQ.
+
+    Args:
+        raw: the property string as stored; what is no UTF-8 becomes U+FFFD.
+    """
+    found = {}
+    for entry in raw.decode("utf-8", "replace").split("\x02"):
+        name, _, value = entry.partition("\x01")
+        if name and value:
+            found[name] = value
+    return found
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    """
+    Returns the property string of *properties*, in their order.
+
+    Raises:
+        InvalidError: a name or value is empty, no text, or holds a separator or
+            NUL; the CRC property, which the log writes itself; or too many bytes.
+    """
+    entries = []
+    for name, value in properties.items():
+        # The good case first and in one go: this runs once per property.
+        try:
+            entry = f"{name}\x01{value}\x02".encode()
+        except UnicodeEncodeError as error:  # lone surrogates are no text
+            raise InvalidError(f"property {name!r} is not text: {error}") from error
+        if (
+            not isinstance(name, str)
+            or not isinstance(value, str)
+            or not name
+            or not value
+            or name == CRC_NAME
+            or entry.count(1) + entry.count(2) != 2  # the two of ours
+            or 0 in entry
+        ):
+            raise InvalidError(_complaint(name, value))
+        entries.append(entry)
+    raw = b"".join(entries)
+    if len(raw) > PROPERTIES_SIZE_MAX:
+        raise InvalidError(
+            f"properties of {len(raw)} bytes are too long: "
+            f"at most {PROPERTIES_SIZE_MAX}"
+        )
+    return raw
+
+
+def _complaint(name: object, value: object) -> str:
+    for what, text in (("name", name), ("value", value)):
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            return f"property {name!r}: the {what} is {kind}, it must be str"
+        if not text:
+            return f"property {name!r}: the {what} is empty"
+        for character in _FORBIDDEN:
+            if character in text:
+                return (
+                    f"property {name!r}: the {what} holds {character!r}, which "
+                    "separates properties or marks torn bytes"
+                )
+    return f"property {CRC_NAME!r} is written by the log itself"
+
+
+def join_keys(keys: str | Iterable[str]) -> str:
+    """
+    Returns the value of ``KEYS``: the keys with one space between them.
+
+    Args:
+        keys: several keys, or one string taken as it is.
+
+    Raises:
+        InvalidError: a key of several is empty or holds a space.
+    """
+    if isinstance(keys, str):
+        return keys
+    several = tuple(keys)
+    for key in several:
+        if not key or " " in key:
+            raise InvalidError(f"key {key!r} is empty or holds a space")
+    return " ".join(several)
+
+
+def without_crc(raw: bytes) -> bytes:
+    """
+    Returns *raw* without the CRC property that a log put at its end.
+    """
+    if raw[-CRC_SIZE:].startswith(_CRC_HEAD):
+        return raw[:-CRC_SIZE]
+    return raw
+
+
+def tags_code(tags: str | None) -> int:
+    """
+    Returns the code that consume queues keep of *tags*: Java's string hash.
+
+    Args:
+        tags: the value of ``TAGS``; ``None`` or empty gives 0.
+    """
+    if not tags:
+        return 0
+    units = tags.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        code = (code * 31 + (high << 8 | low)) & 0xFFFFFFFF
+    return code - ((code & 0x80000000) << 1)
+
+
+def delivery_ms(topic: str, properties: Mapping[str, str], store_ms: int) -> int | None:
+    """
+    Returns when a delayed message is due, which replaces its tags code.
+
+    Args:
+        topic: only the schedule topic delays.
+        properties: ``DELAY`` is the level, from 1; levels above the last count
+            as the last.
+        store_ms: the store time of the record.
+
+    Returns:
+        Milliseconds since 1970, or ``None`` where nothing is delayed.
+    """
+    level = properties.get(DELAY)
+    if topic != SCHEDULE_TOPIC or level is None or not level.isdecimal():
+        return None
+    number = min(int(level), len(_DELAYS_MS))
+    return store_ms + _DELAYS_MS[number - 1] if number else None
