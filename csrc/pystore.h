@@ -310,6 +310,7 @@ typedef struct ps_start {
   uint64_t end;        /* in: a record end, or a segment base */
   uint64_t synced_end; /* in: durable for sure; <= end */
   uint64_t confirm_offset;
+  int64_t store_ms;          /* in: newest store time; new ones never below */
   uint32_t clean;            /* in: 1: all synced, nothing above the end */
   uint32_t segments_removed; /* out */
   uint64_t bytes_zeroed;     /* out: length of the range made zero */

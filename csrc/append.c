@@ -1,0 +1,327 @@
+/* Appending: one leader encodes, writes and syncs for all who wait. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "error.h"
+#include "format.h"
+#include "log.h"
+
+/* One append, on its caller's stack. `turn` comes first: the queue's turns
+ * are these requests. */
+typedef struct request {
+  ps_turn turn;
+  ps_source source;
+  ps_totals totals;
+  ps_position *positions;
+  uint64_t capacity;
+  uint64_t encoded;     /* messages encoded and not yet published */
+  ps_appended appended; /* count: messages published */
+  ps_error *error;
+  ps_status status;
+  uint32_t may_span; /* columns: more than one segment */
+} request;
+
+static request *request_of(ps_turn *turn) { return (request *)turn; }
+
+static int32_t takes_queue_offset(const ps_message *message) {
+  uint32_t kind = message->sys_flag & PS_SYS_TRANSACTION;
+  return kind != PS_SYS_PREPARED && kind != PS_SYS_ROLLBACK;
+}
+
+/* Takes back the queue offsets of what was not published. */
+static void forget_unpublished(ps_log *log, request *r) {
+  ps_message message;
+  ps_source_rewind(&r->source);
+  uint64_t skip = r->appended.count;
+  for (uint64_t i = 0; i < skip + r->encoded; i++) {
+    int32_t found = ps_source_next(&r->source, &message);
+    assert(found);
+    (void)found;
+    if (i < skip || !takes_queue_offset(&message)) continue;
+    int64_t *next = ps_queues_next(log->queues, message.topic,
+                                   message.topic_size, message.queue_id);
+    assert(next != NULL && *next > 0); /* it was there when it was raised */
+    *next -= 1;
+  }
+  r->encoded = 0;
+}
+
+/* The requests that one leader writes together, up to the one it is at. */
+typedef struct batch {
+  request *first;
+  request *last;
+} batch;
+
+/* Publishes all that was encoded, and counts it where it belongs. */
+static ps_status publish(ps_log *log, batch *b, ps_error *error) {
+  ps_status status = ps_writer_publish(log, error);
+  if (status != PS_OK) return status;
+  for (ps_turn *turn = &b->first->turn;; turn = turn->next) {
+    request *r = request_of(turn);
+    r->appended.count += r->encoded;
+    r->encoded = 0;
+    if (r == b->last) return PS_OK;
+  }
+}
+
+/* Fails all that has unpublished bytes, with the last one's reason. */
+static void fail_unpublished(ps_log *log, batch *b, ps_status status) {
+  ps_error reason = *b->last->error;
+  for (ps_turn *turn = &b->first->turn;; turn = turn->next) {
+    request *r = request_of(turn);
+    if (r->encoded > 0) {
+      forget_unpublished(log, r);
+      r->status = status;
+      *r->error = reason;
+    }
+    if (r == b->last) break;
+  }
+  ps_writer_discard(log);
+}
+
+/* Makes room in the active segment, or begins the next one. */
+static ps_status make_room(ps_log *log, batch *b, uint64_t bytes) {
+  if (ps_writer_has_room(log, bytes)) return PS_OK;
+  ps_status status = publish(log, b, b->last->error);
+  if (status == PS_OK) status = ps_writer_roll(log, b->last->error);
+  return status;
+}
+
+/* Encodes the next message of a request behind what is staged. */
+static ps_status encode_next(ps_log *log, batch *b) {
+  ps_writer *writer = &log->writer;
+  request *r = b->last;
+  ps_message message;
+  int32_t found = ps_source_next(&r->source, &message);
+  assert(found);
+  (void)found;
+  uint32_t size = ps_record_size(&message, &writer->stamp);
+  if (r->may_span) {
+    ps_status status = make_room(log, b, size);
+    if (status != PS_OK) return status;
+  }
+  int64_t *next = ps_queues_next(log->queues, message.topic,
+                                 message.topic_size, message.queue_id);
+  if (next == NULL)
+    return ps_fail(r->error, PS_E_MEMORY, writer->staged_from,
+                   "no memory for a queue");
+  ps_stamp *stamp = &writer->stamp;
+  stamp->offset = writer->staged_from + writer->staged;
+  stamp->queue_offset = *next;
+  stamp->store_ms = r->appended.store_ms;
+  assert(writer->staged + size <= writer->capacity);
+  uint32_t encoded = ps_record_encode(writer->staging + writer->staged,
+                                      &message, stamp, &writer->cache);
+  assert(encoded == size);
+  writer->staged += encoded;
+  if (takes_queue_offset(&message)) *next += 1;
+  uint64_t index = r->appended.count + r->encoded;
+  if (index < r->capacity) {
+    r->positions[index].offset = stamp->offset;
+    r->positions[index].queue_offset = stamp->queue_offset;
+  }
+  if (index == 0) {
+    r->appended.offset = stamp->offset;
+    r->appended.queue_offset = stamp->queue_offset;
+  }
+  r->encoded++;
+  return PS_OK;
+}
+
+/* Encodes a whole request; what fills a piece is written on the way. */
+static ps_status encode_request(ps_log *log, batch *b) {
+  ps_writer *writer = &log->writer;
+  request *r = b->last;
+  ps_status status = ps_writer_check(log, r->error);
+  /* Bytes that an earlier failure or half a raw record left above the end go
+   * first; what this batch has written itself is no such tail. */
+  if (status == PS_OK && writer->staged == 0 &&
+      writer->staged_from == atomic_load(&log->page->published_end))
+    status = ps_writer_repair(log, r->error);
+  if (status == PS_OK && !r->may_span)
+    status = make_room(log, b, r->totals.bytes);
+  if (status != PS_OK) return status;
+  int64_t now = log->env->wall_ms(log->env->self);
+  if (now > writer->store_ms) writer->store_ms = now;
+  r->appended.store_ms = writer->store_ms;
+  while (status == PS_OK && r->appended.count + r->encoded < r->totals.count) {
+    status = encode_next(log, b);
+    if (status == PS_OK) r->appended.end = writer->staged_from + writer->staged;
+    if (status == PS_OK && writer->staged >= PS_PIECE)
+      status = ps_writer_flush(log, 0, r->error);
+  }
+  return status;
+}
+
+/* Writes a list of requests together; each gets its own status. */
+static void write_requests(ps_log *log, request *first) {
+  batch b = {.first = first, .last = first};
+  for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
+    request *r = b.last = request_of(turn);
+    if (r->totals.count == 0) continue; /* only wants a sync */
+    r->status = encode_request(log, &b);
+    /* A request refused before it staged a byte harms nobody else. */
+    if (r->status != PS_OK && (r->encoded > 0 || log->writer.has_failed))
+      fail_unpublished(log, &b, r->status);
+  }
+  ps_status status = publish(log, &b, b.last->error);
+  if (status != PS_OK) fail_unpublished(log, &b, status);
+}
+
+/* Answers those that wanted to be synced, after the sync. */
+static void finish_synced(ps_log *log, request *r, ps_status status,
+                          const ps_error *reason) {
+  if (r->status != PS_OK) return;
+  if (status == PS_OK && r->totals.count > 0)
+    status = ps_writer_authority(log, r->error);
+  else if (status != PS_OK)
+    *r->error = *reason;
+  r->status = status;
+}
+
+/* Wakes the served requests of one wish, all but the leader's own. */
+static void serve(ps_log *log, request *own, ps_turn *list, ps_wish wish) {
+  while (list != NULL) {
+    ps_turn *next = list->next; /* read before its thread may go away */
+    if (list != &own->turn && list->wish == wish)
+      ps_turns_served(&log->turns, list);
+    list = next;
+  }
+}
+
+/* Splits a list by wish; what wants a sync is answered. */
+static ps_turn *keep_syncs(ps_log *log, request *own, ps_turn *list) {
+  ps_turn *kept = NULL;
+  ps_turn **tail = &kept;
+  while (list != NULL) {
+    ps_turn *next = list->next;
+    if (list->wish == PS_WISH_SYNC) {
+      *tail = list;
+      tail = &list->next;
+      *tail = NULL;
+    } else if (list != &own->turn) {
+      ps_turns_served(&log->turns, list);
+    }
+    list = next;
+  }
+  return kept;
+}
+
+/* Syncs for all of `list`, with the sync turn taken on the way out. */
+static void sync_for(ps_log *log, request *own, ps_turn *list) {
+  ps_error reason;
+  ps_status status = ps_sync_published(log, &reason);
+  ps_turns_synced(&log->turns);
+  for (ps_turn *turn = list; turn != NULL; turn = turn->next)
+    finish_synced(log, request_of(turn), status, &reason);
+  serve(log, own, list, PS_WISH_SYNC);
+}
+
+static void lead(ps_log *log, request *own) {
+  own->turn.next = ps_turns_take(&log->turns);
+  write_requests(log, own);
+  int32_t wants_sync = 0;
+  for (ps_turn *turn = &own->turn; turn != NULL; turn = turn->next)
+    if (turn->wish == PS_WISH_SYNC) wants_sync = 1;
+  ps_turns_wrote(&log->turns, wants_sync);
+  ps_turn *syncs = keep_syncs(log, own, &own->turn);
+  if (wants_sync) sync_for(log, own, syncs);
+}
+
+/* Runs one request to its end. */
+static ps_status run(ps_log *log, request *r) {
+  r->status = PS_OK;
+  if (ps_turns_enter(&log->turns, &r->turn)) lead(log, r);
+  return r->status;
+}
+
+static ps_status check_request(ps_log *log, request *r) {
+  ps_limits limits = {.message_size_max = log->options.message_size_max,
+                      .segment_size = log->segments.segment_size,
+                      .stamp = &log->writer.stamp};
+  return ps_source_check(&r->source, &limits, &r->totals, r->error);
+}
+
+static ps_status append(ps_log *log, request *r, uint32_t ack,
+                        ps_appended *appended) {
+  ps_status status = ps_log_enter(log, r->error);
+  if (status != PS_OK) return status;
+  if (ack > PS_ACK_SYNCED)
+    status = ps_fail(r->error, PS_E_INVALID, PS_NO_OFFSET,
+                     "ack %" PRIu32 " is neither leader nor leader-synced",
+                     ack);
+  if (status == PS_OK) status = check_request(log, r);
+  if (status == PS_OK && r->totals.count == 0)
+    status = ps_fail(r->error, PS_E_INVALID, PS_NO_OFFSET,
+                     "an append of no messages");
+  if (status == PS_OK) {
+    r->turn.wish = ack == PS_ACK_SYNCED ? PS_WISH_SYNC : PS_WISH_WRITE;
+    status = run(log, r);
+    if (status == PS_OK || r->may_span) *appended = r->appended;
+  } else if (r->may_span) {
+    appended->count = 0;
+  }
+  ps_log_leave(log);
+  return status;
+}
+
+ps_status ps_log_append(ps_log *log, const uint8_t *messages, uint64_t size,
+                        uint32_t ack, ps_position *positions,
+                        uint64_t capacity, ps_appended *appended,
+                        ps_error *error) {
+  request r;
+  memset(&r.appended, 0, sizeof r.appended);
+  r.positions = positions;
+  r.capacity = positions == NULL ? 0 : capacity;
+  r.encoded = 0;
+  r.error = error;
+  r.may_span = 0;
+  ps_source_messages(&r.source, messages, size);
+  return append(log, &r, ack, appended);
+}
+
+ps_status ps_log_append_columns(ps_log *log, const ps_columns *columns,
+                                uint32_t ack, ps_position *positions,
+                                uint64_t capacity, ps_appended *appended,
+                                ps_error *error) {
+  request r = {.positions = positions,
+               .capacity = positions == NULL ? 0 : capacity,
+               .error = error,
+               .may_span = 1};
+  ps_source_columns(&r.source, columns);
+  return append(log, &r, ack, appended);
+}
+
+ps_status ps_log_append_client_batch(ps_log *log, const ps_route *route,
+                                     const uint8_t *batch, uint64_t size,
+                                     uint32_t ack, ps_position *positions,
+                                     uint64_t capacity, ps_appended *appended,
+                                     ps_error *error) {
+  request r = {.positions = positions,
+               .capacity = positions == NULL ? 0 : capacity,
+               .error = error};
+  ps_source_client_batch(&r.source, route, batch, size);
+  return append(log, &r, ack, appended);
+}
+
+ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  uint64_t published = atomic_load(&log->page->published_end);
+  if (end == PS_NO_OFFSET) end = published;
+  if (!atomic_load(&log->is_started))
+    status = ps_fail(error, PS_E_CLOSED, end,
+                     "the log is not started for writing");
+  else if (end > published)
+    status = ps_fail(error, PS_E_RANGE, end,
+                     "cannot sync up to %" PRIu64 ": the log ends at %" PRIu64,
+                     end, published);
+  else if (atomic_load(&log->page->synced_end) < end) {
+    request r = {.error = error, .turn = {.wish = PS_WISH_SYNC}};
+    status = run(log, &r);
+  }
+  ps_log_leave(log);
+  return status;
+}

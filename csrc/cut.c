@@ -1,0 +1,190 @@
+/* Cutting the log's end in four steps, and deleting from its front. */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "error.h"
+#include "format.h"
+#include "log.h"
+
+#define STEP_NONE 0
+#define STEP_BEGUN 1
+#define STEP_PUBLISHED 2
+#define STEP_APPLIED 3
+
+/* Steps that must follow one another. */
+static ps_status expect_step(ps_log *log, uint32_t step, ps_error *error) {
+  if (log->cut_step == step) return PS_OK;
+  return ps_fail(error, PS_E_INVALID, log->cut_offset,
+                 "steps of a cut out of order: at step %" PRIu32
+                 ", expected %" PRIu32,
+                 log->cut_step, step);
+}
+
+/* Walks the records from the segment's base: is `offset` where one ends? */
+static ps_status check_boundary(ps_log *log, uint64_t offset,
+                                ps_error *error) {
+  uint64_t size = log->segments.segment_size;
+  uint64_t first = ps_segments_first(&log->segments);
+  uint64_t end = atomic_load(&log->page->published_end);
+  if (offset < first || offset > end)
+    return ps_fail(error, PS_E_RANGE, offset,
+                   "cannot cut at %" PRIu64 ": the log has [%" PRIu64
+                   ", %" PRIu64 "]",
+                   offset, first, end);
+  if (offset == end) return PS_OK;
+  uint64_t base = first + (offset - first) / size * size;
+  ps_cursor cursor = {.offset = base,
+                      .limit = offset,
+                      .stale_above = PS_NO_OFFSET,
+                      .record_start = PS_NO_OFFSET,
+                      .checks = PS_CHECK_OFFSET};
+  uint32_t count = 0;
+  ps_status status = ps_log_scan(log, &cursor, NULL, 0, &count, error);
+  if (status == PS_OK && cursor.offset != offset)
+    status = ps_fail(error, PS_E_INVALID, offset,
+                     "cannot cut at %" PRIu64 ": no record ends there, the "
+                     "nearest end below is %" PRIu64,
+                     offset, cursor.offset);
+  return status;
+}
+
+/* Refuses while a reader holds bytes above the cut; from here on no block
+ * above it is given out. */
+static ps_status check_blocks(ps_log *log, uint64_t offset, ps_error *error) {
+  ps_segments *list = &log->segments;
+  uint64_t held = 0;
+  pthread_mutex_lock(&list->lock);
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->items[i]->blocks > 0 && list->items[i]->blocks_end > offset)
+      held = list->items[i]->blocks_end;
+  if (held == 0) log->cut_limit = offset;
+  pthread_mutex_unlock(&list->lock);
+  if (held == 0) return PS_OK;
+  return ps_fail(error, PS_E_BUSY, offset,
+                 "cannot cut at %" PRIu64 ": a block up to %" PRIu64
+                 " is held, release it first",
+                 offset, held);
+}
+
+static void let_go(ps_log *log) {
+  pthread_mutex_lock(&log->segments.lock);
+  log->cut_limit = PS_NO_OFFSET;
+  pthread_mutex_unlock(&log->segments.lock);
+  log->cut_step = STEP_NONE;
+  ps_turns_leave(&log->turns, &log->cut_turn);
+  pthread_mutex_unlock(&log->cut_lock);
+}
+
+ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  pthread_mutex_lock(&log->cut_lock);
+  log->cut_turn.wish = PS_WISH_STANDSTILL;
+  int32_t leads = ps_turns_enter(&log->turns, &log->cut_turn);
+  assert(leads);
+  (void)leads;
+  if (!atomic_load(&log->is_started))
+    status = ps_fail(error, PS_E_CLOSED, offset,
+                     "the log is not started for writing");
+  if (status == PS_OK) status = check_boundary(log, offset, error);
+  if (status == PS_OK) status = check_blocks(log, offset, error);
+  log->cut_offset = offset;
+  log->cut_step = STEP_BEGUN;
+  if (status != PS_OK) let_go(log);
+  ps_log_leave(log);
+  return status;
+}
+
+ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
+                             ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  status = expect_step(log, STEP_BEGUN, error);
+  if (status == PS_OK) {
+    ps_live_cut(log->page, log->cut_offset, generation);
+    int32_t result = log->live != NULL ? ps_live_sync(log->live) : 0;
+    log->cut_step = STEP_PUBLISHED;
+    if (result < 0)
+      status = ps_fail_system(error, result, log->cut_offset,
+                              "meta/live: cannot sync");
+  }
+  ps_log_leave(log);
+  return status;
+}
+
+ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
+                           ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  status = expect_step(log, STEP_PUBLISHED, error);
+  if (status == PS_OK) {
+    uint64_t zeroed = 0;
+    memset(report, 0, sizeof *report);
+    uint64_t before = log->writer.received_end;
+    log->writer.is_broken = 1; /* until all of it has worked */
+    pthread_mutex_lock(&log->flusher.lock);
+    status = ps_log_settle(log, log->cut_offset, &report->segments_removed,
+                           &zeroed, error);
+    log->flusher.written_back = log->cut_offset;
+    pthread_mutex_unlock(&log->flusher.lock);
+    ps_queues_reset(log->queues);
+    if (status == PS_OK) {
+      log->writer.is_broken = 0;
+      log->writer.is_tail_dirty = 0;
+      report->bytes_cut = before - log->cut_offset;
+      log->cut_step = STEP_APPLIED;
+    }
+  }
+  ps_log_leave(log);
+  return status;
+}
+
+ps_status ps_log_cut_end(ps_log *log, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  if (log->cut_step == STEP_NONE)
+    status = ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "no cut has begun");
+  else
+    let_go(log);
+  ps_log_leave(log);
+  return status;
+}
+
+/* Removes the oldest segments; the write turn is held. */
+static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
+                              ps_error *error) {
+  ps_segments *list = &log->segments;
+  uint64_t end = atomic_load(&log->page->published_end);
+  ps_status status = PS_OK;
+  *removed = 0;
+  if (offset > end) offset = end;
+  while (status == PS_OK && list->count > 1 &&
+         list->items[1]->base <= offset && list->items[1]->base <= end) {
+    /* Readers in other processes hear of it before the file goes. */
+    atomic_store(&log->page->min_offset, list->items[1]->base);
+    status = ps_segments_remove_first(list, error);
+    if (status == PS_OK) *removed += 1;
+  }
+  if (status == PS_OK && *removed > 0)
+    status = ps_segments_sync_directory(list, error);
+  return status;
+}
+
+ps_status ps_log_delete_before(ps_log *log, uint64_t offset,
+                               uint32_t *removed, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
+  int32_t leads = ps_turns_enter(&log->turns, &turn);
+  assert(leads);
+  (void)leads;
+  if (atomic_load(&log->is_started))
+    status = delete_first(log, offset, removed, error);
+  else
+    status = ps_fail(error, PS_E_CLOSED, offset,
+                     "the log is not started for writing");
+  ps_turns_leave(&log->turns, &turn);
+  ps_log_leave(log);
+  return status;
+}

@@ -1,0 +1,69 @@
+/* The one seam to the operating system: files, mappings, clocks.
+ *
+ * Production uses ps_env_posix(); tests put an in-memory file system with
+ * fault countdowns in its place. Every call answers a negative errno on
+ * failure. Calls may come from any thread; `self` carries the state.
+ */
+#ifndef PS_ENV_H
+#define PS_ENV_H
+
+#include <stdint.h>
+
+#define PS_FILE_READ 0
+#define PS_FILE_WRITE 1
+#define PS_FILE_CREATE 2 /* write; must not exist */
+
+/* PS_ZEROED, or PS_PUNCHED: zero, but its space must be allocated again. */
+#define PS_ZEROED 0
+#define PS_PUNCHED 1
+
+typedef void (*ps_env_visit)(void *argument, const char *name,
+                             int64_t size_bytes);
+
+typedef struct ps_env {
+  void *self;
+  /* Answers a descriptor. */
+  int32_t (*open)(void *self, const char *path, int32_t mode);
+  int32_t (*close)(void *self, int32_t file);
+  int64_t (*size)(void *self, int32_t file);
+  /* May answer less than asked; 0 only at the end of the file. */
+  int64_t (*read)(void *self, int32_t file, void *to, uint64_t size,
+                  uint64_t at);
+  /* May answer less than asked. */
+  int64_t (*write)(void *self, int32_t file, const void *from, uint64_t size,
+                   uint64_t at);
+  /* Gives the range its space and the file at least that size. */
+  int32_t (*allocate)(void *self, int32_t file, uint64_t at, uint64_t size);
+  /* Makes the range read as zero; the file keeps its size. */
+  int32_t (*zero)(void *self, int32_t file, uint64_t at, uint64_t size);
+  /* End of the last non-zero byte in the range; `at` if there is none. */
+  int64_t (*data_end)(void *self, int32_t file, uint64_t at, uint64_t size);
+  /* Content and size of one file are on disk when it answers 0. */
+  int32_t (*sync)(void *self, int32_t file);
+  int32_t (*sync_directory)(void *self, const char *path);
+  /* Starts writing the range back, without waiting. */
+  int32_t (*writeback)(void *self, int32_t file, uint64_t at, uint64_t size);
+  int32_t (*rename)(void *self, const char *from, const char *to);
+  int32_t (*remove)(void *self, const char *path);
+  /* Calls visit for each entry but `.` and `..`; directories have size -1. */
+  int32_t (*list)(void *self, const char *path, ps_env_visit visit,
+                  void *argument);
+  int64_t (*free_bytes)(void *self, const char *path);
+  /* Maps the first `size` bytes for reading. */
+  int32_t (*map)(void *self, int32_t file, uint64_t size,
+                 const uint8_t **data);
+  void (*unmap)(void *self, const uint8_t *data, uint64_t size);
+  /* Makes the range safe to touch (rule 7): -EFAULT if the file ends early. */
+  int32_t (*populate)(void *self, int32_t file, const uint8_t *data,
+                      uint64_t at, uint64_t size);
+  /* Asks for the range to be read ahead; a wish, never an error. */
+  void (*prefetch)(void *self, const uint8_t *data, uint64_t at,
+                   uint64_t size);
+  int64_t (*wall_ms)(void *self);
+  int64_t (*boottime_ns)(void *self);
+} ps_env;
+
+/* The real one. */
+const ps_env *ps_env_posix(void);
+
+#endif

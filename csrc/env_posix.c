@@ -1,0 +1,318 @@
+/* The environment of production: POSIX calls, with what Linux adds. */
+#include "env.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__) && !defined(PS_PORTABLE)
+#define PS_LINUX 1
+#include <linux/falloc.h>
+#else
+#define PS_LINUX 0
+#endif
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+#define PAGE 4096U
+#define ZERO_CHUNK 65536U
+
+static const uint8_t zeros[ZERO_CHUNK];
+
+static int32_t posix_open(void *self, const char *path, int32_t mode) {
+  (void)self;
+  int flags = O_CLOEXEC;
+  if (mode == PS_FILE_READ) flags |= O_RDONLY;
+  if (mode == PS_FILE_WRITE) flags |= O_RDWR;
+  if (mode == PS_FILE_CREATE) flags |= O_RDWR | O_CREAT | O_EXCL;
+  int file = open(path, flags, 0644);
+  return file < 0 ? -errno : file;
+}
+
+static int32_t posix_close(void *self, int32_t file) {
+  (void)self;
+  return close(file) < 0 ? -errno : 0;
+}
+
+static int64_t posix_size(void *self, int32_t file) {
+  (void)self;
+  struct stat status;
+  return fstat(file, &status) < 0 ? -errno : (int64_t)status.st_size;
+}
+
+static int64_t posix_read(void *self, int32_t file, void *to, uint64_t size,
+                          uint64_t at) {
+  (void)self;
+  ssize_t done;
+  do done = pread(file, to, size, (off_t)at);
+  while (done < 0 && errno == EINTR);
+  return done < 0 ? -errno : (int64_t)done;
+}
+
+static int64_t posix_write(void *self, int32_t file, const void *from,
+                           uint64_t size, uint64_t at) {
+  (void)self;
+  ssize_t done;
+  do done = pwrite(file, from, size, (off_t)at);
+  while (done < 0 && errno == EINTR);
+  return done < 0 ? -errno : (int64_t)done;
+}
+
+/* Writes zeros where there is no better call, or where it is refused. */
+static int32_t write_zeros(int32_t file, uint64_t at, uint64_t size) {
+  while (size > 0) {
+    uint64_t chunk = size < ZERO_CHUNK ? size : ZERO_CHUNK;
+    int64_t done = posix_write(NULL, file, zeros, chunk, at);
+    if (done < 0) return (int32_t)done;
+    assert((uint64_t)done <= chunk);
+    at += (uint64_t)done;
+    size -= (uint64_t)done;
+  }
+  return PS_ZEROED;
+}
+
+static int32_t posix_allocate(void *self, int32_t file, uint64_t at,
+                              uint64_t size) {
+#if PS_LINUX
+  int result;
+  do result = fallocate(file, 0, (off_t)at, (off_t)size);
+  while (result < 0 && errno == EINTR);
+  if (result == 0) return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return -errno;
+#endif
+  /* No allocation here: a sparse file of the right size, as Java makes. */
+  int64_t now = posix_size(self, file);
+  if (now < 0) return (int32_t)now;
+  if ((uint64_t)now >= at + size) return 0;
+  return ftruncate(file, (off_t)(at + size)) < 0 ? -errno : 0;
+}
+
+static int32_t posix_zero(void *self, int32_t file, uint64_t at,
+                          uint64_t size) {
+  (void)self;
+  if (size == 0) return PS_ZEROED;
+#if PS_LINUX
+  int keep = FALLOC_FL_KEEP_SIZE;
+  if (fallocate(file, FALLOC_FL_ZERO_RANGE | keep, (off_t)at, (off_t)size) == 0)
+    return PS_ZEROED;
+  if (fallocate(file, FALLOC_FL_PUNCH_HOLE | keep, (off_t)at, (off_t)size) == 0)
+    return PS_PUNCHED;
+#endif
+  return write_zeros(file, at, size);
+}
+
+/* End of the last non-zero byte of [at, at + size), read backwards. */
+static int64_t last_nonzero(int32_t file, uint64_t at, uint64_t size) {
+  uint8_t buffer[ZERO_CHUNK];
+  while (size > 0) {
+    uint64_t chunk = size < ZERO_CHUNK ? size : ZERO_CHUNK;
+    uint64_t from = at + size - chunk;
+    int64_t got = posix_read(NULL, file, buffer, chunk, from);
+    if (got < 0) return got;
+    for (int64_t i = got; i > 0; i--)
+      if (buffer[i - 1] != 0) return (int64_t)from + i;
+    size -= chunk;
+  }
+  return (int64_t)at;
+}
+
+static int64_t posix_data_end(void *self, int32_t file, uint64_t at,
+                              uint64_t size) {
+  (void)self;
+#if PS_LINUX
+  uint64_t limit = at + size;
+  int64_t end = (int64_t)at;
+  uint64_t from = at;
+  while (from < limit) {
+    off_t data = lseek(file, (off_t)from, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) return end; /* only a hole follows */
+    if (data < 0) break; /* not offered by this file system: read it all */
+    if ((uint64_t)data >= limit) return end;
+    off_t hole = lseek(file, data, SEEK_HOLE);
+    if (hole < 0) break;
+    uint64_t stop = (uint64_t)hole < limit ? (uint64_t)hole : limit;
+    int64_t last = last_nonzero(file, (uint64_t)data, stop - (uint64_t)data);
+    if (last < 0) return last;
+    if (last > (int64_t)data) end = last;
+    from = stop;
+  }
+  if (from >= limit) return end;
+#endif
+  return last_nonzero(file, at, size);
+}
+
+static int32_t posix_sync(void *self, int32_t file) {
+  (void)self;
+#if defined(__APPLE__)
+  return fcntl(file, F_FULLFSYNC) < 0 ? -errno : 0;
+#else
+  return fdatasync(file) < 0 ? -errno : 0;
+#endif
+}
+
+static int32_t posix_sync_directory(void *self, const char *path) {
+  (void)self;
+  int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return -errno;
+  int32_t result = fsync(file) < 0 ? -errno : 0;
+  close(file);
+  return result;
+}
+
+static int32_t posix_writeback(void *self, int32_t file, uint64_t at,
+                               uint64_t size) {
+  (void)self;
+#if PS_LINUX
+  if (sync_file_range(file, (off_t)at, (off_t)size, SYNC_FILE_RANGE_WRITE) < 0)
+    return errno == ENOSYS ? 0 : -errno;
+#else
+  (void)file, (void)at, (void)size;
+#endif
+  return 0;
+}
+
+static int32_t posix_rename(void *self, const char *from, const char *to) {
+  (void)self;
+  return rename(from, to) < 0 ? -errno : 0;
+}
+
+static int32_t posix_remove(void *self, const char *path) {
+  (void)self;
+  return unlink(path) < 0 ? -errno : 0;
+}
+
+static int32_t posix_list(void *self, const char *path, ps_env_visit visit,
+                          void *argument) {
+  (void)self;
+  DIR *directory = opendir(path);
+  if (directory == NULL) return -errno;
+  int32_t result = 0;
+  struct dirent *entry;
+  while (errno = 0, (entry = readdir(directory)) != NULL) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    struct stat status;
+    if (fstatat(dirfd(directory), entry->d_name, &status, 0) < 0) {
+      if (errno == ENOENT) continue; /* removed since: not an entry any more */
+      result = -errno;
+      break;
+    }
+    visit(argument, entry->d_name,
+          S_ISDIR(status.st_mode) ? -1 : (int64_t)status.st_size);
+  }
+  if (result == 0 && errno != 0 && entry == NULL) result = -errno;
+  closedir(directory);
+  return result;
+}
+
+static int64_t posix_free_bytes(void *self, const char *path) {
+  (void)self;
+  struct statvfs status;
+  if (statvfs(path, &status) < 0) return -errno;
+  return (int64_t)(status.f_bavail * status.f_frsize);
+}
+
+static int32_t posix_map(void *self, int32_t file, uint64_t size,
+                         const uint8_t **data) {
+  (void)self;
+  void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
+  if (mapped == MAP_FAILED) return -errno;
+  *data = mapped;
+  return 0;
+}
+
+static void posix_unmap(void *self, const uint8_t *data, uint64_t size) {
+  (void)self;
+  munmap((void *)(uintptr_t)data, size);
+}
+
+static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
+                              uint64_t at, uint64_t size) {
+  uint64_t from = at & ~(uint64_t)(PAGE - 1);
+  uint64_t length = at + size - from;
+#if PS_LINUX
+  void *start = (void *)((uintptr_t)data + from);
+  int result;
+  do result = madvise(start, length, MADV_POPULATE_READ);
+  while (result < 0 && errno == EINTR);
+  if (result == 0) return 0;
+  if (errno != EINVAL) return -errno;
+#else
+  (void)data;
+#endif
+  /* An older system: read the range once; what can be read can be touched. */
+  uint8_t buffer[ZERO_CHUNK];
+  while (length > 0) {
+    uint64_t chunk = length < ZERO_CHUNK ? length : ZERO_CHUNK;
+    int64_t got = posix_read(self, file, buffer, chunk, from);
+    if (got < 0) return (int32_t)got;
+    if (got == 0) return -EFAULT;
+    from += (uint64_t)got;
+    length -= (uint64_t)got;
+  }
+  return 0;
+}
+
+static void posix_prefetch(void *self, const uint8_t *data, uint64_t at,
+                           uint64_t size) {
+  (void)self;
+  uint64_t from = at & ~(uint64_t)(PAGE - 1);
+  (void)madvise((void *)((uintptr_t)data + from), at + size - from,
+                MADV_WILLNEED);
+}
+
+static int64_t posix_wall_ms(void *self) {
+  (void)self;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t posix_boottime_ns(void *self) {
+  (void)self;
+  struct timespec now;
+#if defined(__linux__)
+  clock_gettime(CLOCK_BOOTTIME, &now);
+#else
+  clock_gettime(CLOCK_MONOTONIC, &now); /* counts sleep on macOS */
+#endif
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+const ps_env *ps_env_posix(void) {
+  static const ps_env env = {
+      .open = posix_open,
+      .close = posix_close,
+      .size = posix_size,
+      .read = posix_read,
+      .write = posix_write,
+      .allocate = posix_allocate,
+      .zero = posix_zero,
+      .data_end = posix_data_end,
+      .sync = posix_sync,
+      .sync_directory = posix_sync_directory,
+      .writeback = posix_writeback,
+      .rename = posix_rename,
+      .remove = posix_remove,
+      .list = posix_list,
+      .free_bytes = posix_free_bytes,
+      .map = posix_map,
+      .unmap = posix_unmap,
+      .populate = posix_populate,
+      .prefetch = posix_prefetch,
+      .wall_ms = posix_wall_ms,
+      .boottime_ns = posix_boottime_ns,
+  };
+  return &env;
+}

@@ -1,0 +1,40 @@
+/* The live page: one mapped page of independent 8-byte words (A4).
+ *
+ * A log publishes its ends here; one without a file uses a page of its own
+ * memory, so that the code that publishes and reads is the same.
+ */
+#ifndef PS_LIVE_H
+#define PS_LIVE_H
+
+#include <stdatomic.h>
+
+#include "pystore.h"
+
+#define PS_LIVE_MAGIC 0x5053544C49564531 /* "PSTLIVE1" */
+#define PS_LIVE_SIZE 4096
+#define PS_LIVE_FORMAT 1
+
+typedef struct ps_live_page {
+  _Atomic uint64_t magic;
+  _Atomic uint64_t format;
+  _Atomic uint64_t incarnation;
+  _Atomic uint64_t boot_id[2];
+  _Atomic uint64_t mount_id;
+  _Atomic uint64_t published_end;
+  _Atomic uint64_t synced_end;
+  _Atomic uint64_t confirm_offset;
+  _Atomic uint64_t min_offset;
+  _Atomic uint64_t cut_generation;
+  _Atomic uint64_t cut_offset;
+} ps_live_page;
+
+/* The words of an open page; the page's memory lives until ps_live_close. */
+ps_live_page *ps_live_words_of(ps_live *live);
+
+/* Writes the page to disk. Answers 0 or a negative errno. */
+int32_t ps_live_sync(ps_live *live);
+
+/* Stores a new end that a cut left: offset, generation, then both ends. */
+void ps_live_cut(ps_live_page *page, uint64_t offset, uint64_t generation);
+
+#endif

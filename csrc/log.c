@@ -1,0 +1,333 @@
+/* The log as a whole: open, start, close, ends. */
+#include "log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "error.h"
+#include "format.h"
+
+#define MESSAGE_SIZE_MAX_DEFAULT 4194304U
+
+static _Atomic uint32_t fork_count;
+
+void ps_forked(void) { atomic_fetch_add(&fork_count, 1); }
+
+ps_status ps_log_enter(ps_log *log, ps_error *error) {
+  if (log->fork_stamp != atomic_load(&fork_count))
+    return ps_fail(error, PS_E_FORKED, PS_NO_OFFSET,
+                   "%s: opened before a fork: the handle is the parent's, "
+                   "open the store again in this process",
+                   log->segments.directory);
+  atomic_fetch_add(&log->users, 1);
+  if (!atomic_load(&log->is_closed)) return PS_OK;
+  ps_log_leave(log);
+  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET, "%s: the log is closed",
+                 log->segments.directory);
+}
+
+void ps_log_leave(ps_log *log) {
+  uint32_t before = atomic_fetch_sub(&log->users, 1);
+  assert(before > 0);
+  (void)before;
+}
+
+uint64_t ps_log_read_end(ps_log *log) {
+  uint64_t limit = atomic_load(&log->limit);
+  if (limit != PS_NO_OFFSET) return limit;
+  return atomic_load_explicit(&log->page->published_end, memory_order_acquire);
+}
+
+static ps_status check_options(const ps_options *options, ps_error *error) {
+  uint64_t segment = options->segment_size;
+  if (segment != 0 && (segment < PS_RECORD_MIN + PS_BLANK_SIZE ||
+                       segment > INT32_MAX))
+    return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
+                   "segment size %" PRIu64 " is not within [%d, %d]", segment,
+                   PS_RECORD_MIN + PS_BLANK_SIZE, INT32_MAX);
+  if (options->mode > PS_MODE_WRITE)
+    return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "no such mode");
+  if (options->store_host_size != 8 && options->store_host_size != 20)
+    return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
+                   "a store host has 8 or 20 bytes, not %" PRIu32,
+                   options->store_host_size);
+  return PS_OK;
+}
+
+/* Takes the memory that appending needs, so that no append takes any. */
+static ps_status prepare_writer(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  writer->stamp.store_host = log->options.store_host;
+  writer->stamp.store_host_size = log->options.store_host_size;
+  writer->stamp.property_crc = log->options.property_crc;
+  atomic_store(&writer->authority.boottime_ns, PS_NO_OFFSET);
+  atomic_store(&writer->authority.wall_ms, PS_NO_OFFSET);
+  if (log->options.mode != PS_MODE_WRITE) return PS_OK;
+  writer->capacity = 2 * PS_PIECE + log->options.message_size_max +
+                     2 * (uint64_t)PS_RECORD_EXTRA_MAX;
+  writer->staging = malloc(writer->capacity);
+  if (writer->staging == NULL)
+    return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET,
+                   "no memory for %" PRIu64 " bytes of staging",
+                   writer->capacity);
+  return PS_OK;
+}
+
+static void init_flusher(ps_flusher *flusher) {
+  pthread_mutex_init(&flusher->lock, NULL);
+  pthread_cond_init(&flusher->wake, NULL);
+}
+
+ps_status ps_log_open_env(const ps_env *env, const char *root,
+                          const ps_options *options, ps_live *live,
+                          ps_log **opened, ps_error *error) {
+  ps_status status = check_options(options, error);
+  if (status != PS_OK) return status;
+  ps_log *log = calloc(1, sizeof *log);
+  if (log == NULL)
+    return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "%s: no memory", root);
+  log->env = env;
+  log->options = *options;
+  if (log->options.message_size_max == 0)
+    log->options.message_size_max = MESSAGE_SIZE_MAX_DEFAULT;
+  log->fork_stamp = atomic_load(&fork_count);
+  log->live = live;
+  log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
+  ps_turns_init(&log->turns);
+  init_flusher(&log->flusher);
+  pthread_mutex_init(&log->cut_lock, NULL);
+  atomic_store(&log->limit, PS_NO_OFFSET);
+  log->cut_limit = PS_NO_OFFSET;
+  status = ps_segments_open(&log->segments, env, root, options->segment_size,
+                            error);
+  if (status != PS_OK) {
+    free(log);
+    return status;
+  }
+  if (live == NULL || options->mode == PS_MODE_WRITE)
+    atomic_store(&log->limit, ps_segments_end(&log->segments));
+  log->topics = ps_topics_new();
+  log->queues = log->topics == NULL ? NULL : ps_queues_new(log->topics);
+  if (log->queues == NULL)
+    status = ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "%s: no memory", root);
+  if (status == PS_OK) status = prepare_writer(log, error);
+  if (status != PS_OK) {
+    ps_log_free(log);
+    return status;
+  }
+  *opened = log;
+  return PS_OK;
+}
+
+ps_status ps_log_open(const char *root, const ps_options *options,
+                      ps_live *live, ps_log **log, ps_error *error) {
+  return ps_log_open_env(ps_env_posix(), root, options, live, log, error);
+}
+
+ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  if (log->options.mode == PS_MODE_WRITE)
+    status = ps_fail(error, PS_E_INVALID, end,
+                     "only a reader's end can be set");
+  else if (end > ps_segments_end(&log->segments))
+    status = ps_fail(error, PS_E_RANGE, end,
+                     "end %" PRIu64 " is past the last segment", end);
+  else
+    atomic_store(&log->limit, end);
+  ps_log_leave(log);
+  return status;
+}
+
+/* Writes [from, to) again as it reads, and syncs it (A12): after a failed
+ * sync the page cache may hold what the disk does not. */
+static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
+                         ps_error *error) {
+  ps_segments *list = &log->segments;
+  while (from < to) {
+    ps_segment *segment = ps_segments_find(list, from);
+    assert(segment != NULL);
+    uint64_t stop = segment->base + segment->size;
+    if (stop > to) stop = to;
+    ps_status status = ps_segment_open_file(list, segment, error);
+    while (status == PS_OK && from < stop) {
+      uint64_t size = stop - from < PS_PIECE ? stop - from : PS_PIECE;
+      const uint8_t *data = NULL;
+      status = ps_segment_populate(list, segment, from, size, &data, error);
+      if (status != PS_OK) break;
+      memcpy(log->writer.staging, data, size);
+      uint64_t written = 0;
+      status = ps_segment_write(list, segment, from, log->writer.staging,
+                                size, &written, error);
+      from += size;
+    }
+    if (status == PS_OK) {
+      int32_t result = log->env->sync(log->env->self, segment->file);
+      if (result < 0)
+        status = ps_fail_system(error, result, from, "%s: cannot sync",
+                                list->directory);
+    }
+    ps_segment_release(list, segment);
+    if (status != PS_OK) return status;
+  }
+  return PS_OK;
+}
+
+/* Removes every segment that begins above the end (at the end: kept, it is
+ * empty and becomes active). */
+static ps_status remove_above(ps_log *log, uint64_t end, uint32_t *removed,
+                              ps_error *error) {
+  ps_segments *list = &log->segments;
+  ps_status status = PS_OK;
+  *removed = 0;
+  while (status == PS_OK && list->count > 0 &&
+         list->items[list->count - 1]->base > end) {
+    status = ps_segments_remove_last(list, error);
+    if (status == PS_OK) *removed += 1;
+  }
+  if (status == PS_OK && *removed > 0)
+    status = ps_segments_sync_directory(list, error);
+  return status;
+}
+
+ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
+                        uint64_t *zeroed, ps_error *error) {
+  ps_segments *list = &log->segments;
+  ps_writer *writer = &log->writer;
+  ps_status status = remove_above(log, end, removed, error);
+  if (status != PS_OK) return status;
+  if (writer->active != NULL) ps_segment_release(list, writer->active);
+  writer->active = ps_segments_find(list, end);
+  writer->staged = 0;
+  writer->staged_from = writer->received_end = end;
+  if (writer->active == NULL) return PS_OK;
+  status = ps_segment_open_file(list, writer->active, error);
+  if (status == PS_OK)
+    status = ps_segment_zero(list, writer->active, end, zeroed, error);
+  return status;
+}
+
+static ps_status check_start(ps_log *log, const ps_start *start,
+                             ps_error *error) {
+  if (log->options.mode != PS_MODE_WRITE || atomic_load(&log->is_started))
+    return ps_fail(error, PS_E_INVALID, start->end,
+                   "the log is not opened for writing, or already started");
+  uint64_t first = ps_segments_first(&log->segments);
+  uint64_t last = ps_segments_end(&log->segments);
+  if (start->end < first || start->end > last ||
+      start->synced_end > start->end)
+    if (last > 0 || start->synced_end > start->end)
+      return ps_fail(error, PS_E_INVALID, start->end,
+                     "cannot start at %" PRIu64 " (synced %" PRIu64
+                     "): the log has [%" PRIu64 ", %" PRIu64 "]",
+                     start->end, start->synced_end, first, last);
+  return PS_OK;
+}
+
+/* The work of a start that does not trust the store to be clean. */
+static ps_status start_unclean(ps_log *log, ps_start *start,
+                               ps_error *error) {
+  ps_status status = ps_log_settle(log, start->end, &start->segments_removed,
+                                   &start->bytes_zeroed, error);
+  uint64_t from = start->synced_end;
+  uint64_t first = ps_segments_first(&log->segments);
+  if (from < first) from = first;
+  if (status == PS_OK) status = rewrite(log, from, start->end, error);
+  if (status == PS_OK) start->bytes_rewritten = start->end - from;
+  /* The names of the segments, too, must survive a power cut. */
+  if (status == PS_OK)
+    status = ps_segments_sync_directory(&log->segments, error);
+  return status;
+}
+
+static ps_status start_clean(ps_log *log, const ps_start *start,
+                             ps_error *error) {
+  ps_writer *writer = &log->writer;
+  writer->active = ps_segments_find(&log->segments, start->end);
+  writer->staged_from = writer->received_end = start->end;
+  if (writer->active == NULL) return PS_OK;
+  return ps_segment_open_file(&log->segments, writer->active, error);
+}
+
+ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  status = check_start(log, start, error);
+  start->segments_removed = 0;
+  start->bytes_zeroed = start->bytes_rewritten = 0;
+  if (status == PS_OK)
+    status = start->clean ? start_clean(log, start, error)
+                          : start_unclean(log, start, error);
+  if (status == PS_OK) {
+    ps_live_page *page = log->page;
+    log->writer.store_ms = start->store_ms;
+    atomic_store(&page->published_end, start->end);
+    atomic_store(&page->synced_end, start->end);
+    atomic_store(&page->confirm_offset, start->confirm_offset);
+    atomic_store(&page->min_offset, ps_segments_first(&log->segments));
+    atomic_store(&log->limit, PS_NO_OFFSET);
+    status = ps_flusher_start(log, error);
+  }
+  if (status == PS_OK) atomic_store(&log->is_started, 1);
+  ps_log_leave(log);
+  return status;
+}
+
+/* Waits until no other call runs; new ones are refused by now. */
+static void wait_for_users(ps_log *log) {
+  struct timespec pause = {.tv_nsec = 100000};
+  while (atomic_load(&log->users) > 0) nanosleep(&pause, NULL);
+}
+
+ps_status ps_log_close(ps_log *log, ps_error *error) {
+  if (log->fork_stamp != atomic_load(&fork_count))
+    return ps_log_enter(log, error);
+  if (atomic_load(&log->is_closed)) return PS_OK;
+  ps_status status = PS_OK;
+  ps_flusher_stop(log);
+  if (atomic_load(&log->is_started)) status = ps_log_sync(log, PS_NO_OFFSET, error);
+  if (atomic_exchange(&log->is_closed, 1)) return PS_OK;
+  wait_for_users(log);
+  if (log->writer.active != NULL)
+    ps_segment_release(&log->segments, log->writer.active);
+  log->writer.active = NULL;
+  ps_segments_close(&log->segments);
+  return status;
+}
+
+void ps_log_free(ps_log *log) {
+  if (log == NULL) return;
+  /* In a forked child only memory is freed: threads are gone, locks may be
+   * held for ever, files are the parent's. */
+  if (log->fork_stamp == atomic_load(&fork_count)) {
+    ps_error ignored; /* whoever cares calls close before */
+    (void)ps_log_close(log, &ignored);
+    ps_queues_free(log->queues);
+    ps_topics_free(log->topics);
+  }
+  free(log->writer.staging);
+  free(log);
+}
+
+ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  ps_live_page *page = log->page;
+  ends->published_end = ps_log_read_end(log);
+  ends->synced_end = atomic_load(&page->synced_end);
+  ends->confirm_offset = atomic_load(&page->confirm_offset);
+  ends->cut_generation = atomic_load(&page->cut_generation);
+  ends->min_offset = ps_segments_first(&log->segments);
+  ends->received_end = log->writer.received_end;
+  if (ends->received_end < ends->published_end)
+    ends->received_end = ends->published_end;
+  ends->segment_size = log->segments.segment_size;
+  ends->segments = log->segments.count;
+  ends->poisoned = atomic_load(&log->is_poisoned);
+  ps_log_leave(log);
+  return PS_OK;
+}

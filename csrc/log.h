@@ -1,0 +1,137 @@
+/* The log's inside: what its files share.
+ *
+ * Who may touch what:
+ *   the writer  whoever holds the write turn (turns.h): staging, end, active
+ *               segment, queue table, authority
+ *   the syncer  whoever holds the sync turn: the synced end
+ *   anybody     the live page's words, which only the two above store
+ */
+#ifndef PS_LOG_H
+#define PS_LOG_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "env.h"
+#include "live.h"
+#include "pystore.h"
+#include "queues.h"
+#include "record.h"
+#include "segment.h"
+#include "source.h"
+#include "topics.h"
+#include "turns.h"
+
+/* Pieces that are written end on multiples of a page of the file, so that the
+ * page cache is filled page by page. */
+#define PS_PAGE 4096U
+#define PS_PIECE 131072U
+
+/* Stored by the holder of the write turn, read also after a sync. */
+typedef struct ps_authority {
+  _Atomic uint64_t epoch;
+  _Atomic uint64_t boottime_ns;
+  _Atomic uint64_t wall_ms;
+} ps_authority;
+
+typedef struct ps_writer {
+  uint8_t *staging;      /* encoded, not yet written */
+  uint64_t capacity;     /* of staging */
+  uint64_t staged_from;  /* log offset of staging[0] */
+  uint64_t staged;       /* bytes in staging */
+  _Atomic uint64_t received_end; /* raw bytes there, maybe half a record */
+  int64_t store_ms;      /* newest store time given out */
+  ps_segment *active;    /* NULL: the next append creates one */
+  ps_authority authority;
+  ps_stamp stamp;
+  ps_record_cache cache;
+  uint32_t has_failed;    /* a write failed; discard before going on */
+  uint32_t is_tail_dirty; /* bytes above the end may be non-zero */
+  uint32_t is_broken;     /* a cut failed half-way: no appends */
+} ps_writer;
+
+typedef struct ps_flusher {
+  pthread_t thread;
+  pthread_mutex_t lock; /* held while it works on files */
+  pthread_cond_t wake;
+  uint32_t is_running;
+  uint32_t is_stopping;
+  _Atomic uint64_t written_back; /* write-back was started below this */
+} ps_flusher;
+
+struct ps_log {
+  const ps_env *env;
+  ps_options options;
+  ps_segments segments;
+  ps_turns turns;
+  ps_writer writer;
+  ps_flusher flusher;
+  ps_live *live;      /* NULL: page is own_page */
+  ps_live_page *page; /* the words that count */
+  ps_live_page own_page;
+  ps_topics *topics;
+  ps_queues *queues;
+  _Atomic uint64_t limit; /* a reader's own end; PS_NO_OFFSET: the page's */
+  _Atomic uint32_t users; /* running calls */
+  _Atomic uint32_t is_closed;
+  _Atomic uint32_t is_started;
+  _Atomic uint32_t is_poisoned;
+  uint32_t fork_stamp;
+  /* A cut holds the standstill from begin to end. */
+  pthread_mutex_t cut_lock;
+  ps_turn cut_turn;
+  uint64_t cut_offset;
+  uint64_t cut_limit; /* no blocks above it; guarded by segments.lock */
+  uint32_t cut_step;  /* 0: none */
+};
+
+/* Every public call begins with enter and ends with leave.
+ * Status: PS_E_CLOSED, PS_E_FORKED. */
+ps_status ps_log_enter(ps_log *log, ps_error *error);
+void ps_log_leave(ps_log *log);
+
+/* Opens over another environment; ps_log_open uses the real one. */
+ps_status ps_log_open_env(const ps_env *env, const char *root,
+                          const ps_options *options, ps_live *live,
+                          ps_log **log, ps_error *error);
+
+/* The end that this handle may read up to. */
+uint64_t ps_log_read_end(ps_log *log);
+
+/* Ends the log at `end` on disk (A2): removes later segments, newest first,
+ * zeroes the rest of the one that holds it, which becomes the active one. */
+ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
+                        uint64_t *zeroed, ps_error *error);
+
+/* ---- writer.c: for the holder of the write turn ---------------------- */
+
+/* May this log be appended to now? Status as of an append. */
+ps_status ps_writer_check(ps_log *log, ps_error *error);
+/* Is the authority still good? */
+ps_status ps_writer_authority(ps_log *log, ps_error *error);
+/* Makes the tail zero and its space reserved again after a failure. */
+ps_status ps_writer_repair(ps_log *log, ps_error *error);
+/* Has the active segment room for `bytes` and a blank record? */
+int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes);
+/* Writes what is staged: whole pages only, or `all`. */
+ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error);
+/* Writes everything staged and moves the published end over it. */
+ps_status ps_writer_publish(ps_log *log, ps_error *error);
+/* Drops what was not published and zeroes what of it was written. */
+void ps_writer_discard(ps_log *log);
+/* Ends the active segment, begins the next; nothing may be staged. */
+ps_status ps_writer_roll(ps_log *log, ps_error *error);
+
+/* ---- sync.c ---------------------------------------------------------- */
+
+/* Syncs everything published now; the sync turn is held. */
+ps_status ps_sync_published(ps_log *log, ps_error *error);
+/* Remembers that write-back failed: nothing more is promised as synced. */
+ps_status ps_log_poison(ps_log *log, int64_t result, uint64_t offset,
+                        ps_error *error);
+ps_status ps_flusher_start(ps_log *log, ps_error *error);
+void ps_flusher_stop(ps_log *log);
+/* Tells the flusher how far the log has grown. */
+void ps_flusher_grown(ps_log *log, uint64_t end);
+
+#endif

@@ -1,0 +1,251 @@
+/* What else needs the write turn alone: raw appends, rolls, queues, grants. */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "error.h"
+#include "format.h"
+#include "log.h"
+#include "scan.h"
+
+/* Begins a call that holds the write turn alone. */
+static ps_status begin_alone(ps_log *log, ps_turn *turn, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  turn->wish = PS_WISH_ALONE;
+  int32_t leads = ps_turns_enter(&log->turns, turn);
+  assert(leads);
+  (void)leads;
+  return PS_OK;
+}
+
+static ps_status end_alone(ps_log *log, ps_turn *turn, ps_status status) {
+  ps_turns_leave(&log->turns, turn);
+  ps_log_leave(log);
+  return status;
+}
+
+/* ---- Raw append ------------------------------------------------------ */
+
+/* Moves the published end over every record that is whole by now (A1). */
+static ps_status publish_whole(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  ps_segment *segment = writer->active;
+  uint64_t end = atomic_load(&log->page->published_end);
+  uint64_t received = writer->received_end;
+  const uint8_t *data = NULL;
+  ps_status status = ps_segment_populate(&log->segments, segment, end,
+                                         received - end, &data, error);
+  if (status != PS_OK) return status;
+  ps_scan scan;
+  ps_scan_init(&scan, log->topics);
+  ps_cursor cursor = {
+      .offset = end,
+      .limit = segment->base + segment->size,
+      .stale_above = PS_NO_OFFSET,
+      .record_start = PS_NO_OFFSET,
+      .checks = PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET};
+  ps_window window = {.data = data - (end - segment->base),
+                      .base = segment->base,
+                      .size = segment->size,
+                      .readable = received - segment->base};
+  uint32_t count = 0;
+  uint64_t wanted = 0;
+  int32_t answer =
+      ps_scan_window(&scan, &window, &cursor, NULL, 0, &count, &wanted, error);
+  if (answer == PS_STOP_ZERO && cursor.offset < received)
+    return ps_fail(error, PS_E_CORRUPT, cursor.offset,
+                   "raw bytes at %" PRIu64 " are zero: no record begins there",
+                   cursor.offset);
+  if (answer >= PS_STOP_SIZE) return PS_E_CORRUPT;
+  if (answer == PS_SCAN_MEMORY) return PS_E_MEMORY;
+  /* A blank record is whole only when all of it has arrived. */
+  uint64_t whole = cursor.offset <= received ? cursor.offset : end;
+  if (cursor.offset > received && cursor.record_end != PS_NO_OFFSET &&
+      cursor.records > 0)
+    whole = cursor.record_end;
+  if (cursor.records > 0 && cursor.record_ms > writer->store_ms)
+    writer->store_ms = cursor.record_ms;
+  writer->staged_from = whole;
+  atomic_store(&log->page->published_end, whole);
+  ps_flusher_grown(log, whole);
+  return PS_OK;
+}
+
+/* Writes one stretch that lies within one segment. */
+static ps_status append_stretch(ps_log *log, const uint8_t *data,
+                                uint64_t size, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  uint64_t done = 0;
+  writer->is_tail_dirty = 1;
+  while (done < size) {
+    uint64_t piece = size - done < PS_PIECE ? size - done : PS_PIECE;
+    uint64_t written = 0;
+    ps_status status =
+        ps_segment_write(&log->segments, writer->active, writer->received_end,
+                         data + done, piece, &written, error);
+    if (status != PS_OK) return status;
+    writer->received_end += piece;
+    done += piece;
+  }
+  return publish_whole(log, error);
+}
+
+/* The segment that the next raw byte belongs to becomes the active one. */
+static ps_status raw_segment(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  uint64_t received = writer->received_end;
+  if (writer->active != NULL &&
+      received < writer->active->base + writer->active->size)
+    return PS_OK;
+  if (received != atomic_load(&log->page->published_end))
+    return ps_fail(error, PS_E_CORRUPT, received,
+                   "raw bytes fill the segment, but its last record is not "
+                   "whole");
+  writer->staged_from = received;
+  return ps_writer_roll(log, error);
+}
+
+static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
+                            uint64_t size, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  ps_status status = ps_writer_check(log, error);
+  if (status != PS_OK) return status;
+  uint64_t received = writer->received_end;
+  if (offset != received)
+    return ps_fail(error, PS_E_RANGE, offset,
+                   "raw bytes for %" PRIu64 " do not follow the received end "
+                   "%" PRIu64,
+                   offset, received);
+  if (received == atomic_load(&log->page->published_end))
+    status = ps_writer_repair(log, error);
+  while (status == PS_OK && size > 0) {
+    status = raw_segment(log, error);
+    if (status != PS_OK) break;
+    uint64_t room = writer->active->base + writer->active->size -
+                    writer->received_end;
+    uint64_t piece = size < room ? size : room;
+    status = append_stretch(log, data, piece, error);
+    data += piece;
+    size -= piece;
+  }
+  if (status == PS_E_CORRUPT || status == PS_E_IO || status == PS_E_FULL)
+    ps_writer_discard(log);
+  else if (writer->received_end == atomic_load(&log->page->published_end))
+    writer->is_tail_dirty = 0;
+  return status;
+}
+
+ps_status ps_log_append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
+                            uint64_t size, uint64_t *received,
+                            ps_error *error) {
+  ps_turn turn;
+  ps_status status = begin_alone(log, &turn, error);
+  if (status != PS_OK) return status;
+  status = append_raw(log, offset, data, size, error);
+  if (status == PS_OK) *received = log->writer.received_end;
+  return end_alone(log, &turn, status);
+}
+
+/* ---- Roll, authority, confirm ---------------------------------------- */
+
+ps_status ps_log_roll(ps_log *log, ps_error *error) {
+  ps_turn turn;
+  ps_status status = begin_alone(log, &turn, error);
+  if (status != PS_OK) return status;
+  status = ps_writer_check(log, error);
+  if (status == PS_OK) status = ps_writer_repair(log, error);
+  if (status == PS_OK) status = ps_writer_roll(log, error);
+  return end_alone(log, &turn, status);
+}
+
+ps_status ps_log_authority(ps_log *log, uint64_t epoch, uint64_t boottime_ns,
+                           uint64_t wall_ms, ps_error *error) {
+  ps_turn turn;
+  ps_status status = begin_alone(log, &turn, error);
+  if (status != PS_OK) return status;
+  ps_authority *authority = &log->writer.authority;
+  uint64_t granted = atomic_load(&authority->epoch);
+  if (epoch < granted) {
+    status = ps_fail(error, PS_E_FENCED, PS_NO_OFFSET,
+                     "epoch %" PRIu64 " is over: epoch %" PRIu64
+                     " has been granted",
+                     epoch, granted);
+  } else {
+    atomic_store(&authority->epoch, epoch);
+    atomic_store(&authority->boottime_ns, boottime_ns);
+    atomic_store(&authority->wall_ms, wall_ms);
+  }
+  return end_alone(log, &turn, status);
+}
+
+ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
+  ps_turn turn;
+  ps_status status = begin_alone(log, &turn, error);
+  if (status != PS_OK) return status;
+  ps_live_page *page = log->page;
+  uint64_t end = atomic_load(&page->published_end);
+  if (offset > end)
+    status = ps_fail(error, PS_E_RANGE, offset,
+                     "cannot confirm %" PRIu64 ": the log ends at %" PRIu64,
+                     offset, end);
+  else if (offset > atomic_load(&page->confirm_offset))
+    atomic_store(&page->confirm_offset, offset);
+  return end_alone(log, &turn, status);
+}
+
+/* ---- Queues ---------------------------------------------------------- */
+
+/* A cut holds the write turn already while its caller rebuilds the queues. */
+static ps_status begin_queues(ps_log *log, ps_turn *turn, int32_t *in_cut,
+                              ps_error *error) {
+  *in_cut = log->cut_step != 0;
+  return *in_cut ? ps_log_enter(log, error) : begin_alone(log, turn, error);
+}
+
+static ps_status end_queues(ps_log *log, ps_turn *turn, int32_t in_cut,
+                            ps_status status) {
+  if (!in_cut) return end_alone(log, turn, status);
+  ps_log_leave(log);
+  return status;
+}
+
+ps_status ps_log_queues_load(ps_log *log, const uint8_t *queues, uint64_t size,
+                             ps_error *error) {
+  ps_turn turn;
+  int32_t in_cut = 0;
+  ps_status status = begin_queues(log, &turn, &in_cut, error);
+  if (status != PS_OK) return status;
+  status = ps_queues_load(log->queues, queues, size, error);
+  return end_queues(log, &turn, in_cut, status);
+}
+
+ps_status ps_log_queues_note(ps_log *log, const ps_record *rows,
+                             uint32_t count, ps_error *error) {
+  ps_turn turn;
+  int32_t in_cut = 0;
+  ps_status status = begin_queues(log, &turn, &in_cut, error);
+  if (status != PS_OK) return status;
+  status = ps_queues_note(log->queues, rows, count, error);
+  return end_queues(log, &turn, in_cut, status);
+}
+
+ps_status ps_log_queues_reset(ps_log *log, ps_error *error) {
+  ps_turn turn;
+  int32_t in_cut = 0;
+  ps_status status = begin_queues(log, &turn, &in_cut, error);
+  if (status != PS_OK) return status;
+  ps_queues_reset(log->queues);
+  return end_queues(log, &turn, in_cut, PS_OK);
+}
+
+ps_status ps_log_queues_fill(ps_log *log, uint8_t *buffer, uint64_t capacity,
+                             uint64_t *size, uint64_t *end, ps_error *error) {
+  ps_turn turn;
+  int32_t in_cut = 0;
+  ps_status status = begin_queues(log, &turn, &in_cut, error);
+  if (status != PS_OK) return status;
+  status = ps_queues_fill(log->queues, buffer, capacity, size, error);
+  *end = atomic_load(&log->page->published_end);
+  return end_queues(log, &turn, in_cut, status);
+}

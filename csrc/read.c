@@ -1,0 +1,343 @@
+/* Reading: blocks without a copy, single records, scans over segments. */
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "error.h"
+#include "format.h"
+#include "log.h"
+#include "scan.h"
+
+#define WINDOW_FIRST 262144U /* a scan's windows grow from here */
+#define WINDOW_MAX 8388608U
+#define READ_FIRST 4096U
+
+/* The segment at `offset`, which lies below the end. A reader looks at the
+ * directory again when the writer has gone on to a new segment. */
+static ps_status find_segment(ps_log *log, uint64_t offset,
+                              ps_segment **segment, ps_error *error) {
+  *segment = ps_segments_find(&log->segments, offset);
+  if (*segment == NULL && log->options.mode == PS_MODE_READ) {
+    ps_status status = ps_segments_refresh(&log->segments, error);
+    if (status != PS_OK) return status;
+    *segment = ps_segments_find(&log->segments, offset);
+  }
+  if (*segment == NULL)
+    return ps_fail(error, PS_E_RANGE, offset,
+                   "offset %" PRIu64 " is not in the log: its segments hold "
+                   "[%" PRIu64 ", %" PRIu64 ")",
+                   offset, ps_segments_first(&log->segments),
+                   ps_segments_end(&log->segments));
+  return PS_OK;
+}
+
+static ps_status check_range(ps_log *log, uint64_t offset, uint64_t end,
+                             ps_error *error) {
+  if (offset < end) return PS_OK;
+  return ps_fail(error, PS_E_RANGE, offset,
+                 "offset %" PRIu64 " is not below the end %" PRIu64
+                 " of the log %s",
+                 offset, end, log->segments.directory);
+}
+
+/* Was the log cut below `end` since `generation`? */
+static ps_status check_cut(ps_log *log, uint64_t generation, uint64_t end,
+                           ps_error *error) {
+  ps_live_page *page = log->page;
+  uint64_t now = atomic_load(&page->cut_generation);
+  if (now == generation) return PS_OK;
+  uint64_t cut = atomic_load(&page->cut_offset);
+  /* Of several cuts only the newest is known; the others may be lower. */
+  if (now == generation + 1 && end <= cut) return PS_OK;
+  return ps_fail(error, PS_E_CUT, cut,
+                 "the log was cut at %" PRIu64 " while it was read up to "
+                 "%" PRIu64 ": read again from there",
+                 cut, end);
+}
+
+ps_status ps_log_unchanged(ps_log *log, uint64_t generation, uint64_t end,
+                           ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  status = check_cut(log, generation, end, error);
+  ps_log_leave(log);
+  return status;
+}
+
+/* Counts a block, unless a cut that runs would pull its bytes away. */
+static ps_status hold_block(ps_log *log, ps_segment *segment, uint64_t end,
+                            ps_error *error) {
+  pthread_mutex_lock(&log->segments.lock);
+  uint64_t limit = log->cut_limit;
+  if (end <= limit) {
+    if (segment->blocks++ == 0) segment->blocks_end = 0;
+    if (segment->blocks_end < end) segment->blocks_end = end;
+    segment->references++;
+  }
+  pthread_mutex_unlock(&log->segments.lock);
+  if (end <= limit) return PS_OK;
+  return ps_fail(error, PS_E_BUSY, limit,
+                 "the log is being cut at %" PRIu64 ": read again afterwards",
+                 limit);
+}
+
+static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
+                         ps_block *block, ps_error *error) {
+  uint64_t generation = atomic_load(&log->page->cut_generation);
+  uint64_t end = ps_log_read_end(log);
+  ps_status status = check_range(log, offset, end, error);
+  ps_segment *segment = NULL;
+  if (status == PS_OK) status = find_segment(log, offset, &segment, error);
+  if (status != PS_OK) return status;
+  uint64_t stop = segment->base + segment->size;
+  if (stop > end) stop = end;
+  uint64_t size = stop - offset < size_max ? stop - offset : size_max;
+  /* Held before it is checked, so that a cut either sees it or was seen. */
+  status = hold_block(log, segment, offset + size, error);
+  if (status != PS_OK) {
+    ps_segment_release(&log->segments, segment);
+    return status;
+  }
+  const uint8_t *data = NULL;
+  status = ps_segment_populate(&log->segments, segment, offset, size, &data,
+                               error);
+  if (status == PS_OK) status = check_cut(log, generation, offset + size, error);
+  ps_block found = {
+      .data = data, .offset = offset, .size = size, .segment = segment};
+  if (status != PS_OK) {
+    pthread_mutex_lock(&log->segments.lock);
+    segment->blocks--;
+    ps_segment_drop(&log->segments, segment);
+    pthread_mutex_unlock(&log->segments.lock);
+  } else {
+    *block = found;
+  }
+  ps_segment_release(&log->segments, segment);
+  return status;
+}
+
+ps_status ps_block_acquire(ps_log *log, uint64_t offset, uint64_t size_max,
+                           ps_block *block, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  if (size_max == 0)
+    status = ps_fail(error, PS_E_INVALID, offset, "a block of no bytes");
+  else
+    status = acquire(log, offset, size_max, block, error);
+  ps_log_leave(log);
+  return status;
+}
+
+/* Reads the record at `offset` into the caller's memory. */
+static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
+                             uint32_t capacity, uint32_t *size,
+                             ps_record *record, ps_error *error) {
+  uint64_t end = ps_log_read_end(log);
+  ps_status status = check_range(log, offset, end, error);
+  ps_segment *segment = NULL;
+  if (status == PS_OK) status = find_segment(log, offset, &segment, error);
+  if (status != PS_OK) return status;
+  uint64_t stop = segment->base + segment->size;
+  if (stop > end) stop = end;
+  uint64_t got = stop - offset < READ_FIRST ? stop - offset : READ_FIRST;
+  const uint8_t *data = NULL;
+  status = ps_segment_populate(&log->segments, segment, offset, got, &data,
+                               error);
+  uint32_t needed = 0;
+  if (status == PS_OK) {
+    needed = got >= 4 ? ps_load32(data) : 0;
+    if (needed < PS_RECORD_MIN || needed > stop - offset)
+      status = ps_fail(error, PS_E_CORRUPT, offset,
+                       "no record begins at offset %" PRIu64
+                       ": its size would be %" PRIu32,
+                       offset, needed);
+  }
+  if (status == PS_OK && needed > got)
+    status = ps_segment_populate(&log->segments, segment, offset, needed,
+                                 &data, error);
+  if (status == PS_OK) {
+    *size = needed;
+    if (needed > capacity)
+      status = ps_fail(error, PS_E_SPACE, offset,
+                       "the record has %" PRIu32 " bytes", needed);
+  }
+  if (status == PS_OK) {
+    memcpy(buffer, data, needed);
+    status = ps_record_check(buffer, needed, offset, PS_CHECK_OFFSET, record,
+                             error);
+  }
+  ps_segment_release(&log->segments, segment);
+  return status;
+}
+
+ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
+                      uint32_t capacity, uint32_t *size, ps_record *record,
+                      ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  uint64_t generation = atomic_load(&log->page->cut_generation);
+  uint32_t found = 0;
+  status = read_record(log, offset, buffer, capacity, &found, record, error);
+  if (status == PS_OK || status == PS_E_CORRUPT) {
+    ps_error cut;
+    if (check_cut(log, generation, offset + found, &cut) != PS_OK) {
+      *error = cut;
+      status = PS_E_CUT;
+    }
+  }
+  if (status == PS_OK || status == PS_E_SPACE) *size = found;
+  ps_log_leave(log);
+  return status;
+}
+
+/* What one scan call carries from window to window. */
+typedef struct pass {
+  ps_scan scan;
+  ps_cursor *cursor;
+  ps_record *rows;
+  uint32_t capacity;
+  uint32_t *count;
+  uint64_t window; /* size of the next one */
+} pass;
+
+/* Makes the next window of a segment readable. */
+static ps_status widen(ps_log *log, ps_segment *segment, pass *p,
+                       ps_window *window, uint64_t wanted, ps_error *error) {
+  uint64_t at = p->cursor->offset - segment->base;
+  uint64_t target = at + p->window;
+  if (target < wanted) target = wanted;
+  uint64_t limit = segment->size;
+  if (p->cursor->limit - segment->base < limit)
+    limit = p->cursor->limit - segment->base;
+  if (limit < wanted) limit = wanted;
+  if (target > limit) target = limit;
+  if (p->window < WINDOW_MAX) p->window *= 2;
+  uint64_t from = window->readable > at ? window->readable : at;
+  const uint8_t *data = NULL;
+  ps_status status =
+      ps_segment_populate(&log->segments, segment, segment->base + from,
+                          target - from, &data, error);
+  if (status != PS_OK) return status;
+  window->data = data - from;
+  window->readable = target;
+  uint64_t ahead = limit - target < 2 * WINDOW_MAX ? limit - target
+                                                   : 2 * WINDOW_MAX;
+  if (ahead > 0)
+    log->env->prefetch(log->env->self, window->data, target, ahead);
+  return PS_OK;
+}
+
+/* Scans within one segment. Answers PS_OK with the kernel's answer. */
+static ps_status scan_segment(ps_log *log, ps_segment *segment, pass *p,
+                              int32_t *answer, ps_error *error) {
+  ps_window window = {.base = segment->base, .size = segment->size};
+  uint64_t wanted = p->cursor->offset - segment->base;
+  *answer = PS_SCAN_MORE;
+  while (*answer == PS_SCAN_MORE) {
+    ps_status status = widen(log, segment, p, &window, wanted, error);
+    if (status == PS_E_CORRUPT || status == PS_E_IO) {
+      *answer = (int32_t)(p->cursor->stop = PS_STOP_UNREADABLE);
+      return PS_OK;
+    }
+    if (status != PS_OK) return status;
+    *answer = ps_scan_window(&p->scan, &window, p->cursor, p->rows,
+                             p->capacity, p->count, &wanted, error);
+  }
+  return *answer == PS_SCAN_MEMORY ? PS_E_MEMORY : PS_OK;
+}
+
+static ps_status scan_log(ps_log *log, pass *p, ps_error *error) {
+  ps_cursor *cursor = p->cursor;
+  for (;;) {
+    if (cursor->offset >= cursor->limit) {
+      cursor->stop = PS_STOP_LIMIT;
+      return PS_OK;
+    }
+    ps_segment *segment = NULL;
+    ps_status status = find_segment(log, cursor->offset, &segment, error);
+    if (status == PS_E_RANGE && cursor->offset >= ps_segments_first(&log->segments)) {
+      cursor->stop = PS_STOP_LAST;
+      return PS_OK;
+    }
+    if (status != PS_OK) return status;
+    int32_t answer = 0;
+    status = scan_segment(log, segment, p, &answer, error);
+    ps_segment_release(&log->segments, segment);
+    if (status != PS_OK || answer != PS_SEGMENT_DONE) return status;
+  }
+}
+
+ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
+                      uint32_t capacity, uint32_t *count, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  uint64_t generation = atomic_load(&log->page->cut_generation);
+  uint64_t end = ps_log_read_end(log);
+  uint64_t limit = cursor->limit;
+  uint64_t start = cursor->offset;
+  if (cursor->limit > end) cursor->limit = end;
+  pass p = {.cursor = cursor,
+            .rows = rows,
+            .capacity = capacity,
+            .count = count,
+            .window = WINDOW_FIRST};
+  ps_scan_init(&p.scan, log->topics);
+  *count = 0;
+  if (start > end)
+    status = check_range(log, start, end, error);
+  else
+    status = scan_log(log, &p, error);
+  cursor->limit = limit;
+  if (status == PS_OK && cursor->record_end != PS_NO_OFFSET &&
+      cursor->offset > start)
+    status = check_cut(log, generation, cursor->offset, error);
+  ps_log_leave(log);
+  return status;
+}
+
+void ps_block_release(ps_block *block) {
+  ps_segment *segment = block->segment;
+  if (segment == NULL) return;
+  block->segment = NULL;
+  ps_segments *list = segment->list;
+  pthread_mutex_lock(&list->lock);
+  assert(segment->blocks > 0);
+  segment->blocks--;
+  ps_segment_drop(list, segment);
+  pthread_mutex_unlock(&list->lock);
+}
+
+ps_status ps_log_segments(ps_log *log, uint64_t *bases, uint32_t capacity,
+                          uint32_t *count, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  ps_segments *list = &log->segments;
+  pthread_mutex_lock(&list->lock);
+  *count = list->count;
+  for (uint32_t i = 0; i < list->count && i < capacity; i++)
+    bases[i] = list->items[i]->base;
+  pthread_mutex_unlock(&list->lock);
+  ps_log_leave(log);
+  return PS_OK;
+}
+
+ps_status ps_log_topic(ps_log *log, uint32_t topic_id, uint8_t *buffer,
+                       uint32_t capacity, uint32_t *size, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK) return status;
+  const uint8_t *name = NULL;
+  uint32_t found = 0;
+  if (!ps_topics_name(log->topics, topic_id, &name, &found)) {
+    status = ps_fail(error, PS_E_RANGE, PS_NO_OFFSET,
+                     "no topic has the id %" PRIu32, topic_id);
+  } else {
+    *size = found;
+    if (found > capacity)
+      status = ps_fail(error, PS_E_SPACE, PS_NO_OFFSET,
+                       "the topic's name has %" PRIu32 " bytes", found);
+    else
+      memcpy(buffer, name, found);
+  }
+  ps_log_leave(log);
+  return status;
+}

@@ -1,0 +1,257 @@
+/* The list of segments: reading the directory, finding, counting. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+#include "segment.h"
+
+#define DEFAULT_SEGMENT_SIZE 1073741824U
+#define NAME_DIGITS 20
+
+/* What reading the directory found. */
+typedef struct listing {
+  uint64_t *bases;
+  int64_t *sizes;
+  uint32_t count;
+  uint32_t capacity;
+  int32_t out_of_memory;
+  char foreign[64]; /* a name that no segment has */
+} listing;
+
+static int is_base(const char *name, uint64_t *base) {
+  size_t length = strlen(name);
+  if (length != NAME_DIGITS || strspn(name, "0123456789") != length) return 0;
+  errno = 0;
+  *base = strtoull(name, NULL, 10);
+  return errno == 0 && *base <= INT64_MAX;
+}
+
+static void visit(void *argument, const char *name, int64_t size_bytes) {
+  listing *found = argument;
+  uint64_t base = 0;
+  if (size_bytes < 0) return; /* RocketMQ ignores directories too */
+  if (!is_base(name, &base)) {
+    snprintf(found->foreign, sizeof found->foreign, "%.60s", name);
+    return;
+  }
+  if (found->count == found->capacity) {
+    uint32_t capacity = found->capacity == 0 ? 64 : found->capacity * 2;
+    uint64_t *bases = realloc(found->bases, capacity * sizeof *bases);
+    if (bases != NULL) found->bases = bases;
+    int64_t *sizes = realloc(found->sizes, capacity * sizeof *sizes);
+    if (sizes != NULL) found->sizes = sizes;
+    if (bases == NULL || sizes == NULL) {
+      found->out_of_memory = 1;
+      return;
+    }
+    found->capacity = capacity;
+  }
+  /* Insert in order; a directory is small and often nearly sorted. */
+  uint32_t at = found->count++;
+  while (at > 0 && found->bases[at - 1] > base) {
+    found->bases[at] = found->bases[at - 1];
+    found->sizes[at] = found->sizes[at - 1];
+    at--;
+  }
+  found->bases[at] = base;
+  found->sizes[at] = size_bytes;
+}
+
+/* Decides the segment size: the caller's, else the first file's, else 1 GiB.
+ * A lone empty file says nothing. */
+static ps_status decide_size(ps_segments *list, const listing *found,
+                             ps_error *error) {
+  if (list->segment_size != 0) return PS_OK;
+  list->segment_size = DEFAULT_SEGMENT_SIZE;
+  if (found->count > 0 && found->sizes[0] > 0)
+    list->segment_size = (uint64_t)found->sizes[0];
+  if (list->segment_size > INT32_MAX)
+    return ps_fail(error, PS_E_NOT_STORE, found->bases[0],
+                   "%s: a segment of %" PRIu64 " bytes: RocketMQ's limit is "
+                   "2147483647; is this a commit log?",
+                   list->directory, list->segment_size);
+  return PS_OK;
+}
+
+/* A segment file must have the segment size; only the last may be empty
+ * (RocketMQ removes such a file: a crash in its creation). */
+static ps_status check_listing(ps_segments *list, listing *found,
+                               ps_error *error) {
+  if (found->out_of_memory)
+    return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "%s: no memory",
+                   list->directory);
+  if (found->foreign[0] != 0)
+    return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
+                   "%s/%s: not the name of a segment (20 digits): move it "
+                   "out of the commit log",
+                   list->directory, found->foreign);
+  ps_status status = decide_size(list, found, error);
+  if (status != PS_OK) return status;
+  for (uint32_t i = 0; i < found->count; i++) {
+    uint64_t base = found->bases[i];
+    int64_t size = found->sizes[i];
+    if (size == 0 && i > 0 && i == found->count - 1) continue;
+    if (size == 0 && found->count == 1) continue;
+    if ((uint64_t)size != list->segment_size)
+      return ps_fail(error, PS_E_NOT_STORE, base,
+                     "%s/%020" PRIu64 ": %" PRId64 " bytes, a segment here "
+                     "has %" PRIu64 ": was it cut short or is the segment "
+                     "size another?",
+                     list->directory, base, size, list->segment_size);
+    if (i > 0 && base != found->bases[i - 1] + list->segment_size)
+      return ps_fail(error, PS_E_NOT_STORE, found->bases[i - 1] + list->segment_size,
+                     "%s: segment %020" PRIu64 " is missing before "
+                     "%020" PRIu64 ": restore it or move the later ones away",
+                     list->directory, found->bases[i - 1] + list->segment_size,
+                     base);
+  }
+  if (found->count > 0 && found->sizes[found->count - 1] == 0) found->count--;
+  return PS_OK;
+}
+
+static ps_status read_directory(ps_segments *list, listing *found,
+                                ps_error *error) {
+  int32_t result =
+      list->env->list(list->env->self, list->directory, visit, found);
+  if (result == -ENOENT || result == -ENOTDIR)
+    return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
+                   "%s: no such directory: not a store", list->directory);
+  if (result < 0)
+    return ps_fail_system(error, result, PS_NO_OFFSET, "%s: cannot list",
+                          list->directory);
+  return check_listing(list, found, error);
+}
+
+/* Adds a segment at the end; the list's lock is held or nobody else is here. */
+static ps_status add(ps_segments *list, uint64_t base, int32_t file,
+                     ps_error *error) {
+  assert(list->count == 0 ||
+         list->items[list->count - 1]->base + list->segment_size == base);
+  if (list->count == list->capacity) {
+    uint32_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+    ps_segment **items = realloc(list->items, capacity * sizeof(ps_segment *));
+    if (items == NULL)
+      return ps_fail(error, PS_E_MEMORY, base, "no memory for a segment");
+    list->items = items;
+    list->capacity = capacity;
+  }
+  ps_segment *segment = malloc(sizeof *segment);
+  if (segment == NULL)
+    return ps_fail(error, PS_E_MEMORY, base, "no memory for a segment");
+  *segment = (ps_segment){.list = list,
+                          .base = base,
+                          .size = list->segment_size,
+                          .file = file,
+                          .read_file = -1,
+                          .references = 1};
+  list->items[list->count++] = segment;
+  return PS_OK;
+}
+
+ps_status ps_segments_add(ps_segments *list, uint64_t base, int32_t file,
+                          ps_error *error) {
+  pthread_mutex_lock(&list->lock);
+  ps_status status = add(list, base, file, error);
+  pthread_mutex_unlock(&list->lock);
+  return status;
+}
+
+ps_status ps_segments_open(ps_segments *list, const ps_env *env,
+                           const char *root, uint64_t segment_size,
+                           ps_error *error) {
+  memset(list, 0, sizeof *list);
+  list->env = env;
+  list->segment_size = segment_size;
+  int one = snprintf(list->directory, PS_PATH_MAX - 32, "%s/commitlog", root);
+  int two = snprintf(list->temporary, PS_PATH_MAX - 32, "%s/meta/tmp", root);
+  if (one >= PS_PATH_MAX - 32 || two >= PS_PATH_MAX - 32)
+    return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "path too long");
+  listing found = {0};
+  ps_status status = read_directory(list, &found, error);
+  pthread_mutex_init(&list->lock, NULL);
+  for (uint32_t i = 0; status == PS_OK && i < found.count; i++)
+    status = add(list, found.bases[i], -1, error);
+  free(found.bases);
+  free(found.sizes);
+  if (status != PS_OK) ps_segments_close(list);
+  return status;
+}
+
+/* Takes over what another process did: new segments, and a cut or a deletion
+ * that removed some. Segments that readers hold stay mapped. */
+ps_status ps_segments_refresh(ps_segments *list, ps_error *error) {
+  listing found = {0};
+  ps_status status = read_directory(list, &found, error);
+  pthread_mutex_lock(&list->lock);
+  uint32_t gone = 0;
+  while (status == PS_OK && gone < list->count &&
+         (found.count == 0 || list->items[gone]->base < found.bases[0]))
+    gone++;
+  uint32_t kept = list->count;
+  while (status == PS_OK && kept > gone &&
+         list->items[kept - 1]->base > found.bases[found.count - 1])
+    kept--;
+  if (status == PS_OK) {
+    for (uint32_t i = 0; i < gone; i++)
+      ps_segment_drop(list, list->items[i]);
+    for (uint32_t i = kept; i < list->count; i++)
+      ps_segment_drop(list, list->items[i]);
+    memmove(list->items, list->items + gone,
+            (kept - gone) * sizeof(ps_segment *));
+    list->count = kept - gone;
+  }
+  for (uint32_t i = 0; status == PS_OK && i < found.count; i++) {
+    uint64_t base = found.bases[i];
+    if (list->count > 0 && base <= list->items[list->count - 1]->base) continue;
+    status = add(list, base, -1, error);
+  }
+  pthread_mutex_unlock(&list->lock);
+  free(found.bases);
+  free(found.sizes);
+  return status;
+}
+
+void ps_segments_close(ps_segments *list) {
+  pthread_mutex_lock(&list->lock);
+  for (uint32_t i = 0; i < list->count; i++)
+    ps_segment_drop(list, list->items[i]);
+  free(list->items);
+  list->items = NULL;
+  list->count = list->capacity = 0;
+  pthread_mutex_unlock(&list->lock);
+}
+
+ps_segment *ps_segments_find(ps_segments *list, uint64_t offset) {
+  ps_segment *found = NULL;
+  pthread_mutex_lock(&list->lock);
+  if (list->count > 0 && offset >= list->items[0]->base) {
+    uint64_t index = (offset - list->items[0]->base) / list->segment_size;
+    if (index < list->count) {
+      found = list->items[index];
+      assert(offset - found->base < found->size);
+      found->references++;
+    }
+  }
+  pthread_mutex_unlock(&list->lock);
+  return found;
+}
+
+uint64_t ps_segments_first(ps_segments *list) {
+  pthread_mutex_lock(&list->lock);
+  uint64_t first = list->count > 0 ? list->items[0]->base : 0;
+  pthread_mutex_unlock(&list->lock);
+  return first;
+}
+
+uint64_t ps_segments_end(ps_segments *list) {
+  pthread_mutex_lock(&list->lock);
+  uint64_t end = 0;
+  if (list->count > 0)
+    end = list->items[list->count - 1]->base + list->segment_size;
+  pthread_mutex_unlock(&list->lock);
+  return end;
+}

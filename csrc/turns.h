@@ -1,0 +1,66 @@
+/* Whose turn it is: write combining and group commit in one queue.
+ *
+ * At most one thread holds the write turn and at most one the sync turn. A
+ * thread that finds the write turn taken queues its request and sleeps; the
+ * next holder takes all that queued, writes them together, and if some want
+ * to be synced it takes the sync turn (only a holder of the write turn may)
+ * and syncs for all of them. While it syncs, the write turn is free for those
+ * who only want to be written; those who want a sync gather for the next one.
+ */
+#ifndef PS_TURNS_H
+#define PS_TURNS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "pystore.h"
+
+typedef enum ps_wish {
+  PS_WISH_WRITE = 0,     /* be written */
+  PS_WISH_SYNC = 1,      /* be written and synced */
+  PS_WISH_ALONE = 2,     /* hold the write turn, serve nobody else */
+  PS_WISH_STANDSTILL = 3 /* alone, and nobody syncs either */
+} ps_wish;
+
+/* One thread's wish, on its stack until it is served. */
+typedef struct ps_turn {
+  struct ps_turn *next;
+  ps_wish wish;
+  _Atomic uint32_t state;
+} ps_turn;
+
+typedef struct ps_turns {
+  pthread_mutex_t lock;
+#ifndef __linux__
+  pthread_cond_t changed;
+#endif
+  ps_turn *first;
+  ps_turn *last;
+  uint32_t is_writing;
+  uint32_t is_syncing;
+  uint32_t standstills; /* queued; nobody may overtake them */
+} ps_turns;
+
+void ps_turns_init(ps_turns *turns);
+
+/* Waits. Answers 1: the caller leads, it holds the write turn (and for a
+ * standstill the sync turn); 0: another thread has served the wish. */
+int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn);
+
+/* For a leader with a wish to write or sync: takes all queued turns that it
+ * may serve, in order; linked by `next`. */
+ps_turn *ps_turns_take(ps_turns *turns);
+
+/* Gives the write turn on. `keep_sync` 1: takes the sync turn first. */
+void ps_turns_wrote(ps_turns *turns, int32_t keep_sync);
+
+/* Gives the sync turn on. */
+void ps_turns_synced(ps_turns *turns);
+
+/* Gives everything on that a lone leader holds. */
+void ps_turns_leave(ps_turns *turns, ps_turn *turn);
+
+/* Wakes a thread whose wish was served; its turn is gone after this. */
+void ps_turns_served(ps_turns *turns, ps_turn *turn);
+
+#endif

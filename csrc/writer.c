@@ -1,0 +1,167 @@
+/* What the holder of the write turn does: stage, write, publish, roll. */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "error.h"
+#include "format.h"
+#include "log.h"
+
+ps_status ps_writer_authority(ps_log *log, ps_error *error) {
+  ps_authority *authority = &log->writer.authority;
+  const ps_env *env = log->env;
+  uint64_t boottime_ns = atomic_load(&authority->boottime_ns);
+  uint64_t wall_ms = atomic_load(&authority->wall_ms);
+  int32_t is_over = 0;
+  if (boottime_ns != PS_NO_OFFSET)
+    is_over |= (uint64_t)env->boottime_ns(env->self) >= boottime_ns;
+  if (wall_ms != PS_NO_OFFSET)
+    is_over |= (uint64_t)env->wall_ms(env->self) >= wall_ms;
+  if (is_over)
+    return ps_fail(error, PS_E_FENCED, atomic_load(&log->page->published_end),
+                   "the write authority of epoch %" PRIu64
+                   " has run out: renew it or step down",
+                   atomic_load(&authority->epoch));
+  return PS_OK;
+}
+
+ps_status ps_writer_check(ps_log *log, ps_error *error) {
+  uint64_t end = atomic_load(&log->page->published_end);
+  if (!atomic_load(&log->is_started))
+    return ps_fail(error, PS_E_CLOSED, end,
+                   "the log is not started for writing");
+  if (atomic_load(&log->is_poisoned))
+    return ps_fail(error, PS_E_POISONED, end,
+                   "an earlier write-back failed: close the log and open it "
+                   "again, nothing above offset %" PRIu64 " is proven synced",
+                   atomic_load(&log->page->synced_end));
+  if (log->writer.is_broken)
+    return ps_fail(error, PS_E_BUSY, end,
+                   "a cut did not finish: close the log and open it again");
+  return ps_writer_authority(log, error);
+}
+
+ps_status ps_writer_repair(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  assert(writer->staged == 0);
+  if (writer->active == NULL) return PS_OK;
+  if (writer->is_tail_dirty) {
+    uint64_t zeroed = 0;
+    ps_status status = ps_segment_zero(&log->segments, writer->active,
+                                       writer->staged_from, &zeroed, error);
+    if (status != PS_OK) return status;
+    writer->is_tail_dirty = 0;
+    writer->received_end = writer->staged_from;
+  }
+  return ps_segment_reserve(&log->segments, writer->active,
+                            writer->staged_from, error);
+}
+
+/* Makes the segment that begins at the writer's end the active one. */
+static ps_status begin_segment(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  uint64_t base = writer->staged_from;
+  assert(writer->staged == 0);
+  if (ps_segments_end(&log->segments) <= base) {
+    ps_status status = ps_segments_create(&log->segments, base, error);
+    if (status != PS_OK) return status;
+  }
+  ps_segment *next = ps_segments_find(&log->segments, base);
+  assert(next != NULL && next->base == base);
+  if (writer->active != NULL)
+    ps_segment_release(&log->segments, writer->active);
+  writer->active = next;
+  return ps_segment_open_file(&log->segments, next, error);
+}
+
+/* Bytes between the writer's end and the end of the active segment. */
+static uint64_t room_left(const ps_writer *writer) {
+  if (writer->active == NULL) return 0;
+  uint64_t end = writer->staged_from + writer->staged;
+  return writer->active->base + writer->active->size - end;
+}
+
+ps_status ps_writer_roll(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  assert(writer->staged == 0);
+  uint64_t end = writer->staged_from;
+  uint64_t left = room_left(writer);
+  if (writer->active == NULL || left == 0) return begin_segment(log, error);
+  assert(left >= PS_BLANK_SIZE);
+  uint64_t next = end + left;
+  /* The next segment first: a full disk then leaves this one as it is. */
+  if (ps_segments_end(&log->segments) <= next) {
+    ps_status status = ps_segments_create(&log->segments, next, error);
+    if (status != PS_OK) return status;
+  }
+  uint8_t blank[PS_BLANK_SIZE];
+  ps_store32(blank, (uint32_t)left);
+  ps_store32(blank + 4, PS_MAGIC_BLANK);
+  uint64_t written = 0;
+  ps_status status = ps_segment_write(&log->segments, writer->active, end,
+                                      blank, sizeof blank, &written, error);
+  if (status != PS_OK) {
+    writer->is_tail_dirty = 1;
+    ps_error ignored; /* the write's failure is the one to report */
+    (void)ps_writer_repair(log, &ignored);
+    return status;
+  }
+  writer->staged_from = writer->received_end = next;
+  status = begin_segment(log, error);
+  if (status == PS_OK) status = ps_writer_publish(log, error);
+  return status;
+}
+
+int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes) {
+  return room_left(&log->writer) >= bytes + PS_BLANK_SIZE;
+}
+
+ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  uint64_t end = writer->staged_from + writer->staged;
+  uint64_t stop = all ? end : end - end % PS_PAGE;
+  uint64_t done = 0;
+  if (stop > writer->staged_from) writer->is_tail_dirty = 1;
+  while (writer->staged_from + done < stop) {
+    uint64_t from = writer->staged_from + done;
+    uint64_t to = from - from % PS_PAGE + PS_PIECE;
+    if (to > stop) to = stop;
+    uint64_t written = 0;
+    ps_status status =
+        ps_segment_write(&log->segments, writer->active, from,
+                         writer->staging + done, to - from, &written, error);
+    if (status != PS_OK) {
+      writer->has_failed = 1;
+      return status;
+    }
+    done += to - from;
+  }
+  writer->staged -= done;
+  writer->staged_from += done;
+  if (writer->staged > 0 && done > 0)
+    memmove(writer->staging, writer->staging + done, writer->staged);
+  return PS_OK;
+}
+
+ps_status ps_writer_publish(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  ps_status status = ps_writer_flush(log, 1, error);
+  if (status != PS_OK) return status;
+  uint64_t end = writer->staged_from;
+  assert(end >= atomic_load(&log->page->published_end));
+  writer->is_tail_dirty = 0;
+  writer->received_end = end;
+  atomic_store_explicit(&log->page->published_end, end, memory_order_release);
+  ps_flusher_grown(log, end);
+  return PS_OK;
+}
+
+void ps_writer_discard(ps_log *log) {
+  ps_writer *writer = &log->writer;
+  writer->staged = 0;
+  writer->has_failed = 0;
+  writer->staged_from = atomic_load(&log->page->published_end);
+  ps_error ignored; /* a tail that stays dirty is repaired before any append */
+  (void)ps_writer_repair(log, &ignored);
+}
