@@ -57,8 +57,8 @@
 #define PS_SYS_PREPARED 0x004
 #define PS_SYS_COMMIT 0x008
 #define PS_SYS_ROLLBACK 0x00C
-#define PS_SYS_BORN_IPV6 0x010
-#define PS_SYS_STORE_IPV6 0x020
+#define PS_SYS_BORN_IPV6 0x010u
+#define PS_SYS_STORE_IPV6 0x020u
 
 /* Properties are `name 0x01 value 0x02`, back to back. */
 #define PS_NAME_END 0x01

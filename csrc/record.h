@@ -50,6 +50,12 @@ typedef struct ps_record_cache {
  * Threads: [any]. */
 uint32_t ps_record_size(const ps_message *message, const ps_stamp *stamp);
 
+/* The size of the properties that the record would hold, the CRC area
+ * included; sizes of the message's parts are at most 65535 each. `to`, unless
+ * NULL, receives them without the CRC area. Threads: [any]. */
+uint32_t ps_record_properties(uint8_t *to, const ps_message *message,
+                              const ps_stamp *stamp);
+
 /* Writes the record to to[0 .. ps_record_size) and returns its size.
  *
  * V2 is written when the topic is longer than 127 bytes: RocketMQ counts
