@@ -1,0 +1,478 @@
+/* The scan kernel: against a slow reader, at every cut and every limit. */
+#include "scan.h"
+
+#include "check.h"
+#include "format.h"
+#include "support_records.h"
+
+enum { SEGMENT = 4096, BASE = 3 * SEGMENT, ROWS = 64 };
+
+#define ALL_CHECKS                                                             \
+  (PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET | PS_CHECK_FIELDS)
+
+static ps_cursor cursor_at(uint64_t offset, uint32_t checks) {
+  return (ps_cursor){.offset = offset,
+                     .limit = PS_NO_OFFSET,
+                     .stale_above = PS_NO_OFFSET,
+                     .record_start = PS_NO_OFFSET,
+                     .checks = checks};
+}
+
+/* Writes one record of `body` bytes at *at; moves *at. */
+static void add(uint8_t *segment, uint32_t *at, const char *topic,
+                uint32_t body, uint32_t property_crc, int64_t store_ms) {
+  static uint8_t bytes[1024];
+  ps_message message = vector_message();
+  ps_stamp stamp = vector_stamp();
+  message.topic = (const uint8_t *)topic;
+  message.topic_size = (uint32_t)strlen(topic);
+  message.body = bytes;
+  message.body_size = body;
+  stamp.offset = BASE + *at;
+  stamp.store_ms = store_ms;
+  stamp.property_crc = property_crc;
+  *at += slow_encode(segment + *at, &message, &stamp, 0);
+}
+
+static void add_blank(uint8_t *segment, uint32_t at) {
+  ps_store32(segment + at, SEGMENT - at);
+  ps_store32(segment + at + 4, PS_MAGIC_BLANK);
+}
+
+/* Scans a segment of which all bytes are readable. */
+static int32_t scan_all(const uint8_t *segment, ps_cursor *cursor,
+                        ps_record *rows, uint32_t *count, ps_error *error) {
+  ps_scan scan;
+  ps_window window = {segment, BASE, SEGMENT, SEGMENT};
+  uint64_t wanted;
+  ps_scan_init(&scan, NULL);
+  *count = 0;
+  return ps_scan_window(&scan, &window, cursor, rows, ROWS, count, &wanted,
+                        error);
+}
+
+/* ---- Against the slow reader ------------------------------------------- */
+
+static int32_t slow_scan(const uint8_t *segment, ps_cursor *cursor,
+                         ps_record *rows, uint32_t capacity, uint32_t *count) {
+  for (;;) {
+    uint64_t at = cursor->offset - BASE;
+    uint64_t rest = SEGMENT - at;
+    uint64_t below =
+        cursor->limit > cursor->offset ? cursor->limit - cursor->offset : 0;
+    ps_record record;
+    if (rest == 0)
+      return PS_SEGMENT_DONE;
+    if (*count == capacity)
+      return PS_STOP_ROWS;
+    if (below < (rest < 8 ? rest : 8))
+      return PS_STOP_LIMIT;
+    uint32_t structure =
+        slow_read(segment + at, rest, cursor->offset, 0, &record);
+    if ((structure == 0 || structure == PS_STOP_LENGTHS) &&
+        ps_load32(segment + at) > below)
+      return PS_STOP_LIMIT;
+    if (structure == SLOW_BLANK && rest > below)
+      return PS_STOP_LIMIT;
+    uint32_t reason =
+        slow_read(segment + at, rest, cursor->offset, cursor->checks, &record);
+    if (reason == SLOW_BLANK) {
+      cursor->blanks++;
+      cursor->offset += rest;
+      return PS_SEGMENT_DONE;
+    }
+    if (reason == 0 && record.offset >= cursor->stale_above &&
+        cursor->record_start != PS_NO_OFFSET &&
+        record.store_ms + 3000 < cursor->record_ms)
+      reason = PS_STOP_STALE;
+    if (reason != 0)
+      return (int32_t)reason;
+    rows[(*count)++] = record;
+    cursor->record_start = record.offset;
+    cursor->offset = cursor->record_end = record.offset + record.size;
+    cursor->record_ms = record.store_ms;
+    cursor->records++;
+    cursor->unproved += !(record.proof & PS_HAS_PROPERTY);
+  }
+}
+
+/* Scans in windows that grow as asked, each in memory of exactly its size. */
+static int32_t scan_in_windows(const uint8_t *segment, ps_cursor *cursor,
+                               ps_record *rows, uint32_t capacity,
+                               uint32_t *count, ps_error *error) {
+  ps_scan scan;
+  ps_scan_init(&scan, NULL);
+  uint64_t readable = cursor->offset - BASE;
+  for (;;) {
+    uint8_t *exact = malloc(readable + 1);
+    memcpy(exact + 1, segment, readable);
+    ps_window window = {exact + 1, BASE, SEGMENT, readable};
+    uint64_t wanted = 0;
+    int32_t answer = ps_scan_window(&scan, &window, cursor, rows, capacity,
+                                    count, &wanted, error);
+    free(exact);
+    if (answer != PS_SCAN_MORE)
+      return answer;
+    CHECK_TRUE(wanted > readable && wanted <= SEGMENT);
+    if (wanted <= readable)
+      return answer;
+    readable = wanted;
+  }
+}
+
+/* Fills a segment with random records; returns where they end. */
+static uint32_t random_segment(uint8_t *segment, uint32_t *starts,
+                               uint32_t *count) {
+  uint8_t memory[4096];
+  uint8_t record[4096];
+  uint32_t at = 0;
+  memset(segment, 0, SEGMENT);
+  *count = 0;
+  for (;;) {
+    ps_message message = random_message(memory, check_random() & 1 ? 20 : 500);
+    ps_stamp stamp = vector_stamp();
+    stamp.offset = BASE + at;
+    stamp.store_ms += (int64_t)(check_random() % 8000);
+    stamp.property_crc = check_random() & 1;
+    uint32_t size = slow_encode(record, &message, &stamp, 0);
+    if (at + size > SEGMENT)
+      return at;
+    memcpy(segment + at, record, size);
+    starts[(*count)++] = at;
+    at += size;
+    if (check_random() % 16 == 0)
+      return at;
+  }
+}
+
+/* Damages some bytes, most of them near the starts of records. */
+static void damage(uint8_t *segment, const uint32_t *starts, uint32_t count) {
+  for (uint64_t left = check_random() % 4; left > 0; left--) {
+    uint32_t near = (uint32_t)(check_random() % 100);
+    uint32_t at = starts[check_random() % count] + near;
+    segment[at % SEGMENT] ^= (uint8_t)(1 << check_random() % 8);
+  }
+}
+
+/* A random segment, also a damaged one, is scanned as the slow reader does. */
+static void random_segments_equal_the_slow_reader(void) {
+  static uint8_t segment[SEGMENT];
+  static ps_record expected[ROWS];
+  static ps_record actual[ROWS];
+  for (int i = 0; i < 6000; i++) {
+    uint32_t starts[ROWS];
+    uint32_t records;
+    uint32_t end = random_segment(segment, starts, &records);
+    if (check_random() & 1 && end + 8 <= SEGMENT)
+      add_blank(segment, end);
+    if (check_random() & 1)
+      damage(segment, starts, records);
+    ps_cursor cursor =
+        cursor_at(BASE + starts[check_random() % records],
+                  (uint32_t)check_random() & (ALL_CHECKS | PS_NEED_PROPERTY));
+    if (check_random() % 4 == 0)
+      cursor.limit = BASE + check_random() % (SEGMENT + 9);
+    if (check_random() % 4 == 0)
+      cursor.stale_above = BASE + check_random() % SEGMENT;
+    uint32_t capacity =
+        check_random() & 1 ? ROWS : (uint32_t)(check_random() % 8);
+    ps_cursor slow = cursor;
+    uint32_t slow_count = 0;
+    uint32_t count = 0;
+    ps_error error;
+    int32_t wanted = slow_scan(segment, &slow, expected, capacity, &slow_count);
+    int32_t answer =
+        scan_in_windows(segment, &cursor, actual, capacity, &count, &error);
+    CHECK(wanted, answer);
+    CHECK(answer > 0 ? (uint32_t)answer : 0, cursor.stop);
+    cursor.stop = 0;
+    CHECK(slow_count, count);
+    CHECK_BYTES(&slow, &cursor, sizeof slow);
+    CHECK_BYTES(expected, actual, count * sizeof *actual);
+    if (answer >= PS_STOP_SIZE)
+      CHECK(cursor.offset, error.offset);
+    if (check_failures > 0)
+      return;
+  }
+}
+
+/* ---- Where a scan ends -------------------------------------------------- */
+
+/* A blank record leads to the next segment, and is counted. */
+static void a_blank_record_ends_the_segment(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t at = 0;
+  add(segment, &at, "A", 10, 1, 5000);
+  add_blank(segment, at);
+  ps_cursor cursor = cursor_at(BASE, ALL_CHECKS);
+  uint32_t count;
+  ps_error error;
+  CHECK(PS_SEGMENT_DONE, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK(BASE + SEGMENT, cursor.offset);
+  CHECK(1, cursor.blanks);
+  CHECK(1, cursor.records);
+  CHECK(0, cursor.unproved);
+  CHECK(BASE, cursor.record_start);
+  CHECK(BASE + at, cursor.record_end);
+  CHECK(5000, cursor.record_ms);
+  CHECK(0, count);
+}
+
+/* The exact end of a segment leads to the next one. */
+static void the_exact_end_is_the_next_base(void) {
+  static uint8_t segment[SEGMENT];
+  ps_cursor cursor = cursor_at(BASE + SEGMENT, ALL_CHECKS);
+  uint32_t count;
+  ps_error error;
+  CHECK(PS_SEGMENT_DONE, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK(BASE + SEGMENT, cursor.offset);
+  CHECK(0, cursor.blanks);
+}
+
+/* A blank record that does not cover the rest is bad. */
+static void a_blank_record_of_a_wrong_size_is_bad(void) {
+  static uint8_t segment[SEGMENT];
+  add_blank(segment, 8);
+  memmove(segment, segment + 8, 8);
+  ps_cursor cursor = cursor_at(BASE, 0);
+  uint32_t count;
+  ps_error error;
+  CHECK(PS_STOP_BLANK, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK_TEXT("blank record at offset 12288: size 4088 is not the 4096 that "
+             "remain in the segment",
+             error.text);
+  CHECK(BASE, cursor.offset);
+  CHECK(0, cursor.blanks);
+}
+
+/* Fewer than eight bytes at the end are zero, or they are bad. */
+static void the_last_bytes_of_a_segment_are_zero_or_bad(void) {
+  static uint8_t segment[SEGMENT];
+  for (uint32_t rest = 1; rest < 8; rest++) {
+    for (uint32_t set = 0; set <= rest; set++) {
+      memset(segment, 0, SEGMENT);
+      if (set > 0)
+        segment[SEGMENT - set] = 1;
+      ps_cursor cursor = cursor_at(BASE + SEGMENT - rest, 0);
+      uint32_t count;
+      ps_error error;
+      CHECK(set ? PS_STOP_SIZE : PS_STOP_ZERO,
+            scan_all(segment, &cursor, NULL, &count, &error));
+      CHECK(BASE + SEGMENT - rest, cursor.offset);
+    }
+  }
+}
+
+/* Rows that are full stop the scan, and the next call goes on. */
+static void a_scan_goes_on_where_the_rows_were_full(void) {
+  static uint8_t segment[SEGMENT];
+  ps_record rows[2];
+  uint32_t at = 0;
+  for (int i = 0; i < 5; i++)
+    add(segment, &at, "A", 3, 1, 1);
+  ps_cursor cursor = cursor_at(BASE, ALL_CHECKS);
+  ps_scan scan;
+  ps_scan_init(&scan, NULL);
+  ps_window window = {segment, BASE, SEGMENT, SEGMENT};
+  for (uint32_t round = 0; round < 3; round++) {
+    uint32_t count = 0;
+    uint64_t wanted;
+    ps_error error;
+    CHECK(round < 2 ? PS_STOP_ROWS : PS_STOP_ZERO,
+          ps_scan_window(&scan, &window, &cursor, rows, 2, &count, &wanted,
+                         &error));
+    CHECK(round < 2 ? 2 : 1, count);
+    CHECK(BASE + at / 5 * 2 * round, rows[0].offset);
+  }
+  CHECK(5, cursor.records);
+  CHECK(BASE + at, cursor.offset);
+}
+
+/* How many of three records end at or before a place. */
+static uint32_t ends_up_to(const uint32_t *ends, uint32_t place) {
+  uint32_t whole = 0;
+  for (uint32_t i = 1; i < 4; i++)
+    whole += place >= ends[i];
+  return whole;
+}
+
+/* At every limit the scan stops at the first record not wholly below it, and
+ * reads nothing from the limit on. */
+static void no_byte_at_the_limit_is_read(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t ends[4] = {0};
+  uint32_t at = 0;
+  for (uint32_t i = 1; i < 4; i++) {
+    add(segment, &at, "A", 3 * i, i & 1, 1);
+    ends[i] = at;
+  }
+  for (uint32_t limit = 0; limit <= at; limit++) {
+    uint8_t *exact = malloc(limit + 1);
+    REQUIRE(exact);
+    memcpy(exact + 1, segment, limit);
+    ps_window window = {exact + 1, BASE, SEGMENT, SEGMENT};
+    ps_cursor cursor = cursor_at(BASE, ALL_CHECKS);
+    cursor.limit = BASE + limit;
+    ps_scan scan;
+    ps_scan_init(&scan, NULL);
+    uint32_t count = 0;
+    uint64_t wanted;
+    ps_error error;
+    CHECK(PS_STOP_LIMIT, ps_scan_window(&scan, &window, &cursor, NULL, 0,
+                                        &count, &wanted, &error));
+    uint32_t whole = ends_up_to(ends, limit);
+    CHECK(whole, cursor.records);
+    CHECK(BASE + ends[whole], cursor.offset);
+    free(exact);
+  }
+}
+
+/* A segment cut at any byte, zero behind it, keeps its whole records, and the
+ * scan stops at the one that is not: a bad record, or zero bytes. */
+static void a_segment_cut_anywhere_keeps_its_whole_records(void) {
+  static uint8_t whole[SEGMENT];
+  static uint8_t segment[SEGMENT];
+  for (uint32_t property_crc = 0; property_crc < 2; property_crc++) {
+    uint32_t ends[4] = {0};
+    uint32_t at = 0;
+    memset(whole, 0, SEGMENT);
+    for (uint32_t i = 1; i < 4; i++) {
+      add(whole, &at, "Topic", 20 * i, property_crc, 1700000000000);
+      ends[i] = at;
+    }
+    for (uint32_t cut = 0; cut <= at; cut++) {
+      memset(segment, 0, SEGMENT);
+      memcpy(segment, whole, cut);
+      uint32_t records = ends_up_to(ends, cut);
+      /* The first three bytes of a small size are zero anyhow. */
+      uint32_t at_border = cut - ends[records] <= 3;
+      ps_cursor cursor = cursor_at(BASE, ALL_CHECKS);
+      uint32_t count;
+      ps_error error;
+      int32_t answer = scan_all(segment, &cursor, NULL, &count, &error);
+      CHECK(records, cursor.records);
+      CHECK(BASE + ends[records], cursor.offset);
+      CHECK(at_border, answer == PS_STOP_ZERO);
+      CHECK(!at_border, answer >= PS_STOP_SIZE);
+    }
+  }
+}
+
+/* ---- What a scan finds --------------------------------------------------- */
+
+/* A store time that falls back by more than 3 s is stale, from where the
+ * caller says on. */
+static void a_store_time_that_falls_back_is_stale(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t at = 0;
+  add(segment, &at, "A", 1, 0, 10000);
+  add(segment, &at, "A", 1, 0, 7000);
+  uint32_t second = at;
+  add(segment, &at, "A", 1, 0, 3999);
+  uint32_t count;
+  ps_error error;
+  ps_cursor cursor = cursor_at(BASE, 0);
+  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, NULL, &count, &error));
+  cursor = cursor_at(BASE, 0);
+  cursor.stale_above = BASE;
+  CHECK(PS_STOP_STALE, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK(BASE + second, cursor.offset);
+  CHECK(2, cursor.records);
+  CHECK_TEXT("record at offset 12510: stale: store time 3999 is over 3000 ms "
+             "before the 7000 of the record at 12399",
+             error.text);
+  cursor = cursor_at(BASE, 0);
+  cursor.stale_above = BASE + second + 1;
+  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, NULL, &count, &error));
+}
+
+/* Extreme store times are compared without overflow. */
+static void extreme_store_times_are_compared(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t at = 0;
+  add(segment, &at, "A", 1, 0, INT64_MAX);
+  add(segment, &at, "A", 1, 0, INT64_MIN);
+  uint32_t count;
+  ps_error error;
+  ps_cursor cursor = cursor_at(BASE, 0);
+  cursor.stale_above = 0;
+  CHECK(PS_STOP_STALE, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK(1, cursor.records);
+}
+
+/* Each topic has one id, in the order of appearance, if it is wanted. */
+static void topics_are_numbered_as_they_appear(void) {
+  static const char *names[] = {"A", "A", "Bee", "A", "B", "Bee"};
+  static const uint32_t ids[] = {0, 0, 1, 0, 2, 1};
+  static uint8_t segment[SEGMENT];
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < 6; i++)
+    add(segment, &at, names[i], 1, 0, 1);
+  ps_topics *topics = ps_topics_new();
+  REQUIRE(topics);
+  ps_scan scan;
+  ps_scan_init(&scan, topics);
+  ps_window window = {segment, BASE, SEGMENT, SEGMENT};
+  ps_record rows[ROWS];
+  for (uint32_t wanted_bits = 0; wanted_bits < 2; wanted_bits++) {
+    ps_cursor cursor = cursor_at(BASE, wanted_bits ? PS_WANT_TOPIC : 0);
+    uint32_t count = 0;
+    uint64_t wanted;
+    ps_error error;
+    CHECK(PS_STOP_ZERO, ps_scan_window(&scan, &window, &cursor, rows, ROWS,
+                                       &count, &wanted, &error));
+    CHECK(6, count);
+    for (uint32_t i = 0; i < 6; i++)
+      CHECK(wanted_bits ? ids[i] : PS_NO_TOPIC, rows[i].topic_id);
+  }
+  ps_topics_free(topics);
+}
+
+/* Tags codes are filled only if they are wanted. */
+static void tags_codes_are_filled_if_wanted(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t at = 0;
+  add(segment, &at, "A", 1, 1, 1);
+  ps_record rows[ROWS];
+  uint32_t count;
+  ps_error error;
+  ps_cursor cursor = cursor_at(BASE, PS_WANT_TAGS);
+  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, rows, &count, &error));
+  CHECK(2567159, rows[0].tags_code);
+  cursor = cursor_at(BASE, 0);
+  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, rows, &count, &error));
+  CHECK(0, rows[0].tags_code);
+}
+
+/* Records without a property CRC are counted, or bad if one is needed. */
+static void records_without_a_property_crc_are_counted(void) {
+  static uint8_t segment[SEGMENT];
+  uint32_t at = 0;
+  add(segment, &at, "A", 1, 1, 1);
+  uint32_t second = at;
+  add(segment, &at, "A", 1, 0, 1);
+  uint32_t count;
+  ps_error error;
+  ps_cursor cursor = cursor_at(BASE, 0);
+  CHECK(PS_STOP_ZERO, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK(2, cursor.records);
+  CHECK(1, cursor.unproved);
+  cursor = cursor_at(BASE, PS_NEED_PROPERTY);
+  CHECK(PS_STOP_PROPERTY, scan_all(segment, &cursor, NULL, &count, &error));
+  CHECK(BASE + second, cursor.offset);
+  CHECK_TEXT("record at offset 12419: it has no property CRC", error.text);
+}
+
+CHECK_MAIN(CASE(random_segments_equal_the_slow_reader),
+           CASE(a_blank_record_ends_the_segment),
+           CASE(the_exact_end_is_the_next_base),
+           CASE(a_blank_record_of_a_wrong_size_is_bad),
+           CASE(the_last_bytes_of_a_segment_are_zero_or_bad),
+           CASE(a_scan_goes_on_where_the_rows_were_full),
+           CASE(no_byte_at_the_limit_is_read),
+           CASE(a_segment_cut_anywhere_keeps_its_whole_records),
+           CASE(a_store_time_that_falls_back_is_stale),
+           CASE(extreme_store_times_are_compared),
+           CASE(topics_are_numbered_as_they_appear),
+           CASE(tags_codes_are_filled_if_wanted),
+           CASE(records_without_a_property_crc_are_counted))
