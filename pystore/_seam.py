@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MESSAGE_HEAD_SIZE",
+    "NO_CHECK",
     "NO_OFFSET",
     "NO_TOPIC",
     "POSITION_DTYPE",
@@ -101,6 +102,10 @@ class Check(IntFlag):
     TAGS = 16
     TOPIC = 32
     NEED_PROPERTY = 64
+
+
+NO_CHECK = Check(0)
+"""The structure alone, which is always checked."""
 
 
 class Proof(IntFlag):

@@ -36,7 +36,11 @@ class PystoreError(Exception):
     Attributes:
         offset: the log offset it is about, or ``None``.
         path: the file or directory it is about, or ``None``.
+        records_appended: how many records of a refused append of columns are
+            there all the same; 0 in every other case.
     """
+
+    records_appended: int = 0
 
     def __init__(
         self,

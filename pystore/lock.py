@@ -1,0 +1,68 @@
+"""
+The lock of a store: one writer, of any program and any process.
+
+Source: docs/crash-safety.md, one writer; docs/format.md, small files (1.10).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pystore._seam import borrow, check, ffi, give_back, lib
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pystore._core import CData
+
+__all__ = ["Lock"]
+
+
+class Lock:
+    """
+    The right to write, from construction to ``release``. Any thread may call.
+
+    Args:
+        path: of the file ``lock`` in a store; made if it is missing.
+
+    Raises:
+        LockedError: a pystore or a Java process writes, or this one does.
+        StorageError: the system refused.
+    """
+
+    __slots__ = ("_held", "path")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        found = ffi.new("ps_lock **")
+        scratch = borrow()
+        status = lib.ps_lock_acquire(os.fsencode(self.path), found, scratch.error)
+        check(status, scratch.error, self.path)
+        give_back(scratch)
+        # Given back with the last reference, which nobody else gets.
+        self._held: list[CData] = [ffi.gc(found[0], lib.ps_lock_release)]
+
+    @property
+    def is_held(self) -> bool:
+        """
+        Whether it was not released yet.
+        """
+        return bool(self._held)
+
+    def release(self) -> None:
+        """
+        Gives the store back; again is fine.
+        """
+        self._held.clear()
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
