@@ -20,6 +20,7 @@ import java.security.MessageDigest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -240,16 +241,25 @@ public final class StoreTool {
             number(from, "preparedTransactionOffset").longValue());
         to.setBornHost(address(from.get("bornHost").getAsString()));
         to.setStoreHost(address(from.get("storeHost").getAsString()));
+        String properties = properties(from);
+        MessageAccessor.setProperties(
+            to, MessageDecoder.string2messageProperties(properties));
+        to.setPropertiesString(properties);
+        return to;
+    }
+
+    /** Either as they are to be stored, or as names and values. */
+    private static String properties(JsonObject from) {
+        if (from.has("propertiesRawHex")) {
+            return new String(HexFormat.of().parseHex(from.get("propertiesRawHex").getAsString()),
+                StandardCharsets.UTF_8);
+        }
         Map<String, String> properties = new LinkedHashMap<>();
         if (from.has("properties")) {
-            for (Map.Entry<String, JsonElement> entry
-                : from.getAsJsonObject("properties").entrySet()) {
-                properties.put(entry.getKey(), entry.getValue().getAsString());
-            }
+            from.getAsJsonObject("properties").entrySet().forEach(
+                entry -> properties.put(entry.getKey(), entry.getValue().getAsString()));
         }
-        MessageAccessor.setProperties(to, properties);
-        to.setPropertiesString(MessageDecoder.messageProperties2String(properties));
-        return to;
+        return MessageDecoder.messageProperties2String(properties);
     }
 
     private static Number number(JsonObject from, String key) {
@@ -373,16 +383,8 @@ public final class StoreTool {
         return result;
     }
 
-    private static String hex(byte[] bytes) {
-        StringBuilder text = new StringBuilder(2 * bytes.length);
-        for (byte value : bytes) {
-            text.append(String.format("%02x", value));
-        }
-        return text.toString();
-    }
-
     private static String sha256(byte[] bytes) throws Exception {
-        return hex(MessageDigest.getInstance("SHA-256").digest(bytes));
+        return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
     }
 
     private static String text(SocketAddress address) {
@@ -567,7 +569,7 @@ public final class StoreTool {
             line.put("topic", message.getTopic());
             line.put("properties",
                 message.getProperties() == null ? Map.of() : message.getProperties());
-            line.put("propertiesRawHex", hex(rawProperties(bytes, message)));
+            line.put("propertiesRawHex", HexFormat.of().formatHex(rawProperties(bytes, message)));
             line.put("bodyLength", body.length);
             line.put("bodySha256", sha256(body));
             line.put("msgId", message.getMsgId());
