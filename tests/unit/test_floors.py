@@ -17,14 +17,17 @@ FLOORS = {
     "pystore._core": 0,
     "pystore._seam": 0,
     "pystore.errors": 0,
+    "pystore": 1,
     "pystore.arrow": 1,
     "pystore.bodies": 1,
+    "pystore.change": 1,
     "pystore.checkpoint": 1,
     "pystore.columns": 1,
     "pystore.epoch_file": 1,
     "pystore.epochs": 1,
     "pystore.exports": 1,
     "pystore.files": 1,
+    "pystore.first_start": 1,
     "pystore.forms": 1,
     "pystore.handle": 1,
     "pystore.hosts": 1,
@@ -34,6 +37,7 @@ FLOORS = {
     "pystore.lock": 1,
     "pystore.log": 1,
     "pystore.messages": 1,
+    "pystore.meta_file": 1,
     "pystore.opening": 1,
     "pystore.options": 1,
     "pystore.properties": 1,
@@ -45,7 +49,8 @@ FLOORS = {
     "pystore.scan": 1,
     "pystore.seals": 1,
     "pystore.store": 1,
-    "pystore": 1,
+    "pystore.stored_truth": 1,
+    "pystore.truth": 1,
     "pystore.controller": 2,
     "pystore.ha": 2,
     "pystore.keeper": 3,
@@ -66,15 +71,25 @@ CORE_FLOORS = {
     "error": 0,
     "format": 0,
     "pystore": 0,
+    "text": 0,
     "live": 1,
     "lock": 1,
+    "parse": 1,
+    "properties": 1,
     "queues": 1,
     "record": 1,
     "scan": 1,
     "segment": 1,
     "source": 1,
     "topics": 1,
+    "turns": 1,
+    "append": 2,
+    "cut": 2,
     "log": 2,
+    "raw": 2,
+    "read": 2,
+    "sync": 2,
+    "writer": 2,
 }
 
 
@@ -98,6 +113,13 @@ def _imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"
             yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def _floor(module: str) -> int:
+    """
+    Returns the floor; a module without one fails a test of its own.
+    """
+    return FLOORS.get(module, 0)
 
 
 def _target(name: str) -> str:
@@ -127,7 +149,7 @@ def test_no_module_imports_from_a_floor_above() -> None:
     """
     What is below does not know what stands on it.
     """
-    upward = [edge for edge in _edges() if FLOORS[edge[0]] < FLOORS[edge[1]]]
+    upward = [edge for edge in _edges() if _floor(edge[0]) < _floor(edge[1])]
 
     assert [] == upward
 
@@ -151,7 +173,7 @@ def test_sockets_threads_clocks_and_chance_stay_at_the_rim() -> None:
     found = [
         (module, name)
         for module, path in MODULES.items()
-        if FLOORS[module] < RIM
+        if _floor(module) < RIM
         for name in _imports(path)
         if name.split(".")[0] in RIM_ONLY
     ]
@@ -183,7 +205,9 @@ def test_no_file_of_the_core_includes_from_a_floor_above() -> None:
     The core's floors hold for includes as they do for imports.
     """
     upward = [
-        edge for edge in _core_edges() if CORE_FLOORS[edge[0]] < CORE_FLOORS[edge[1]]
+        (file, header)
+        for file, header in _core_edges()
+        if CORE_FLOORS.get(file, 0) < CORE_FLOORS.get(header, 0)
     ]
 
     assert [] == upward
