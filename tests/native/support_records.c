@@ -3,6 +3,7 @@
 #include "support_records.h"
 
 #include "check.h"
+#include "format.h"
 
 uint32_t slow_crc(const uint8_t *data, uint64_t size) {
   uint32_t state = 0xFFFFFFFF;
@@ -322,6 +323,37 @@ uint32_t slow_read(const uint8_t *data, uint64_t rest, uint64_t offset,
   record->born_ms = take(data, 40, 8);
   uint32_t reason = slow_lengths(data, (uint64_t)size, record);
   return reason ? reason : slow_checks(data, checks, record);
+}
+
+uint32_t put_form(uint8_t *to, const ps_message *message) {
+  memset(to, 0, PS_MESSAGE_HEAD);
+  ps_store32(to + 4, (uint32_t)message->queue_id);
+  ps_store32(to + 8, message->sys_flag);
+  ps_store32(to + 12, (uint32_t)message->reconsume_times);
+  ps_store64(to + 16, (uint64_t)message->born_ms);
+  ps_store64(to + 24, (uint64_t)message->prepared_offset);
+  if (message->born_host_size <= 20 && message->born_host)
+    memcpy(to + 32, message->born_host, message->born_host_size);
+  ps_store16(to + 52, (uint16_t)message->born_host_size);
+  ps_store16(to + 54, (uint16_t)message->topic_size);
+  uint8_t *at = to + PS_MESSAGE_HEAD;
+  memcpy(at, message->topic, message->topic_size);
+  uint8_t *entry = at + message->topic_size;
+  ps_store32(entry, 22 + message->body_size + message->properties_size);
+  ps_store32(entry + 4, 0xDEADBEEF);
+  ps_store32(entry + 8, 0xDEADBEEF);
+  ps_store32(entry + 12, (uint32_t)message->flag);
+  ps_store32(entry + 16, message->body_size);
+  at = entry + 20;
+  if (message->body_size > 0)
+    memcpy(at, message->body, message->body_size);
+  at += message->body_size;
+  ps_store16(at, (uint16_t)message->properties_size);
+  if (message->properties_size > 0)
+    memcpy(at + 2, message->properties, message->properties_size);
+  at += 2 + message->properties_size;
+  ps_store32(to, (uint32_t)(at - to));
+  return (uint32_t)(at - to);
 }
 
 static int digit(char c) {

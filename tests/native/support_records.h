@@ -31,6 +31,10 @@ ps_message random_message(uint8_t *memory, uint32_t body_max);
 uint32_t slow_read(const uint8_t *data, uint64_t rest, uint64_t offset,
                    uint32_t checks, ps_record *record);
 
+/* Writes a message in message form (pystore.h), without its keys and tags;
+ * returns the size. */
+uint32_t put_form(uint8_t *to, const ps_message *message);
+
 /* Decodes hexadecimal text, blanks ignored; returns the size. */
 uint32_t from_hex(uint8_t *to, const char *text);
 
