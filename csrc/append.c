@@ -23,7 +23,9 @@ typedef struct request {
   uint32_t may_span; /* columns: more than one segment */
 } request;
 
-static request *request_of(ps_turn *turn) { return (request *)turn; }
+static request *request_of(ps_turn *turn) {
+  return (request *)turn;
+}
 
 static int32_t takes_queue_offset(const ps_message *message) {
   uint32_t kind = message->sys_flag & PS_SYS_TRANSACTION;
@@ -39,7 +41,8 @@ static void forget_unpublished(ps_log *log, request *r) {
     int32_t found = ps_source_next(&r->source, &message);
     assert(found);
     (void)found;
-    if (i < skip || !takes_queue_offset(&message)) continue;
+    if (i < skip || !takes_queue_offset(&message))
+      continue;
     int64_t *next = ps_queues_next(log->queues, message.topic,
                                    message.topic_size, message.queue_id);
     assert(next != NULL && *next > 0); /* it was there when it was raised */
@@ -57,12 +60,14 @@ typedef struct batch {
 /* Publishes all that was encoded, and counts it where it belongs. */
 static ps_status publish(ps_log *log, batch *b, ps_error *error) {
   ps_status status = ps_writer_publish(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   for (ps_turn *turn = &b->first->turn;; turn = turn->next) {
     request *r = request_of(turn);
     r->appended.count += r->encoded;
     r->encoded = 0;
-    if (r == b->last) return PS_OK;
+    if (r == b->last)
+      return PS_OK;
   }
 }
 
@@ -76,16 +81,19 @@ static void fail_unpublished(ps_log *log, batch *b, ps_status status) {
       r->status = status;
       *r->error = reason;
     }
-    if (r == b->last) break;
+    if (r == b->last)
+      break;
   }
   ps_writer_discard(log);
 }
 
 /* Makes room in the active segment, or begins the next one. */
 static ps_status make_room(ps_log *log, batch *b, uint64_t bytes) {
-  if (ps_writer_has_room(log, bytes)) return PS_OK;
+  if (ps_writer_has_room(log, bytes))
+    return PS_OK;
   ps_status status = publish(log, b, b->last->error);
-  if (status == PS_OK) status = ps_writer_roll(log, b->last->error);
+  if (status == PS_OK)
+    status = ps_writer_roll(log, b->last->error);
   return status;
 }
 
@@ -100,10 +108,11 @@ static ps_status encode_next(ps_log *log, batch *b) {
   uint32_t size = ps_record_size(&message, &writer->stamp);
   if (r->may_span) {
     ps_status status = make_room(log, b, size);
-    if (status != PS_OK) return status;
+    if (status != PS_OK)
+      return status;
   }
-  int64_t *next = ps_queues_next(log->queues, message.topic,
-                                 message.topic_size, message.queue_id);
+  int64_t *next = ps_queues_next(log->queues, message.topic, message.topic_size,
+                                 message.queue_id);
   if (next == NULL)
     return ps_fail(r->error, PS_E_MEMORY, writer->staged_from,
                    "no memory for a queue");
@@ -116,7 +125,8 @@ static ps_status encode_next(ps_log *log, batch *b) {
                                       &message, stamp, &writer->cache);
   assert(encoded == size);
   writer->staged += encoded;
-  if (takes_queue_offset(&message)) *next += 1;
+  if (takes_queue_offset(&message))
+    *next += 1;
   uint64_t index = r->appended.count + r->encoded;
   if (index < r->capacity) {
     r->positions[index].offset = stamp->offset;
@@ -142,13 +152,16 @@ static ps_status encode_request(ps_log *log, batch *b) {
     status = ps_writer_repair(log, r->error);
   if (status == PS_OK && !r->may_span)
     status = make_room(log, b, r->totals.bytes);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   int64_t now = log->env->wall_ms(log->env->self);
-  if (now > writer->store_ms) writer->store_ms = now;
+  if (now > writer->store_ms)
+    writer->store_ms = now;
   r->appended.store_ms = writer->store_ms;
   while (status == PS_OK && r->appended.count + r->encoded < r->totals.count) {
     status = encode_next(log, b);
-    if (status == PS_OK) r->appended.end = writer->staged_from + writer->staged;
+    if (status == PS_OK)
+      r->appended.end = writer->staged_from + writer->staged;
     if (status == PS_OK && writer->staged >= PS_PIECE)
       status = ps_writer_flush(log, 0, r->error);
   }
@@ -160,20 +173,23 @@ static void write_requests(ps_log *log, request *first) {
   batch b = {.first = first, .last = first};
   for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
     request *r = b.last = request_of(turn);
-    if (r->totals.count == 0) continue; /* only wants a sync */
+    if (r->totals.count == 0)
+      continue; /* only wants a sync */
     r->status = encode_request(log, &b);
     /* A request refused before it staged a byte harms nobody else. */
     if (r->status != PS_OK && (r->encoded > 0 || log->writer.has_failed))
       fail_unpublished(log, &b, r->status);
   }
   ps_status status = publish(log, &b, b.last->error);
-  if (status != PS_OK) fail_unpublished(log, &b, status);
+  if (status != PS_OK)
+    fail_unpublished(log, &b, status);
 }
 
 /* Answers those that wanted to be synced, after the sync. */
 static void finish_synced(ps_log *log, request *r, ps_status status,
                           const ps_error *reason) {
-  if (r->status != PS_OK) return;
+  if (r->status != PS_OK)
+    return;
   if (status == PS_OK && r->totals.count > 0)
     status = ps_writer_authority(log, r->error);
   else if (status != PS_OK)
@@ -224,16 +240,19 @@ static void lead(ps_log *log, request *own) {
   write_requests(log, own);
   int32_t wants_sync = 0;
   for (ps_turn *turn = &own->turn; turn != NULL; turn = turn->next)
-    if (turn->wish == PS_WISH_SYNC) wants_sync = 1;
+    if (turn->wish == PS_WISH_SYNC)
+      wants_sync = 1;
   ps_turns_wrote(&log->turns, wants_sync);
   ps_turn *syncs = keep_syncs(log, own, &own->turn);
-  if (wants_sync) sync_for(log, own, syncs);
+  if (wants_sync)
+    sync_for(log, own, syncs);
 }
 
 /* Runs one request to its end. */
 static ps_status run(ps_log *log, request *r) {
   r->status = PS_OK;
-  if (ps_turns_enter(&log->turns, &r->turn)) lead(log, r);
+  if (ps_turns_enter(&log->turns, &r->turn))
+    lead(log, r);
   return r->status;
 }
 
@@ -247,19 +266,22 @@ static ps_status check_request(ps_log *log, request *r) {
 static ps_status append(ps_log *log, request *r, uint32_t ack,
                         ps_appended *appended) {
   ps_status status = ps_log_enter(log, r->error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   if (ack > PS_ACK_SYNCED)
-    status = ps_fail(r->error, PS_E_INVALID, PS_NO_OFFSET,
-                     "ack %" PRIu32 " is neither leader nor leader-synced",
-                     ack);
-  if (status == PS_OK) status = check_request(log, r);
+    status =
+        ps_fail(r->error, PS_E_INVALID, PS_NO_OFFSET,
+                "ack %" PRIu32 " is neither leader nor leader-synced", ack);
+  if (status == PS_OK)
+    status = check_request(log, r);
   if (status == PS_OK && r->totals.count == 0)
     status = ps_fail(r->error, PS_E_INVALID, PS_NO_OFFSET,
                      "an append of no messages");
   if (status == PS_OK) {
     r->turn.wish = ack == PS_ACK_SYNCED ? PS_WISH_SYNC : PS_WISH_WRITE;
     status = run(log, r);
-    if (status == PS_OK || r->may_span) *appended = r->appended;
+    if (status == PS_OK || r->may_span)
+      *appended = r->appended;
   } else if (r->may_span) {
     appended->count = 0;
   }
@@ -268,9 +290,8 @@ static ps_status append(ps_log *log, request *r, uint32_t ack,
 }
 
 ps_status ps_log_append(ps_log *log, const uint8_t *messages, uint64_t size,
-                        uint32_t ack, ps_position *positions,
-                        uint64_t capacity, ps_appended *appended,
-                        ps_error *error) {
+                        uint32_t ack, ps_position *positions, uint64_t capacity,
+                        ps_appended *appended, ps_error *error) {
   request r;
   memset(&r.appended, 0, sizeof r.appended);
   r.positions = positions;
@@ -308,12 +329,14 @@ ps_status ps_log_append_client_batch(ps_log *log, const ps_route *route,
 
 ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   uint64_t published = atomic_load(&log->page->published_end);
-  if (end == PS_NO_OFFSET) end = published;
+  if (end == PS_NO_OFFSET)
+    end = published;
   if (!atomic_load(&log->is_started))
-    status = ps_fail(error, PS_E_CLOSED, end,
-                     "the log is not started for writing");
+    status =
+        ps_fail(error, PS_E_CLOSED, end, "the log is not started for writing");
   else if (end > published)
     status = ps_fail(error, PS_E_RANGE, end,
                      "cannot sync up to %" PRIu64 ": the log ends at %" PRIu64,

@@ -14,7 +14,8 @@
 
 /* Steps that must follow one another. */
 static ps_status expect_step(ps_log *log, uint32_t step, ps_error *error) {
-  if (log->cut_step == step) return PS_OK;
+  if (log->cut_step == step)
+    return PS_OK;
   return ps_fail(error, PS_E_INVALID, log->cut_offset,
                  "steps of a cut out of order: at step %" PRIu32
                  ", expected %" PRIu32,
@@ -22,8 +23,7 @@ static ps_status expect_step(ps_log *log, uint32_t step, ps_error *error) {
 }
 
 /* Walks the records from the segment's base: is `offset` where one ends? */
-static ps_status check_boundary(ps_log *log, uint64_t offset,
-                                ps_error *error) {
+static ps_status check_boundary(ps_log *log, uint64_t offset, ps_error *error) {
   uint64_t size = log->segments.segment_size;
   uint64_t first = ps_segments_first(&log->segments);
   uint64_t end = atomic_load(&log->page->published_end);
@@ -32,7 +32,8 @@ static ps_status check_boundary(ps_log *log, uint64_t offset,
                    "cannot cut at %" PRIu64 ": the log has [%" PRIu64
                    ", %" PRIu64 "]",
                    offset, first, end);
-  if (offset == end) return PS_OK;
+  if (offset == end)
+    return PS_OK;
   uint64_t base = first + (offset - first) / size * size;
   ps_cursor cursor = {.offset = base,
                       .limit = offset,
@@ -58,9 +59,11 @@ static ps_status check_blocks(ps_log *log, uint64_t offset, ps_error *error) {
   for (uint32_t i = 0; i < list->count; i++)
     if (list->items[i]->blocks > 0 && list->items[i]->blocks_end > offset)
       held = list->items[i]->blocks_end;
-  if (held == 0) log->cut_limit = offset;
+  if (held == 0)
+    log->cut_limit = offset;
   pthread_mutex_unlock(&list->lock);
-  if (held == 0) return PS_OK;
+  if (held == 0)
+    return PS_OK;
   return ps_fail(error, PS_E_BUSY, offset,
                  "cannot cut at %" PRIu64 ": a block up to %" PRIu64
                  " is held, release it first",
@@ -78,7 +81,8 @@ static void let_go(ps_log *log) {
 
 ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   pthread_mutex_lock(&log->cut_lock);
   log->cut_turn.wish = PS_WISH_STANDSTILL;
   int32_t leads = ps_turns_enter(&log->turns, &log->cut_turn);
@@ -87,11 +91,14 @@ ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
   if (!atomic_load(&log->is_started))
     status = ps_fail(error, PS_E_CLOSED, offset,
                      "the log is not started for writing");
-  if (status == PS_OK) status = check_boundary(log, offset, error);
-  if (status == PS_OK) status = check_blocks(log, offset, error);
+  if (status == PS_OK)
+    status = check_boundary(log, offset, error);
+  if (status == PS_OK)
+    status = check_blocks(log, offset, error);
   log->cut_offset = offset;
   log->cut_step = STEP_BEGUN;
-  if (status != PS_OK) let_go(log);
+  if (status != PS_OK)
+    let_go(log);
   ps_log_leave(log);
   return status;
 }
@@ -99,7 +106,8 @@ ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
 ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
                              ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = expect_step(log, STEP_BEGUN, error);
   if (status == PS_OK) {
     ps_live_cut(log->page, log->cut_offset, generation);
@@ -116,7 +124,8 @@ ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
 ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
                            ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = expect_step(log, STEP_PUBLISHED, error);
   if (status == PS_OK) {
     uint64_t zeroed = 0;
@@ -142,7 +151,8 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
 
 ps_status ps_log_cut_end(ps_log *log, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   if (log->cut_step == STEP_NONE)
     status = ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "no cut has begun");
   else
@@ -158,23 +168,26 @@ static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
   uint64_t end = atomic_load(&log->page->published_end);
   ps_status status = PS_OK;
   *removed = 0;
-  if (offset > end) offset = end;
-  while (status == PS_OK && list->count > 1 &&
-         list->items[1]->base <= offset && list->items[1]->base <= end) {
+  if (offset > end)
+    offset = end;
+  while (status == PS_OK && list->count > 1 && list->items[1]->base <= offset &&
+         list->items[1]->base <= end) {
     /* Readers in other processes hear of it before the file goes. */
     atomic_store(&log->page->min_offset, list->items[1]->base);
     status = ps_segments_remove_first(list, error);
-    if (status == PS_OK) *removed += 1;
+    if (status == PS_OK)
+      *removed += 1;
   }
   if (status == PS_OK && *removed > 0)
     status = ps_segments_sync_directory(list, error);
   return status;
 }
 
-ps_status ps_log_delete_before(ps_log *log, uint64_t offset,
-                               uint32_t *removed, ps_error *error) {
+ps_status ps_log_delete_before(ps_log *log, uint64_t offset, uint32_t *removed,
+                               ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_turn turn = {.wish = PS_WISH_STANDSTILL};
   int32_t leads = ps_turns_enter(&log->turns, &turn);
   assert(leads);

@@ -50,15 +50,13 @@ typedef struct ps_env {
                   void *argument);
   int64_t (*free_bytes)(void *self, const char *path);
   /* Maps the first `size` bytes for reading. */
-  int32_t (*map)(void *self, int32_t file, uint64_t size,
-                 const uint8_t **data);
+  int32_t (*map)(void *self, int32_t file, uint64_t size, const uint8_t **data);
   void (*unmap)(void *self, const uint8_t *data, uint64_t size);
   /* Makes the range safe to touch (rule 7): -EFAULT if the file ends early. */
   int32_t (*populate)(void *self, int32_t file, const uint8_t *data,
                       uint64_t at, uint64_t size);
   /* Asks for the range to be read ahead; a wish, never an error. */
-  void (*prefetch)(void *self, const uint8_t *data, uint64_t at,
-                   uint64_t size);
+  void (*prefetch)(void *self, const uint8_t *data, uint64_t at, uint64_t size);
   int64_t (*wall_ms)(void *self);
   int64_t (*boottime_ns)(void *self);
 } ps_env;

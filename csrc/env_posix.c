@@ -33,9 +33,12 @@ static const uint8_t zeros[ZERO_CHUNK];
 static int32_t posix_open(void *self, const char *path, int32_t mode) {
   (void)self;
   int flags = O_CLOEXEC;
-  if (mode == PS_FILE_READ) flags |= O_RDONLY;
-  if (mode == PS_FILE_WRITE) flags |= O_RDWR;
-  if (mode == PS_FILE_CREATE) flags |= O_RDWR | O_CREAT | O_EXCL;
+  if (mode == PS_FILE_READ)
+    flags |= O_RDONLY;
+  if (mode == PS_FILE_WRITE)
+    flags |= O_RDWR;
+  if (mode == PS_FILE_CREATE)
+    flags |= O_RDWR | O_CREAT | O_EXCL;
   int file = open(path, flags, 0644);
   return file < 0 ? -errno : file;
 }
@@ -55,7 +58,8 @@ static int64_t posix_read(void *self, int32_t file, void *to, uint64_t size,
                           uint64_t at) {
   (void)self;
   ssize_t done;
-  do done = pread(file, to, size, (off_t)at);
+  do
+    done = pread(file, to, size, (off_t)at);
   while (done < 0 && errno == EINTR);
   return done < 0 ? -errno : (int64_t)done;
 }
@@ -64,7 +68,8 @@ static int64_t posix_write(void *self, int32_t file, const void *from,
                            uint64_t size, uint64_t at) {
   (void)self;
   ssize_t done;
-  do done = pwrite(file, from, size, (off_t)at);
+  do
+    done = pwrite(file, from, size, (off_t)at);
   while (done < 0 && errno == EINTR);
   return done < 0 ? -errno : (int64_t)done;
 }
@@ -74,7 +79,8 @@ static int32_t write_zeros(int32_t file, uint64_t at, uint64_t size) {
   while (size > 0) {
     uint64_t chunk = size < ZERO_CHUNK ? size : ZERO_CHUNK;
     int64_t done = posix_write(NULL, file, zeros, chunk, at);
-    if (done < 0) return (int32_t)done;
+    if (done < 0)
+      return (int32_t)done;
     assert((uint64_t)done <= chunk);
     at += (uint64_t)done;
     size -= (uint64_t)done;
@@ -86,22 +92,28 @@ static int32_t posix_allocate(void *self, int32_t file, uint64_t at,
                               uint64_t size) {
 #if PS_LINUX
   int result;
-  do result = fallocate(file, 0, (off_t)at, (off_t)size);
+  do
+    result = fallocate(file, 0, (off_t)at, (off_t)size);
   while (result < 0 && errno == EINTR);
-  if (result == 0) return 0;
-  if (errno != EOPNOTSUPP && errno != ENOSYS) return -errno;
+  if (result == 0)
+    return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS)
+    return -errno;
 #endif
   /* No allocation here: a sparse file of the right size, as Java makes. */
   int64_t now = posix_size(self, file);
-  if (now < 0) return (int32_t)now;
-  if ((uint64_t)now >= at + size) return 0;
+  if (now < 0)
+    return (int32_t)now;
+  if ((uint64_t)now >= at + size)
+    return 0;
   return ftruncate(file, (off_t)(at + size)) < 0 ? -errno : 0;
 }
 
 static int32_t posix_zero(void *self, int32_t file, uint64_t at,
                           uint64_t size) {
   (void)self;
-  if (size == 0) return PS_ZEROED;
+  if (size == 0)
+    return PS_ZEROED;
 #if PS_LINUX
   int keep = FALLOC_FL_KEEP_SIZE;
   if (fallocate(file, FALLOC_FL_ZERO_RANGE | keep, (off_t)at, (off_t)size) == 0)
@@ -119,9 +131,11 @@ static int64_t last_nonzero(int32_t file, uint64_t at, uint64_t size) {
     uint64_t chunk = size < ZERO_CHUNK ? size : ZERO_CHUNK;
     uint64_t from = at + size - chunk;
     int64_t got = posix_read(NULL, file, buffer, chunk, from);
-    if (got < 0) return got;
+    if (got < 0)
+      return got;
     for (int64_t i = got; i > 0; i--)
-      if (buffer[i - 1] != 0) return (int64_t)from + i;
+      if (buffer[i - 1] != 0)
+        return (int64_t)from + i;
     size -= chunk;
   }
   return (int64_t)at;
@@ -136,18 +150,25 @@ static int64_t posix_data_end(void *self, int32_t file, uint64_t at,
   uint64_t from = at;
   while (from < limit) {
     off_t data = lseek(file, (off_t)from, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return end; /* only a hole follows */
-    if (data < 0) break; /* not offered by this file system: read it all */
-    if ((uint64_t)data >= limit) return end;
+    if (data < 0 && errno == ENXIO)
+      return end; /* only a hole follows */
+    if (data < 0)
+      break; /* not offered by this file system: read it all */
+    if ((uint64_t)data >= limit)
+      return end;
     off_t hole = lseek(file, data, SEEK_HOLE);
-    if (hole < 0) break;
+    if (hole < 0)
+      break;
     uint64_t stop = (uint64_t)hole < limit ? (uint64_t)hole : limit;
     int64_t last = last_nonzero(file, (uint64_t)data, stop - (uint64_t)data);
-    if (last < 0) return last;
-    if (last > (int64_t)data) end = last;
+    if (last < 0)
+      return last;
+    if (last > (int64_t)data)
+      end = last;
     from = stop;
   }
-  if (from >= limit) return end;
+  if (from >= limit)
+    return end;
 #endif
   return last_nonzero(file, at, size);
 }
@@ -164,7 +185,8 @@ static int32_t posix_sync(void *self, int32_t file) {
 static int32_t posix_sync_directory(void *self, const char *path) {
   (void)self;
   int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return -errno;
+  if (file < 0)
+    return -errno;
   int32_t result = fsync(file) < 0 ? -errno : 0;
   close(file);
   return result;
@@ -196,7 +218,8 @@ static int32_t posix_list(void *self, const char *path, ps_env_visit visit,
                           void *argument) {
   (void)self;
   DIR *directory = opendir(path);
-  if (directory == NULL) return -errno;
+  if (directory == NULL)
+    return -errno;
   int32_t result = 0;
   struct dirent *entry;
   while (errno = 0, (entry = readdir(directory)) != NULL) {
@@ -204,14 +227,16 @@ static int32_t posix_list(void *self, const char *path, ps_env_visit visit,
       continue;
     struct stat status;
     if (fstatat(dirfd(directory), entry->d_name, &status, 0) < 0) {
-      if (errno == ENOENT) continue; /* removed since: not an entry any more */
+      if (errno == ENOENT)
+        continue; /* removed since: not an entry any more */
       result = -errno;
       break;
     }
     visit(argument, entry->d_name,
           S_ISDIR(status.st_mode) ? -1 : (int64_t)status.st_size);
   }
-  if (result == 0 && errno != 0 && entry == NULL) result = -errno;
+  if (result == 0 && errno != 0 && entry == NULL)
+    result = -errno;
   closedir(directory);
   return result;
 }
@@ -219,7 +244,8 @@ static int32_t posix_list(void *self, const char *path, ps_env_visit visit,
 static int64_t posix_free_bytes(void *self, const char *path) {
   (void)self;
   struct statvfs status;
-  if (statvfs(path, &status) < 0) return -errno;
+  if (statvfs(path, &status) < 0)
+    return -errno;
   return (int64_t)(status.f_bavail * status.f_frsize);
 }
 
@@ -227,7 +253,8 @@ static int32_t posix_map(void *self, int32_t file, uint64_t size,
                          const uint8_t **data) {
   (void)self;
   void *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
-  if (mapped == MAP_FAILED) return -errno;
+  if (mapped == MAP_FAILED)
+    return -errno;
   *data = mapped;
   return 0;
 }
@@ -244,10 +271,13 @@ static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
 #if PS_LINUX
   void *start = (void *)((uintptr_t)data + from);
   int result;
-  do result = madvise(start, length, MADV_POPULATE_READ);
+  do
+    result = madvise(start, length, MADV_POPULATE_READ);
   while (result < 0 && errno == EINTR);
-  if (result == 0) return 0;
-  if (errno != EINVAL) return -errno;
+  if (result == 0)
+    return 0;
+  if (errno != EINVAL)
+    return -errno;
 #else
   (void)data;
 #endif
@@ -256,8 +286,10 @@ static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
   while (length > 0) {
     uint64_t chunk = length < ZERO_CHUNK ? length : ZERO_CHUNK;
     int64_t got = posix_read(self, file, buffer, chunk, from);
-    if (got < 0) return (int32_t)got;
-    if (got == 0) return -EFAULT;
+    if (got < 0)
+      return (int32_t)got;
+    if (got == 0)
+      return -EFAULT;
     from += (uint64_t)got;
     length -= (uint64_t)got;
   }

@@ -30,8 +30,10 @@ ps_status ps_fail_system(ps_error *error, int64_t result, uint64_t offset,
   assert(result < 0);
   int code = (int)-result;
   ps_status status = PS_E_IO;
-  if (code == ENOSPC || code == EDQUOT) status = PS_E_FULL;
-  if (code == ENOMEM) status = PS_E_MEMORY;
+  if (code == ENOSPC || code == EDQUOT)
+    status = PS_E_FULL;
+  if (code == ENOMEM)
+    status = PS_E_MEMORY;
   va_list arguments;
   va_start(arguments, format);
   fill(error, status, offset, format, arguments);

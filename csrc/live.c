@@ -32,9 +32,9 @@ ps_status ps_live_create(const char *path, ps_error *error) {
   errno = 0;
   ssize_t done = write(file, bytes, sizeof bytes);
   if (done != (ssize_t)sizeof bytes || fsync(file) < 0)
-    status = ps_fail_system(error, done < 0 || errno != 0 ? -errno : -ENOSPC,
-                            PS_NO_OFFSET, "%s: cannot write the live page",
-                            path);
+    status =
+        ps_fail_system(error, done < 0 || errno != 0 ? -errno : -ENOSPC,
+                       PS_NO_OFFSET, "%s: cannot write the live page", path);
   close(file);
   return status;
 }
@@ -76,7 +76,8 @@ ps_status ps_live_open(const char *path, int32_t writable, ps_live **live,
   ps_live_page *page = NULL;
   ps_status status = map_page(path, file, writable, &page, error);
   close(file); /* the mapping keeps the file */
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_live *opened = malloc(sizeof *opened);
   if (opened == NULL) {
     munmap(page, PS_LIVE_SIZE);
@@ -89,7 +90,8 @@ ps_status ps_live_open(const char *path, int32_t writable, ps_live **live,
 }
 
 void ps_live_close(ps_live *live) {
-  if (live == NULL) return;
+  if (live == NULL)
+    return;
   munmap(live->page, PS_LIVE_SIZE);
   free(live);
 }

@@ -44,10 +44,10 @@ static ps_status held_here(const char *path, ps_error *error) {
 static ps_status take_byte(const char *path, int file, ps_error *error) {
   struct flock wanted = {
       .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-  if (fcntl(file, F_SETLK, &wanted) == 0) return PS_OK;
+  if (fcntl(file, F_SETLK, &wanted) == 0)
+    return PS_OK;
   if (errno != EAGAIN && errno != EACCES)
-    return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s: cannot lock",
-                          path);
+    return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s: cannot lock", path);
   struct flock holder = wanted;
   int known = fcntl(file, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK;
   return ps_fail(error, PS_E_LOCKED, PS_NO_OFFSET,
@@ -60,8 +60,7 @@ static ps_status take_byte(const char *path, int file, ps_error *error) {
 static ps_status take_file(const char *path, int *taken, ps_error *error) {
   int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0)
-    return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s: cannot open",
-                          path);
+    return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s: cannot open", path);
   ps_status status = take_byte(path, file, error);
   struct stat found;
   if (status == PS_OK && fstat(file, &found) == 0 && found.st_size < 4 &&
@@ -81,7 +80,8 @@ static ps_status acquire(const char *path, ps_lock **lock, ps_error *error) {
     return held_here(path, error);
   int file = -1;
   ps_status result = take_file(path, &file, error);
-  if (result != PS_OK) return result;
+  if (result != PS_OK)
+    return result;
   ps_lock *taken = malloc(sizeof *taken);
   if (taken == NULL || fstat(file, &status) < 0) {
     free(taken);
@@ -106,7 +106,8 @@ ps_status ps_lock_acquire(const char *path, ps_lock **lock, ps_error *error) {
 }
 
 void ps_lock_release(ps_lock *lock) {
-  if (lock == NULL) return;
+  if (lock == NULL)
+    return;
   if (lock->owner != getpid()) { /* a forked child: the parent's to give */
     close(lock->file);           /* a child's close drops no parent's lock */
     return;

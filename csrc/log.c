@@ -15,7 +15,9 @@
 
 static _Atomic uint32_t fork_count;
 
-void ps_forked(void) { atomic_fetch_add(&fork_count, 1); }
+void ps_forked(void) {
+  atomic_fetch_add(&fork_count, 1);
+}
 
 ps_status ps_log_enter(ps_log *log, ps_error *error) {
   if (log->fork_stamp != atomic_load(&fork_count))
@@ -24,7 +26,8 @@ ps_status ps_log_enter(ps_log *log, ps_error *error) {
                    "open the store again in this process",
                    log->segments.directory);
   atomic_fetch_add(&log->users, 1);
-  if (!atomic_load(&log->is_closed)) return PS_OK;
+  if (!atomic_load(&log->is_closed))
+    return PS_OK;
   ps_log_leave(log);
   return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET, "%s: the log is closed",
                  log->segments.directory);
@@ -38,14 +41,15 @@ void ps_log_leave(ps_log *log) {
 
 uint64_t ps_log_read_end(ps_log *log) {
   uint64_t limit = atomic_load(&log->limit);
-  if (limit != PS_NO_OFFSET) return limit;
+  if (limit != PS_NO_OFFSET)
+    return limit;
   return atomic_load_explicit(&log->page->published_end, memory_order_acquire);
 }
 
 static ps_status check_options(const ps_options *options, ps_error *error) {
   uint64_t segment = options->segment_size;
-  if (segment != 0 && (segment < PS_RECORD_MIN + PS_BLANK_SIZE ||
-                       segment > INT32_MAX))
+  if (segment != 0 &&
+      (segment < PS_RECORD_MIN + PS_BLANK_SIZE || segment > INT32_MAX))
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
                    "segment size %" PRIu64 " is not within [%d, %d]", segment,
                    PS_RECORD_MIN + PS_BLANK_SIZE, INT32_MAX);
@@ -66,7 +70,8 @@ static ps_status prepare_writer(ps_log *log, ps_error *error) {
   writer->stamp.property_crc = log->options.property_crc;
   atomic_store(&writer->authority.boottime_ns, PS_NO_OFFSET);
   atomic_store(&writer->authority.wall_ms, PS_NO_OFFSET);
-  if (log->options.mode != PS_MODE_WRITE) return PS_OK;
+  if (log->options.mode != PS_MODE_WRITE)
+    return PS_OK;
   writer->capacity = 2 * PS_PIECE + log->options.message_size_max +
                      2 * (uint64_t)PS_RECORD_EXTRA_MAX;
   writer->staging = malloc(writer->capacity);
@@ -86,7 +91,8 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
                           const ps_options *options, ps_live *live,
                           ps_log **opened, ps_error *error) {
   ps_status status = check_options(options, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_log *log = calloc(1, sizeof *log);
   if (log == NULL)
     return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "%s: no memory", root);
@@ -102,8 +108,8 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   pthread_mutex_init(&log->cut_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
   log->cut_limit = PS_NO_OFFSET;
-  status = ps_segments_open(&log->segments, env, root, options->segment_size,
-                            error);
+  status =
+      ps_segments_open(&log->segments, env, root, options->segment_size, error);
   if (status != PS_OK) {
     free(log);
     return status;
@@ -114,7 +120,8 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->queues = log->topics == NULL ? NULL : ps_queues_new(log->topics);
   if (log->queues == NULL)
     status = ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "%s: no memory", root);
-  if (status == PS_OK) status = prepare_writer(log, error);
+  if (status == PS_OK)
+    status = prepare_writer(log, error);
   if (status != PS_OK) {
     ps_log_free(log);
     return status;
@@ -130,10 +137,11 @@ ps_status ps_log_open(const char *root, const ps_options *options,
 
 ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   if (log->options.mode == PS_MODE_WRITE)
-    status = ps_fail(error, PS_E_INVALID, end,
-                     "only a reader's end can be set");
+    status =
+        ps_fail(error, PS_E_INVALID, end, "only a reader's end can be set");
   else if (end > ps_segments_end(&log->segments))
     status = ps_fail(error, PS_E_RANGE, end,
                      "end %" PRIu64 " is past the last segment", end);
@@ -152,17 +160,19 @@ static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
     ps_segment *segment = ps_segments_find(list, from);
     assert(segment != NULL);
     uint64_t stop = segment->base + segment->size;
-    if (stop > to) stop = to;
+    if (stop > to)
+      stop = to;
     ps_status status = ps_segment_open_file(list, segment, error);
     while (status == PS_OK && from < stop) {
       uint64_t size = stop - from < PS_PIECE ? stop - from : PS_PIECE;
       const uint8_t *data = NULL;
       status = ps_segment_populate(list, segment, from, size, &data, error);
-      if (status != PS_OK) break;
+      if (status != PS_OK)
+        break;
       memcpy(log->writer.staging, data, size);
       uint64_t written = 0;
-      status = ps_segment_write(list, segment, from, log->writer.staging,
-                                size, &written, error);
+      status = ps_segment_write(list, segment, from, log->writer.staging, size,
+                                &written, error);
       from += size;
     }
     if (status == PS_OK) {
@@ -172,7 +182,8 @@ static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
                                 list->directory);
     }
     ps_segment_release(list, segment);
-    if (status != PS_OK) return status;
+    if (status != PS_OK)
+      return status;
   }
   return PS_OK;
 }
@@ -187,7 +198,8 @@ static ps_status remove_above(ps_log *log, uint64_t end, uint32_t *removed,
   while (status == PS_OK && list->count > 0 &&
          list->items[list->count - 1]->base > end) {
     status = ps_segments_remove_last(list, error);
-    if (status == PS_OK) *removed += 1;
+    if (status == PS_OK)
+      *removed += 1;
   }
   if (status == PS_OK && *removed > 0)
     status = ps_segments_sync_directory(list, error);
@@ -199,12 +211,15 @@ ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
   ps_segments *list = &log->segments;
   ps_writer *writer = &log->writer;
   ps_status status = remove_above(log, end, removed, error);
-  if (status != PS_OK) return status;
-  if (writer->active != NULL) ps_segment_release(list, writer->active);
+  if (status != PS_OK)
+    return status;
+  if (writer->active != NULL)
+    ps_segment_release(list, writer->active);
   writer->active = ps_segments_find(list, end);
   writer->staged = 0;
   writer->staged_from = writer->received_end = end;
-  if (writer->active == NULL) return PS_OK;
+  if (writer->active == NULL)
+    return PS_OK;
   status = ps_segment_open_file(list, writer->active, error);
   if (status == PS_OK)
     status = ps_segment_zero(list, writer->active, end, zeroed, error);
@@ -218,8 +233,7 @@ static ps_status check_start(ps_log *log, const ps_start *start,
                    "the log is not opened for writing, or already started");
   uint64_t first = ps_segments_first(&log->segments);
   uint64_t last = ps_segments_end(&log->segments);
-  if (start->end < first || start->end > last ||
-      start->synced_end > start->end)
+  if (start->end < first || start->end > last || start->synced_end > start->end)
     if (last > 0 || start->synced_end > start->end)
       return ps_fail(error, PS_E_INVALID, start->end,
                      "cannot start at %" PRIu64 " (synced %" PRIu64
@@ -229,15 +243,17 @@ static ps_status check_start(ps_log *log, const ps_start *start,
 }
 
 /* The work of a start that does not trust the store to be clean. */
-static ps_status start_unclean(ps_log *log, ps_start *start,
-                               ps_error *error) {
+static ps_status start_unclean(ps_log *log, ps_start *start, ps_error *error) {
   ps_status status = ps_log_settle(log, start->end, &start->segments_removed,
                                    &start->bytes_zeroed, error);
   uint64_t from = start->synced_end;
   uint64_t first = ps_segments_first(&log->segments);
-  if (from < first) from = first;
-  if (status == PS_OK) status = rewrite(log, from, start->end, error);
-  if (status == PS_OK) start->bytes_rewritten = start->end - from;
+  if (from < first)
+    from = first;
+  if (status == PS_OK)
+    status = rewrite(log, from, start->end, error);
+  if (status == PS_OK)
+    start->bytes_rewritten = start->end - from;
   /* The names of the segments, too, must survive a power cut. */
   if (status == PS_OK)
     status = ps_segments_sync_directory(&log->segments, error);
@@ -249,13 +265,15 @@ static ps_status start_clean(ps_log *log, const ps_start *start,
   ps_writer *writer = &log->writer;
   writer->active = ps_segments_find(&log->segments, start->end);
   writer->staged_from = writer->received_end = start->end;
-  if (writer->active == NULL) return PS_OK;
+  if (writer->active == NULL)
+    return PS_OK;
   return ps_segment_open_file(&log->segments, writer->active, error);
 }
 
 ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = check_start(log, start, error);
   start->segments_removed = 0;
   start->bytes_zeroed = start->bytes_rewritten = 0;
@@ -272,7 +290,8 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
     atomic_store(&log->limit, PS_NO_OFFSET);
     status = ps_flusher_start(log, error);
   }
-  if (status == PS_OK) atomic_store(&log->is_started, 1);
+  if (status == PS_OK)
+    atomic_store(&log->is_started, 1);
   ps_log_leave(log);
   return status;
 }
@@ -280,17 +299,21 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
 /* Waits until no other call runs; new ones are refused by now. */
 static void wait_for_users(ps_log *log) {
   struct timespec pause = {.tv_nsec = 100000};
-  while (atomic_load(&log->users) > 0) nanosleep(&pause, NULL);
+  while (atomic_load(&log->users) > 0)
+    nanosleep(&pause, NULL);
 }
 
 ps_status ps_log_close(ps_log *log, ps_error *error) {
   if (log->fork_stamp != atomic_load(&fork_count))
     return ps_log_enter(log, error);
-  if (atomic_load(&log->is_closed)) return PS_OK;
+  if (atomic_load(&log->is_closed))
+    return PS_OK;
   ps_status status = PS_OK;
   ps_flusher_stop(log);
-  if (atomic_load(&log->is_started)) status = ps_log_sync(log, PS_NO_OFFSET, error);
-  if (atomic_exchange(&log->is_closed, 1)) return PS_OK;
+  if (atomic_load(&log->is_started))
+    status = ps_log_sync(log, PS_NO_OFFSET, error);
+  if (atomic_exchange(&log->is_closed, 1))
+    return PS_OK;
   wait_for_users(log);
   if (log->writer.active != NULL)
     ps_segment_release(&log->segments, log->writer.active);
@@ -300,7 +323,8 @@ ps_status ps_log_close(ps_log *log, ps_error *error) {
 }
 
 void ps_log_free(ps_log *log) {
-  if (log == NULL) return;
+  if (log == NULL)
+    return;
   /* In a forked child only memory is freed: threads are gone, locks may be
    * held for ever, files are the parent's. */
   if (log->fork_stamp == atomic_load(&fork_count)) {
@@ -315,7 +339,8 @@ void ps_log_free(ps_log *log) {
 
 ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_live_page *page = log->page;
   ends->published_end = ps_log_read_end(log);
   ends->synced_end = atomic_load(&page->synced_end);

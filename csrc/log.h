@@ -35,13 +35,13 @@ typedef struct ps_authority {
 } ps_authority;
 
 typedef struct ps_writer {
-  uint8_t *staging;      /* encoded, not yet written */
-  uint64_t capacity;     /* of staging */
-  uint64_t staged_from;  /* log offset of staging[0] */
-  uint64_t staged;       /* bytes in staging */
+  uint8_t *staging;              /* encoded, not yet written */
+  uint64_t capacity;             /* of staging */
+  uint64_t staged_from;          /* log offset of staging[0] */
+  uint64_t staged;               /* bytes in staging */
   _Atomic uint64_t received_end; /* raw bytes there, maybe half a record */
-  int64_t store_ms;      /* newest store time given out */
-  ps_segment *active;    /* NULL: the next append creates one */
+  int64_t store_ms;              /* newest store time given out */
+  ps_segment *active;            /* NULL: the next append creates one */
   ps_authority authority;
   ps_stamp stamp;
   ps_record_cache cache;

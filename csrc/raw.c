@@ -11,7 +11,8 @@
 /* Begins a call that holds the write turn alone. */
 static ps_status begin_alone(ps_log *log, ps_turn *turn, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   turn->wish = PS_WISH_ALONE;
   int32_t leads = ps_turns_enter(&log->turns, turn);
   assert(leads);
@@ -36,15 +37,16 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
   const uint8_t *data = NULL;
   ps_status status = ps_segment_populate(&log->segments, segment, end,
                                          received - end, &data, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_scan scan;
   ps_scan_init(&scan, log->topics);
-  ps_cursor cursor = {
-      .offset = end,
-      .limit = segment->base + segment->size,
-      .stale_above = PS_NO_OFFSET,
-      .record_start = PS_NO_OFFSET,
-      .checks = PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET};
+  ps_cursor cursor = {.offset = end,
+                      .limit = segment->base + segment->size,
+                      .stale_above = PS_NO_OFFSET,
+                      .record_start = PS_NO_OFFSET,
+                      .checks =
+                          PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET};
   ps_window window = {.data = data - (end - segment->base),
                       .base = segment->base,
                       .size = segment->size,
@@ -57,8 +59,10 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
     return ps_fail(error, PS_E_CORRUPT, cursor.offset,
                    "raw bytes at %" PRIu64 " are zero: no record begins there",
                    cursor.offset);
-  if (answer >= PS_STOP_SIZE) return PS_E_CORRUPT;
-  if (answer == PS_SCAN_MEMORY) return PS_E_MEMORY;
+  if (answer >= PS_STOP_SIZE)
+    return PS_E_CORRUPT;
+  if (answer == PS_SCAN_MEMORY)
+    return PS_E_MEMORY;
   /* A blank record is whole only when all of it has arrived. */
   uint64_t whole = cursor.offset <= received ? cursor.offset : end;
   if (cursor.offset > received && cursor.record_end != PS_NO_OFFSET &&
@@ -73,8 +77,8 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
 }
 
 /* Writes one stretch that lies within one segment. */
-static ps_status append_stretch(ps_log *log, const uint8_t *data,
-                                uint64_t size, ps_error *error) {
+static ps_status append_stretch(ps_log *log, const uint8_t *data, uint64_t size,
+                                ps_error *error) {
   ps_writer *writer = &log->writer;
   uint64_t done = 0;
   writer->is_tail_dirty = 1;
@@ -84,7 +88,8 @@ static ps_status append_stretch(ps_log *log, const uint8_t *data,
     ps_status status =
         ps_segment_write(&log->segments, writer->active, writer->received_end,
                          data + done, piece, &written, error);
-    if (status != PS_OK) return status;
+    if (status != PS_OK)
+      return status;
     writer->received_end += piece;
     done += piece;
   }
@@ -110,7 +115,8 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
                             uint64_t size, ps_error *error) {
   ps_writer *writer = &log->writer;
   ps_status status = ps_writer_check(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   uint64_t received = writer->received_end;
   if (offset != received)
     return ps_fail(error, PS_E_RANGE, offset,
@@ -121,9 +127,10 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
     status = ps_writer_repair(log, error);
   while (status == PS_OK && size > 0) {
     status = raw_segment(log, error);
-    if (status != PS_OK) break;
-    uint64_t room = writer->active->base + writer->active->size -
-                    writer->received_end;
+    if (status != PS_OK)
+      break;
+    uint64_t room =
+        writer->active->base + writer->active->size - writer->received_end;
     uint64_t piece = size < room ? size : room;
     status = append_stretch(log, data, piece, error);
     data += piece;
@@ -141,9 +148,11 @@ ps_status ps_log_append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
                             ps_error *error) {
   ps_turn turn;
   ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = append_raw(log, offset, data, size, error);
-  if (status == PS_OK) *received = log->writer.received_end;
+  if (status == PS_OK)
+    *received = log->writer.received_end;
   return end_alone(log, &turn, status);
 }
 
@@ -152,10 +161,13 @@ ps_status ps_log_append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
 ps_status ps_log_roll(ps_log *log, ps_error *error) {
   ps_turn turn;
   ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = ps_writer_check(log, error);
-  if (status == PS_OK) status = ps_writer_repair(log, error);
-  if (status == PS_OK) status = ps_writer_roll(log, error);
+  if (status == PS_OK)
+    status = ps_writer_repair(log, error);
+  if (status == PS_OK)
+    status = ps_writer_roll(log, error);
   return end_alone(log, &turn, status);
 }
 
@@ -163,14 +175,15 @@ ps_status ps_log_authority(ps_log *log, uint64_t epoch, uint64_t boottime_ns,
                            uint64_t wall_ms, ps_error *error) {
   ps_turn turn;
   ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_authority *authority = &log->writer.authority;
   uint64_t granted = atomic_load(&authority->epoch);
   if (epoch < granted) {
-    status = ps_fail(error, PS_E_FENCED, PS_NO_OFFSET,
-                     "epoch %" PRIu64 " is over: epoch %" PRIu64
-                     " has been granted",
-                     epoch, granted);
+    status =
+        ps_fail(error, PS_E_FENCED, PS_NO_OFFSET,
+                "epoch %" PRIu64 " is over: epoch %" PRIu64 " has been granted",
+                epoch, granted);
   } else {
     atomic_store(&authority->epoch, epoch);
     atomic_store(&authority->boottime_ns, boottime_ns);
@@ -182,7 +195,8 @@ ps_status ps_log_authority(ps_log *log, uint64_t epoch, uint64_t boottime_ns,
 ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
   ps_turn turn;
   ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_live_page *page = log->page;
   uint64_t end = atomic_load(&page->published_end);
   if (offset > end)
@@ -205,7 +219,8 @@ static ps_status begin_queues(ps_log *log, ps_turn *turn, int32_t *in_cut,
 
 static ps_status end_queues(ps_log *log, ps_turn *turn, int32_t in_cut,
                             ps_status status) {
-  if (!in_cut) return end_alone(log, turn, status);
+  if (!in_cut)
+    return end_alone(log, turn, status);
   ps_log_leave(log);
   return status;
 }
@@ -215,17 +230,19 @@ ps_status ps_log_queues_load(ps_log *log, const uint8_t *queues, uint64_t size,
   ps_turn turn;
   int32_t in_cut = 0;
   ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = ps_queues_load(log->queues, queues, size, error);
   return end_queues(log, &turn, in_cut, status);
 }
 
-ps_status ps_log_queues_note(ps_log *log, const ps_record *rows,
-                             uint32_t count, ps_error *error) {
+ps_status ps_log_queues_note(ps_log *log, const ps_record *rows, uint32_t count,
+                             ps_error *error) {
   ps_turn turn;
   int32_t in_cut = 0;
   ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = ps_queues_note(log->queues, rows, count, error);
   return end_queues(log, &turn, in_cut, status);
 }
@@ -234,7 +251,8 @@ ps_status ps_log_queues_reset(ps_log *log, ps_error *error) {
   ps_turn turn;
   int32_t in_cut = 0;
   ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_queues_reset(log->queues);
   return end_queues(log, &turn, in_cut, PS_OK);
 }
@@ -244,7 +262,8 @@ ps_status ps_log_queues_fill(ps_log *log, uint8_t *buffer, uint64_t capacity,
   ps_turn turn;
   int32_t in_cut = 0;
   ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = ps_queues_fill(log->queues, buffer, capacity, size, error);
   *end = atomic_load(&log->page->published_end);
   return end_queues(log, &turn, in_cut, status);

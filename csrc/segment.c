@@ -21,11 +21,15 @@ void ps_segment_path(const ps_segments *list, uint64_t base, char *path) {
 void ps_segment_drop(ps_segments *list, ps_segment *segment) {
   const ps_env *env = list->env;
   assert(segment->references > 0);
-  if (--segment->references > 0) return;
+  if (--segment->references > 0)
+    return;
   assert(segment->blocks == 0);
-  if (segment->data != NULL) env->unmap(env->self, segment->data, segment->size);
-  if (segment->file >= 0) env->close(env->self, segment->file);
-  if (segment->read_file >= 0) env->close(env->self, segment->read_file);
+  if (segment->data != NULL)
+    env->unmap(env->self, segment->data, segment->size);
+  if (segment->file >= 0)
+    env->close(env->self, segment->file);
+  if (segment->read_file >= 0)
+    env->close(env->self, segment->read_file);
   free(segment);
 }
 
@@ -37,14 +41,17 @@ void ps_segment_release(ps_segments *list, ps_segment *segment) {
 
 /* Maps the file once; the list's lock is held. */
 static int32_t map_locked(ps_segments *list, ps_segment *segment) {
-  if (segment->data != NULL) return 0;
+  if (segment->data != NULL)
+    return 0;
   const ps_env *env = list->env;
   char path[PS_PATH_MAX];
   ps_segment_path(list, segment->base, path);
   int32_t file = env->open(env->self, path, PS_FILE_READ);
-  if (file < 0) return file;
+  if (file < 0)
+    return file;
   int64_t size = env->size(env->self, file);
-  if (size >= 0 && (uint64_t)size < segment->size) size = -EFAULT;
+  if (size >= 0 && (uint64_t)size < segment->size)
+    size = -EFAULT;
   const uint8_t *data = NULL;
   int32_t result = size < 0 ? (int32_t)size
                             : env->map(env->self, file, segment->size, &data);
@@ -89,7 +96,8 @@ ps_status ps_segment_populate(ps_segments *list, ps_segment *segment,
 
 ps_status ps_segment_open_file(ps_segments *list, ps_segment *segment,
                                ps_error *error) {
-  if (segment->file >= 0) return PS_OK;
+  if (segment->file >= 0)
+    return PS_OK;
   const ps_env *env = list->env;
   char path[PS_PATH_MAX];
   ps_segment_path(list, segment->base, path);
@@ -102,7 +110,8 @@ ps_status ps_segment_open_file(ps_segments *list, ps_segment *segment,
 }
 
 void ps_segment_close_file(ps_segments *list, ps_segment *segment) {
-  if (segment->file < 0) return;
+  if (segment->file < 0)
+    return;
   list->env->close(list->env->self, segment->file);
   segment->file = -1;
 }
@@ -117,7 +126,8 @@ static ps_status create_temporary(ps_segments *list, uint64_t base,
   if (created < 0)
     return ps_fail_system(error, created, base, "%s: cannot create", path);
   int32_t result = env->allocate(env->self, created, 0, list->segment_size);
-  if (result == 0) result = env->sync(env->self, created);
+  if (result == 0)
+    result = env->sync(env->self, created);
   if (result < 0) {
     env->close(env->self, created);
     env->remove(env->self, path);
@@ -137,26 +147,30 @@ ps_status ps_segments_create(ps_segments *list, uint64_t base,
   const ps_env *env = list->env;
   char temporary[PS_PATH_MAX];
   char path[PS_PATH_MAX];
-  int length = snprintf(temporary, PS_PATH_MAX, "%s/%020" PRIu64,
-                        list->temporary, base);
+  int length =
+      snprintf(temporary, PS_PATH_MAX, "%s/%020" PRIu64, list->temporary, base);
   assert(length > 0 && length < PS_PATH_MAX);
   (void)length;
   ps_segment_path(list, base, path);
   int32_t file = -1;
   ps_status status = create_temporary(list, base, temporary, &file, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   int32_t result = env->rename(env->self, temporary, path);
   if (result < 0) {
     env->remove(env->self, temporary);
-    status = ps_fail_system(error, result, base, "%s: cannot rename to it",
-                            path);
+    status =
+        ps_fail_system(error, result, base, "%s: cannot rename to it", path);
   } else {
     /* Before any end may pass into it, its name must survive a power cut. */
     status = ps_segments_sync_directory(list, error);
-    if (status == PS_OK) status = ps_segments_add(list, base, file, error);
-    if (status != PS_OK) env->remove(env->self, path);
+    if (status == PS_OK)
+      status = ps_segments_add(list, base, file, error);
+    if (status != PS_OK)
+      env->remove(env->self, path);
   }
-  if (status != PS_OK) env->close(env->self, file);
+  if (status != PS_OK)
+    env->close(env->self, file);
   return status;
 }
 
@@ -174,7 +188,8 @@ ps_status ps_segments_remove_last(ps_segments *list, ps_error *error) {
   assert(list->count > 0);
   ps_status status =
       remove_file(list, list->items[list->count - 1]->base, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   pthread_mutex_lock(&list->lock);
   ps_segment_drop(list, list->items[--list->count]);
   pthread_mutex_unlock(&list->lock);
@@ -184,7 +199,8 @@ ps_status ps_segments_remove_last(ps_segments *list, ps_error *error) {
 ps_status ps_segments_remove_first(ps_segments *list, ps_error *error) {
   assert(list->count > 1);
   ps_status status = remove_file(list, list->items[0]->base, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   pthread_mutex_lock(&list->lock);
   ps_segment_drop(list, list->items[0]);
   list->count--;
@@ -203,24 +219,24 @@ ps_status ps_segments_sync_directory(ps_segments *list, ps_error *error) {
 }
 
 ps_status ps_segment_write(ps_segments *list, ps_segment *segment,
-                           uint64_t offset, const uint8_t *data,
-                           uint64_t size, uint64_t *written,
-                           ps_error *error) {
+                           uint64_t offset, const uint8_t *data, uint64_t size,
+                           uint64_t *written, ps_error *error) {
   const ps_env *env = list->env;
   assert(segment->file >= 0);
   assert(offset >= segment->base);
   assert(offset + size <= segment->base + segment->size);
   *written = 0;
   while (*written < size) {
-    int64_t done = env->write(env->self, segment->file, data + *written,
-                              size - *written, offset + *written - segment->base);
+    int64_t done =
+        env->write(env->self, segment->file, data + *written, size - *written,
+                   offset + *written - segment->base);
     if (done <= 0)
-      return ps_fail_system(
-          error, done < 0 ? done : -ENOSPC, offset + *written,
-          "%s/%020" PRIu64 ": cannot write at %" PRIu64 " (%" PRId64
-          " bytes free)",
-          list->directory, segment->base, offset + *written - segment->base,
-          env->free_bytes(env->self, list->directory));
+      return ps_fail_system(error, done < 0 ? done : -ENOSPC, offset + *written,
+                            "%s/%020" PRIu64 ": cannot write at %" PRIu64
+                            " (%" PRId64 " bytes free)",
+                            list->directory, segment->base,
+                            offset + *written - segment->base,
+                            env->free_bytes(env->self, list->directory));
     *written += (uint64_t)done;
   }
   return PS_OK;
@@ -237,9 +253,12 @@ ps_status ps_segment_zero(ps_segments *list, ps_segment *segment,
   int32_t result = end < 0 ? (int32_t)end : 0;
   /* Also where the page cache reads zero: after a failed sync it may differ
    * from the disk (A12). */
-  if (result == 0) result = env->zero(env->self, segment->file, at, size);
-  if (result == PS_PUNCHED) segment->is_punched = 1;
-  if (result >= 0) result = env->sync(env->self, segment->file);
+  if (result == 0)
+    result = env->zero(env->self, segment->file, at, size);
+  if (result == PS_PUNCHED)
+    segment->is_punched = 1;
+  if (result >= 0)
+    result = env->sync(env->self, segment->file);
   if (result < 0)
     return ps_fail_system(error, result, offset,
                           "%s/%020" PRIu64 ": cannot zero from %" PRIu64,
@@ -250,7 +269,8 @@ ps_status ps_segment_zero(ps_segments *list, ps_segment *segment,
 
 ps_status ps_segment_reserve(ps_segments *list, ps_segment *segment,
                              uint64_t offset, ps_error *error) {
-  if (!segment->is_punched) return PS_OK;
+  if (!segment->is_punched)
+    return PS_OK;
   const ps_env *env = list->env;
   uint64_t at = offset - segment->base;
   int32_t result =

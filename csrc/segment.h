@@ -79,8 +79,7 @@ void ps_segment_close_file(ps_segments *list, ps_segment *segment);
 /* Creates a segment file at `base`: allocated, synced, renamed to its name,
  * its directory synced; then it joins the list, open for writing.
  * On failure nothing is left behind. Status: PS_E_FULL, PS_E_IO. */
-ps_status ps_segments_create(ps_segments *list, uint64_t base,
-                             ps_error *error);
+ps_status ps_segments_create(ps_segments *list, uint64_t base, ps_error *error);
 
 /* Removes the newest or the oldest segment: file first, then from the list.
  * The directory is not synced. */
@@ -90,9 +89,8 @@ ps_status ps_segments_sync_directory(ps_segments *list, ps_error *error);
 
 /* Writes all of it or fails; *written says how far it came. */
 ps_status ps_segment_write(ps_segments *list, ps_segment *segment,
-                           uint64_t offset, const uint8_t *data,
-                           uint64_t size, uint64_t *written,
-                           ps_error *error);
+                           uint64_t offset, const uint8_t *data, uint64_t size,
+                           uint64_t *written, ps_error *error);
 
 /* Zeroes [offset, end of the segment) and syncs the file. *zeroed is how far
  * non-zero bytes had reached above `offset`. Notes a punched range. */

@@ -24,7 +24,8 @@ typedef struct listing {
 
 static int is_base(const char *name, uint64_t *base) {
   size_t length = strlen(name);
-  if (length != NAME_DIGITS || strspn(name, "0123456789") != length) return 0;
+  if (length != NAME_DIGITS || strspn(name, "0123456789") != length)
+    return 0;
   errno = 0;
   *base = strtoull(name, NULL, 10);
   return errno == 0 && *base <= INT64_MAX;
@@ -33,7 +34,8 @@ static int is_base(const char *name, uint64_t *base) {
 static void visit(void *argument, const char *name, int64_t size_bytes) {
   listing *found = argument;
   uint64_t base = 0;
-  if (size_bytes < 0) return; /* RocketMQ ignores directories too */
+  if (size_bytes < 0)
+    return; /* RocketMQ ignores directories too */
   if (!is_base(name, &base)) {
     snprintf(found->foreign, sizeof found->foreign, "%.60s", name);
     return;
@@ -41,9 +43,11 @@ static void visit(void *argument, const char *name, int64_t size_bytes) {
   if (found->count == found->capacity) {
     uint32_t capacity = found->capacity == 0 ? 64 : found->capacity * 2;
     uint64_t *bases = realloc(found->bases, capacity * sizeof *bases);
-    if (bases != NULL) found->bases = bases;
+    if (bases != NULL)
+      found->bases = bases;
     int64_t *sizes = realloc(found->sizes, capacity * sizeof *sizes);
-    if (sizes != NULL) found->sizes = sizes;
+    if (sizes != NULL)
+      found->sizes = sizes;
     if (bases == NULL || sizes == NULL) {
       found->out_of_memory = 1;
       return;
@@ -65,7 +69,8 @@ static void visit(void *argument, const char *name, int64_t size_bytes) {
  * A lone empty file says nothing. */
 static ps_status decide_size(ps_segments *list, const listing *found,
                              ps_error *error) {
-  if (list->segment_size != 0) return PS_OK;
+  if (list->segment_size != 0)
+    return PS_OK;
   list->segment_size = DEFAULT_SEGMENT_SIZE;
   if (found->count > 0 && found->sizes[0] > 0)
     list->segment_size = (uint64_t)found->sizes[0];
@@ -90,12 +95,15 @@ static ps_status check_listing(ps_segments *list, listing *found,
                    "out of the commit log",
                    list->directory, found->foreign);
   ps_status status = decide_size(list, found, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   for (uint32_t i = 0; i < found->count; i++) {
     uint64_t base = found->bases[i];
     int64_t size = found->sizes[i];
-    if (size == 0 && i > 0 && i == found->count - 1) continue;
-    if (size == 0 && found->count == 1) continue;
+    if (size == 0 && i > 0 && i == found->count - 1)
+      continue;
+    if (size == 0 && found->count == 1)
+      continue;
     if ((uint64_t)size != list->segment_size)
       return ps_fail(error, PS_E_NOT_STORE, base,
                      "%s/%020" PRIu64 ": %" PRId64 " bytes, a segment here "
@@ -103,13 +111,14 @@ static ps_status check_listing(ps_segments *list, listing *found,
                      "size another?",
                      list->directory, base, size, list->segment_size);
     if (i > 0 && base != found->bases[i - 1] + list->segment_size)
-      return ps_fail(error, PS_E_NOT_STORE, found->bases[i - 1] + list->segment_size,
-                     "%s: segment %020" PRIu64 " is missing before "
-                     "%020" PRIu64 ": restore it or move the later ones away",
-                     list->directory, found->bases[i - 1] + list->segment_size,
-                     base);
+      return ps_fail(
+          error, PS_E_NOT_STORE, found->bases[i - 1] + list->segment_size,
+          "%s: segment %020" PRIu64 " is missing before "
+          "%020" PRIu64 ": restore it or move the later ones away",
+          list->directory, found->bases[i - 1] + list->segment_size, base);
   }
-  if (found->count > 0 && found->sizes[found->count - 1] == 0) found->count--;
+  if (found->count > 0 && found->sizes[found->count - 1] == 0)
+    found->count--;
   return PS_OK;
 }
 
@@ -177,7 +186,8 @@ ps_status ps_segments_open(ps_segments *list, const ps_env *env,
     status = add(list, found.bases[i], -1, error);
   free(found.bases);
   free(found.sizes);
-  if (status != PS_OK) ps_segments_close(list);
+  if (status != PS_OK)
+    ps_segments_close(list);
   return status;
 }
 
@@ -206,7 +216,8 @@ ps_status ps_segments_refresh(ps_segments *list, ps_error *error) {
   }
   for (uint32_t i = 0; status == PS_OK && i < found.count; i++) {
     uint64_t base = found.bases[i];
-    if (list->count > 0 && base <= list->items[list->count - 1]->base) continue;
+    if (list->count > 0 && base <= list->items[list->count - 1]->base)
+      continue;
     status = add(list, base, -1, error);
   }
   pthread_mutex_unlock(&list->lock);

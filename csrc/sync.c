@@ -31,7 +31,8 @@ static ps_status sync_range(ps_log *log, uint64_t from, uint64_t to,
     int32_t result = env->sync(env->self, segment->file);
     from = segment->base + segment->size;
     ps_segment_release(&log->segments, segment);
-    if (result < 0) return ps_log_poison(log, result, from, error);
+    if (result < 0)
+      return ps_log_poison(log, result, from, error);
   }
   return PS_OK;
 }
@@ -43,11 +44,13 @@ ps_status ps_sync_published(ps_log *log, ps_error *error) {
   if (atomic_load(&log->is_poisoned))
     return ps_log_poison(log, -EIO, synced, error);
   ps_status status = sync_range(log, synced, target, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   /* A write-back that failed meanwhile may have taken the error with it. */
   if (atomic_load(&log->is_poisoned))
     return ps_log_poison(log, -EIO, synced, error);
-  if (target > synced) atomic_store(&page->synced_end, target);
+  if (target > synced)
+    atomic_store(&page->synced_end, target);
   return PS_OK;
 }
 
@@ -59,9 +62,11 @@ static void write_back(ps_log *log, uint64_t end) {
   while (flusher->written_back < end) {
     uint64_t from = flusher->written_back;
     ps_segment *segment = ps_segments_find(&log->segments, from);
-    if (segment == NULL) break;
+    if (segment == NULL)
+      break;
     uint64_t stop = segment->base + segment->size;
-    if (stop > end) stop = end;
+    if (stop > end)
+      stop = end;
     int32_t result = 0;
     if (segment->file >= 0)
       result = env->writeback(env->self, segment->file, from - segment->base,
@@ -97,13 +102,15 @@ static int32_t wait_for_work(ps_log *log, int32_t *is_timed) {
   uint64_t batch = log->options.writeback_bytes;
   struct timespec deadline;
   clock_gettime(CLOCK_REALTIME, &deadline);
-  uint64_t ns = (uint64_t)deadline.tv_nsec + (uint64_t)interval % 1000 * 1000000;
+  uint64_t ns =
+      (uint64_t)deadline.tv_nsec + (uint64_t)interval % 1000 * 1000000;
   deadline.tv_sec += (time_t)(interval / 1000 + ns / 1000000000);
   deadline.tv_nsec = (long)(ns % 1000000000);
   *is_timed = 0;
   while (!flusher->is_stopping) {
     uint64_t end = atomic_load(&log->page->published_end);
-    if (batch > 0 && end >= flusher->written_back + batch) return 1;
+    if (batch > 0 && end >= flusher->written_back + batch)
+      return 1;
     int result = 0;
     if (interval == 0)
       result = pthread_cond_wait(&flusher->wake, &flusher->lock);
@@ -125,8 +132,10 @@ static void *run_flusher(void *argument) {
   int32_t is_timed = 0;
   while (wait_for_work(log, &is_timed)) {
     uint64_t end = atomic_load(&log->page->published_end);
-    if (log->options.writeback_bytes > 0) write_back(log, end);
-    if (!is_timed) continue;
+    if (log->options.writeback_bytes > 0)
+      write_back(log, end);
+    if (!is_timed)
+      continue;
     pthread_mutex_unlock(&flusher->lock);
     ps_error ignored; /* a failure poisons the log, which is remembered */
     if (atomic_load(&log->page->synced_end) < end &&
@@ -155,7 +164,8 @@ ps_status ps_flusher_start(ps_log *log, ps_error *error) {
 
 void ps_flusher_stop(ps_log *log) {
   ps_flusher *flusher = &log->flusher;
-  if (!flusher->is_running) return;
+  if (!flusher->is_running)
+    return;
   pthread_mutex_lock(&flusher->lock);
   flusher->is_stopping = 1;
   pthread_cond_signal(&flusher->wake);
@@ -167,9 +177,11 @@ void ps_flusher_stop(ps_log *log) {
 void ps_flusher_grown(ps_log *log, uint64_t end) {
   ps_flusher *flusher = &log->flusher;
   uint64_t batch = log->options.writeback_bytes;
-  if (!flusher->is_running || batch == 0) return;
+  if (!flusher->is_running || batch == 0)
+    return;
   /* A stale reading only moves the wake by one append. */
-  if (end >= atomic_load_explicit(&flusher->written_back,
-                                  memory_order_relaxed) + batch)
+  if (end >=
+      atomic_load_explicit(&flusher->written_back, memory_order_relaxed) +
+          batch)
     pthread_cond_signal(&flusher->wake);
 }

@@ -56,15 +56,18 @@ void ps_turns_init(ps_turns *turns) {
 
 /* May this wish lead now? The lock is held. */
 static int32_t may_lead(const ps_turns *turns, const ps_turn *turn) {
-  if (turns->is_writing) return 0;
-  if (turn->wish == PS_WISH_WRITE || turn->wish == PS_WISH_ALONE) return 1;
+  if (turns->is_writing)
+    return 0;
+  if (turn->wish == PS_WISH_WRITE || turn->wish == PS_WISH_ALONE)
+    return 1;
   return !turns->is_syncing;
 }
 
 static void take_turn(ps_turns *turns, const ps_turn *turn) {
   assert(!turns->is_writing);
   turns->is_writing = 1;
-  if (turn->wish == PS_WISH_STANDSTILL) turns->is_syncing = 1;
+  if (turn->wish == PS_WISH_STANDSTILL)
+    turns->is_syncing = 1;
 }
 
 /* Unlinks the first queued turn that may lead now; the lock is held. */
@@ -76,14 +79,17 @@ static ps_turn *choose_next(ps_turns *turns) {
         turns->first = turn->next;
       else
         before->next = turn->next;
-      if (turns->last == turn) turns->last = before;
+      if (turns->last == turn)
+        turns->last = before;
       turn->next = NULL;
-      if (turn->wish == PS_WISH_STANDSTILL) turns->standstills--;
+      if (turn->wish == PS_WISH_STANDSTILL)
+        turns->standstills--;
       take_turn(turns, turn);
       return turn;
     }
     /* A standstill must not be overtaken for ever by later writers. */
-    if (turn->wish == PS_WISH_STANDSTILL) return NULL;
+    if (turn->wish == PS_WISH_STANDSTILL)
+      return NULL;
     before = turn;
   }
   return NULL;
@@ -103,7 +109,8 @@ int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn) {
   else
     turns->last->next = turn;
   turns->last = turn;
-  if (turn->wish == PS_WISH_STANDSTILL) turns->standstills++;
+  if (turn->wish == PS_WISH_STANDSTILL)
+    turns->standstills++;
   pthread_mutex_unlock(&turns->lock);
   wait_for_change(turns, turn);
   return atomic_load(&turn->state) == LEADS;
@@ -125,7 +132,8 @@ ps_turn *ps_turns_take(ps_turns *turns) {
         turns->first = next;
       else
         before->next = next;
-      if (turns->last == turn) turns->last = before;
+      if (turns->last == turn)
+        turns->last = before;
       turn->next = NULL;
       *tail = turn;
       tail = &turn->next;
@@ -139,11 +147,14 @@ ps_turn *ps_turns_take(ps_turns *turns) {
 /* Ends a hold and wakes the next leader, if there is one. */
 static void give_on(ps_turns *turns, uint32_t wrote, uint32_t synced) {
   pthread_mutex_lock(&turns->lock);
-  if (wrote) turns->is_writing = 0;
-  if (synced) turns->is_syncing = 0;
+  if (wrote)
+    turns->is_writing = 0;
+  if (synced)
+    turns->is_syncing = 0;
   ps_turn *next = choose_next(turns);
   pthread_mutex_unlock(&turns->lock);
-  if (next != NULL) change(turns, next, LEADS);
+  if (next != NULL)
+    change(turns, next, LEADS);
 }
 
 void ps_turns_wrote(ps_turns *turns, int32_t keep_sync) {

@@ -45,17 +45,19 @@ ps_status ps_writer_check(ps_log *log, ps_error *error) {
 ps_status ps_writer_repair(ps_log *log, ps_error *error) {
   ps_writer *writer = &log->writer;
   assert(writer->staged == 0);
-  if (writer->active == NULL) return PS_OK;
+  if (writer->active == NULL)
+    return PS_OK;
   if (writer->is_tail_dirty) {
     uint64_t zeroed = 0;
     ps_status status = ps_segment_zero(&log->segments, writer->active,
                                        writer->staged_from, &zeroed, error);
-    if (status != PS_OK) return status;
+    if (status != PS_OK)
+      return status;
     writer->is_tail_dirty = 0;
     writer->received_end = writer->staged_from;
   }
-  return ps_segment_reserve(&log->segments, writer->active,
-                            writer->staged_from, error);
+  return ps_segment_reserve(&log->segments, writer->active, writer->staged_from,
+                            error);
 }
 
 /* Makes the segment that begins at the writer's end the active one. */
@@ -65,7 +67,8 @@ static ps_status begin_segment(ps_log *log, ps_error *error) {
   assert(writer->staged == 0);
   if (ps_segments_end(&log->segments) <= base) {
     ps_status status = ps_segments_create(&log->segments, base, error);
-    if (status != PS_OK) return status;
+    if (status != PS_OK)
+      return status;
   }
   ps_segment *next = ps_segments_find(&log->segments, base);
   assert(next != NULL && next->base == base);
@@ -77,7 +80,8 @@ static ps_status begin_segment(ps_log *log, ps_error *error) {
 
 /* Bytes between the writer's end and the end of the active segment. */
 static uint64_t room_left(const ps_writer *writer) {
-  if (writer->active == NULL) return 0;
+  if (writer->active == NULL)
+    return 0;
   uint64_t end = writer->staged_from + writer->staged;
   return writer->active->base + writer->active->size - end;
 }
@@ -87,13 +91,15 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
   assert(writer->staged == 0);
   uint64_t end = writer->staged_from;
   uint64_t left = room_left(writer);
-  if (writer->active == NULL || left == 0) return begin_segment(log, error);
+  if (writer->active == NULL || left == 0)
+    return begin_segment(log, error);
   assert(left >= PS_BLANK_SIZE);
   uint64_t next = end + left;
   /* The next segment first: a full disk then leaves this one as it is. */
   if (ps_segments_end(&log->segments) <= next) {
     ps_status status = ps_segments_create(&log->segments, next, error);
-    if (status != PS_OK) return status;
+    if (status != PS_OK)
+      return status;
   }
   uint8_t blank[PS_BLANK_SIZE];
   ps_store32(blank, (uint32_t)left);
@@ -109,7 +115,8 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
   }
   writer->staged_from = writer->received_end = next;
   status = begin_segment(log, error);
-  if (status == PS_OK) status = ps_writer_publish(log, error);
+  if (status == PS_OK)
+    status = ps_writer_publish(log, error);
   return status;
 }
 
@@ -122,11 +129,13 @@ ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error) {
   uint64_t end = writer->staged_from + writer->staged;
   uint64_t stop = all ? end : end - end % PS_PAGE;
   uint64_t done = 0;
-  if (stop > writer->staged_from) writer->is_tail_dirty = 1;
+  if (stop > writer->staged_from)
+    writer->is_tail_dirty = 1;
   while (writer->staged_from + done < stop) {
     uint64_t from = writer->staged_from + done;
     uint64_t to = from - from % PS_PAGE + PS_PIECE;
-    if (to > stop) to = stop;
+    if (to > stop)
+      to = stop;
     uint64_t written = 0;
     ps_status status =
         ps_segment_write(&log->segments, writer->active, from,
@@ -147,7 +156,8 @@ ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error) {
 ps_status ps_writer_publish(ps_log *log, ps_error *error) {
   ps_writer *writer = &log->writer;
   ps_status status = ps_writer_flush(log, 1, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   uint64_t end = writer->staged_from;
   assert(end >= atomic_load(&log->page->published_end));
   writer->is_tail_dirty = 0;
