@@ -246,11 +246,15 @@ static ps_status scan_segment(ps_log *log, ps_segment *segment, pass *p,
   return *answer == PS_SCAN_MEMORY ? PS_E_MEMORY : PS_OK;
 }
 
-static ps_status scan_log(ps_log *log, pass *p, ps_error *error) {
+static ps_status scan_log(ps_log *log, pass *p, uint64_t asked,
+                          ps_error *error) {
   ps_cursor *cursor = p->cursor;
   for (;;) {
     if (cursor->offset >= cursor->limit) {
-      cursor->stop = PS_STOP_LIMIT;
+      /* The end of all segments is no limit that anybody asked for. */
+      int32_t is_last = cursor->offset < asked &&
+                        cursor->offset >= ps_segments_end(&log->segments);
+      cursor->stop = is_last ? PS_STOP_LAST : PS_STOP_LIMIT;
       return PS_OK;
     }
     ps_segment *segment = NULL;
@@ -286,7 +290,7 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
   if (start > end)
     status = check_range(log, start, end, error);
   else
-    status = scan_log(log, &p, error);
+    status = scan_log(log, &p, limit, error);
   cursor->limit = limit;
   if (status == PS_OK && cursor->record_end != PS_NO_OFFSET &&
       cursor->offset > start)

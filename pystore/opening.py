@@ -1,0 +1,345 @@
+"""
+What opening a store for writing would decide, without changing a byte.
+
+`inspect` is the dry run; `plan` is what `pystore.log.CommitLog` acts on. The
+order of the questions is that of docs/crash-safety.md: was somebody else here
+(A7, A15), is a cut unfinished (A3), does the clean mark hold (A9), else where
+does the log end and what does its end mean (A5, A6, A8), and what do imported
+epochs say (A10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pystore._seam import NO_OFFSET
+from pystore.boot import Boot
+from pystore.change import View
+from pystore.epochs import EpochTable
+from pystore.exports import CheckpointTimes
+from pystore.foreign import Found, Import, reasons_of
+from pystore.queues import ConsumeQueues
+from pystore.results import LiveWords
+from pystore.rocketmq import Opening, rocketmq_end
+from pystore.stored_truth import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, LEFT, POSITIONS
+from pystore.survey import Segments, Survey, nonzero_end, survey_evidence, survey_ours
+from pystore.torn import Bound, Corrupt, Stale, Torn, Whole
+from pystore.truth import Bounds, CleanMark, CutState, Identity, Positions, digest_of
+
+__all__ = ["Plan", "Situation", "plan"]
+
+NO_BOUNDS = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """
+    Everything that a plan is made from.
+
+    Attributes:
+        root: the store.
+        segments: its log, all of every segment readable.
+        found: the small files of its root.
+        queues: its consume queues, loaded.
+        view: the truth in LMDB; ``None``: there is no ``meta/``.
+        live: the words of the live page; ``None``: there is no ``meta/``.
+        boot: the boot that runs.
+        opening: what RocketMQ would look at, with its configuration.
+    """
+
+    root: Path
+    segments: Segments
+    found: Found
+    queues: ConsumeQueues
+    view: View | None
+    live: LiveWords | None
+    boot: Boot
+    opening: Opening
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    What opening for writing would find and do.
+
+    Attributes:
+        reasons: why the store is not as we left it; empty: nobody else was here.
+        is_new: there was no ``meta/``.
+        is_clean: the clean mark holds, nothing was scanned.
+        survey: what the scan found.
+        min_offset: the first byte.
+        end_offset: where the log will end.
+        synced_end: what is durable for sure, at most the end.
+        confirm_offset: the confirm offset, at most the end.
+        bound: nothing below it may be bad.
+        bound_name: whose bound that is.
+        epochs: the epoch table afterwards.
+        identity: who the broker is.
+        imported: what RocketMQ's files said, if another program was here.
+        import_cut: where imported epochs cut the log (A10), or ``None``.
+        intent: the offset of a cut that is finished first (A3), or ``None``.
+        cut: the state of cuts.
+        cut_bytes: what stands above the end and will be gone.
+        cut_reason: why; empty if nothing is cut.
+        rule: of docs/crash-safety.md, that decided the end.
+        positions: of the queues, as far as they still hold.
+        rocketmq_end: the end that RocketMQ itself would find, or ``None``: not
+            asked for.
+    """
+
+    reasons: tuple[str, ...]
+    is_new: bool
+    is_clean: bool
+    survey: Survey
+    min_offset: int
+    end_offset: int
+    synced_end: int
+    confirm_offset: int
+    bound: int
+    bound_name: str
+    epochs: EpochTable
+    identity: Identity
+    imported: Import | None
+    import_cut: int | None
+    intent: int | None
+    cut: CutState
+    cut_bytes: int
+    cut_reason: str
+    rule: str
+    positions: Positions
+    rocketmq_end: int | None
+
+    @property
+    def corrupt(self) -> Corrupt | None:
+        """
+        The damage that forbids to open for writing, or ``None``.
+        """
+        verdict = self.survey.verdict
+        return verdict if isinstance(verdict, Corrupt) else None
+
+
+def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
+    """
+    Decide.
+
+    Args:
+        situation: of the store.
+        with_rocketmq: also find the end that RocketMQ would find.
+
+    Raises:
+        FormatError: a file of the root cannot be read and another program wrote
+            it, or the truth does not prove itself.
+        CorruptError: a consume queue cannot be read.
+    """
+    view = situation.view
+    reasons = _reasons(situation)
+    if view is not None and not reasons:
+        if mark := _clean_mark(situation, view):
+            made = _plan_clean(situation, view, mark)
+        else:
+            made = _plan_ours(situation, view)
+    else:
+        made = _plan_foreign(situation, reasons)
+    made = _with_cut_bytes(situation, made)
+    if with_rocketmq:
+        end = rocketmq_end(situation.segments, situation.opening)
+        made = replace(made, rocketmq_end=end)
+    return made
+
+
+def _reasons(situation: Situation) -> list[str]:
+    view = situation.view
+    if view is None:
+        return []
+    segments = tuple(
+        (base, situation.segments.segment_size) for base in situation.segments.bases
+    )
+    left = {(q.topic, q.queue_id): q.value for q in view.read(LEFT).queue_lengths}
+    changed = situation.queues.changed(left) if left else []
+    return reasons_of(view, situation.found, segments, changed)
+
+
+def _clean_mark(situation: Situation, view: View) -> CleanMark | None:
+    """
+    The mark, if it holds (A9): no ``abort``, the last record as it was, and the
+    bytes at the end zero.
+    """
+    mark = view.read(CLEAN)
+    if mark is None or situation.found.is_abort:
+        return None
+    segments = situation.segments
+    if mark.end_offset > segments.end or view.read(CUT).intent is not None:
+        return None
+    if any(segments.raw(mark.end_offset, 8)):
+        return None
+    if mark.last_offset is not None:
+        head = int.from_bytes(segments.raw(mark.last_offset, 4), "big")
+        record = segments.raw(mark.last_offset, head)
+        if digest_of(record) != mark.last_digest:
+            return None
+    return mark
+
+
+def _plan_clean(situation: Situation, view: View, mark: CleanMark) -> Plan:
+    end = mark.end_offset
+    store_ms = 0
+    if mark.last_offset is not None:
+        store_ms = situation.segments.log.read(mark.last_offset).store_ms
+    survey = Survey(Whole(end), end, end, 0, 0, 0, store_ms, "")
+    return _base(situation, view, survey, Bound(end, "clean mark"), is_clean=True)
+
+
+def _plan_ours(situation: Situation, view: View) -> Plan:
+    """
+    Our own bounds hold: the page's in the same boot, else LMDB's (A5).
+    """
+    bounds = view.read(BOUNDS)
+    intent = view.read(CUT).intent
+    bound = Bound(bounds.synced_end)
+    synced = bounds.synced_end
+    live = situation.live
+    if live is not None and _binds(live, situation.boot):
+        bound = Bound(max(live.published_end, bound.offset), "published end")
+        synced = max(live.synced_end, synced)
+    if intent is not None:
+        bound = Bound(min(bound.offset, intent), bound.name)
+        synced = min(synced, intent)
+    segments = situation.segments
+    start = segments.base_of(min(bounds.synced_end, bound.offset))
+    if bound.offset > segments.end and segments.end == 0:
+        start = bound.offset
+    limit = NO_OFFSET if intent is None else intent
+    survey = survey_ours(segments, bound, start, limit)
+    made = _base(situation, view, survey, bound, is_clean=False)
+    return replace(made, synced_end=min(synced, made.end_offset), intent=intent)
+
+
+def _binds(live: LiveWords, boot: Boot) -> bool:
+    return (live.boot_id, live.mount_id) == (boot.boot_id, boot.mount_id)
+
+
+def _plan_foreign(situation: Situation, reasons: list[str]) -> Plan:
+    """
+    Our bounds are void, or there are none: RocketMQ's evidence decides (A8).
+    """
+    survey, evidence = survey_evidence(
+        situation.segments, situation.queues, situation.opening
+    )
+    view = situation.view
+    imported = situation.found.read()
+    bound = Bound(evidence.bound, "RocketMQ's evidence")
+    made = _base(situation, view, survey, bound, is_clean=False)
+    # What RocketMQ would not even look at was on disk long before.
+    synced = evidence.start_offset if evidence.is_abort else made.end_offset
+    made = replace(
+        made,
+        reasons=tuple(reasons),
+        imported=imported,
+        identity=imported.identity if imported.identity is not None else made.identity,
+        synced_end=min(synced, made.end_offset),
+        positions=Positions(),
+        cut=replace(made.cut, intent=None),
+    )
+    return _with_imported_epochs(made, imported)
+
+
+def _with_imported_epochs(made: Plan, imported: Import) -> Plan:
+    """
+    An imported table decides, and may show that the other program cut (A10).
+    """
+    if imported.epochs is None:
+        return made
+    end = made.end_offset
+    cut = made.epochs.cut_for_import(imported.epochs, made.min_offset)
+    if cut is not None and cut < end:
+        end = max(cut, made.min_offset)
+        made = replace(made, import_cut=end, rule="A10")
+        reason = "the imported epoch table lacks our epoch that starts here"
+        made = replace(made, cut_reason=reason)
+    return replace(
+        made,
+        end_offset=end,
+        synced_end=min(made.synced_end, end),
+        confirm_offset=min(made.confirm_offset, end),
+        epochs=imported.epochs.drop_above(end),
+    )
+
+
+def _base(
+    situation: Situation,
+    view: View | None,
+    survey: Survey,
+    bound: Bound,
+    *,
+    is_clean: bool,
+) -> Plan:
+    """
+    The plan as the truth in LMDB has it.
+    """
+    end = survey.end_offset
+    bases = situation.segments.bases
+    bounds = view.read(BOUNDS) if view else NO_BOUNDS
+    times = situation.opening.times
+    confirm = max(bounds.confirm_offset, 0) if view else times.confirm_offset
+    verdict = survey.verdict
+    is_cut = isinstance(verdict, Torn | Stale | Corrupt)
+    positions = view.read(POSITIONS) if view else Positions()
+    epochs = view.read(EPOCHS) if view else EpochTable()
+    return Plan(
+        reasons=(),
+        is_new=view is None,
+        is_clean=is_clean,
+        survey=survey,
+        min_offset=bases[0] if bases else min(end, 0),
+        end_offset=end,
+        synced_end=end,
+        confirm_offset=min(confirm, end),
+        bound=bound.offset,
+        bound_name=bound.name,
+        epochs=epochs.drop_above(end),
+        identity=view.read(IDENTITY) if view else None,
+        imported=None,
+        import_cut=None,
+        intent=None,
+        cut=view.read(CUT) if view else CutState(),
+        cut_bytes=0,
+        cut_reason=verdict.reason if is_cut else "",
+        rule=verdict.rule if is_cut else "",
+        positions=positions if positions.as_of <= end else Positions(),
+        rocketmq_end=None,
+    )
+
+
+def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
+    if made.is_clean:
+        return made
+    end = made.end_offset
+    above = nonzero_end(situation.root, situation.segments, end) - end
+    if above == 0 and made.corrupt is None:
+        return replace(made, cut_reason=made.cut_reason if made.import_cut else "")
+    reason, rule = made.cut_reason, made.rule
+    if not reason:
+        # The scan ended at zeros or at a cut, with more bytes behind.
+        reason = (
+            "a cut is finished first" if made.intent is not None
+            else "bytes stand behind the end"
+        )
+        rule = "A3" if made.intent is not None else "A2"
+    return replace(made, cut_bytes=above, cut_reason=reason, rule=rule)
+
+
+def opening_of(found: Found, queues: ConsumeQueues) -> Opening:
+    """
+    What RocketMQ would look at, with its default configuration.
+
+    A ``checkpoint`` that cannot be read counts as none here; whether that is an
+    error is decided where it is imported.
+    """
+    named = queues.last_named()
+    times = found.read().times or CheckpointTimes()
+    return Opening(
+        is_abort=found.is_abort,
+        times=times,
+        dispatch_point=-1 if named is None else named[1],
+    )

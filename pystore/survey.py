@@ -1,0 +1,254 @@
+"""
+Where does the log end? Scans of the segments, weighed against what is known.
+
+Two ways lead to a verdict. Where our own bounds hold, the scan begins in the
+segment of the synced end and nothing below the bound may be bad (A5, A6). Where
+they are void, or never were, every record is scanned and RocketMQ's evidence
+decides (A8).
+
+Rules: docs/crash-safety.md, A5 to A8.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pystore._seam import NO_OFFSET, Check, Stop
+from pystore.errors import OffsetOutOfRange
+from pystore.queues import ConsumeQueues
+from pystore.reader import LogReader
+from pystore.results import Cursor
+from pystore.rocketmq import Opening, behind, gather_evidence
+from pystore.torn import Bound, Corrupt, Evidence, Findings, Verdict, decide
+
+__all__ = ["Segments", "Survey", "nonzero_end", "survey_evidence", "survey_ours"]
+
+CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
+_CHUNK = 1 << 20
+
+
+class Segments:
+    """
+    A log handle as `pystore.rocketmq` reads it: whole segments, nothing else.
+    """
+
+    def __init__(self, log: LogReader) -> None:
+        self.log = log
+        self._bases = log.segments()
+        self._size = log.ends().segment_size
+
+    @property
+    def bases(self) -> Sequence[int]:
+        """
+        Base offsets of the segments, ascending.
+        """
+        return self._bases
+
+    @property
+    def segment_size(self) -> int:
+        """
+        Of every segment, in bytes.
+        """
+        return self._size
+
+    @property
+    def end(self) -> int:
+        """
+        The end of the last segment; 0 without any.
+        """
+        return self._bases[-1] + self._size if self._bases else 0
+
+    def base_of(self, offset: int) -> int:
+        """
+        The base of the segment that holds an offset (or ends at it, if it is the
+        last).
+        """
+        if not self._bases:
+            return offset
+        index = (offset - self._bases[0]) // self._size
+        return self._bases[max(0, min(index, len(self._bases) - 1))]
+
+    def raw(self, offset: int, size: int) -> bytes:
+        """
+        Up to ``size`` bytes from ``offset``, within its segment.
+        """
+        if size <= 0:
+            return b""
+        try:
+            return bytes(self.log.acquire(offset, size))
+        except OffsetOutOfRange:
+            # Nothing is there: as short as it gets.
+            return b""
+
+    def tail(self, offset: int, checks: int, limit: int = NO_OFFSET) -> Cursor:
+        """
+        Scans from ``offset`` until something but full rows stops it.
+        """
+        return self.log.scan(offset, limit, Check(checks)).finish()
+
+    def rows(self, offset: int, checks: int) -> Iterator[NDArray[Any]]:
+        """
+        The same, for the rows.
+        """
+        return self.log.scan(offset, NO_OFFSET, Check(checks))
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """
+    What the scans found, and what it means.
+
+    Attributes:
+        verdict: whole, torn, stale or corrupt.
+        end_offset: of what is whole; never inside a record.
+        scanned_from: where the first scan began.
+        scanned_bytes: how much was checked.
+        records: whole records in it.
+        unproved: those without a property CRC.
+        store_ms: the newest store time.
+        text: the bad record in words; empty where nothing is bad.
+    """
+
+    verdict: Verdict
+    end_offset: int
+    scanned_from: int
+    scanned_bytes: int
+    records: int
+    unproved: int
+    store_ms: int
+    text: str
+
+
+def _findings(
+    segments: Segments,
+    cursor: Cursor,
+    later: int | None = None,
+    named: int | None = None,
+) -> Findings:
+    record_end = None if cursor.record_start is None else cursor.record_end
+    return Findings(cursor.offset, cursor.stop, record_end, named, later)
+
+
+def survey_ours(
+    segments: Segments, bound: Bound, start: int, limit: int = NO_OFFSET
+) -> Survey:
+    """
+    Check a log whose bounds hold.
+
+    Args:
+        segments: of the log.
+        bound: nothing below it may be bad.
+        start: a record start or a segment's base, at most the bound.
+        limit: of an open cut: nothing above it is looked at.
+    """
+    below = segments.tail(start, CHECKS, min(bound.offset, limit))
+    scans = [below]
+    if below.offset >= min(bound.offset, limit) and not below.stop.is_bad:
+        above = segments.tail(below.offset, CHECKS | Check.FIELDS, limit)
+        scans.append(above)
+    last = scans[-1]
+    if last.stop == Stop.LIMIT:
+        # An open cut: what is above it is not even looked at.
+        last = last._replace(stop=Stop.ZERO)
+    verdict = decide(_findings(segments, last), bound)
+    end = verdict.end
+    if last.stop == Stop.LAST and bound.offset < end:
+        # A blank record without its next segment: the blank may be replaced.
+        end = max(bound.offset, last.record_end)
+    return Survey(
+        verdict=verdict,
+        end_offset=end,
+        scanned_from=start,
+        scanned_bytes=last.offset - start,
+        records=sum(scan.records for scan in scans),
+        unproved=sum(scan.unproved for scan in scans),
+        store_ms=max(scan.record_ms for scan in scans),
+        text=last.text,
+    )
+
+
+def survey_evidence(
+    segments: Segments, queues: ConsumeQueues, opening: Opening
+) -> tuple[Survey, Evidence]:
+    """
+    Check a log without bounds of our own: all of it (A8).
+    """
+    evidence = gather_evidence(segments, queues, opening)
+    first = segments.bases[0] if segments.bases else 0
+    stale = NO_OFFSET if evidence.stale_above is None else evidence.stale_above
+    bound = max(first, min(evidence.bound, segments.end))
+    log = segments.log
+    scan = log.scan(first, bound, CHECKS, stale_above=stale).finish()
+    scans = [scan]
+    if not scan.stop.is_bad and scan.stop == Stop.LIMIT:
+        checks = CHECKS | Check.FIELDS
+        scans.append(log.scan(scan.offset, NO_OFFSET, checks, stale_above=stale).finish())
+    last = scans[-1]
+    named = later = None
+    if last.stop.is_bad or last.stop == Stop.ZERO:
+        named, later = behind(segments, queues, last.offset, evidence.checkpoint_ms)
+    verdict = decide(_findings(segments, last, later, named), evidence)
+    return (
+        Survey(
+            verdict=verdict,
+            end_offset=verdict.end,
+            scanned_from=first,
+            scanned_bytes=last.offset - first,
+            records=sum(one.records for one in scans),
+            unproved=sum(one.unproved for one in scans),
+            store_ms=max(one.record_ms for one in scans),
+            text=last.text,
+        ),
+        evidence,
+    )
+
+
+def nonzero_end(root: Path, segments: Segments, end: int) -> int:
+    """
+    Where the last byte above ``end`` stands that is not zero, exclusive; ``end``
+    if there is none. What a cut at ``end`` takes away.
+    """
+    found = end
+    for base in segments.bases:
+        if base + segments.segment_size <= end:
+            continue
+        at = max(0, end - base)
+        path = root / "commitlog" / f"{base:020d}"
+        last = _last_nonzero(path, at, segments.segment_size)
+        if last > at:
+            found = base + last
+    return found
+
+
+def _last_nonzero(path: Path, at: int, size: int) -> int:
+    """
+    Reads only what the file system calls data: a new segment is one large hole.
+    """
+    last = at
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        start = at
+        while start < size:
+            try:
+                data = os.lseek(descriptor, start, os.SEEK_DATA)
+                hole = os.lseek(descriptor, data, os.SEEK_HOLE)
+            except OSError:
+                # ENXIO: only a hole follows.
+                break
+            while data < min(hole, size):
+                chunk = os.pread(descriptor, min(_CHUNK, min(hole, size) - data), data)
+                if not chunk:
+                    return last
+                if kept := chunk.rstrip(b"\0"):
+                    last = data + len(kept)
+                data += len(chunk)
+            start = hole
+    finally:
+        os.close(descriptor)
+    return last
