@@ -125,6 +125,7 @@ static ps_status encode_next(ps_log *log, batch *b) {
                                       &message, stamp, &writer->cache);
   assert(encoded == size);
   writer->staged += encoded;
+  writer->last_staged = stamp->offset;
   if (takes_queue_offset(&message))
     *next += 1;
   uint64_t index = r->appended.count + r->encoded;

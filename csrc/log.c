@@ -65,6 +65,8 @@ static ps_status check_options(const ps_options *options, ps_error *error) {
 /* Takes the memory that appending needs, so that no append takes any. */
 static ps_status prepare_writer(ps_log *log, ps_error *error) {
   ps_writer *writer = &log->writer;
+  writer->last_staged = PS_NO_OFFSET;
+  atomic_store(&writer->last_offset, PS_NO_OFFSET);
   writer->stamp.store_host = log->options.store_host;
   writer->stamp.store_host_size = log->options.store_host_size;
   writer->stamp.property_crc = log->options.property_crc;
@@ -217,6 +219,8 @@ ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
     ps_segment_release(list, writer->active);
   writer->active = ps_segments_find(list, end);
   writer->staged = 0;
+  writer->last_staged = PS_NO_OFFSET;
+  atomic_store(&writer->last_offset, PS_NO_OFFSET);
   writer->staged_from = writer->received_end = end;
   if (writer->active == NULL)
     return PS_OK;
@@ -283,6 +287,7 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
   if (status == PS_OK) {
     ps_live_page *page = log->page;
     log->writer.store_ms = start->store_ms;
+    atomic_store(&log->writer.last_offset, start->last_offset);
     atomic_store(&page->published_end, start->end);
     atomic_store(&page->synced_end, start->end);
     atomic_store(&page->confirm_offset, start->confirm_offset);
@@ -350,6 +355,7 @@ ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
   ends->received_end = log->writer.received_end;
   if (ends->received_end < ends->published_end)
     ends->received_end = ends->published_end;
+  ends->last_offset = atomic_load(&log->writer.last_offset);
   ends->segment_size = log->segments.segment_size;
   ends->segments = log->segments.count;
   ends->poisoned = atomic_load(&log->is_poisoned);

@@ -40,6 +40,8 @@ typedef struct ps_writer {
   uint64_t staged_from;          /* log offset of staging[0] */
   uint64_t staged;               /* bytes in staging */
   _Atomic uint64_t received_end; /* raw bytes there, maybe half a record */
+  uint64_t last_staged; /* last record encoded, or PS_NO_OFFSET */
+  _Atomic uint64_t last_offset; /* last record published */
   int64_t store_ms;              /* newest store time given out */
   ps_segment *active;            /* NULL: the next append creates one */
   ps_authority authority;

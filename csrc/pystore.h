@@ -310,6 +310,7 @@ typedef struct ps_start {
   uint64_t end;        /* in: a record end, or a segment base */
   uint64_t synced_end; /* in: durable for sure; <= end */
   uint64_t confirm_offset;
+  uint64_t last_offset;      /* in: last record, or PS_NO_OFFSET: unknown */
   int64_t store_ms;          /* in: newest store time; new ones never below */
   uint32_t clean;            /* in: 1: all synced, nothing above the end */
   uint32_t segments_removed; /* out */
@@ -406,6 +407,7 @@ typedef struct ps_ends {
   uint64_t confirm_offset;
   uint64_t cut_generation;
   uint64_t segment_size;
+  uint64_t last_offset; /* last published record, or PS_NO_OFFSET: unknown */
   uint32_t segments;
   uint32_t poisoned;
 } ps_ends;

@@ -68,8 +68,11 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
   if (cursor.offset > received && cursor.record_end != PS_NO_OFFSET &&
       cursor.records > 0)
     whole = cursor.record_end;
-  if (cursor.records > 0 && cursor.record_ms > writer->store_ms)
-    writer->store_ms = cursor.record_ms;
+  if (cursor.records > 0) {
+    atomic_store(&writer->last_offset, cursor.record_start);
+    if (cursor.record_ms > writer->store_ms)
+      writer->store_ms = cursor.record_ms;
+  }
   writer->staged_from = whole;
   atomic_store(&log->page->published_end, whole);
   ps_flusher_grown(log, whole);

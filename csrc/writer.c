@@ -162,6 +162,8 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
   assert(end >= atomic_load(&log->page->published_end));
   writer->is_tail_dirty = 0;
   writer->received_end = end;
+  if (writer->last_staged != PS_NO_OFFSET)
+    atomic_store(&writer->last_offset, writer->last_staged);
   atomic_store_explicit(&log->page->published_end, end, memory_order_release);
   ps_flusher_grown(log, end);
   return PS_OK;
@@ -170,6 +172,7 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
 void ps_writer_discard(ps_log *log) {
   ps_writer *writer = &log->writer;
   writer->staged = 0;
+  writer->last_staged = PS_NO_OFFSET;
   writer->has_failed = 0;
   writer->staged_from = atomic_load(&log->page->published_end);
   ps_error ignored; /* a tail that stays dirty is repaired before any append */

@@ -63,7 +63,14 @@ class LogHandle(LogReader):
     __slots__ = ()
 
     def start(
-        self, end: int, *, synced_end: int, confirm_offset: int, clean: bool
+        self,
+        end: int,
+        *,
+        synced_end: int,
+        confirm_offset: int,
+        clean: bool,
+        store_ms: int = 0,
+        last_offset: int | None = None,
     ) -> StartReport:
         """
         Makes the log ready for appends at *end*; nothing above it stays.
@@ -74,6 +81,8 @@ class LogHandle(LogReader):
                 from here to the end was checked.
             confirm_offset: to begin with.
             clean: all is synced and nothing is above the end.
+            store_ms: the newest store time; new records get none below.
+            last_offset: of the last record, if it is known.
 
         Raises:
             FullError: no space to restore the zeros; the log stays readable.
@@ -84,6 +93,8 @@ class LogHandle(LogReader):
         try:
             start.end, start.synced_end = end, synced_end
             start.confirm_offset = confirm_offset
+            start.store_ms = store_ms
+            start.last_offset = NO_OFFSET if last_offset is None else last_offset
         except (OverflowError, TypeError) as error:  # what cffi raises
             ends = f"{end!r}, {synced_end!r}, {confirm_offset!r}"
             raise InvalidError(f"no ends: {ends}: {error}") from error

@@ -44,7 +44,7 @@ __all__ = ["BLOCK_BYTES", "LogReader"]
 BLOCK_BYTES = 4 * 1024 * 1024
 """Size of a block, as long as nobody says otherwise."""
 
-_ENDS = struct.Struct("=QQQQQQQII")
+_ENDS = struct.Struct("=QQQQQQQQII")
 _SEGMENTS = 256
 _TOPIC_BYTES = 65536
 
@@ -161,9 +161,10 @@ class LogReader:
         status = _ps_log_ends(self._log, scratch.ends, scratch.error)
         if status:
             fail(status, scratch.error, self.path)
-        *ends, poisoned = _ENDS.unpack(scratch.ends_bytes)
+        *ends, last, segments, poisoned = _ENDS.unpack(scratch.ends_bytes)
         give_back(scratch)
-        return Ends._make((*ends, poisoned != 0))
+        last_offset = None if last == NO_OFFSET else last
+        return Ends._make((*ends, last_offset, segments, poisoned != 0))
 
     def segments(self) -> list[int]:
         """

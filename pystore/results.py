@@ -50,6 +50,7 @@ class Ends(NamedTuple):
         confirm_offset: what is safe on the set of replicas.
         cut_generation: rises with every cut.
         segment_size: in bytes.
+        last_offset: of the last record, as far as the writer knows it.
         segments: how many there are.
         poisoned: whether a write-back failed.
     """
@@ -61,6 +62,7 @@ class Ends(NamedTuple):
     confirm_offset: int
     cut_generation: int
     segment_size: int
+    last_offset: int | None
     segments: int
     poisoned: bool
 
