@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import lmdb
@@ -26,6 +27,7 @@ from pystore.errors import (
     FormatError,
     FullError,
     InvalidError,
+    StorageError,
 )
 from pystore.first_start import create_meta
 from pystore.meta_file import RESERVE_BYTES
@@ -162,6 +164,71 @@ def test_a_forked_child_is_told_and_the_parent_goes_on(checkpoint: Checkpoint) -
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     promise(checkpoint, 7)
     assert 7 == checkpoint.read(PROMISED)
+
+
+def test_too_many_views_at_once_are_refused(checkpoint: Checkpoint) -> None:
+    """LMDB has room for 126 readers; the next one gets our error, not LMDB's."""
+    with ExitStack() as views:
+        for _ in range(126):
+            views.enter_context(checkpoint.view())
+        with pytest.raises(StorageError, match=r"cannot read .*MDB_READERS_FULL"):
+            checkpoint.read(PROMISED)
+    assert -1 == checkpoint.read(PROMISED)
+
+
+def test_a_database_is_not_created_twice(meta: Path) -> None:
+    """The directory must not be there, and a failed creation is closed."""
+    with pytest.raises(StorageError, match=r"cannot create .*: File exists"):
+        Checkpoint.create(meta, nothing)
+
+    def refuse(_: object) -> None:
+        raise InvalidError("refused by the test")
+
+    (meta / "other").mkdir()
+    with pytest.raises(InvalidError, match="refused by the test"):
+        Checkpoint.create(meta / "other", refuse)
+    with pytest.raises(FormatError, match="no format record"):
+        Checkpoint.open(meta / "other")
+
+
+READ_ONLY = """
+import sys
+from pathlib import Path
+from pystore.checkpoint import Checkpoint
+from pystore.errors import StorageError
+from pystore.stored_truth import PROMISED
+meta = Path(sys.argv[1]) / "meta"
+with Checkpoint.open_read_only(meta) as checkpoint:
+    print("read", checkpoint.read(PROMISED))
+try:
+    Checkpoint.open(meta)
+except StorageError as error:
+    print(error)
+"""
+
+
+@NEEDS_MOUNTS
+def test_a_read_only_file_system_is_read_and_not_written(tmp_path: Path) -> None:
+    """A reader needs no lock file there; a writer is told why it cannot."""
+    with Checkpoint.open(create_meta(tmp_path, nothing)) as checkpoint:
+        promise(checkpoint, 8)
+    command = (
+        f"mount --bind {tmp_path} {tmp_path} && "
+        f"mount -o remount,ro,bind {tmp_path} && "
+        f'exec {sys.executable} -c "$0" {tmp_path}'
+    )
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", command, READ_ONLY],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "" == done.stderr
+    read, refused = done.stdout.splitlines()
+    assert "read 8" == read
+    assert refused.startswith(
+        f"cannot rewrite {tmp_path}/meta/lmdb/data.mdb: Read-only"
+    )
 
 
 FORKING = """

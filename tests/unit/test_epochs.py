@@ -216,7 +216,9 @@ def test_epochs_have_64_bits() -> None:
     assert 2**62 == table.last_epoch
 
 
-@pytest.mark.parametrize("pairs", [[(2, 0), (1, 5)], [(1, 5), (2, 5)], [(-1, 0)]])
+@pytest.mark.parametrize(
+    "pairs", [[(2, 0), (1, 5)], [(1, 5), (2, 5)], [(-1, 0)], [(1, 2**63)]]
+)
 def test_a_table_that_does_not_ascend_is_refused(pairs: list[tuple[int, int]]) -> None:
     """Neither epochs nor starts may repeat or fall, and none is negative."""
     with pytest.raises(InvalidError, match=r"does not follow|not in 0"):

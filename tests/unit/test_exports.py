@@ -80,6 +80,12 @@ def test_a_name_with_a_separator_is_refused(name: str) -> None:
         TemporaryIdentity(BrokerIdentity("c", "b", 7), name)
 
 
+def test_a_broker_id_has_64_bits() -> None:
+    """As Java's does."""
+    with pytest.raises(InvalidError, match="broker id 9223372036854775808 has more"):
+        BrokerIdentity("c", "b", 2**63)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
