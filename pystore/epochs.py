@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from pystore.errors import InvalidError
 
-__all__ = ["NO_END", "NO_EPOCH", "EpochEntry", "EpochTable"]
+__all__ = ["NO_END", "NO_EPOCH", "EpochEntry", "EpochRange", "EpochTable"]
 
 NO_EPOCH = -1
 """The last epoch of an empty table."""
@@ -47,6 +47,17 @@ class EpochEntry:
                 f"epoch {self.epoch}: start {self.start_offset} is not in 0..2^63-2",
                 offset=self.start_offset,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRange:
+    """
+    Bytes ``[start_offset, end_offset)`` that one epoch wrote.
+    """
+
+    epoch: int
+    start_offset: int
+    end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +192,22 @@ class EpochTable:
             raise InvalidError(f"epoch {entry.epoch} is not in the table")
         following = self.next_after(entry.epoch)
         return NO_END if following is None else following.start_offset
+
+    def ranges(self, start_offset: int, end_offset: int) -> tuple[EpochRange, ...]:
+        """
+        Who wrote the bytes ``[start_offset, end_offset)``, in ascending order.
+
+        Bytes below the first entry are nobody's.
+        """
+        ranges = (
+            EpochRange(
+                entry.epoch,
+                max(start_offset, entry.start_offset),
+                min(end_offset, self.end_of(entry)),
+            )
+            for entry in self.entries
+        )
+        return tuple(one for one in ranges if one.start_offset < one.end_offset)
 
     def consistent_point(
         self, other: EpochTable, own_end: int, other_end: int

@@ -22,14 +22,13 @@ from pathlib import Path
 
 import xxhash
 
-from pystore.epochs import EpochTable
+from pystore.epochs import EpochRange, EpochTable
 from pystore.errors import FormatError, InvalidError
 from pystore.files import SYSTEM, Calls, replace_file, storage_error
 
 __all__ = [
     "BLOCK_BYTES",
     "NO_CHAIN",
-    "EpochRange",
     "Seal",
     "list_seals",
     "make_seal",
@@ -53,17 +52,6 @@ _NAME = re.compile(r"([0-9]{20})\.seal")
 _ADVICE = "remove it and seal the segment again, or take it from a replica"
 
 Buffer = bytes | bytearray | memoryview
-
-
-@dataclass(frozen=True, slots=True)
-class EpochRange:
-    """
-    The bytes of one epoch inside a segment, ``[start_offset, end_offset)``.
-    """
-
-    epoch: int
-    start_offset: int
-    end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,16 +231,6 @@ def _digests(
     return length, tuple(blocks), whole.digest()
 
 
-def _epochs_inside(table: EpochTable, start: int, end: int) -> tuple[EpochRange, ...]:
-    ranges = (
-        EpochRange(
-            entry.epoch, max(start, entry.start_offset), min(end, table.end_of(entry))
-        )
-        for entry in table.entries
-    )
-    return tuple(one for one in ranges if one.start_offset < one.end_offset)
-
-
 def make_seal(
     buffers: Iterable[Buffer],
     *,
@@ -299,7 +277,7 @@ def make_seal(
         record_count=record_count,
         first_store_ms=first_store_ms,
         last_store_ms=last_store_ms,
-        epochs=_epochs_inside(epochs, start_offset, start_offset + length),
+        epochs=epochs.ranges(start_offset, start_offset + length),
         block_bytes=BLOCK_BYTES,
         block_digests=blocks,
         digest=digest,

@@ -7,7 +7,6 @@ from __future__ import annotations
 import gc
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -41,14 +40,6 @@ from pystore.stored_truth import (
     PROMISED,
 )
 from pystore.truth import Bounds, CutState, Left, StoreFormat
-
-NEEDS_MOUNTS = pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("unshare"),
-    reason="mounting a small file system needs root and unshare",
-)
-NEEDS_STRACE = pytest.mark.skipif(
-    not shutil.which("strace"), reason="injecting errors needs strace"
-)
 
 
 def nothing(_: object) -> None:
@@ -191,46 +182,6 @@ def test_a_database_is_not_created_twice(meta: Path) -> None:
         Checkpoint.open(meta / "other")
 
 
-READ_ONLY = """
-import sys
-from pathlib import Path
-from pystore.checkpoint import Checkpoint
-from pystore.errors import StorageError
-from pystore.stored_truth import PROMISED
-meta = Path(sys.argv[1]) / "meta"
-with Checkpoint.open_read_only(meta) as checkpoint:
-    print("read", checkpoint.read(PROMISED))
-try:
-    Checkpoint.open(meta)
-except StorageError as error:
-    print(error)
-"""
-
-
-@NEEDS_MOUNTS
-def test_a_read_only_file_system_is_read_and_not_written(tmp_path: Path) -> None:
-    """A reader needs no lock file there; a writer is told why it cannot."""
-    with Checkpoint.open(create_meta(tmp_path, nothing)) as checkpoint:
-        promise(checkpoint, 8)
-    command = (
-        f"mount --bind {tmp_path} {tmp_path} && "
-        f"mount -o remount,ro,bind {tmp_path} && "
-        f'exec {sys.executable} -c "$0" {tmp_path}'
-    )
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", command, READ_ONLY],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "" == done.stderr
-    read, refused = done.stdout.splitlines()
-    assert "read 8" == read
-    assert refused.startswith(
-        f"cannot rewrite {tmp_path}/meta/lmdb/data.mdb: Read-only"
-    )
-
-
 FORKING = """
 import os, sys
 from pathlib import Path
@@ -265,59 +216,6 @@ def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
-
-
-WRITER = """
-import os, sys
-from pathlib import Path
-from pystore.checkpoint import Checkpoint
-from pystore.stored_truth import PROMISED
-from pystore.truth import Bounds
-with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
-    with checkpoint.change() as change:
-        change.begin_incarnation(os.urandom)
-    for number in range(checkpoint.read(PROMISED) + 1, 1_000_000):
-        with checkpoint.change() as change:
-            change.begin_epoch(number, 10 * number)
-            change.store_bounds(Bounds(10 * number, 10 * number, "x" * (number % 900)))
-        print(number, flush=True)
-"""
-
-
-def test_sigkill_between_any_two_steps_loses_nothing_told(meta: Path) -> None:
-    """What was told is there, what is there is whole, and it opens each time."""
-    for turn in range(12):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(meta)], stdout=subprocess.PIPE
-        ) as child:
-            assert child.stdout is not None
-            told = [int(child.stdout.readline()) for _ in range(1 + 3 * turn)]
-            child.send_signal(signal.SIGKILL)
-            told += [int(line) for line in child.stdout.read().split()]
-        with Checkpoint.open(meta) as checkpoint, checkpoint.view() as view:
-            promised = view.read(PROMISED)
-            assert promised in (told[-1], told[-1] + 1)
-            assert promised == view.read(EPOCHS).last_epoch
-            assert 10 * promised == view.read(BOUNDS).synced_end
-            assert turn + 1 == view.read(INCARNATION).counter
-
-
-def test_a_reader_of_another_process_sees_only_whole_changes(meta: Path) -> None:
-    """Opened, checked and read while commits go on."""
-    seen = set()
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(meta)], stdout=subprocess.PIPE
-    ) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        for _ in range(50):
-            with Checkpoint.open_read_only(meta) as reader, reader.view() as view:
-                promised = view.read(PROMISED)
-                assert 10 * promised == view.read(BOUNDS).synced_end
-                seen.add(promised)
-        child.kill()
-        child.stdout.read()
-    assert len(seen) > 1
 
 
 @pytest.mark.parametrize(
@@ -386,175 +284,6 @@ def test_the_files_have_their_blocks(meta: Path) -> None:
     for name, least in (("data.mdb", RESERVE_BYTES), ("lock.mdb", 8192)):
         status = (meta / "lmdb" / name).stat()
         assert status.st_blocks * 512 >= status.st_size >= least
-
-
-ON_A_FULL_DISK = """
-import errno, os, sys
-from pathlib import Path
-from pystore.checkpoint import Checkpoint
-from pystore.errors import FullError
-from pystore.first_start import create_meta
-from pystore.stored_truth import LEFT, PROMISED
-from pystore.truth import Left
-store = Path(sys.argv[1])
-meta = create_meta(store, lambda _: None)
-filler = open(store / "filler", "wb", buffering=0)
-try:
-    while True:
-        filler.write(bytes(4096))
-except OSError as error:
-    assert error.errno == errno.ENOSPC
-assert os.statvfs(store).f_bavail == 0
-with Checkpoint.open(meta) as checkpoint:
-    for epoch in range(300):
-        with checkpoint.change() as change:
-            change.promise(epoch)
-    print("commits on a full disk:", checkpoint.read(PROMISED) + 1)
-    try:
-        with checkpoint.change() as change:
-            change.promise(1000)
-            change.leave(Left(abort=bytes(2_000_000)))
-    except FullError as error:
-        print(error)
-    assert checkpoint.read(PROMISED) == 299
-    with checkpoint.change() as change:
-        change.promise(300)
-    print("problem:", checkpoint.reserve_problem)
-    os.truncate(store / "filler", 0)
-    with checkpoint.change() as change:
-        change.promise(1000)
-        change.leave(Left(abort=bytes(2_000_000)))
-    with checkpoint.change() as change:
-        change.promise(1001)
-    print("problem:", checkpoint.reserve_problem)
-with Checkpoint.open(meta) as checkpoint:
-    assert len(checkpoint.read(LEFT).abort) == 2_000_000
-    assert checkpoint.read(PROMISED) == 1001
-"""
-
-
-def on_a_small_disk(
-    script: str, path: Path, size: str
-) -> subprocess.CompletedProcess[str]:
-    """A child that runs a script on a file system of its own."""
-    command = (
-        f"mount -t tmpfs -o size={size} tmpfs {path} && "
-        f'exec {sys.executable} -c "$0" {path}'
-    )
-    return subprocess.run(
-        ["unshare", "-m", "sh", "-c", command, script],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@NEEDS_MOUNTS
-def test_on_a_full_disk_it_opens_and_commits(tmp_path: Path) -> None:
-    """A13: hundreds of changes; a huge one is refused; with space it works."""
-    done = on_a_small_disk(ON_A_FULL_DISK, tmp_path, "6m")
-    assert "" == done.stderr
-    commits, refused, during, after = done.stdout.splitlines()
-    assert "commits on a full disk: 300" == commits
-    assert f"cannot commit to {tmp_path}/meta/lmdb: " in refused
-    assert "(0 bytes free): nothing was changed: make space, then try" in refused
-    assert during.startswith("problem: None") or "No space left" in during
-    assert "problem: None" == after
-
-
-ON_A_TINY_DISK = """
-import os, sys
-from pathlib import Path
-from pystore.errors import FullError
-from pystore.first_start import create_meta
-store = Path(sys.argv[1])
-try:
-    create_meta(store, lambda _: None)
-except FullError as error:
-    print(error)
-assert not (store / "meta").exists()
-assert os.system(f"mount -o remount,size=6m {store}") == 0
-create_meta(store, lambda _: None)
-"""
-
-
-@NEEDS_MOUNTS
-def test_a_disk_without_room_gets_no_meta(tmp_path: Path) -> None:
-    """A first start that cannot reserve its room fails, and works later."""
-    done = on_a_small_disk(ON_A_TINY_DISK, tmp_path, "512k")
-    assert "" == done.stderr
-    assert "No space left on device" in done.stdout
-
-
-FAILING = """
-import sys
-from pathlib import Path
-from pystore.checkpoint import Checkpoint
-from pystore.errors import StorageError
-try:
-    with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
-        for epoch in (1, 2, 3):
-            try:
-                with checkpoint.change() as change:
-                    change.begin_epoch(epoch, epoch)
-                print("told", epoch)
-            except StorageError as error:
-                print(type(error).__name__, error)
-except StorageError as error:
-    print("unopened", error)
-"""
-
-
-@NEEDS_STRACE
-@pytest.mark.parametrize(
-    ("call", "kinds"),
-    [
-        ("pwrite64", {"unopened", "StorageError", "PoisonedError"}),
-        ("fdatasync", {"StorageError"}),
-        ("fsync", {"unopened"}),
-    ],
-)
-def test_whatever_write_fails_nothing_told_is_lost(
-    tmp_path: Path, call: str, kinds: set[str]
-) -> None:
-    """EIO from any write or sync: not made and the next works, or poisoned."""
-    seen = set()
-    for number in range(1, 40):
-        meta = create_meta_in(tmp_path / f"{number}")
-        done = subprocess.run(
-            [
-                *("strace", "-qq", "-o", os.devnull, "-e", f"trace={call}"),
-                *("-e", f"inject={call}:error=EIO:when={number}"),
-                *(sys.executable, "-c", FAILING, str(meta)),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert "" == done.stderr
-        lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
-        told = [int(text) for kind, text in lines if kind == "told"]
-        errors = [kind for kind, _ in lines if kind != "told"]
-        with Checkpoint.open(meta) as checkpoint:
-            promised = checkpoint.read(PROMISED)
-            assert promised == checkpoint.read(EPOCHS).last_epoch
-            assert promised >= max(told, default=-1)
-            promise(checkpoint, 4)
-        if not errors:
-            assert [1, 2, 3] == told
-            break
-        print(*lines, sep="\n")
-        seen.update(errors)
-        if errors == ["StorageError"]:
-            assert 2 == len(told)
-            assert promised == told[-1]
-    assert kinds == seen
-
-
-def create_meta_in(store: Path) -> Path:
-    """A new store at a path that is not there."""
-    store.mkdir()
-    return create_meta(store, nothing)
 
 
 def test_a_full_map_is_said_in_our_own_words(

@@ -15,13 +15,12 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystore.epochs import EpochTable
+from pystore.epochs import EpochRange, EpochTable
 from pystore.errors import FormatError, InvalidError, StorageError
 from pystore.seals import (
     BLOCK_BYTES,
     NO_CHAIN,
     Buffer,
-    EpochRange,
     Seal,
     list_seals,
     make_seal,
