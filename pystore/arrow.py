@@ -91,17 +91,21 @@ def read_arrow(name: str, array: Any) -> ArrowColumn:  # noqa: ANN401
     addresses = struct.unpack(
         f"@{buffer_count}P", _bytes_at(buffers_at, buffer_count * _POINTER.size)
     )
-    nulls = None
-    if null_count and length and addresses[0]:
-        bits = memory(addresses[0], "u1", (offset + length + 7) // 8)
-        valid = np.unpackbits(bits, count=offset + length, bitorder="little")
-        nulls = valid[offset:] == 0
-    # A type of null values has no memory at all.
-    elif null_count:
-        nulls = np.ones(length, bool)
-    if nulls is not None and not nulls.any():
-        nulls = None
+    nulls = _nulls(text, length, offset, addresses) if null_count else None
     return ArrowColumn(text, length, offset, nulls, addresses, (schema, capsule))
+
+
+def _nulls(
+    text: str, length: int, offset: int, addresses: tuple[int, ...]
+) -> NDArray[np.bool_] | None:
+    if text == "n":  # the type of null values, which have no memory at all
+        return np.ones(length, bool)
+    if not length or not addresses[0]:
+        return None
+    bits = memory(addresses[0], "u1", (offset + length + 7) // 8)
+    valid = np.unpackbits(bits, count=offset + length, bitorder="little")
+    nulls: NDArray[np.bool_] = valid[offset:] == 0
+    return nulls if nulls.any() else None
 
 
 def _bytes_at(address: int | None, size: int) -> bytes:

@@ -279,11 +279,13 @@ def _list(name: str, column: Sequence[Any]) -> _Strings:
         values = [b"" if value is None else value for value in values]
     try:
         data = np.frombuffer(b"".join(values), np.uint8)
+        sizes = np.fromiter(map(len, values), np.int64, len(values))
     except TypeError as error:  # an item that is no buffer
         raise InvalidError(
             f"column {name}: its items must be bytes: {error}"
         ) from error
-    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    if sizes.sum() != data.size:
+        raise InvalidError(f"column {name}: an item is a buffer of more than bytes")
     return _joined(data, sizes)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pystore._seam import borrow, check, ffi, give_back, lib
 from pystore.errors import ClosedError, InvalidError
@@ -115,7 +115,7 @@ class Live:
         """
         self._held = None
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

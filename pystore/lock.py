@@ -7,7 +7,7 @@ Source: docs/crash-safety.md, one writer; docs/format.md, small files (1.10).
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pystore._seam import borrow, check, ffi, give_back, lib
 
@@ -56,7 +56,7 @@ class Lock:
         """
         self._held.clear()
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from pystore._seam import (
     NO_CHECK,
@@ -117,7 +117,7 @@ class LogReader:
         except ForkedError:  # a `with` of the parent ends in the child, too
             return
 
-    def __enter__(self) -> LogReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

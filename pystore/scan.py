@@ -7,7 +7,7 @@ where, which rule, and in words.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,9 @@ ROWS = 8192
 _STEP_BYTES = 256 * 1024 * 1024
 
 
-def check_record(data: bytes, offset: int, checks: Check = NO_CHECK) -> Record:
+def check_record(
+    data: bytes | memoryview, offset: int, checks: Check = NO_CHECK
+) -> Record:
     """
     Returns the record that *data* begins with.
 
@@ -90,7 +92,7 @@ class Scan:
         self._text = ""
         self._has_ended = False
 
-    def __iter__(self) -> Scan:
+    def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> NDArray[Any]:

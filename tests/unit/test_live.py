@@ -1,0 +1,110 @@
+"""
+The live page tells readers what a writer published.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+from logs import make_root, open_log
+
+from pystore.errors import ClosedError, InvalidError, NotAStoreError, StorageError
+from pystore.live import Live
+from pystore.messages import Message
+from pystore.reader import LogReader
+from pystore.results import LiveWords
+
+WORDS = LiveWords(1, 2, bytes(range(16)), 3, 4, 5, 6, 7, 8, 9)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """
+    A new live page.
+    """
+    path = tmp_path / "live"
+    Live.create(path)
+    return path
+
+
+def test_what_a_writer_began_with_is_what_readers_read(page: Path) -> None:
+    """
+    Every word arrives in another mapping.
+    """
+    with Live(page) as reader, Live(page, writable=True) as writer:
+        assert bytes(16) == reader.read().boot_id
+        writer.begin(WORDS._replace(format=reader.read().format))
+
+        assert WORDS[1:] == reader.read()[1:]
+
+
+def test_a_reader_cannot_begin(page: Path) -> None:
+    """
+    Only the writer's page is writable.
+    """
+    with Live(page) as reader, pytest.raises(InvalidError):
+        reader.begin(WORDS)
+
+
+def test_words_that_do_not_fit_are_refused(page: Path) -> None:
+    """
+    Nothing is cut off silently.
+    """
+    with Live(page, writable=True) as writer:
+        with pytest.raises(InvalidError, match=r"no words for .*live"):
+            writer.begin(WORDS._replace(mount_id=-1))
+        assert bytes(16) == writer.read().boot_id
+
+
+def test_a_closed_page_refuses_every_call(page: Path) -> None:
+    """
+    Closing twice is fine.
+    """
+    live = Live(page)
+    live.close()
+    live.close()
+
+    for call in (live.read, lambda: live.begin(WORDS)):
+        with pytest.raises(ClosedError, match=r"live was closed"):
+            call()
+
+
+def test_a_log_keeps_its_page_mapped(tmp_path: Path) -> None:
+    """
+    The page may be closed and forgotten before the log that publishes in it.
+    """
+    root = make_root(tmp_path)
+    path = root / "meta" / "live"
+    Live.create(path)
+    live = Live(path, writable=True)
+    live.begin(WORDS._replace(format=live.read().format, published_end=0, synced_end=0))
+    log = open_log(root, live)
+    live.close()
+    del live
+    gc.collect()
+
+    with log:
+        end = log.append(Message("T", b"body").form).end
+
+        with Live(path) as page, LogReader(root, live=page) as reader:
+            assert end == page.read().published_end
+            assert end == reader.ends().published_end
+            assert b"body" == reader.read(0).body
+
+
+def test_what_is_no_page_is_refused_with_its_path(tmp_path: Path) -> None:
+    """
+    Missing, of a wrong size, or other bytes.
+    """
+    with pytest.raises(StorageError, match="missing") as raised:
+        Live(tmp_path / "missing")
+    assert os.fspath(tmp_path / "missing") == raised.value.path
+
+    other = tmp_path / "other"
+    for content in (b"", b"x" * 100, b"x" * 4096):
+        other.write_bytes(content)
+        with pytest.raises(NotAStoreError, match="other"):
+            Live(other)

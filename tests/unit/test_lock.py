@@ -1,0 +1,136 @@
+"""
+One writer holds a store, whoever it is.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pystore.errors import LockedError, StorageError
+from pystore.lock import Lock
+
+# Holds byte 0 as Java does, says so, and waits to be told to end.
+OTHER = """
+import fcntl, sys
+file = open(sys.argv[1], "r+b")
+fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_file_is_made_as_java_makes_it(tmp_path: Path) -> None:
+    """
+    It holds the four bytes ``lock``.
+    """
+    with Lock(tmp_path / "lock") as lock:
+        states = [lock.is_held]
+    states.append(lock.is_held)
+
+    assert [True, False] == states
+    assert b"lock" == (tmp_path / "lock").read_bytes()
+
+
+def test_a_second_writer_in_the_same_process_is_refused(tmp_path: Path) -> None:
+    """
+    POSIX would let it through; the entry in the process does not.
+    """
+    with Lock(tmp_path / "lock") as first:
+        with pytest.raises(LockedError) as raised:
+            Lock(tmp_path / "." / "lock")
+        assert str(os.getpid()) in str(raised.value)
+
+        first.release()
+        with Lock(tmp_path / "lock"):
+            assert not first.is_held
+
+
+def test_another_process_that_holds_byte_0_is_named(tmp_path: Path) -> None:
+    """
+    A Java broker holds the same byte; the error says which process it is.
+    """
+    path = tmp_path / "lock"
+    path.write_bytes(b"lock")
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, path], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
+    ) as other:  # fmt: skip
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert "held\n" == other.stdout.readline()
+
+        with pytest.raises(LockedError, match=str(other.pid)):
+            Lock(path)
+        other.stdin.close()
+        assert 0 == other.wait()
+
+    Lock(path).release()
+
+
+def test_a_held_lock_keeps_other_processes_out(tmp_path: Path) -> None:
+    """
+    What Java would try while we hold it fails.
+    """
+    with Lock(tmp_path / "lock"):
+        other = subprocess.run(
+            [sys.executable, "-c", OTHER, tmp_path / "lock"],
+            input="", capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+        assert "BlockingIOError" in other.stderr
+
+
+def test_releasing_twice_gives_nothing_of_others_back(tmp_path: Path) -> None:
+    """
+    The second release does not touch the lock of the next holder.
+    """
+    first = Lock(tmp_path / "lock")
+    first.release()
+    with Lock(tmp_path / "lock"):
+        first.release()
+
+        with pytest.raises(LockedError):
+            Lock(tmp_path / "lock")
+
+
+def test_a_forgotten_lock_is_given_back(tmp_path: Path) -> None:
+    """
+    An exception on the way does not lock a store for ever.
+    """
+    Lock(tmp_path / "lock")
+
+    with Lock(tmp_path / "lock") as lock:
+        assert lock.is_held
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """
+    The path is in the line and in the error.
+    """
+    with pytest.raises(StorageError, match="missing") as raised:
+        Lock(tmp_path / "missing" / "lock")
+
+    assert os.fspath(tmp_path / "missing" / "lock") == raised.value.path
+
+
+def test_a_forked_child_does_not_hold_what_its_parent_holds(tmp_path: Path) -> None:
+    """
+    POSIX locks are the process's own; releasing in the child is harmless.
+    """
+    with Lock(tmp_path / "lock") as lock:
+        child = os.fork()
+        if child == 0:
+            lock.release()
+            os._exit(0)
+        assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        other = subprocess.run(
+            [sys.executable, "-c", OTHER, tmp_path / "lock"],
+            input="", capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "BlockingIOError" in other.stderr

@@ -1,0 +1,88 @@
+"""
+What a log answers has the fields of what the core answers.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from pystore import handle, live, reader
+from pystore._seam import ffi
+from pystore.results import (
+    Appended,
+    Cursor,
+    CutReport,
+    Ends,
+    LiveWords,
+    StartReport,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "inputs"),
+    [
+        (Appended, "ps_appended", ()),
+        (Ends, "ps_ends", ()),
+        (LiveWords, "ps_live_words", ()),
+        (CutReport, "ps_cut_report", ("reserved",)),
+        (
+            StartReport,
+            "ps_start",
+            (
+                "end",
+                "synced_end",
+                "confirm_offset",
+                "last_offset",
+                "store_ms",
+                "clean",
+            ),
+        ),
+    ],
+)
+def test_fields_are_those_of_the_struct_in_its_order(
+    kind: Any, name: str, inputs: tuple[str, ...]
+) -> None:
+    """
+    A field that the core gained or moved is not lost on the way.
+    """
+    fields = [field for field, _ in ffi.typeof(name).fields if field not in inputs]
+
+    assert fields == list(kind._fields)
+
+
+def test_a_cursor_has_all_that_a_scan_gives_back() -> None:
+    """
+    Beside it stand the text, and not what was only asked for.
+    """
+    asked = {"limit", "stale_above", "checks"}
+    fields = {field for field, _ in ffi.typeof("ps_cursor").fields}
+
+    assert (fields - asked) | {"text"} == set(Cursor._fields)
+
+
+@pytest.mark.parametrize(
+    ("layout", "name"),
+    [(reader._ENDS, "ps_ends"), (live._WORDS, "ps_live_words")],
+)
+def test_layouts_are_as_long_as_their_structs(layout: struct.Struct, name: str) -> None:
+    """
+    What is taken apart at once is the whole struct.
+    """
+    assert ffi.sizeof(name) == layout.size
+
+
+def test_an_appended_is_taken_apart_in_the_order_of_the_struct() -> None:
+    """
+    Five different numbers arrive under their names.
+    """
+    appended = ffi.new("ps_appended *", list(range(1, 6)))
+
+    found = Appended._make(handle._unpack_appended(ffi.buffer(appended)))
+
+    assert Appended(1, 2, 3, 4, 5) == found
+    assert all(
+        getattr(appended, name) == getattr(found, name) for name in found._fields
+    )
