@@ -225,6 +225,14 @@ def test_a_table_that_does_not_ascend_is_refused(pairs: list[tuple[int, int]]) -
         EpochTable.of(pairs)
 
 
+def test_the_ranges_say_who_wrote_which_bytes() -> None:
+    """Clipped to what was asked for; an epoch without bytes there is left out."""
+    table = EpochTable.of([(1, 100), (3, 200), (4, 300)])
+    assert (EpochRange(1, 100, 200), EpochRange(3, 200, 250)) == table.ranges(0, 250)
+    assert (EpochRange(3, 299, 300), EpochRange(4, 300, 301)) == table.ranges(299, 301)
+    assert () == table.ranges(0, 100)
+
+
 def test_the_end_of_a_foreign_entry_is_refused() -> None:
     """An entry of another table has no end here."""
     with pytest.raises(InvalidError, match="epoch 7 is not in the table"):
