@@ -1,5 +1,5 @@
 """
-One Java process for all tests of this folder, and one of its own for a crash.
+A Java process that many tests share, and one of its own for a crash.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from interop import jvm
+
+STORES_MAX = 24
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +30,29 @@ def compiled_tool() -> None:
 
 
 @pytest.fixture(scope="session")
-def java(compiled_tool: None) -> Iterator[jvm.StoreTool]:  # noqa: ARG001
+def shared_java(compiled_tool: None) -> Iterator[list[jvm.StoreTool]]:  # noqa: ARG001
     """
-    The process that serves every test which does not have to kill it.
+    At most one running process, which ``java`` replaces now and then.
     """
-    with jvm.StoreTool() as tool:
-        yield tool
+    tools: list[jvm.StoreTool] = []
+    yield tools
+    for tool in tools:
+        tool.halt()
+
+
+@pytest.fixture
+def java(shared_java: list[jvm.StoreTool]) -> jvm.StoreTool:
+    """
+    A process for any test that does not have to kill it.
+
+    The threads of a store that was left open never rest, so a process with many
+    of them makes way for a new one.
+    """
+    if shared_java and shared_java[0].stores_opened >= STORES_MAX:
+        shared_java.pop().halt()
+    if not shared_java:
+        shared_java.append(jvm.StoreTool())
+    return shared_java[0]
 
 
 @pytest.fixture

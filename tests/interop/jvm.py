@@ -77,19 +77,17 @@ class JavaStore:
         job = {"do": "report", "root": str(self.root), "queries": queries or []}
         return self.tool.ask(job)
 
-    def append(self, messages: list[Json], *, batch: bool = False) -> list[Json]:
+    def append(self, messages: list[Json]) -> list[Json]:
         """
-        Stores *messages*, one by one or as one batch, and dispatches them.
+        Stores messages and batches, and dispatches them.
+
+        Args:
+            messages: as ``messages.java_message`` and ``java_batch`` give them.
 
         Returns:
-            One result per message, or one for the batch; all were accepted.
+            One result for each; all were accepted.
         """
-        job = {
-            "do": "append",
-            "root": str(self.root),
-            "messages": messages,
-            "batch": batch,
-        }
+        job = {"do": "append", "root": str(self.root), "messages": messages}
         results: list[Json] = self.tool.ask(job)["results"]
         refused = [result for result in results if result["status"] != "PUT_OK"]
         if refused:
@@ -114,9 +112,13 @@ class JavaStore:
 class StoreTool:
     """
     One Java process; not for several threads.
+
+    Attributes:
+        stores_opened: how many, also those that were closed again.
     """
 
     def __init__(self, *, answer_timeout_s: float = 60) -> None:
+        self.stores_opened = 0
         self._answer_timeout_s = answer_timeout_s
         opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
         self._process = subprocess.Popen(
@@ -178,6 +180,7 @@ class StoreTool:
             The store. ``opened`` says whether it loaded; where it did not
             start, it has ``startError``, and nothing else can be asked of it.
         """
+        self.stores_opened += 1
         answer = self.ask({"do": "open", "root": str(root), "config": config})
         return JavaStore(self, root, answer)
 

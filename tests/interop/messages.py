@@ -7,6 +7,9 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from pystore.properties import without_crc
+from pystore.record import Record
+
 # Small files, so that a few records reach the next one.
 CONFIG = {
     "mappedFileSizeCommitLog": "65536",
@@ -16,27 +19,64 @@ CONFIG = {
 }
 
 
-def java_message(
-    topic: str, body: bytes, queue_id: int = 0, **fields: Any
-) -> dict[str, Any]:
+STORE_HOST = "10.0.0.2:10911"
+BORN_HOST = "10.0.0.1:4000"
+BORN_MS = 1_700_000_000_000
+
+_HOST_BITS = 0x30
+
+
+def java_message(topic: str, body: bytes, **fields: Any) -> dict[str, Any]:
     """
     Returns a message as the Java tool takes it.
 
     Args:
         topic: the topic; V2 records are written for more than 127 characters.
         body: the body as it is to be stored.
-        queue_id: the queue.
-        fields: further keys of a record line: ``flag``, ``sysFlag``,
-            ``properties``, ``bornHost`` and so on.
+        fields: keys of a record line: ``queueId``, ``flag``, ``sysFlag``,
+            ``properties`` or ``propertiesRawHex``, ``bornHost`` and so on.
     """
+    return _route(topic) | {"bodyBase64": base64.b64encode(body).decode()} | fields
+
+
+def java_batch(topic: str, entries: bytes, **fields: Any) -> dict[str, Any]:
+    """
+    Returns a batch as the Java tool takes it.
+
+    Args:
+        topic: of all messages.
+        entries: the messages in client form, back to back.
+        fields: as in ``java_message``.
+    """
+    return _route(topic) | {"batchBase64": base64.b64encode(entries).decode()} | fields
+
+
+def java_again(record: Record, store_host: str = STORE_HOST) -> dict[str, Any]:
+    """
+    Returns the message of *record* for the Java tool; see ``logs.message_again``.
+    """
+    return java_message(
+        record.topic,
+        record.body,
+        queueId=record.queue_id,
+        flag=record.flag,
+        sysFlag=record.sys_flag & ~_HOST_BITS,
+        reconsumeTimes=record.reconsume_times,
+        bornTimestamp=record.born_ms or 1,
+        bornHost=record.born_host,
+        storeHost=store_host,
+        preparedTransactionOffset=record.prepared_offset,
+        propertiesRawHex=without_crc(record.properties_raw).hex(),
+    )
+
+
+def _route(topic: str) -> dict[str, Any]:
     return {
         "topic": topic,
-        "queueId": queue_id,
-        "bodyBase64": base64.b64encode(body).decode(),
-        "bornTimestamp": 1_700_000_000_000,
-        "bornHost": "10.0.0.1:4000",
-        "storeHost": "10.0.0.2:10911",
-    } | fields
+        "bornTimestamp": BORN_MS,
+        "bornHost": BORN_HOST,
+        "storeHost": STORE_HOST,
+    }
 
 
 def equal_sized(count: int, *, mark: str, topic: str = "T") -> list[dict[str, Any]]:

@@ -29,7 +29,6 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MixAll;
-import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -63,7 +62,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  * <pre>
  * {"do":"open",     "root":R, "config":{..}}            load and start
  * {"do":"report",   "root":R, "queries":[{"topic","key"}]} all that can be read
- * {"do":"append",   "root":R, "messages":[{..}], "batch":false}
+ * {"do":"append",   "root":R, "messages":[{..}]}
  * {"do":"truncate", "root":R, "offset":N}
  * {"do":"close",    "roots":[R,..]}                     clean shutdown, together
  * {"do":"epochs",   "root":R, "append":[[epoch,start],..]}
@@ -207,32 +206,31 @@ public final class StoreTool {
     // ------------------------------------------------------- append, truncate
 
     private static Object append(Store store, JsonObject job) throws Exception {
-        List<MessageExtBrokerInner> messages = new ArrayList<>();
-        for (JsonElement message : job.getAsJsonArray("messages")) {
-            messages.add(message(message.getAsJsonObject(), new MessageExtBrokerInner()));
-        }
         List<Object> results = new ArrayList<>();
-        if (job.has("batch") && job.get("batch").getAsBoolean()) {
-            JsonObject first = job.getAsJsonArray("messages").get(0).getAsJsonObject();
-            MessageExtBatch batch = (MessageExtBatch) message(first, new MessageExtBatch());
-            MessageAccessor.setProperties(batch, new LinkedHashMap<>());
-            batch.setPropertiesString("");
-            batch.setBody(MessageDecoder.encodeMessages(new ArrayList<Message>(messages)));
-            results.add(result(store.putMessages(batch)));
-        } else {
-            for (MessageExtBrokerInner message : messages) {
-                results.add(result(store.putMessage(message)));
-            }
+        for (JsonElement each : job.getAsJsonArray("messages")) {
+            JsonObject message = each.getAsJsonObject();
+            results.add(result(message.has("batchBase64")
+                ? store.putMessages(batch(message))
+                : store.putMessage(message(message, new MessageExtBrokerInner()))));
         }
         store.awaitDispatch();
         return Map.of("results", results);
+    }
+
+    /** A batch has no body of its own but entries in client form. */
+    private static MessageExtBatch batch(JsonObject from) throws IOException {
+        MessageExtBatch batch = (MessageExtBatch) message(from, new MessageExtBatch());
+        batch.setBody(Base64.getDecoder().decode(from.get("batchBase64").getAsString()));
+        return batch;
     }
 
     private static MessageExtBrokerInner message(JsonObject from, MessageExtBrokerInner to)
         throws IOException {
         to.setTopic(from.get("topic").getAsString());
         to.setQueueId(number(from, "queueId").intValue());
-        to.setBody(Base64.getDecoder().decode(from.get("bodyBase64").getAsString()));
+        if (from.has("bodyBase64")) {
+            to.setBody(Base64.getDecoder().decode(from.get("bodyBase64").getAsString()));
+        }
         to.setFlag(number(from, "flag").intValue());
         to.setSysFlag(number(from, "sysFlag").intValue());
         to.setBornTimestamp(number(from, "bornTimestamp").longValue());
