@@ -175,11 +175,12 @@ static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
     /* Readers in other processes hear of it before the file goes. */
     atomic_store(&log->page->min_offset, list->items[1]->base);
     status = ps_segments_remove_first(list, error);
-    if (status == PS_OK)
-      *removed += 1;
-  }
-  if (status == PS_OK && *removed > 0)
+    if (status != PS_OK)
+      break;
+    *removed += 1;
+    /* One by one, so that no power cut leaves a gap. */
     status = ps_segments_sync_directory(list, error);
+  }
   return status;
 }
 

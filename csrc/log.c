@@ -191,7 +191,8 @@ static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
 }
 
 /* Removes every segment that begins above the end (at the end: kept, it is
- * empty and becomes active). */
+ * empty and becomes active). Each removal is durable before the next one, so
+ * that no power cut leaves a gap. */
 static ps_status remove_above(ps_log *log, uint64_t end, uint32_t *removed,
                               ps_error *error) {
   ps_segments *list = &log->segments;
@@ -200,11 +201,11 @@ static ps_status remove_above(ps_log *log, uint64_t end, uint32_t *removed,
   while (status == PS_OK && list->count > 0 &&
          list->items[list->count - 1]->base > end) {
     status = ps_segments_remove_last(list, error);
-    if (status == PS_OK)
-      *removed += 1;
-  }
-  if (status == PS_OK && *removed > 0)
+    if (status != PS_OK)
+      break;
+    *removed += 1;
     status = ps_segments_sync_directory(list, error);
+  }
   return status;
 }
 
