@@ -24,7 +24,7 @@ from pystore.results import LiveWords
 from pystore.rocketmq import Opening, rocketmq_end
 from pystore.stored_truth import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, LEFT, POSITIONS
 from pystore.survey import Segments, Survey, nonzero_end, survey_evidence, survey_ours
-from pystore.torn import Bound, Corrupt, Stale, Torn, Whole
+from pystore.torn import Bound, Corrupt, Whole
 from pystore.truth import Bounds, CleanMark, CutState, Identity, Positions, digest_of
 
 __all__ = ["Plan", "Situation", "plan"]
@@ -186,7 +186,7 @@ def _plan_clean(situation: Situation, view: View, mark: CleanMark) -> Plan:
     store_ms = 0
     if mark.last_offset is not None:
         store_ms = situation.segments.log.read(mark.last_offset).store_ms
-    survey = Survey(Whole(end), end, end, 0, 0, 0, store_ms, "")
+    survey = Survey(Whole(end), end, end, 0, 0, 0, store_ms, mark.last_offset, "")
     return _base(situation, view, survey, Bound(end, "clean mark"), is_clean=True)
 
 
@@ -238,6 +238,7 @@ def _plan_foreign(situation: Situation, reasons: list[str]) -> Plan:
         imported=imported,
         identity=imported.identity if imported.identity is not None else made.identity,
         synced_end=min(synced, made.end_offset),
+        confirm_offset=min(situation.opening.times.confirm_offset, made.end_offset),
         positions=Positions(),
         cut=replace(made.cut, intent=None),
     )
@@ -283,7 +284,9 @@ def _base(
     times = situation.opening.times
     confirm = max(bounds.confirm_offset, 0) if view else times.confirm_offset
     verdict = survey.verdict
-    is_cut = isinstance(verdict, Torn | Stale | Corrupt)
+    reason, rule = (
+        ("", "") if isinstance(verdict, Whole) else (verdict.reason, verdict.rule)
+    )
     positions = view.read(POSITIONS) if view else Positions()
     epochs = view.read(EPOCHS) if view else EpochTable()
     return Plan(
@@ -304,8 +307,8 @@ def _base(
         intent=None,
         cut=view.read(CUT) if view else CutState(),
         cut_bytes=0,
-        cut_reason=verdict.reason if is_cut else "",
-        rule=verdict.rule if is_cut else "",
+        cut_reason=reason,
+        rule=rule,
         positions=positions if positions.as_of <= end else Positions(),
         rocketmq_end=None,
     )
@@ -322,7 +325,8 @@ def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
     if not reason:
         # The scan ended at zeros or at a cut, with more bytes behind.
         reason = (
-            "a cut is finished first" if made.intent is not None
+            "a cut is finished first"
+            if made.intent is not None
             else "bytes stand behind the end"
         )
         rule = "A3" if made.intent is not None else "A2"

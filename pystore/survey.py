@@ -25,7 +25,7 @@ from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
 from pystore.results import Cursor
 from pystore.rocketmq import Opening, behind, gather_evidence
-from pystore.torn import Bound, Corrupt, Evidence, Findings, Verdict, decide
+from pystore.torn import Bound, Evidence, Findings, Verdict, decide
 
 __all__ = ["Segments", "Survey", "nonzero_end", "survey_evidence", "survey_ours"]
 
@@ -86,17 +86,17 @@ class Segments:
             # Nothing is there: as short as it gets.
             return b""
 
-    def tail(self, offset: int, checks: int, limit: int = NO_OFFSET) -> Cursor:
+    def scan_end(self, offset: int, checks: Check, limit: int = NO_OFFSET) -> Cursor:
         """
         Scans from ``offset`` until something but full rows stops it.
         """
-        return self.log.scan(offset, limit, Check(checks)).finish()
+        return self.log.scan(offset, limit, checks).finish()
 
-    def rows(self, offset: int, checks: int) -> Iterator[NDArray[Any]]:
+    def rows(self, offset: int, checks: Check) -> Iterator[NDArray[Any]]:
         """
         The same, for the rows.
         """
-        return self.log.scan(offset, NO_OFFSET, Check(checks))
+        return self.log.scan(offset, NO_OFFSET, checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,7 @@ class Survey:
         records: whole records in it.
         unproved: those without a property CRC.
         store_ms: the newest store time.
+        last_offset: of the last whole record, if one was scanned.
         text: the bad record in words; empty where nothing is bad.
     """
 
@@ -122,14 +123,12 @@ class Survey:
     records: int
     unproved: int
     store_ms: int
+    last_offset: int | None
     text: str
 
 
 def _findings(
-    segments: Segments,
-    cursor: Cursor,
-    later: int | None = None,
-    named: int | None = None,
+    cursor: Cursor, named: int | None = None, later: int | None = None
 ) -> Findings:
     record_end = None if cursor.record_start is None else cursor.record_end
     return Findings(cursor.offset, cursor.stop, record_end, named, later)
@@ -147,16 +146,16 @@ def survey_ours(
         start: a record start or a segment's base, at most the bound.
         limit: of an open cut: nothing above it is looked at.
     """
-    below = segments.tail(start, CHECKS, min(bound.offset, limit))
+    below = segments.scan_end(start, CHECKS, min(bound.offset, limit))
     scans = [below]
     if below.offset >= min(bound.offset, limit) and not below.stop.is_bad:
-        above = segments.tail(below.offset, CHECKS | Check.FIELDS, limit)
+        above = segments.scan_end(below.offset, CHECKS | Check.FIELDS, limit)
         scans.append(above)
     last = scans[-1]
     if last.stop == Stop.LIMIT:
         # An open cut: what is above it is not even looked at.
         last = last._replace(stop=Stop.ZERO)
-    verdict = decide(_findings(segments, last), bound)
+    verdict = decide(_findings(last), bound)
     end = verdict.end
     if last.stop == Stop.LAST and bound.offset < end:
         # A blank record without its next segment: the blank may be replaced.
@@ -169,6 +168,7 @@ def survey_ours(
         records=sum(scan.records for scan in scans),
         unproved=sum(scan.unproved for scan in scans),
         store_ms=max(scan.record_ms for scan in scans),
+        last_offset=_last_offset(scans, end),
         text=last.text,
     )
 
@@ -187,13 +187,15 @@ def survey_evidence(
     scan = log.scan(first, bound, CHECKS, stale_above=stale).finish()
     scans = [scan]
     if not scan.stop.is_bad and scan.stop == Stop.LIMIT:
-        checks = CHECKS | Check.FIELDS
-        scans.append(log.scan(scan.offset, NO_OFFSET, checks, stale_above=stale).finish())
+        above = log.scan(
+            scan.offset, NO_OFFSET, CHECKS | Check.FIELDS, stale_above=stale
+        )
+        scans.append(above.finish())
     last = scans[-1]
     named = later = None
     if last.stop.is_bad or last.stop == Stop.ZERO:
         named, later = behind(segments, queues, last.offset, evidence.checkpoint_ms)
-    verdict = decide(_findings(segments, last, later, named), evidence)
+    verdict = decide(_findings(last, named, later), evidence)
     return (
         Survey(
             verdict=verdict,
@@ -203,10 +205,16 @@ def survey_evidence(
             records=sum(one.records for one in scans),
             unproved=sum(one.unproved for one in scans),
             store_ms=max(one.record_ms for one in scans),
+            last_offset=_last_offset(scans, verdict.end),
             text=last.text,
         ),
         evidence,
     )
+
+
+def _last_offset(scans: list[Cursor], end: int) -> int | None:
+    found = [s.record_start for s in scans if s.record_start is not None]
+    return found[-1] if found and found[-1] < end else None
 
 
 def nonzero_end(root: Path, segments: Segments, end: int) -> int:

@@ -1,0 +1,88 @@
+"""
+Cutting the log's end: an intent first, then the page, then the bytes (A3).
+
+The core holds every append back from the first step to the last. Between its
+steps the truth is changed, so that a crash anywhere leaves either the whole log
+or a cut that the next opening finishes.
+
+Rules: docs/crash-safety.md, A2 and A3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pystore._seam import Check
+from pystore.first_start import META_NAME, SEALS_NAME
+from pystore.stored_truth import EPOCHS, LEFT
+from pystore.truth import Left
+
+if TYPE_CHECKING:
+    from pystore.results import CutReport
+    from pystore.starting import Writer
+
+__all__ = ["cut_log"]
+
+_NO_ENTRY = 0x4  # PREPARED and ROLLBACK records take no queue offset
+
+
+def cut_log(writer: Writer, offset: int) -> CutReport:
+    """
+    Cut the log at ``offset``.
+
+    Raises:
+        InvalidError: no record ends there.
+        BusyError: a block above it is held.
+        StorageError: the system refused; if the log takes no appends any more, open
+            the store again, which finishes the cut.
+    """
+    log = writer.log
+    log.cut_begin(offset)
+    try:
+        queues = _queues_at(writer, offset)
+        with writer.checkpoint.change() as change:
+            state = change.intend_cut(offset)
+            left = change.read(LEFT)
+            kept = tuple(pair for pair in left.segments if pair[0] <= offset)
+            change.leave(Left(kept, left.queue_lengths))
+            table = change.read(EPOCHS)
+        log.cut_publish(state.generation)
+        report = log.cut_apply()
+        log.queues_load(queues)
+        _remove_seals(writer, offset)
+        with writer.checkpoint.change() as change:
+            change.finish_cut()
+    finally:
+        log.cut_end()
+    writer.export_epochs(table)
+    return report
+
+
+def _queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:
+    """
+    The next queue offsets once everything from ``offset`` on is gone: of each
+    queue the lowest that is cut, else what it was.
+    """
+    log = writer.log
+    queues, end = log.queues_fill()
+    for rows in log.scan(offset, end, Check.TOPIC):
+        counted = rows[(rows["sys_flag"] & _NO_ENTRY) == 0]
+        keys = counted[["topic_id", "queue_id"]]
+        groups, first = np.unique(keys, return_index=True)
+        for group, at in zip(groups, first, strict=True):
+            key = log.topic(int(group["topic_id"])), int(group["queue_id"])
+            lowest = int(counted["queue_offset"][at])
+            queues[key] = min(queues.get(key, lowest), lowest)
+    return queues
+
+
+def _remove_seals(writer: Writer, offset: int) -> None:
+    """
+    A segment that is cut is not sealed any more.
+    """
+    for path in (writer.root / META_NAME / SEALS_NAME).glob("*.seal"):
+        base = int(path.stem)
+        if base + writer.log.ends().segment_size > offset:
+            path.unlink()

@@ -1,0 +1,392 @@
+"""
+Opening a store for writing: from the lock to a log that takes appends.
+
+The order is the safety: the lock, ``meta/`` complete (A14), the plan, then the
+truth in one transaction (a new incarnation, the clean mark void, an intent if
+something promised is cut), then ``abort``, the live page, and only then the log
+itself, which zeroes and rewrites (A2, A12). A crash between any two of these
+steps leaves a store that the next opening understands.
+
+Rules: docs/crash-safety.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore._seam import Check
+from pystore.boot import Boot, boot_of
+from pystore.change import Change
+from pystore.checkpoint import Checkpoint
+from pystore.epoch_file import EPOCHS as EPOCH_FILE
+from pystore.epoch_file import EPOCHS_BACKUP, encode_epochs
+from pystore.epochs import EpochTable
+from pystore.errors import CorruptError, FullError, NotAStoreError
+from pystore.exports import ABORT, LOCK, abort_text
+from pystore.files import (
+    remove_file,
+    replace_file,
+    storage_error,
+    sweep,
+    sync_directory,
+)
+from pystore.first_start import META_NAME, TEMPORARY_NAME, create_meta, place_of
+from pystore.foreign import EXPORT_NAMES, Found, find
+from pystore.handle import LogHandle
+from pystore.live import Live
+from pystore.lock import Lock
+from pystore.loss import Loss, save_loss
+from pystore.opening import Plan, Situation, opening_of, plan
+from pystore.options import LogOptions
+from pystore.queues import CONSUME_QUEUE, ConsumeQueues, queue_file_size
+from pystore.results import LiveWords, StartReport
+from pystore.stored_truth import (
+    CUT,
+    EPOCHS,
+    EXPORTS,
+    IDENTITY,
+    INCARNATION,
+    LEFT,
+    POSITIONS,
+)
+from pystore.survey import Segments
+from pystore.truth import Bounds, Incarnation, Left, Positions
+
+__all__ = ["LIVE_NAME", "Writer", "left_of", "open_writer"]
+
+LIVE_NAME = "live"
+COMMIT_LOG = "commitlog"
+LIVE_FORMAT = 1
+
+
+@dataclass(slots=True)
+class Writer:
+    """
+    An opened store and what it holds.
+
+    Attributes:
+        root: the store.
+        stack: closes everything else here, the lock last.
+        checkpoint: the truth.
+        live: the live page.
+        log: started; takes appends.
+        boot: the boot that runs.
+        plan: how the store was found.
+        report: what starting the log took.
+        loss: what was given up, if promised bytes were bad.
+        queues_ms: store time of the last record whose queue entry is on disk.
+        is_closed: whether closing has begun.
+    """
+
+    root: Path
+    stack: ExitStack
+    checkpoint: Checkpoint
+    live: Live
+    log: LogHandle
+    boot: Boot
+    plan: Plan
+    report: StartReport
+    loss: Loss | None
+    queues_ms: int = 0
+    is_closed: bool = False
+
+    @property
+    def temporary(self) -> Path:
+        """
+        Where files are written before they get their names.
+        """
+        return self.root / META_NAME / TEMPORARY_NAME
+
+    def export_epochs(self, table: EpochTable) -> bool:
+        """
+        Write the epoch file, whose digest is stored already.
+
+        The backup goes first: Java prefers it to a table without entries.
+        """
+        remove_file(self.root / EPOCHS_BACKUP)
+        return self.export(EPOCH_FILE, encode_epochs(table))
+
+    def export(self, name: str, content: bytes | None) -> bool:
+        """
+        Give a file of RocketMQ's the content that was intended for it.
+
+        Returns:
+            Whether it is there now; a full disk delays an export (A13).
+        """
+        try:
+            if content is None:
+                remove_file(self.root / name)
+            else:
+                replace_file(self.root / name, content, self.temporary)
+            with self.checkpoint.change() as change:
+                change.settle_export(name)
+        except FullError:
+            # Delayed: the digests in LMDB allow the old content as well.
+            return False
+        return True
+
+
+def prepare_directory(root: Path, *, create: bool) -> None:
+    """
+    Make sure that *root* is a store, or becomes one.
+
+    Raises:
+        NotAStoreError: missing, no directory, or something else is in it.
+        StorageError: the system refused.
+    """
+    if not root.exists():
+        if not create:
+            raise NotAStoreError(
+                f"{root}: no such directory: check the path", path=str(root)
+            )
+        _make_directory(root)
+    if not root.is_dir():
+        raise NotAStoreError(f"{root}: not a directory", path=str(root))
+    if (root / COMMIT_LOG).is_dir() or (root / META_NAME).is_dir():
+        return
+    others = sorted(set(os.listdir(root)) - {LOCK})
+    if others or not create:
+        what = f"holds {others[0]!r}" if others else "is empty"
+        raise NotAStoreError(
+            f"{root}: not a store: it has no {COMMIT_LOG}/ and {what}: "
+            "give the root of a store, or an empty directory",
+            path=str(root),
+        )
+    _make_directory(root / COMMIT_LOG)
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir()
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("create", path, error) from error
+    sync_directory(path.parent)
+
+
+def open_writer(
+    root: Path,
+    options: LogOptions,
+    *,
+    create: bool = True,
+    accept_loss: bool = False,
+) -> Writer:
+    """
+    Open a store for writing.
+
+    Args:
+        root: the store's directory.
+        options: of the log.
+        create: whether a missing or empty directory becomes a store.
+        accept_loss: go on where promised bytes are bad (A6): what is removed
+            is saved beside the store.
+
+    Raises:
+        NotAStoreError: missing, or no store.
+        LockedError: another writer has it.
+        CorruptError: promised bytes are bad; ``offset`` says where.
+        FormatError: a small file cannot be read.
+        StorageError: the system refused.
+    """
+    prepare_directory(root, create=create)
+    with ExitStack() as stack:
+        lock = stack.enter_context(Lock(root / LOCK))
+        assert lock.is_held
+        is_new = _prepare_meta(root)
+        checkpoint = stack.enter_context(Checkpoint.open(root / META_NAME))
+        live = stack.enter_context(Live(root / META_NAME / LIVE_NAME, writable=True))
+        sweep(root / META_NAME / TEMPORARY_NAME)
+        log = stack.enter_context(LogHandle(root, options, live))
+        boot = boot_of(root)
+        found = find(root)
+        size = queue_file_size_of(root)
+        with ConsumeQueues(root, size) as queues, checkpoint.view() as view:
+            queues.load()
+            situation = Situation(
+                root=root,
+                segments=Segments(log),
+                found=found,
+                queues=queues,
+                view=None if is_new or not view.read(INCARNATION).counter else view,
+                live=live.read(),
+                boot=boot,
+                opening=opening_of(found, queues),
+            )
+            made = plan(situation)
+            next_offsets = _next_offsets(made, queues)
+        loss = None
+        if made.corrupt is not None:
+            if not accept_loss:
+                _refuse(root, made)
+            loss = save_loss(root, Segments(log), made.end_offset)
+        nothing = StartReport(0, 0, 0)
+        writer = Writer(root, stack, checkpoint, live, log, boot, made, nothing, loss)
+        _start(writer, found, next_offsets)
+        writer.stack = stack.pop_all()
+    return writer
+
+
+def _prepare_meta(root: Path) -> bool:
+    """
+    Make ``meta/`` if there is none; answers whether it is new (A14).
+    """
+    meta = root / META_NAME
+    if os.path.lexists(meta):
+        shutil.rmtree(root / "meta.new", ignore_errors=True)
+        return False
+    create_meta(root, lambda draft: Live.create(draft / LIVE_NAME))
+    return True
+
+
+def queue_file_size_of(root: Path) -> int:
+    """
+    The size of the store's queue files: that of one it has, else the default.
+    """
+    for path in (root / CONSUME_QUEUE).glob("*/*/*"):
+        if path.is_file() and (size := path.stat().st_size):
+            return queue_file_size(size)
+    return queue_file_size()
+
+
+def _refuse(root: Path, made: Plan) -> None:
+    found = made.corrupt
+    assert found is not None
+    raise CorruptError(
+        f"{root}: damage at offset {found.offset}: {found.reason} "
+        f"(rule {found.rule}): restore it from a replica, read what is left with "
+        "`pystore dump`, or give it up with `pystore recover --accept-loss`",
+        offset=found.offset,
+        path=str(root),
+    )
+
+
+def _next_offsets(made: Plan, queues: ConsumeQueues) -> dict[tuple[str, int], int]:
+    """
+    Where the queues go on: what we stored, and what the consume queues say where
+    that is not enough.
+    """
+    known = {(q.topic, q.queue_id): q.value for q in made.positions.next_offsets}
+    if made.positions.as_of == 0:
+        known.update(queues.lengths())
+    return known
+
+
+def _start(
+    writer: Writer, found: Found, next_offsets: dict[tuple[str, int], int]
+) -> None:
+    made = writer.plan
+    state = _store_truth(writer, found)
+    text = abort_text(os.getpid(), state.text)
+    _write_abort(writer, text)
+    with writer.checkpoint.view() as view:
+        cut, epochs = view.read(CUT), view.read(EPOCHS)
+    writer.live.begin(
+        LiveWords(
+            format=LIVE_FORMAT,
+            incarnation=state.counter,
+            boot_id=writer.boot.boot_id,
+            mount_id=writer.boot.mount_id,
+            published_end=made.end_offset,
+            synced_end=made.synced_end,
+            confirm_offset=made.confirm_offset,
+            min_offset=made.min_offset,
+            cut_generation=cut.generation,
+            cut_offset=made.end_offset if cut.intent is None else cut.intent,
+        )
+    )
+    writer.report = writer.log.start(
+        made.end_offset,
+        synced_end=made.synced_end,
+        confirm_offset=made.confirm_offset,
+        clean=made.is_clean,
+        store_ms=made.survey.store_ms,
+        last_offset=None if made.import_cut else made.survey.last_offset,
+    )
+    _rebuild_queues(writer, next_offsets)
+    with writer.checkpoint.change() as change:
+        change.settle_export(ABORT)
+        if cut.intent is not None:
+            change.finish_cut()
+        boot_id, mount_id = writer.boot.text
+        end = made.end_offset
+        change.store_bounds(Bounds(end, made.confirm_offset, boot_id, mount_id))
+        change.leave(left_of(writer.log, change.read(LEFT)))
+        is_exported = change.read(EXPORTS).is_current(
+            EPOCH_FILE, found.contents[EPOCH_FILE]
+        )
+    if not is_exported:
+        writer.export_epochs(epochs)
+
+
+def _store_truth(writer: Writer, found: Found) -> Incarnation:
+    """
+    The first transaction: from here on the store is ours and not clean.
+    """
+    made = writer.plan
+    with writer.checkpoint.change() as change:
+        state = change.begin_incarnation(os.urandom)
+        change.settle_place(place_of(writer.root))
+        change.void_clean()
+        if made.is_new or made.reasons:
+            _adopt(change, made, found, writer.boot)
+        elif change.read(EPOCHS) != made.epochs:
+            change.replace_epochs(made.epochs)
+        if made.import_cut is not None or made.corrupt is not None:
+            change.intend_cut(made.end_offset)
+        if change.read(POSITIONS) != made.positions:
+            change.write(POSITIONS, made.positions)
+        text = abort_text(os.getpid(), state.text)
+        change.intend_export(ABORT, text)
+    return state
+
+
+def _adopt(change: Change, made: Plan, found: Found, boot: Boot) -> None:
+    """
+    Take what another program left as the truth (A7, A10).
+    """
+    for name in EXPORT_NAMES:
+        change.intend_export(name, found.contents[name])
+        change.settle_export(name)
+    change.write(IDENTITY, made.identity)
+    change.write(CUT, made.cut)
+    boot_id, mount_id = boot.text
+    change.store_bounds(
+        Bounds(made.synced_end, made.confirm_offset, boot_id, mount_id), Positions()
+    )
+    if change.read(EPOCHS) != made.epochs:
+        change.replace_epochs(made.epochs)
+    change.leave(Left())
+
+
+def _write_abort(writer: Writer, text: bytes) -> None:
+    try:
+        replace_file(writer.root / ABORT, text, writer.temporary)
+    except FullError:
+        # Opening works on a full disk (A13); the digests allow both contents.
+        return
+
+
+def _rebuild_queues(writer: Writer, next_offsets: dict[tuple[str, int], int]) -> None:
+    """
+    Give the core its table: what is known, raised by the records behind it.
+    """
+    made, log = writer.plan, writer.log
+    log.queues_load(next_offsets)
+    start = max(made.positions.as_of, made.min_offset)
+    if start >= made.end_offset:
+        return
+    for rows in log.scan(start, made.end_offset, Check.TOPIC):
+        log.queues_note(rows)
+
+
+def left_of(log: LogHandle, before: Left) -> Left:
+    """
+    What another program would change, as it is now (A7).
+    """
+    size = log.ends().segment_size
+    segments = tuple((base, size) for base in log.segments())
+    return Left(segments, before.queue_lengths, None)
