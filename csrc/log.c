@@ -108,6 +108,7 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   ps_turns_init(&log->turns);
   init_flusher(&log->flusher);
   pthread_mutex_init(&log->cut_lock, NULL);
+  pthread_mutex_init(&log->sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
   log->cut_limit = PS_NO_OFFSET;
   status =
@@ -177,12 +178,8 @@ static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
                                 &written, error);
       from += size;
     }
-    if (status == PS_OK) {
-      int32_t result = log->env->sync(log->env->self, segment->file);
-      if (result < 0)
-        status = ps_fail_system(error, result, from, "%s: cannot sync",
-                                list->directory);
-    }
+    if (status == PS_OK)
+      status = ps_sync_segment(log, segment, error);
     ps_segment_release(list, segment);
     if (status != PS_OK)
       return status;
@@ -228,6 +225,8 @@ ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
   status = ps_segment_open_file(list, writer->active, error);
   if (status == PS_OK)
     status = ps_segment_zero(list, writer->active, end, zeroed, error);
+  if (status == PS_OK)
+    status = ps_sync_segment(log, writer->active, error);
   return status;
 }
 

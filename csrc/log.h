@@ -40,8 +40,8 @@ typedef struct ps_writer {
   uint64_t staged_from;          /* log offset of staging[0] */
   uint64_t staged;               /* bytes in staging */
   _Atomic uint64_t received_end; /* raw bytes there, maybe half a record */
-  uint64_t last_staged; /* last record encoded, or PS_NO_OFFSET */
-  _Atomic uint64_t last_offset; /* last record published */
+  uint64_t last_staged;          /* last record encoded, or PS_NO_OFFSET */
+  _Atomic uint64_t last_offset;  /* last record published */
   int64_t store_ms;              /* newest store time given out */
   ps_segment *active;            /* NULL: the next append creates one */
   ps_authority authority;
@@ -68,8 +68,9 @@ struct ps_log {
   ps_turns turns;
   ps_writer writer;
   ps_flusher flusher;
-  ps_live *live;      /* NULL: page is own_page */
-  ps_live_page *page; /* the words that count */
+  pthread_mutex_t sync_lock; /* one file is synced at a time */
+  ps_live *live;             /* NULL: page is own_page */
+  ps_live_page *page;        /* the words that count */
   ps_live_page own_page;
   ps_topics *topics;
   ps_queues *queues;
@@ -128,6 +129,9 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error);
 
 /* Syncs everything published now; the sync turn is held. */
 ps_status ps_sync_published(ps_log *log, ps_error *error);
+/* Syncs one file. Nobody else's sync may come between its failure and the
+ * poison: the system reports an error once. Status: PS_E_POISONED. */
+ps_status ps_sync_segment(ps_log *log, ps_segment *segment, ps_error *error);
 /* Remembers that write-back failed: nothing more is promised as synced. */
 ps_status ps_log_poison(ps_log *log, int64_t result, uint64_t offset,
                         ps_error *error);

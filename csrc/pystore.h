@@ -322,7 +322,8 @@ typedef struct ps_start {
  * first, zeroes above the end, rewrites [synced_end, end), syncs, publishes.
  * The caller has checked every record of [synced_end, end).
  * Threads: [owner]. Status: PS_E_IO, PS_E_FULL (log stays readable),
- * PS_E_INVALID (started, not for writing, end not within the log). */
+ * PS_E_POISONED, PS_E_INVALID (started, not for writing, end not within the
+ * log). */
 PS_API ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error);
 
 /* Sets a reader's end where no live page binds (A4). Threads: [serial].
@@ -511,7 +512,8 @@ PS_API ps_status ps_log_cut_begin(ps_log *log, uint64_t offset,
 PS_API ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
                                     ps_error *error);
 /* apply:   removes later segments newest first, syncs the directory, zeroes,
- *          syncs. On failure the log takes no appends until it is reopened. */
+ *          syncs. On failure the log takes no appends until it is reopened;
+ *          PS_E_POISONED: nothing below the cut was proven durable either. */
 PS_API ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
                                   ps_error *error);
 /* end:     lets appends go on; also gives up a cut that was only begun. The

@@ -257,8 +257,6 @@ ps_status ps_segment_zero(ps_segments *list, ps_segment *segment,
     result = env->zero(env->self, segment->file, at, size);
   if (result == PS_PUNCHED)
     segment->is_punched = 1;
-  if (result >= 0)
-    result = env->sync(env->self, segment->file);
   if (result < 0)
     return ps_fail_system(error, result, offset,
                           "%s/%020" PRIu64 ": cannot zero from %" PRIu64,

@@ -92,7 +92,7 @@ ps_status ps_segment_write(ps_segments *list, ps_segment *segment,
                            uint64_t offset, const uint8_t *data, uint64_t size,
                            uint64_t *written, ps_error *error);
 
-/* Zeroes [offset, end of the segment) and syncs the file. *zeroed is how far
+/* Zeroes [offset, end of the segment); the caller syncs. *zeroed is how far
  * non-zero bytes had reached above `offset`. Notes a punched range. */
 ps_status ps_segment_zero(ps_segments *list, ps_segment *segment,
                           uint64_t offset, uint64_t *zeroed, ps_error *error);

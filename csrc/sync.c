@@ -19,20 +19,32 @@ ps_status ps_log_poison(ps_log *log, int64_t result, uint64_t offset,
                  atomic_load(&log->page->synced_end));
 }
 
+ps_status ps_sync_segment(ps_log *log, ps_segment *segment, ps_error *error) {
+  const ps_env *env = log->env;
+  assert(segment->file >= 0);
+  pthread_mutex_lock(&log->sync_lock);
+  ps_status status = PS_OK;
+  int32_t result = env->sync(env->self, segment->file);
+  if (result < 0)
+    status = ps_log_poison(log, result, segment->base, error);
+  pthread_mutex_unlock(&log->sync_lock);
+  return status;
+}
+
 /* Syncs every segment that holds bytes of [from, to), the oldest first. */
 static ps_status sync_range(ps_log *log, uint64_t from, uint64_t to,
                             ps_error *error) {
-  const ps_env *env = log->env;
+  uint64_t first = ps_segments_first(&log->segments);
+  if (from < first) /* deleted by retention: nothing left to keep there */
+    from = first;
   while (from < to) {
     ps_segment *segment = ps_segments_find(&log->segments, from);
-    if (segment == NULL) /* deleted by retention: nothing left to keep */
-      return PS_OK;
-    assert(segment->file >= 0);
-    int32_t result = env->sync(env->self, segment->file);
+    assert(segment != NULL); /* a deletion needs the sync turn */
+    ps_status status = ps_sync_segment(log, segment, error);
     from = segment->base + segment->size;
     ps_segment_release(&log->segments, segment);
-    if (result < 0)
-      return ps_log_poison(log, result, from, error);
+    if (status != PS_OK)
+      return status;
   }
   return PS_OK;
 }

@@ -51,6 +51,8 @@ ps_status ps_writer_repair(ps_log *log, ps_error *error) {
     uint64_t zeroed = 0;
     ps_status status = ps_segment_zero(&log->segments, writer->active,
                                        writer->staged_from, &zeroed, error);
+    if (status == PS_OK)
+      status = ps_sync_segment(log, writer->active, error);
     if (status != PS_OK)
       return status;
     writer->is_tail_dirty = 0;

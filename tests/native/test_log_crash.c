@@ -140,6 +140,39 @@ static void cut_all(store *s) {
   cut_to(s, 0);
 }
 
+/* A log with unsynced records over several segments, killed in a write; its
+ * opening then is what crashes. */
+static bool open_what_was_killed(uint64_t call, uint64_t which, bool is_cut) {
+  store *s = store_new(SEGMENT);
+  for (uint32_t i = 0; i < 24; i++)
+    CHECK(PS_OK, store_append(s, 1500, i == 9 ? PS_ACK_SYNCED : PS_ACK_LEADER));
+  if (is_cut) { /* dies with the intent durable, before anything is removed */
+    s->fs->dies_at = s->fs->changes + 1;
+    (void)store_cut(s, s->records[3].offset);
+  } else {
+    s->fs->writeback_seed = check_seed + 7;
+    s->fs->dies_at = s->fs->changes + 1;
+    (void)store_append(s, 6000, PS_ACK_LEADER);
+  }
+  crash_call = call;
+  crash_state = which;
+  store_crash(s, memory_after_kill(s->fs->last));
+  s->fs->dies_at = call;
+  uint64_t bound = store_acked(s, ACK_SYNCED);
+  (void)store_recover(s, s->intent < bound ? s->intent : bound);
+  bool died = s->fs->is_dead;
+  if (died) {
+    store_crash(s, successor(s->fs->last, which));
+    if (survives(s, which == KILL ? ACK_LEADER : ACK_SYNCED, "opened"))
+      (void)goes_on(s);
+  } else {
+    CHECK_HOLDS(store_verify(s, ACK_LEADER));
+    CHECK_HOLDS(store_verify_zero(s));
+  }
+  CHECK(0, store_free(s));
+  return died;
+}
+
 /* ---- Cases ------------------------------------------------------------- */
 
 /* A crash anywhere in single appends loses nothing acknowledged. */
@@ -163,6 +196,18 @@ static void a_crash_in_a_cut_brings_nothing_back(void) {
   crash_everywhere("cut across segments", cut_across_segments);
   crash_everywhere("cut within the last segment", cut_within_the_last_segment);
   crash_everywhere("cut of everything", cut_all);
+}
+
+/* An opening that crashes can be repeated: it loses nothing, and completes a
+ * cut that was intended. */
+static void a_crash_in_an_opening_loses_nothing_acknowledged(void) {
+  for (uint32_t is_cut = 0; is_cut < 2; is_cut++) {
+    crash_name = is_cut ? "open with a cut intent" : "open";
+    bool died = true;
+    for (uint64_t call = 1; died && check_failures < 10; call++)
+      for (uint64_t which = 0; which <= KILL; which++)
+        died = open_what_was_killed(call, which, is_cut);
+  }
 }
 
 /* However far a deletion from the front came, the rest is there. */
@@ -195,4 +240,5 @@ CHECK_MAIN(CASE(a_crash_in_appends_loses_nothing_acknowledged),
            CASE(a_crash_in_columns_loses_nothing_acknowledged),
            CASE(a_crash_in_a_roll_loses_nothing_acknowledged),
            CASE(a_crash_in_a_cut_brings_nothing_back),
+           CASE(a_crash_in_an_opening_loses_nothing_acknowledged),
            CASE(a_crash_in_a_deletion_leaves_no_gap))
