@@ -128,10 +128,15 @@ class Survey:
 
 
 def _findings(
-    cursor: Cursor, named: int | None = None, later: int | None = None
+    scans: list[Cursor], named: int | None = None, later: int | None = None
 ) -> Findings:
-    record_end = None if cursor.record_start is None else cursor.record_end
-    return Findings(cursor.offset, cursor.stop, record_end, named, later)
+    """
+    What scans that followed one another found.
+    """
+    ends = [scan.record_end for scan in scans if scan.record_start is not None]
+    last = scans[-1]
+    record_end = ends[-1] if ends else None
+    return Findings(last.offset, last.stop, record_end, named, later)
 
 
 def survey_ours(
@@ -154,12 +159,12 @@ def survey_ours(
     last = scans[-1]
     if last.stop == Stop.LIMIT:
         # An open cut: what is above it is not even looked at.
-        last = last._replace(stop=Stop.ZERO)
-    verdict = decide(_findings(last), bound)
+        last = scans[-1] = last._replace(stop=Stop.ZERO)
+    verdict = decide(_findings(scans), bound)
     end = verdict.end
     if last.stop == Stop.LAST and bound.offset < end:
         # A blank record without its next segment: the blank may be replaced.
-        end = max(bound.offset, last.record_end)
+        end = max(bound.offset, *(scan.record_end for scan in scans))
     return Survey(
         verdict=verdict,
         end_offset=end,
@@ -182,9 +187,13 @@ def survey_evidence(
     evidence = gather_evidence(segments, queues, opening)
     first = segments.bases[0] if segments.bases else 0
     stale = NO_OFFSET if evidence.stale_above is None else evidence.stale_above
-    bound = max(first, min(evidence.bound, segments.end))
+    fields_from = evidence.bound
+    if not evidence.is_abort and evidence.named_end is not None:
+        # Closed cleanly, and a queue names it: that record was whole.
+        fields_from = evidence.named_end
+    fields_from = max(first, min(fields_from, segments.end))
     log = segments.log
-    scan = log.scan(first, bound, CHECKS, stale_above=stale).finish()
+    scan = log.scan(first, fields_from, CHECKS, stale_above=stale).finish()
     scans = [scan]
     if not scan.stop.is_bad and scan.stop == Stop.LIMIT:
         above = log.scan(
@@ -195,7 +204,7 @@ def survey_evidence(
     named = later = None
     if last.stop.is_bad or last.stop == Stop.ZERO:
         named, later = behind(segments, queues, last.offset, evidence.checkpoint_ms)
-    verdict = decide(_findings(last, named, later), evidence)
+    verdict = decide(_findings(scans, named, later), evidence)
     return (
         Survey(
             verdict=verdict,

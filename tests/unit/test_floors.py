@@ -36,6 +36,7 @@ FLOORS = {
     "pystore.hosts": 1,
     "pystore.identity": 1,
     "pystore.index": 1,
+    "pystore.inspection": 1,
     "pystore.live": 1,
     "pystore.lock": 1,
     "pystore.log": 1,

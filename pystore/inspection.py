@@ -1,0 +1,110 @@
+"""
+The dry run: what opening for writing would decide, while nothing is changed.
+
+Works on any RocketMQ store, with or without ``meta/``, and beside a running
+writer, whose bytes above the published end then count as its own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.boot import boot_of
+from pystore.checkpoint import Checkpoint
+from pystore.errors import NotAStoreError
+from pystore.first_start import META_NAME
+from pystore.foreign import Found, find
+from pystore.live import Live
+from pystore.opening import Plan, Situation, opening_of, plan
+from pystore.queues import ConsumeQueues
+from pystore.reader import LogReader
+from pystore.results import LiveWords
+from pystore.rocketmq import Opening
+from pystore.starting import LIVE_NAME, queue_file_size_of
+from pystore.stored_truth import CLEAN, INCARNATION
+from pystore.survey import Segments
+from pystore.truth import Incarnation
+
+__all__ = ["Inspection", "inspect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """
+    A store as it was found.
+
+    Attributes:
+        plan: what opening would decide.
+        found: the small files of its root.
+        live: the words of the live page, or ``None``.
+        incarnation: of the last writer, or ``None`` without ``meta/``.
+        has_clean_mark: whether the last writer left one, valid or not.
+        segments: base offsets.
+        segment_size: in bytes.
+    """
+
+    plan: Plan
+    found: Found
+    live: LiveWords | None
+    incarnation: Incarnation | None
+    has_clean_mark: bool
+    segments: tuple[int, ...]
+    segment_size: int
+
+
+def inspect(
+    root: Path, adjust: Callable[[Opening], Opening] = lambda opening: opening
+) -> Inspection:
+    """
+    Look at a store.
+
+    Args:
+        root: the store's directory.
+        adjust: gives RocketMQ's side another configuration than the default.
+
+    Raises:
+        NotAStoreError: missing, or no store.
+        FormatError: a small file cannot be read.
+        StorageError: the system refused.
+    """
+    if not (root / "commitlog").is_dir():
+        what = "not a store: it has no commitlog/" if root.is_dir() else "no such store"
+        raise NotAStoreError(f"{root}: {what}: check the path", path=str(root))
+    with ExitStack() as stack:
+        log = stack.enter_context(LogReader(root))
+        queues = stack.enter_context(ConsumeQueues(root, queue_file_size_of(root)))
+        queues.load()
+        found = find(root)
+        view = live = None
+        if (root / META_NAME).is_dir():
+            checkpoint = Checkpoint.open_read_only(root / META_NAME)
+            stack.enter_context(checkpoint)
+            view = stack.enter_context(checkpoint.view())
+            live = Live(root / META_NAME / LIVE_NAME).read()
+        incarnation = view.read(INCARNATION) if view else None
+        segments = Segments(log)
+        made = plan(
+            Situation(
+                root=root,
+                segments=segments,
+                found=found,
+                queues=queues,
+                view=view if incarnation and incarnation.counter else None,
+                live=live,
+                boot=boot_of(root),
+                opening=adjust(opening_of(found, queues)),
+            ),
+            with_rocketmq=True,
+        )
+        return Inspection(
+            plan=made,
+            found=found,
+            live=live,
+            incarnation=incarnation,
+            has_clean_mark=view is not None and view.read(CLEAN) is not None,
+            segments=tuple(segments.bases),
+            segment_size=segments.segment_size,
+        )
