@@ -1,0 +1,209 @@
+"""
+One consume queue: what can be read, found, appended and cut.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pystore.errors import InvalidError, OffsetOutOfRange
+from pystore.properties import tags_code
+from pystore.queue import ENTRY_DTYPE, ConsumeQueue, Entries, QueueEntry
+from pystore.queue_files import FilePool, QueueFiles
+
+PER_FILE = 10
+
+
+def _queue(folder: Path, expected: int | None = None) -> ConsumeQueue:
+    files = QueueFiles(folder, 20 * PER_FILE, is_writable=True, pool=FilePool())
+    queue = ConsumeQueue("T", 0, files)
+    queue.load(expected)
+    return queue
+
+
+def _entries(first: int, count: int) -> Entries:
+    """
+    Entries of 100-byte records at offsets 100 * index.
+    """
+    entries = np.empty(count, ENTRY_DTYPE)
+    entries["offset"] = 100 * np.arange(first, first + count)
+    entries["size"] = 100
+    entries["tags_code"] = np.arange(first, first + count) % 3
+    return entries
+
+
+def test_an_entry_is_rocketmq_s_20_bytes(tmp_path: Path) -> None:
+    """
+    The vector of the format page: a 107-byte record at offset 107, no tags.
+    """
+    queue = _queue(tmp_path)
+    entries = np.array([(107, 107, 0)], ENTRY_DTYPE)
+
+    queue.append(0, entries)
+
+    assert "000000000000006b0000006b0000000000000000" == queue.files.read(0, 20).hex()
+    assert QueueEntry(107, 107, 0) == queue.read(0)
+    assert 214 == queue.end_offset
+
+
+def test_a_queue_that_begins_in_the_middle_has_fillers_before(tmp_path: Path) -> None:
+    """
+    As RocketMQ fills them: (0, 2147483647, 0), from the start of the first file.
+    """
+    queue = _queue(tmp_path)
+
+    queue.append(13, _entries(13, 1))
+
+    filler = struct.pack(">qiq", 0, 2**31 - 1, 0)
+    assert filler * 3 == queue.files.read(200, 60)
+    assert [200] == queue.files.bases
+    assert (10, 14, 13) == (queue.first_slot, queue.max_index, queue.first_index(0))
+    with pytest.raises(
+        OffsetOutOfRange, match=r"T, queue 0: queue offset 12 is not within \[10, 14\)"
+    ):
+        queue.read(12)
+    again = _queue(tmp_path)
+    assert (10, 14, 1400) == (again.first_slot, again.max_index, again.end_offset)
+
+
+@pytest.mark.parametrize("index", [-1, 0, 25, 10**18])
+def test_what_is_not_there_cannot_be_read(index: int, tmp_path: Path) -> None:
+    """
+    Below the first file, at the end, and far away.
+    """
+    queue = _queue(tmp_path)
+    queue.append(0, _entries(0, 25))
+    queue.delete_before(1000)
+
+    with pytest.raises(OffsetOutOfRange):
+        queue.read(index)
+
+
+def test_blocks_of_entries_end_with_the_queue(tmp_path: Path) -> None:
+    """
+    Asking for more is fine, beginning beyond is not.
+    """
+    queue = _queue(tmp_path)
+    queue.append(0, _entries(0, 25))
+
+    assert _entries(5, 20).tolist() == queue.entries(5, 1000).tolist()
+    assert 0 == len(queue.entries(25, 10))
+    assert 0 == len(queue.entries(3, 0))
+    with pytest.raises(OffsetOutOfRange):
+        queue.entries(26, 1)
+
+
+def test_tags_are_found_by_their_code(tmp_path: Path) -> None:
+    """
+    The caller compares: ``Aa`` and ``BB`` have one code.
+    """
+    queue = _queue(tmp_path)
+    entries = _entries(0, 9)
+    entries["tags_code"][[2, 5]] = [tags_code("Aa"), tags_code("BB")]
+    queue.append(3, entries)
+
+    assert [5, 8] == queue.find_tags(tags_code("Aa"), 0, 100).tolist()
+    assert [8] == queue.find_tags(2112, 6, 100).tolist()
+    assert [] == queue.find_tags(2112, 6, 2).tolist()
+    # The fillers' code is that of no tags.
+    assert 3 == queue.find_tags(0, 0, 100)[0]
+
+
+def test_a_time_is_found_with_a_few_reads(tmp_path: Path) -> None:
+    """
+    The first record stored at or after it, of those still in the log.
+    """
+    queue = _queue(tmp_path)
+    queue.append(0, _entries(0, 1000))
+    reads: list[int] = []
+
+    def store_ms(offset: int) -> int:
+        reads.append(offset)
+        return offset // 200
+
+    assert 400 == queue.index_at_time(200, 0, store_ms)
+    assert len(reads) <= 10
+    assert 0 == queue.index_at_time(-1, 0, store_ms)
+    assert 1000 == queue.index_at_time(10**6, 0, store_ms)
+    assert 700 == queue.index_at_time(0, 70_000, store_ms)
+
+
+def test_rocketmq_s_minimum_may_be_stale_and_the_first_index_never_is(
+    tmp_path: Path,
+) -> None:
+    """
+    When no record of the first file is left, but of a later one.
+    """
+    queue = _queue(tmp_path)
+    queue.append(0, _entries(0, 25))
+
+    assert [(0, 0), (5, 5), (0, 12), (25, 25)] == [
+        (queue.min_index(offset), queue.first_index(offset))
+        for offset in (0, 450, 1200, 10**6)
+    ]
+
+
+@pytest.mark.parametrize("index", [4, -1, 2**63 // 20])
+def test_an_append_never_overwrites_and_never_leaves_the_range(
+    index: int, tmp_path: Path
+) -> None:
+    """
+    Below the end, below zero, and where no file could be named.
+    """
+    queue = _queue(tmp_path)
+    queue.append(0, _entries(0, 5))
+
+    with pytest.raises(InvalidError, match="the queue ends at 5"):
+        queue.append(index, _entries(0, 1))
+
+    assert 5 == queue.max_index
+
+
+@pytest.mark.parametrize("expected", [0, 24, 25, 26, 30, 31, 10**6, -3])
+def test_the_end_is_found_whatever_was_expected(expected: int, tmp_path: Path) -> None:
+    """
+    What was stored is a hint: two slots must prove it.
+    """
+    _queue(tmp_path).append(0, _entries(0, 25))
+
+    queue = _queue(tmp_path, expected)
+
+    assert (25, 2500) == (queue.max_index, queue.end_offset)
+
+
+def test_the_end_of_a_full_file_is_found(tmp_path: Path) -> None:
+    """
+    With and without a hint, when there is no slot behind it.
+    """
+    _queue(tmp_path).append(0, _entries(0, 20))
+
+    assert [20, 20] == [_queue(tmp_path).max_index, _queue(tmp_path, 20).max_index]
+
+
+def test_the_first_slot_that_is_no_entry_ends_the_queue(tmp_path: Path) -> None:
+    """
+    RocketMQ looks at the last three files.
+    """
+    queue = _queue(tmp_path)
+    queue.append(0, _entries(0, 45))
+    queue.files.write(27 * 20, bytes(20))
+    queue.files.write(3 * 20, bytes(20))
+
+    assert 27 == _queue(tmp_path).max_index
+
+
+def test_a_cut_counts_what_went_and_keeps_the_rest(tmp_path: Path) -> None:
+    """
+    At a file's edge, inside a record, and above the end.
+    """
+    queue = _queue(tmp_path)
+    queue.append(0, _entries(0, 25))
+
+    gone = [queue.cut(end) for end in (2500, 2450, 2000, 1901, 1900, 0)]
+
+    assert [0, 0, 5, 0, 1, 19] == gone
+    assert (0, 0, []) == (queue.max_index, queue.end_offset, queue.files.bases)

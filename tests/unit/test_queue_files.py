@@ -1,0 +1,235 @@
+"""
+The files of a queue: their names, their lengths, and what a failure leaves.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from pystore.errors import CorruptError, PoisonedError, StorageError
+from pystore.queue_files import FilePool, QueueFiles
+
+SIZE = 100
+
+NEEDS_MOUNTS = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("unshare"),
+    reason="mounting a small file system needs root and unshare",
+)
+
+
+def _files(folder: Path, *, is_writable: bool = True, limit: int = 256) -> QueueFiles:
+    files = QueueFiles(folder, SIZE, is_writable=is_writable, pool=FilePool(limit))
+    files.load()
+    return files
+
+
+def test_files_have_their_full_length_and_the_name_of_their_position(
+    tmp_path: Path,
+) -> None:
+    """
+    As RocketMQ makes them: 20 digits, zero filled.
+    """
+    folder = tmp_path / "T" / "0"
+    files = _files(folder)
+
+    files.write(190, b"x" * 20)
+
+    assert ["0" * 17 + "100", "0" * 17 + "200"] == sorted(os.listdir(folder))
+    assert bytes(90) + b"x" * 10 == (folder / ("0" * 17 + "100")).read_bytes()
+    assert b"x" * 10 + bytes(90) == (folder / ("0" * 17 + "200")).read_bytes()
+    assert b"x" * 20 == files.read(190, 20)
+    assert [100, 200] == _files(folder).bases
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "problem"),
+    [
+        ("notes.txt", SIZE, "its name is no position of a file of this queue"),
+        ("100", SIZE, "its name is no position"),
+        ("0" * 17 + "150", SIZE, "its name is no position"),
+        ("0" * 17 + "100", 99, "it has 99 bytes, and not 100 as configured"),
+        ("0" * 17 + "300", SIZE, "the file before it is missing"),
+    ],
+)
+def test_foreign_files_are_named_with_what_to_do(
+    name: str, size: int, problem: str, tmp_path: Path
+) -> None:
+    """
+    The queue can be built anew, so nothing is lost by moving it away.
+    """
+    _files(tmp_path).write(0, b"x")
+    (tmp_path / name).write_bytes(bytes(size))
+
+    with pytest.raises(CorruptError, match=problem) as raised:
+        _files(tmp_path)
+
+    assert str(tmp_path / name) == raised.value.path
+    assert "is built anew from the log" in str(raised.value)
+
+
+def test_an_empty_last_file_is_as_good_as_none(tmp_path: Path) -> None:
+    """
+    What a crash between creation and first length leaves; a reader leaves it.
+    """
+    _files(tmp_path).write(0, b"x")
+    empty = tmp_path / ("0" * 17 + "100")
+    empty.touch()
+
+    assert [0] == _files(tmp_path, is_writable=False).bases
+    assert empty.exists()
+    assert [0] == _files(tmp_path).bases
+    assert not empty.exists()
+
+
+def test_a_shorter_file_is_an_error_and_no_signal(tmp_path: Path) -> None:
+    """
+    Somebody truncated it after it was opened.
+    """
+    files = _files(tmp_path)
+    files.write(0, b"x" * 80)
+    os.truncate(tmp_path / ("0" * 20), 30)
+
+    with pytest.raises(CorruptError, match="it ends at byte 30: move"):
+        files.read(20, 20)
+
+
+def test_a_removed_file_is_an_error_with_its_path(tmp_path: Path) -> None:
+    """
+    The system's reason comes with it.
+    """
+    files = _files(tmp_path, limit=1)
+    files.write(0, b"x" * 150)
+    files.read(100, 1)
+    (tmp_path / ("0" * 20)).unlink()
+
+    with pytest.raises(
+        StorageError, match=r"cannot read .*/0{20}: No such file"
+    ) as raised:
+        files.read(0, 1)
+
+    assert errno.ENOENT == raised.value.errno
+
+
+def test_more_queues_than_descriptors_are_fine(tmp_path: Path) -> None:
+    """
+    The pool holds the newest; what is dirty keeps its own until it is synced.
+    """
+    pool = FilePool(4)
+    gc.collect()
+    before = len(os.listdir("/dev/fd"))
+    several = [
+        QueueFiles(tmp_path / str(n), SIZE, is_writable=True, pool=pool)
+        for n in range(20)
+    ]
+    for n, files in enumerate(several):
+        files.write(0, bytes([n]) * 10)
+        assert files.is_dirty
+    assert [bytes([n]) * 10 for n in range(20)] == [f.read(0, 10) for f in several]
+
+    for files in several:
+        files.sync()
+
+    assert not any(files.is_dirty for files in several)
+    assert len(os.listdir("/dev/fd")) <= before + 4
+    pool.close()
+    assert before == len(os.listdir("/dev/fd"))
+
+
+def test_a_cut_removes_later_files_and_zeroes_only_what_is_not(
+    tmp_path: Path,
+) -> None:
+    """
+    A file that is zero behind the cut is not touched.
+    """
+    files = _files(tmp_path)
+    files.write(0, b"x" * 250)
+
+    files.cut(150, keep_first=False)
+
+    assert [0, 100] == files.bases
+    assert b"x" * 50 + bytes(50) == files.read(100, 100)
+    files.sync()
+    files.cut(150, keep_first=False)
+    assert not files.is_dirty
+    files.cut(0, keep_first=False)
+    assert [] == files.bases
+    assert [] == os.listdir(tmp_path)
+
+
+def test_a_failed_sync_poisons_and_syncs_nothing_after_it(tmp_path: Path) -> None:
+    """
+    The file that failed stays dirty, and so do all that come after it.
+    """
+    asked = []
+
+    def sync(number: int) -> None:
+        asked.append(number)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    files = QueueFiles(tmp_path, SIZE, is_writable=True, pool=FilePool(), sync=sync)
+    files.write(0, b"x" * 150)
+
+    with pytest.raises(PoisonedError, match=r"cannot sync .*: Input/output error"):
+        files.sync()
+    for change in (
+        files.sync,
+        lambda: files.write(0, b"y"),
+        lambda: files.cut(0, keep_first=False),
+    ):
+        with pytest.raises(PoisonedError, match="an earlier sync failed"):
+            change()
+
+    assert 1 == len(asked)
+    assert files.is_dirty
+
+
+@NEEDS_MOUNTS
+def test_a_full_disk_leaves_zeros_and_works_again_with_space(tmp_path: Path) -> None:
+    """
+    Half an entry would be taken for one.
+    """
+    script = f"""
+    import os, pathlib
+    from pystore.errors import FullError
+    from pystore.queue_files import FilePool, QueueFiles
+    root = pathlib.Path({str(tmp_path)!r})
+    ballast = root / "ballast"
+    ballast.write_bytes(bytes(200 * 1024))
+    files = QueueFiles(root / "q", 1 << 20, is_writable=True, pool=FilePool())
+    files.write(0, b"x" * 20)
+    try:
+        files.write(20, b"y" * (100 * 1024))
+    except FullError as error:
+        print(error)
+    print(len(files.read(0, 1 << 20).rstrip(bytes(1))))
+    ballast.unlink()
+    files.write(20, b"y" * (100 * 1024))
+    print(len(files.read(0, 1 << 20).rstrip(bytes(1))))
+    """
+    mount = f"mount -t tmpfs -o size=256k none {tmp_path} && exec "
+    command = f'{mount} {sys.executable} -c "$0"'
+
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", command, textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    full, kept, after = done.stdout.splitlines()
+    assert re.fullmatch(
+        rf"cannot write {tmp_path}/q/0+: No space left on device: make space, "
+        "then try again",
+        full,
+    )
+    assert ["20", str(20 + 100 * 1024)] == [kept, after]

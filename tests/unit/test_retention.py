@@ -1,0 +1,106 @@
+"""
+Which segments may go, by age and by size.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pystore.errors import InvalidError
+from pystore.retention import Retention, SegmentAge, delete_before
+
+HOUR_MS = 3_600_000
+NOW_MS = 100 * HOUR_MS
+
+
+def _segments(*ages_hours: float | None) -> list[SegmentAge]:
+    """
+    Segments of 1000 bytes, the last record of each so old.
+    """
+    return [
+        SegmentAge(
+            1000 * number, 1000, None if age is None else NOW_MS - int(age * HOUR_MS)
+        )
+        for number, age in enumerate(ages_hours)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ages", "expected"),
+    [
+        ((90, 80, 10, 1), 2000),
+        ((73, 72, 71.99, 1), 2000),
+        ((71, 80, 90, 1), None),
+        ((90, 71, 80, 1), 1000),
+        ((90, 80, 70, 90), 2000),
+        ((90, 80, 80, 80), 3000),
+        ((80,), None),
+        ((), None),
+    ],
+)
+def test_old_segments_go_from_the_front_but_never_the_active_one(
+    ages: tuple[float, ...], expected: int | None
+) -> None:
+    """
+    72 hours unless said otherwise, to the millisecond; one young segment protects
+    all behind it, and a store time that falls back does not make a segment old.
+    """
+    assert expected == delete_before(_segments(*ages), Retention(), NOW_MS)
+
+
+def test_a_segment_without_a_record_goes_with_those_before_it() -> None:
+    """
+    It holds nothing; behind a young one it stays.
+    """
+    assert 2000 == delete_before(_segments(90, None, 1, 0), Retention(), NOW_MS)
+    assert None is delete_before(_segments(1, None, 0), Retention(), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("total_bytes_max", "expected"),
+    [(4000, None), (3999, 1000), (3000, 1000), (2000, 2000), (0, 3000)],
+)
+def test_the_oldest_go_until_the_rest_fits(
+    total_bytes_max: int, expected: int | None
+) -> None:
+    """
+    However young they are; what is left may be the active segment alone.
+    """
+    retention = Retention(None, total_bytes_max)
+
+    assert expected == delete_before(_segments(1, 1, 1, 1), retention, NOW_MS)
+
+
+def test_age_and_size_are_reasons_of_their_own() -> None:
+    """
+    What one keeps the other may take.
+    """
+    segments = _segments(90, 80, 3, 2, 1)
+
+    assert 2000 == delete_before(segments, Retention(72, 5000), NOW_MS)
+    assert 3000 == delete_before(segments, Retention(72, 2000), NOW_MS)
+    assert None is delete_before(segments, Retention(None, None), NOW_MS)
+
+
+def test_a_clock_that_is_behind_keeps_segments() -> None:
+    """
+    Records from the future are young.
+    """
+    assert None is delete_before(_segments(90, 80, 70), Retention(), 0)
+
+
+@pytest.mark.parametrize("limits", [(-1, None), (72, -1)])
+def test_negative_limits_are_refused(limits: tuple[int, int | None]) -> None:
+    """
+    They would mean to keep less than nothing.
+    """
+    with pytest.raises(InvalidError, match="cannot be negative"):
+        Retention(*limits)
+
+
+def test_segments_out_of_order_are_refused() -> None:
+    """
+    The front would not be the oldest.
+    """
+    with pytest.raises(InvalidError, match="segment 0 comes after 1000"):
+        delete_before(_segments(1, 1)[::-1], Retention(), NOW_MS)
