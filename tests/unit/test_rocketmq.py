@@ -1,0 +1,321 @@
+"""
+What RocketMQ would make of a log: on every golden store and every damage to one,
+the end that it found itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference
+from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
+from reference import ReferenceLog
+
+from pystore._seam import NO_OFFSET, Check, Stop
+from pystore.exports import CheckpointTimes, parse_checkpoint
+from pystore.queues import ConsumeQueues, queue_file_size
+from pystore.rocketmq import (
+    Opening,
+    behind,
+    gather_evidence,
+    rocketmq_end,
+    start_offset,
+)
+from pystore.torn import Corrupt, Findings, Torn, Verdict, Whole, decide
+
+CASES = [
+    *((store, {"variant": "as-left", "patch": []}) for store in STORES),
+    *VARIANTS,
+]
+STRICT = Check.BODY | Check.PROPERTY | Check.OFFSET
+
+
+@dataclasses.dataclass
+class Damaged:
+    """
+    One golden store, as it was left or damaged, and what it shows.
+    """
+
+    log: ReferenceLog
+    queues: ConsumeQueues
+    opening: Opening
+    result: dict[str, Any]
+
+
+def _damaged(store: GoldenStore, damage: dict[str, Any], folder: Path) -> Damaged:
+    root = store.extract(folder)
+    apply_patch(root, damage["patch"])
+    config = store.expected["config"]
+    file_size = queue_file_size(int(config["mappedFileSizeConsumeQueue"]))
+    queues = ConsumeQueues(root, file_size)
+    queues.load()
+    named = queues.last_named()
+    times = CheckpointTimes()
+    if (root / "checkpoint").exists():
+        times = parse_checkpoint((root / "checkpoint").read_bytes())
+    opening = Opening(
+        is_abort=(root / "abort").exists(),
+        times=times,
+        dispatch_point=named[1] if named else -1,
+        force_property_crc=config.get("forceVerifyPropCRC") == "true",
+    )
+    log = ReferenceLog.open(root, store.segment_size)
+    return Damaged(log, queues, opening, damage.get("result", store.expected))
+
+
+def _verdict(case: Damaged) -> Verdict:
+    """
+    What opening decides about a store without bounds. Fields are not checked: the
+    golden stores hold records with a born time of 0.
+    """
+    log = case.log
+    evidence = gather_evidence(log, case.queues, case.opening)
+    above = evidence.stale_above
+    tail = log.scan(
+        log.bases[0], STRICT, stale_above=NO_OFFSET if above is None else above
+    )
+    named_behind, later_segment = behind(
+        log, case.queues, tail.offset, evidence.checkpoint_ms
+    )
+    findings = Findings(
+        tail.offset,
+        Stop(tail.stop),
+        tail.record_end,
+        named_behind,
+        later_segment,
+        log.bases[-1],
+    )
+    return decide(findings, evidence)
+
+
+each_case = pytest.mark.parametrize(
+    ("store", "damage"),
+    CASES,
+    ids=[f"{store.name}-{damage['variant']}" for store, damage in CASES],
+)
+
+
+@each_case
+def test_the_end_is_the_one_that_java_found(
+    store: GoldenStore, damage: dict[str, Any], tmp_path: Path
+) -> None:
+    """
+    ``maxPhyOffset``, to the byte. Where Java's loading failed after recovery had
+    found the end (controller mode and V2 records), it is the end of the same store
+    in another mode; where a segment is too short, there is none to compare.
+    """
+    case = _damaged(store, damage, tmp_path)
+
+    found = rocketmq_end(case.log, case.opening)
+
+    if case.result["loadOk"]:
+        assert case.result["maxPhyOffset"] == found
+    elif damage["variant"].startswith("controller-mode"):
+        assert store.expected["maxPhyOffset"] == found
+
+
+@each_case
+def test_our_end_is_the_same_or_stricter_by_a_rule(
+    store: GoldenStore, damage: dict[str, Any], tmp_path: Path
+) -> None:
+    """
+    Never above RocketMQ's; if below, or if nothing may be written, a rule says why.
+    """
+    case = _damaged(store, damage, tmp_path)
+
+    verdict = _verdict(case)
+
+    theirs = rocketmq_end(case.log, case.opening)
+    if isinstance(verdict, Whole):
+        assert theirs == verdict.end
+    else:
+        assert theirs >= verdict.end
+        assert verdict.rule in ("A6", "A8")
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda store: store.name)
+def test_no_store_that_java_left_is_called_damaged(
+    store: GoldenStore, tmp_path: Path
+) -> None:
+    """
+    Also those that were halted: all their records are whole.
+    """
+    case = _damaged(store, {"patch": []}, tmp_path)
+
+    assert Whole(store.expected["maxPhyOffset"]) == _verdict(case)
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "offset", "reason"),
+    [
+        ("abort tail-crc", Torn, 365548, "the body's checksum differs"),
+        ("abort tail-blank-magic", Torn, 365548, "blank record has a wrong size"),
+        ("abort last-segment-body-flip", Torn, 345639, "body's checksum differs"),
+        ("abort second-last-segment-body-flip", Corrupt, 325238, "segment 327680"),
+        ("abort third-last-segment-body-flip", Corrupt, 259075, "at 259367 is who"),
+        ("abort second-segment-body-flip", Corrupt, 128042, "would start at"),
+        ("abort-propcrc property-byte-flip", Corrupt, 127689, "record's checksum"),
+        ("mixed-clean last-segment-body-flip", Corrupt, 397163, "at 447345"),
+        ("mixed-clean physical-offset-garbled", Corrupt, 395223, "another offset"),
+        ("mixed-clean last-segment-removed", Corrupt, 393216, "at 447345"),
+        ("mixed-clean tail-half-zero", Torn, 447345, "lengths do not add up"),
+    ],
+)
+def test_damage_is_judged_by_where_it_is(
+    case: str, kind: type, offset: int, reason: str, tmp_path: Path
+) -> None:
+    """
+    Examples of each clause, on RocketMQ's own files.
+    """
+    store, damage = next(
+        (store, damage)
+        for store, damage in VARIANTS
+        if f"{store.name} {damage['variant']}" == case
+    )
+
+    verdict = _verdict(_damaged(store, damage, tmp_path))
+
+    assert isinstance(verdict, kind)
+    assert isinstance(verdict, Torn | Corrupt)
+    assert offset == getattr(verdict, "offset", verdict.end)
+    assert reason in verdict.reason
+
+
+@pytest.fixture
+def halted(tmp_path: Path) -> Damaged:
+    """
+    A store that was halted, with four segments of records and one empty.
+    """
+    (store,) = (store for store in STORES if store.name == "abort-v1topics")
+    return _damaged(store, {"patch": []}, tmp_path)
+
+
+def test_after_a_clean_stop_recovery_starts_at_the_dispatch_point(
+    halted: Damaged,
+) -> None:
+    """
+    In the newest segment that begins at or below it; in the oldest without one.
+    """
+    starts = {
+        point: start_offset(halted.log, Opening(is_abort=False, dispatch_point=point))
+        for point in (-1, 0, 49151, 49152, 10**9)
+    }
+
+    assert {-1: 0, 0: 0, 49151: 0, 49152: 49152, 10**9: 196608} == starts
+
+
+def test_after_a_halt_recovery_starts_where_the_checkpoint_vouches(
+    halted: Damaged,
+) -> None:
+    """
+    Three seconds below the older of log and queues; below the index, too, if that
+    is to be whole; never in a segment without a record.
+    """
+    log, first_ms = halted.log, []
+    for base in log.bases[:-1]:
+        rows = next(log.rows(base))
+        first_ms.append(int(rows["store_ms"][0]))
+
+    def start(physic: int, logics: int, index: int = 0, *, safe: bool = False) -> int:
+        times = CheckpointTimes(physic, logics, index)
+        return start_offset(
+            log, Opening(is_abort=True, times=times, is_index_safe=safe)
+        )
+
+    late = first_ms[3] + 10**6
+    assert log.bases[3] == start(late, late)
+    assert log.bases[2] == start(first_ms[2] + 3000, late)
+    assert log.bases[1] == start(first_ms[2] + 2999, late)
+    assert log.bases[1] == start(late, first_ms[2] + 2999)
+    assert log.bases[0] == start(0, 0)
+    assert log.bases[0] == start(late, late, 0, safe=True)
+    assert log.bases[2] == start(late, late, first_ms[2], safe=True)
+
+
+def test_a_log_without_segments_ends_at_zero() -> None:
+    """
+    RocketMQ starts anew there.
+    """
+    log = ReferenceLog([], 4096, {})
+
+    assert 0 == rocketmq_end(log, Opening(is_abort=True))
+    assert 0 == start_offset(log, Opening(is_abort=False))
+
+
+def test_what_rocketmq_does_not_check_does_not_end_its_log(halted: Damaged) -> None:
+    """
+    Without CRC checks a flipped body is as good as any.
+    """
+    log = halted.log
+    rows = next(log.rows(log.bases[3]))
+    row = rows[rows["body_size"] > 0][2]
+    data = bytearray(log.segments[log.bases[3]])
+    at = int(row["offset"]) - log.bases[3] + int(row["body_at"])
+    data[at] ^= 1
+    log.segments[log.bases[3]] = bytes(data)
+    opening = dataclasses.replace(halted.opening, check_crc=False)
+
+    assert int(row["offset"]) == rocketmq_end(log, halted.opening)
+    assert halted.result["maxPhyOffset"] == rocketmq_end(log, opening)
+
+
+def test_lengths_below_zero_count_as_zero_where_java_reads_them_so(
+    halted: Damaged,
+) -> None:
+    """
+    A record of ours would be bad; RocketMQ goes on behind it.
+    """
+    log = halted.log
+    rows = next(log.rows(log.bases[3], reference.BODY))
+    row = rows[(rows["properties_size"] > 0)][3]
+    data = bytearray(log.segments[log.bases[3]])
+    at = int(row["offset"]) - log.bases[3]
+    size = int(row["size"]) - int(row["properties_size"])
+    data[at : at + 4] = size.to_bytes(4, "big")
+    data[at + int(row["properties_at"]) - 2] = 0x80
+    log.segments[log.bases[3]] = bytes(data)
+
+    assert int(row["offset"]) == log.scan_end(log.bases[3], reference.BODY).offset
+    assert int(row["offset"]) + size == rocketmq_end(log, halted.opening)
+
+
+def test_stale_records_behind_the_end_are_cut_by_us_and_kept_by_rocketmq(
+    tmp_path: Path,
+) -> None:
+    """
+    The trap of the format page: ten equal records, cut to four, two appended.
+    """
+    size = 100
+    records = bytearray()
+    for number in range(10):
+        store_ms = 1_000_000 + (10_000 if number in (4, 5) else 0)
+        records += _record(number * size, store_ms, size)
+    log = ReferenceLog([0], 4096, {0: bytes(records).ljust(4096, b"\0")})
+    queues = ConsumeQueues(tmp_path, 200, is_writable=True)
+    queues.load()
+    queues.dispatch(next(log.rows(0))[:6], 600, log.topic)
+    opening = Opening(is_abort=False, dispatch_point=600)
+    case = Damaged(log, queues, opening, {})
+
+    verdict = _verdict(case)
+
+    assert 1000 == rocketmq_end(log, opening)
+    assert ("A8", 600) == (getattr(verdict, "rule", None), verdict.end)
+    assert "Stale" == type(verdict).__name__
+
+
+def _record(offset: int, store_ms: int, size: int) -> bytes:
+    """
+    A V1 record without body, of topic T, filled up with one property.
+    """
+    value = b"a\x01" + b"x" * (size - 91 - 1 - 3) + b"\x02"
+    record = bytearray(size)
+    record[:8] = size.to_bytes(4, "big") + reference.V1.to_bytes(4, "big")
+    record[20:36] = (offset // size).to_bytes(8, "big") + offset.to_bytes(8, "big")
+    record[40:48] = record[56:64] = store_ms.to_bytes(8, "big")
+    record[88:92] = b"\x01T" + len(value).to_bytes(2, "big")
+    record[92:] = value
+    return bytes(record)

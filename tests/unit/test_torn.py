@@ -1,0 +1,280 @@
+"""
+Torn, stale, whole or corrupt: each clause of A6 and A8, and that there is always
+an answer.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore._seam import Stop
+from pystore.errors import InvalidError
+from pystore.torn import (
+    Bound,
+    Corrupt,
+    Evidence,
+    Findings,
+    Stale,
+    Torn,
+    Verdict,
+    Whole,
+    decide,
+)
+
+BAD = [stop for stop in Stop if stop.is_bad]
+ENDS = [Stop.ZERO, Stop.LAST]
+
+
+def _evidence(*, is_abort: bool, start: int = 0, named: int | None = None) -> Evidence:
+    end = None if named is None else named + 50
+    return Evidence(is_abort, start, named, end, checkpoint_ms=1000)
+
+
+def _corrupt(verdict: Verdict) -> Corrupt:
+    assert isinstance(verdict, Corrupt)
+    return verdict
+
+
+# -- A6: our own bound --------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop", [*BAD, *ENDS])
+def test_a6_below_our_bound_everything_but_a_whole_log_is_corrupt(stop: Stop) -> None:
+    """
+    A bad record, and as well a log that ends too early.
+    """
+    verdict = _corrupt(decide(Findings(999, stop), Bound(1000, "published end")))
+
+    assert ("A6", 999, 999) == (verdict.rule, verdict.offset, verdict.end)
+    assert verdict.reason.endswith("but the published end is 1000")
+
+
+@pytest.mark.parametrize(
+    "stop", [stop for stop in BAD if stop not in (Stop.UNREADABLE, Stop.STALE)]
+)
+@pytest.mark.parametrize("offset", [1000, 1001])
+def test_a6_from_our_bound_on_a_bad_record_is_a_torn_tail(
+    stop: Stop, offset: int
+) -> None:
+    """
+    Whatever is wrong with it, its fields included; also if a later segment reached
+    the disk before this one.
+    """
+    findings = Findings(offset, stop, named_behind=5000, later_segment=4096)
+
+    verdict = decide(findings, Bound(1000))
+
+    assert isinstance(verdict, Torn)
+    assert (offset, "A6") == (verdict.end, verdict.rule)
+
+
+@pytest.mark.parametrize("stop", ENDS)
+def test_a6_a_log_that_ends_at_or_above_the_bound_is_whole(stop: Stop) -> None:
+    """
+    Behind a blank record, too: it was published as an end (A1).
+    """
+    findings = Findings(4096, stop, record_end=4000)
+
+    assert Whole(4096) == decide(findings, Bound(4096))
+
+
+def test_what_cannot_be_read_is_never_called_torn() -> None:
+    """
+    A disk that answers with an error may answer again tomorrow.
+    """
+    findings = Findings(2000, Stop.UNREADABLE)
+
+    for bound in (Bound(0), _evidence(is_abort=True), _evidence(is_abort=False)):
+        assert "A6" == _corrupt(decide(findings, bound)).rule
+
+
+# -- A8: the evidence of a store without bounds -------------------------------
+
+
+@pytest.mark.parametrize("stop", [*BAD, *ENDS])
+def test_a8_with_abort_nothing_may_be_bad_below_rocketmq_s_start(stop: Stop) -> None:
+    """
+    What RocketMQ would not read again it believes to be on disk.
+    """
+    evidence = _evidence(is_abort=True, start=4096, named=9000)
+
+    verdict = _corrupt(decide(Findings(4095, stop), evidence))
+
+    assert "A8" == verdict.rule
+    assert verdict.reason.endswith("but RocketMQ's recovery would start at 4096")
+
+
+def test_a8_with_abort_the_queues_alone_prove_nothing() -> None:
+    """
+    A queue's page may have reached the disk before the log's.
+    """
+    evidence = _evidence(is_abort=True, start=4096, named=9000)
+
+    assert Torn(8000, "the body's checksum differs", "A6") == decide(
+        Findings(8000, Stop.BODY), evidence
+    )
+    assert Whole(8000) == decide(Findings(8000, Stop.ZERO), evidence)
+
+
+@pytest.mark.parametrize("stop", [*BAD, *ENDS])
+def test_a8_without_abort_nothing_may_be_bad_below_the_last_named_record(
+    stop: Stop,
+) -> None:
+    """
+    A clean stop put log and queues onto the disk.
+    """
+    evidence = _evidence(is_abort=False, start=4096, named=9000)
+
+    verdict = _corrupt(decide(Findings(8999, stop), evidence))
+
+    assert "A8" == verdict.rule
+    assert verdict.reason.endswith("but consume queues name the record at 9000")
+
+
+@pytest.mark.parametrize("named", [None, 0, 8000])
+def test_a8_without_abort_the_tail_from_the_last_named_record_on_is_torn(
+    named: int | None,
+) -> None:
+    """
+    Also where no queue names any.
+    """
+    verdict = decide(
+        Findings(8000, Stop.LENGTHS), _evidence(is_abort=False, named=named)
+    )
+
+    assert Torn(8000, "the record's lengths do not add up", "A6") == verdict
+
+
+@pytest.mark.parametrize("is_abort", [True, False])
+@pytest.mark.parametrize("stop", [*BAD, *ENDS])
+def test_a8_a_named_record_behind_that_was_flushed_forbids_the_cut(
+    is_abort: bool,
+    stop: Stop,
+) -> None:
+    """
+    It is whole and older than the checkpoint, so what is before it was there.
+    """
+    findings = Findings(8000, stop, named_behind=8500)
+
+    verdict = _corrupt(decide(findings, _evidence(is_abort=is_abort)))
+
+    assert "A8" == verdict.rule
+    assert "the record at 8500 is whole, named by a consume queue" in verdict.reason
+
+
+@pytest.mark.parametrize("is_abort", [True, False])
+@pytest.mark.parametrize("stop", [*BAD, *ENDS])
+def test_a8_a_later_segment_that_begins_with_a_whole_record_is_never_removed(
+    is_abort: bool,
+    stop: Stop,
+) -> None:
+    """
+    A truncation leaves stale bytes in one segment only.
+    """
+    findings = Findings(8000, stop, later_segment=8192)
+
+    verdict = _corrupt(decide(findings, _evidence(is_abort=is_abort)))
+
+    assert "A8" == verdict.rule
+    assert verdict.reason.endswith("but segment 8192 begins with a whole record")
+
+
+@pytest.mark.parametrize("is_abort", [True, False])
+def test_a8_above_the_last_named_record_a_time_that_falls_back_is_stale(
+    is_abort: bool,
+) -> None:
+    """
+    Cut there, and called by its name.
+    """
+    verdict = decide(
+        Findings(9050, Stop.STALE), _evidence(is_abort=is_abort, named=9000)
+    )
+
+    assert Stale(9050, "the store time falls back by over 3 s", "A8") == verdict
+
+
+def test_a8_times_are_compared_above_the_last_named_record_only() -> None:
+    """
+    Where no queue names a record, a clock set back would cost what follows.
+    """
+    assert 9050 == _evidence(is_abort=True, named=9000).stale_above
+    assert None is _evidence(is_abort=True).stale_above
+
+
+def test_a8_the_bound_is_the_start_with_abort_and_the_last_named_without() -> None:
+    """
+    From there on the fields of unproved records are checked (A6).
+    """
+    assert 4096 == _evidence(is_abort=True, start=4096, named=9000).bound
+    assert 9000 == _evidence(is_abort=False, start=4096, named=9000).bound
+    assert 0 == _evidence(is_abort=False, start=4096).bound
+
+
+@pytest.mark.parametrize(
+    ("findings", "end"),
+    [
+        (Findings(8192, Stop.LAST, record_end=8100, last_base=4096), 8100),
+        (Findings(8192, Stop.LAST, record_end=4000, last_base=4096), 4096),
+        (Findings(8192, Stop.ZERO, record_end=8100, last_base=8192), 8192),
+        (Findings(8192, Stop.LAST, last_base=4096), 4096),
+        (Findings(8192, Stop.LAST), 8192),
+    ],
+)
+def test_a_blank_with_nothing_behind_it_ends_a_log_as_in_rocketmq(
+    findings: Findings, end: int
+) -> None:
+    """
+    Its end is that of the last record, or the base of a segment without one; with a
+    segment behind it, that segment.
+    """
+    assert Whole(end) == decide(findings, _evidence(is_abort=True))
+
+
+# -- the decision as a whole --------------------------------------------------
+
+
+@pytest.mark.parametrize("stop", [Stop.ROWS, Stop.LIMIT])
+def test_a_scan_that_has_not_ended_is_no_finding(stop: Stop) -> None:
+    """
+    Asking too early would cut whole records.
+    """
+    with pytest.raises(InvalidError, match="has not ended"):
+        Findings(0, stop)
+
+
+offsets = st.integers(0, 20_000)
+maybe = st.none() | offsets
+bounds = st.builds(Bound, offsets) | st.builds(
+    Evidence, st.booleans(), offsets, maybe, maybe, offsets
+)
+
+
+@given(
+    st.builds(
+        Findings, offsets, st.sampled_from([*BAD, *ENDS]), maybe, maybe, maybe, maybe
+    ),
+    bounds,
+)
+def test_there_is_always_an_answer_and_it_never_invents_bytes(
+    findings: Findings, bound: Bound | Evidence
+) -> None:
+    """
+    Total; a cut is never above the finding, never below a bound, and every answer
+    but a whole log names its rule.
+    """
+    verdict = decide(findings, bound)
+
+    if isinstance(verdict, Corrupt):
+        assert findings.offset == verdict.offset
+    elif isinstance(bound, Bound):
+        assert findings.offset == verdict.end >= bound.offset
+    else:
+        assert findings.offset >= bound.bound
+    if isinstance(verdict, Whole):
+        assert not findings.stop.is_bad
+    else:
+        assert verdict.rule in ("A6", "A8")
+        assert verdict.reason
+        assert "\n" not in verdict.reason
