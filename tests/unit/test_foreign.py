@@ -1,0 +1,114 @@
+"""
+Was somebody else here? Each trace of another program is seen (A7, A15).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stores import SEGMENT, bodies, fill, kill_while
+
+from pystore.errors import FormatError
+from pystore.exports import CheckpointTimes
+from pystore.log import CommitLog
+
+
+def _append_checkpoint(root: Path) -> None:
+    (root / "checkpoint").write_bytes(CheckpointTimes(1, 1).encode())
+
+
+def _java_abort(root: Path) -> None:
+    (root / "abort").write_text("4711")
+
+
+def _java_epochs(root: Path) -> None:
+    (root / "epochFileCheckpoint").write_text("1\n1725254278\n1-0\n")
+
+
+def _java_identity(root: Path) -> None:
+    (root / "brokerIdentity").write_text("cluster#broker#3")
+
+
+TRACES: list[tuple[Callable[[Path], None], str]] = [
+    (_append_checkpoint, "checkpoint was written"),
+    (_java_abort, "abort was written"),
+    (_java_epochs, "epochFileCheckpoint was written"),
+    (_java_identity, "brokerIdentity was written"),
+]
+
+
+@pytest.mark.parametrize(("trace", "reason"), TRACES, ids=lambda it: str(it)[:20])
+def test_each_file_that_another_program_writes_voids_our_bounds(
+    tmp_path: Path, trace: Callable[[Path], None], reason: str
+) -> None:
+    """
+    The opening after it is not clean, says why, and keeps every record.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 50)
+    trace(root)
+
+    with CommitLog(root) as log:
+        assert reason in " ".join(log.recovery.foreign)
+        assert not log.recovery.is_clean
+        assert 50 == len(bodies(log))
+    with CommitLog(root) as log:
+        assert () == log.recovery.foreign
+
+
+def test_an_abort_file_that_vanished_after_a_crash_is_a_visit(tmp_path: Path) -> None:
+    """
+    A Java broker that opened and closed the store took our abort file away.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 50))
+    (root / "abort").unlink()
+
+    with CommitLog(root) as log:
+        assert ("abort was removed",) == log.recovery.foreign
+        assert 50 == len(bodies(log))
+
+
+def test_a_copy_of_a_store_is_told_from_the_store(tmp_path: Path) -> None:
+    """
+    A restore has another inode: its bounds are void (A15).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 50)
+    shutil.copytree(root, tmp_path / "copy")
+
+    with CommitLog(tmp_path / "copy") as log:
+        assert "copy" in log.recovery.foreign[0]
+        assert 50 == len(bodies(log))
+
+
+def test_a_removed_last_segment_is_seen_after_a_clean_close(tmp_path: Path) -> None:
+    """
+    The list of segments is part of what we left.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 500)
+    last = max((root / "commitlog").iterdir())
+    last.unlink()
+
+    with CommitLog(root) as log:
+        assert "segments" in log.recovery.foreign[0]
+
+
+def test_unreadable_imports_stop_the_opening(tmp_path: Path) -> None:
+    """
+    Garbage in an identity file is never read as "no identity" (R16).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 5)
+    (root / "brokerIdentity").write_bytes(b"\xff garbage")
+
+    with pytest.raises(FormatError, match="brokerIdentity"):
+        CommitLog(root)

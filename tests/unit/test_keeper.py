@@ -1,0 +1,68 @@
+"""
+The keeper stores bounds while nobody thinks of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from stores import fill
+
+from pystore.errors import FullError
+from pystore.keeper import Keeper, open_log
+
+
+class _Kept:
+    """
+    Counts calls and fails some.
+    """
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seen = threading.Semaphore(0)
+
+    def keep(self) -> bool:
+        self.calls += 1
+        self.seen.release()
+        if self.calls == 1:
+            raise FullError("no space")
+        return True
+
+
+def test_a_keeper_goes_on_after_a_failure_and_forgets_it() -> None:
+    """
+    A full disk passes: the next call clears the error.
+    """
+    kept = _Kept()
+    with Keeper(kept, interval_s=0.001) as keeper:
+        for _ in range(3):
+            assert kept.seen.acquire(timeout=30)
+
+    assert keeper.error is None
+
+
+def test_a_stopped_keeper_calls_no_more() -> None:
+    """
+    Stopping waits for the thread, and again is fine.
+    """
+    kept = _Kept()
+    keeper = Keeper(kept, interval_s=0.001)
+    assert kept.seen.acquire(timeout=30)
+    keeper.stop()
+    keeper.stop()
+    calls = kept.calls
+
+    assert not kept.seen.acquire(timeout=0.01) or calls == kept.calls
+
+
+def test_an_opened_log_closes_with_its_keeper(tmp_path: Path) -> None:
+    """
+    ``open_log`` gives a log that needs no more care, for reading as well.
+    """
+    with open_log(tmp_path / "store", segment_size=1 << 16) as log:
+        fill(log, 10)
+    with open_log(tmp_path / "store", mode="r") as log:
+        assert log.end_offset > 0
+
+    assert "pystore-keeper" not in {thread.name for thread in threading.enumerate()}

@@ -1,0 +1,242 @@
+"""
+`CommitLog`: what a program sees of a store.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stores import SEGMENT, bodies, fill, kill_while, message
+
+from pystore._seam import POSITION_DTYPE
+from pystore.errors import (
+    BusyError,
+    ClosedError,
+    ForkedError,
+    InvalidError,
+    LockedError,
+    NotAStoreError,
+    OffsetOutOfRange,
+)
+from pystore.log import CommitLog
+from pystore.messages import Message
+
+
+def test_what_is_appended_is_read_back_after_a_close(tmp_path: Path) -> None:
+    """
+    Every record is there with its body, topic and queue offset.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 2000)
+
+    with CommitLog(tmp_path / "store") as log:
+        assert [message(i).body for i in range(2000)] == bodies(log)
+        record = log.read(offsets[7])
+        assert ("Topic", 1, 2) == (record.topic, record.queue_id, record.queue_offset)
+
+
+def test_a_batch_is_one_append_and_says_where_each_record_went(tmp_path: Path) -> None:
+    """
+    Positions name the records of a batch in order.
+    """
+    positions = np.empty(10, POSITION_DTYPE)
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        done = log.append_batch([message(i) for i in range(10)], positions=positions)
+
+        assert 10 == done.count
+        assert done.offset == positions["offset"][0]
+        assert message(9).body == log.read(int(positions["offset"][9])).body
+        assert [0, 0, 0, 1] == positions["queue_offset"][:4].tolist()
+
+
+def test_a_clean_close_is_believed_and_scans_nothing(tmp_path: Path) -> None:
+    """
+    The clean mark holds; queue offsets go on where they were.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 9)
+    with CommitLog(tmp_path / "store") as log:
+        done = log.append(message(9))
+
+        assert log.recovery.is_clean
+        assert 0 == log.recovery.scanned_bytes
+        assert 3 == done.queue_offset
+
+
+def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
+    """
+    A killed writer loses nothing, and its queues go on without a gap.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 500))
+
+    with CommitLog(root) as log:
+        assert [message(i).body for i in range(500)] == bodies(log)
+        assert not log.recovery.is_clean
+        assert "published end" == log.recovery.bound_name
+        assert 500 // 3 == log.append(message(500)).queue_offset - 0
+
+
+def test_a_cut_takes_the_end_away_and_the_queues_back(tmp_path: Path) -> None:
+    """
+    The log, its queues and a later opening agree on the cut.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 1000)
+        report = log.cut(offsets[300])
+
+        assert report.segments_removed > 0
+        assert offsets[300] == log.end_offset
+        assert 100 == log.append(message(300)).queue_offset
+    with CommitLog(root) as log:
+        assert 301 == len(bodies(log))
+
+
+def test_a_cut_waits_for_nobody_but_says_busy(tmp_path: Path) -> None:
+    """
+    While a view above it is held, a cut is refused and nothing changes.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 20)
+        block = next(iter(log.blocks(offsets[10])))
+        with pytest.raises(BusyError, match="release it first"):
+            log.cut(offsets[5])
+        del block
+
+        assert 20 == len(bodies(log))
+        log.cut(offsets[5])
+        assert 5 == len(bodies(log))
+
+
+def test_a_cut_inside_a_record_is_refused(tmp_path: Path) -> None:
+    """
+    Ends are always ends of whole records (A1).
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 3)
+        with pytest.raises(InvalidError, match="no record ends there"):
+            log.cut(offsets[1] + 1)
+
+        assert 3 == len(bodies(log))
+
+
+def test_a_second_writer_in_the_process_is_refused(tmp_path: Path) -> None:
+    """
+    One writer per store, and the message names the process.
+    """
+    with (
+        CommitLog(tmp_path / "store", segment_size=SEGMENT),
+        pytest.raises(LockedError, match=str(os.getpid())),
+    ):
+        CommitLog(tmp_path / "store")
+
+
+def test_use_after_close_is_one_clear_error(tmp_path: Path) -> None:
+    """
+    A closed log says so, and closing again is fine.
+    """
+    log = CommitLog(tmp_path / "store", segment_size=SEGMENT)
+    log.close()
+    log.close()
+
+    with pytest.raises(ClosedError, match="closed"):
+        log.append(message(0))
+
+
+def test_use_after_a_fork_is_one_clear_error(tmp_path: Path) -> None:
+    """
+    The child cannot write the parent's store, and its exit does not close it.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 1)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                log.append(message(1))
+            except ForkedError:
+                log.close()
+                code = 0
+            os._exit(code)
+
+        assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        fill(log, 1, first=1)
+        assert 2 == len(bodies(log))
+
+
+def test_a_reader_follows_a_writer(tmp_path: Path) -> None:
+    """
+    A log open for reading sees what is appended afterwards, in new segments too.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 1)
+        with CommitLog(root, mode="r") as reader:
+            fill(log, 999, first=1)
+
+            assert [message(i).body for i in range(1000)] == bodies(reader)
+            with pytest.raises(InvalidError, match="reading only"):
+                reader.append(message(0))
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_missing_directory_is_named(tmp_path: Path, mode: str) -> None:
+    """
+    A path that is not there is no store.
+    """
+    path = tmp_path / "none"
+    with pytest.raises(NotAStoreError, match=f"{path}.*check the path"):
+        CommitLog(path, mode=mode, create=False)
+
+
+def test_a_directory_with_something_else_is_not_made_a_store(tmp_path: Path) -> None:
+    """
+    Nothing is written where other files are.
+    """
+    (tmp_path / "letter.txt").write_text("hello")
+    with pytest.raises(NotAStoreError, match=r"holds 'letter\.txt'"):
+        CommitLog(tmp_path)
+
+    assert ["letter.txt"] == os.listdir(tmp_path)
+
+
+def test_an_offset_outside_the_log_is_named(tmp_path: Path) -> None:
+    """
+    Reading past the end says where the end is.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 1)
+        with pytest.raises(OffsetOutOfRange, match="not below the end"):
+            log.read(log.end_offset)
+
+
+def test_a_message_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
+    """
+    A record never crosses a segment's end.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        with pytest.raises(InvalidError):
+            log.append(Message("Topic", bytes(SEGMENT)))
+
+        assert 0 == log.end_offset
+
+
+def test_epochs_are_durable_before_their_first_byte(tmp_path: Path) -> None:
+    """
+    An epoch begins at the end, replaces an empty one, and is exported.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        log.begin_epoch(1)
+        fill(log, 3)
+        end = log.end_offset
+        log.begin_epoch(2)
+        log.begin_epoch(4)
+        fill(log, 1)
+    with CommitLog(root) as log:
+        assert [(1, 0), (4, end)] == log.epochs.pairs()
+    assert f"4-{end}\n" in (root / "epochFileCheckpoint").read_text()
