@@ -17,6 +17,7 @@ typedef struct request {
   ps_position *positions;
   uint64_t capacity;
   uint64_t encoded;     /* messages encoded and not yet published */
+  uint64_t encoded_end; /* of the last one */
   ps_appended appended; /* count: messages published */
   ps_error *error;
   ps_status status;
@@ -64,6 +65,8 @@ static ps_status publish(ps_log *log, batch *b, ps_error *error) {
     return status;
   for (ps_turn *turn = &b->first->turn;; turn = turn->next) {
     request *r = request_of(turn);
+    if (r->encoded > 0)
+      r->appended.end = r->encoded_end;
     r->appended.count += r->encoded;
     r->encoded = 0;
     if (r == b->last)
@@ -71,9 +74,9 @@ static ps_status publish(ps_log *log, batch *b, ps_error *error) {
   }
 }
 
-/* Fails all that has unpublished bytes, with the last one's reason. */
-static void fail_unpublished(ps_log *log, batch *b, ps_status status) {
-  ps_error reason = *b->last->error;
+/* Fails all that has unpublished bytes, for one reason. */
+static void fail_unpublished(ps_log *log, batch *b, ps_status status,
+                             ps_error reason) {
   for (ps_turn *turn = &b->first->turn;; turn = turn->next) {
     request *r = request_of(turn);
     if (r->encoded > 0) {
@@ -138,6 +141,7 @@ static ps_status encode_next(ps_log *log, batch *b) {
     r->appended.queue_offset = stamp->queue_offset;
   }
   r->encoded++;
+  r->encoded_end = stamp->offset + size;
   return PS_OK;
 }
 
@@ -161,8 +165,6 @@ static ps_status encode_request(ps_log *log, batch *b) {
   r->appended.store_ms = writer->store_ms;
   while (status == PS_OK && r->appended.count + r->encoded < r->totals.count) {
     status = encode_next(log, b);
-    if (status == PS_OK)
-      r->appended.end = writer->staged_from + writer->staged;
     if (status == PS_OK && writer->staged >= PS_PIECE)
       status = ps_writer_flush(log, 0, r->error);
   }
@@ -179,11 +181,18 @@ static void write_requests(ps_log *log, request *first) {
     r->status = encode_request(log, &b);
     /* A request refused before it staged a byte harms nobody else. */
     if (r->status != PS_OK && (r->encoded > 0 || log->writer.has_failed))
-      fail_unpublished(log, &b, r->status);
+      fail_unpublished(log, &b, r->status, *r->error);
   }
-  ps_status status = publish(log, &b, b.last->error);
+  ps_error reason;
+  ps_status status = publish(log, &b, &reason);
   if (status != PS_OK)
-    fail_unpublished(log, &b, status);
+    fail_unpublished(log, &b, status, reason);
+  /* A deadline that passed while the bytes were written takes the answer. */
+  for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
+    request *r = request_of(turn);
+    if (r->status == PS_OK && r->totals.count > 0)
+      r->status = ps_writer_authority(log, r->error);
+  }
 }
 
 /* Answers those that wanted to be synced, after the sync. */

@@ -202,7 +202,10 @@ ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
     return status;
   ps_live_page *page = log->page;
   uint64_t end = atomic_load(&page->published_end);
-  if (offset > end)
+  if (!atomic_load(&log->is_started)) /* a reader cannot even write the page */
+    status = ps_fail(error, PS_E_CLOSED, offset,
+                     "the log is not started for writing");
+  else if (offset > end)
     status = ps_fail(error, PS_E_RANGE, offset,
                      "cannot confirm %" PRIu64 ": the log ends at %" PRIu64,
                      offset, end);

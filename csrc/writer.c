@@ -62,22 +62,33 @@ ps_status ps_writer_repair(ps_log *log, ps_error *error) {
                             error);
 }
 
-/* Makes the segment that begins at the writer's end the active one. */
-static ps_status begin_segment(ps_log *log, ps_error *error) {
-  ps_writer *writer = &log->writer;
-  uint64_t base = writer->staged_from;
-  assert(writer->staged == 0);
-  if (ps_segments_end(&log->segments) <= base) {
-    ps_status status = ps_segments_create(&log->segments, base, error);
-    if (status != PS_OK)
-      return status;
-  }
-  ps_segment *next = ps_segments_find(&log->segments, base);
+/* Finds or creates the segment that begins at `base`, open for writing. The
+ * caller gets a reference. */
+static ps_status prepare_segment(ps_log *log, uint64_t base,
+                                 ps_segment **prepared, ps_error *error) {
+  ps_segments *list = &log->segments;
+  ps_status status = PS_OK;
+  if (ps_segments_end(list) <= base)
+    status = ps_segments_create(list, base, error);
+  if (status != PS_OK)
+    return status;
+  ps_segment *next = ps_segments_find(list, base);
   assert(next != NULL && next->base == base);
+  status = ps_segment_open_file(list, next, error);
+  if (status == PS_OK)
+    *prepared = next;
+  else
+    ps_segment_release(list, next);
+  return status;
+}
+
+/* Makes a prepared segment the active one. */
+static void activate(ps_log *log, ps_segment *next) {
+  ps_writer *writer = &log->writer;
+  assert(next->base == writer->staged_from && writer->staged == 0);
   if (writer->active != NULL)
     ps_segment_release(&log->segments, writer->active);
   writer->active = next;
-  return ps_segment_open_file(&log->segments, next, error);
 }
 
 /* Bytes between the writer's end and the end of the active segment. */
@@ -93,33 +104,30 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
   assert(writer->staged == 0);
   uint64_t end = writer->staged_from;
   uint64_t left = room_left(writer);
-  if (writer->active == NULL || left == 0)
-    return begin_segment(log, error);
-  assert(left >= PS_BLANK_SIZE);
-  uint64_t next = end + left;
   /* The next segment first: a full disk then leaves this one as it is. */
-  if (ps_segments_end(&log->segments) <= next) {
-    ps_status status = ps_segments_create(&log->segments, next, error);
-    if (status != PS_OK)
-      return status;
+  ps_segment *next = NULL;
+  ps_status status = prepare_segment(log, end + left, &next, error);
+  if (status != PS_OK)
+    return status;
+  if (left > 0) {
+    assert(left >= PS_BLANK_SIZE);
+    uint8_t blank[PS_BLANK_SIZE];
+    ps_store32(blank, (uint32_t)left);
+    ps_store32(blank + 4, PS_MAGIC_BLANK);
+    uint64_t written = 0;
+    status = ps_segment_write(&log->segments, writer->active, end, blank,
+                              sizeof blank, &written, error);
   }
-  uint8_t blank[PS_BLANK_SIZE];
-  ps_store32(blank, (uint32_t)left);
-  ps_store32(blank + 4, PS_MAGIC_BLANK);
-  uint64_t written = 0;
-  ps_status status = ps_segment_write(&log->segments, writer->active, end,
-                                      blank, sizeof blank, &written, error);
   if (status != PS_OK) {
+    ps_segment_release(&log->segments, next);
     writer->is_tail_dirty = 1;
     ps_error ignored; /* the write's failure is the one to report */
     (void)ps_writer_repair(log, &ignored);
     return status;
   }
-  writer->staged_from = writer->received_end = next;
-  status = begin_segment(log, error);
-  if (status == PS_OK)
-    status = ps_writer_publish(log, error);
-  return status;
+  writer->staged_from = writer->received_end = end + left;
+  activate(log, next);
+  return ps_writer_publish(log, error);
 }
 
 int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes) {
@@ -161,7 +169,11 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
   if (status != PS_OK)
     return status;
   uint64_t end = writer->staged_from;
-  assert(end >= atomic_load(&log->page->published_end));
+  /* Nothing new: half a raw record, or a tail that could not be zeroed, may
+   * lie above the end and stays what it is. */
+  if (end <= atomic_load(&log->page->published_end))
+    return PS_OK;
+  assert(writer->active != NULL);
   writer->is_tail_dirty = 0;
   writer->received_end = end;
   if (writer->last_staged != PS_NO_OFFSET)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "format.h"
 
@@ -76,8 +77,37 @@ void store_bury(store *s) {
   s->log = NULL;
 }
 
+ps_status store_go_live(store *s) {
+  ps_live_words words = {.boot_id = {1}};
+  ps_log_free(s->log);
+  s->log = NULL;
+  strcpy(s->live_path, "/tmp/pystore-live-XXXXXX");
+  int file = mkstemp(s->live_path);
+  assert(file >= 0);
+  close(file);
+  ps_status status = ps_live_create(s->live_path, &s->error);
+  if (status == PS_OK)
+    status = ps_live_open(s->live_path, 1, &s->live, &s->error);
+  if (status == PS_OK)
+    status = ps_live_begin(s->live, &words, &s->error);
+  return status == PS_OK ? store_recover(s, 0) : status;
+}
+
+ps_status store_open_reader(store *s, ps_log **log, ps_live **live) {
+  ps_options options = s->options;
+  options.mode = PS_MODE_READ;
+  ps_status status = ps_live_open(s->live_path, 0, live, &s->error);
+  if (status != PS_OK)
+    return status;
+  return ps_log_open_env(&s->fs->env, STORE_ROOT, &options, *live, log,
+                         &s->error);
+}
+
 uint32_t store_free(store *s) {
   ps_log_free(s->log);
+  ps_live_close(s->live);
+  if (s->live_path[0] != 0)
+    unlink(s->live_path);
   uint32_t held = memory_held(s->fs);
   memory_free(s->fs);
   free(s);

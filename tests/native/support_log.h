@@ -32,7 +32,8 @@ typedef struct store_record {
 typedef struct store {
   memory *fs;
   ps_log *log;
-  ps_live *live;
+  ps_live *live; /* NULL until store_go_live */
+  char live_path[64];
   ps_options options;
   ps_error error;
   store_record records[STORE_RECORDS];
@@ -53,6 +54,13 @@ void store_bury(store *s);
 
 /* Goes on with another file system, as it is after a crash. */
 void store_crash(store *s, memory *successor);
+
+/* Opens the log again, with a live page in a file of its own. */
+ps_status store_go_live(store *s);
+
+/* Opens a second handle, for reading; it sees the live page as another process
+ * does. The caller frees both. */
+ps_status store_open_reader(store *s, ps_log **log, ps_live **live);
 
 /* Only opens, for writing. */
 ps_status store_open(store *s);

@@ -34,19 +34,30 @@ static bool changes_something(memory_call kind) {
   }
 }
 
-/* Counts the fault down; answers its negative errno when it fires. */
-static int32_t fire(memory *fs, memory_call kind) {
-  memory_fault *fault = &fs->fault;
-  if (fault->nth == 0 || (fault->kind != CALL_ANY && fault->kind != kind))
-    return 0;
-  if (fault->nth > 1) {
-    fault->nth--;
-    return 0;
+/* Counts the faults down; answers the negative errno of one that fires. A
+ * write's `size` is cut short instead, once. */
+static int32_t fire(memory *fs, memory_call kind, uint64_t *size) {
+  for (uint32_t i = 0; i < MEMORY_FAULTS; i++) {
+    memory_fault *fault = &fs->faults[i];
+    if (fault->nth == 0 || (fault->kind != CALL_ANY && fault->kind != kind))
+      continue;
+    if (fault->nth > 1) {
+      fault->nth--;
+      continue;
+    }
+    fs->faults_fired++;
+    if (fault->short_bytes > 0 && size != NULL) {
+      if (*size > fault->short_bytes)
+        *size = fault->short_bytes;
+      fault->short_bytes = 0;
+      fault->nth = fault->error == 0 ? 0 : 1;
+      return 0;
+    }
+    if (!fault->repeats)
+      fault->nth = 0;
+    return -fault->error;
   }
-  fs->faults_fired++;
-  if (!fault->repeats)
-    fault->nth = 0;
-  return -fault->error;
+  return 0;
 }
 
 /* Begins a call: hook, lock, counters, death, faults. Answers 0, or what the
@@ -65,9 +76,7 @@ static int32_t begin(memory *fs, memory_call kind, int32_t file) {
   /* The dead close their files, and nothing else. */
   if (fs->is_dead)
     return kind == CALL_CLOSE ? 0 : -EIO;
-  if (kind == CALL_WRITE && fs->fault.short_bytes > 0)
-    return 0; /* the write itself looks at its fault */
-  return fire(fs, kind);
+  return kind == CALL_WRITE ? 0 : fire(fs, kind, NULL);
 }
 
 static int64_t end(memory *fs, int64_t result) {
@@ -159,16 +168,9 @@ static int64_t env_write(void *self, int32_t file, const void *from,
   memory_file *f = file_of(fs, file);
   if (at + size > fs->capacity)
     return end(fs, -EFBIG);
-  memory_fault *fault = &fs->fault;
-  if (fault->short_bytes > 0 && fault->nth == 1 && fault->kind == CALL_WRITE) {
-    if (size > fault->short_bytes)
-      size = fault->short_bytes;
-    fs->faults_fired++;
-    fault->short_bytes = 0;
-    fault->nth = fault->error == 0 ? 0 : 1; /* and then the error */
-  } else if (fault->short_bytes > 0 && fault->kind == CALL_WRITE) {
-    (void)fire(fs, CALL_WRITE);
-  }
+  result = fire(fs, CALL_WRITE, &size);
+  if (result < 0)
+    return end(fs, result);
   uint64_t granted = memory_take_space(fs, f, at, size);
   if (granted == 0 && size > 0)
     return end(fs, -ENOSPC);

@@ -30,7 +30,8 @@ enum {
   MEMORY_NAMES = 64,
   MEMORY_STATES = 24,
   MEMORY_OPEN = 64,
-  MEMORY_PATH = 96
+  MEMORY_PATH = 96,
+  MEMORY_FAULTS = 3
 };
 
 typedef enum memory_call {
@@ -75,7 +76,7 @@ typedef struct memory_name {
  * that kind fails. error 0: only the short write. */
 typedef struct memory_fault {
   memory_call kind;
-  uint64_t nth; /* 0: no fault */
+  uint64_t nth; /* 0: fires no more */
   int32_t error;
   bool repeats;
   uint64_t short_bytes;
@@ -93,7 +94,7 @@ typedef struct memory {
   int32_t mappings;
   uint64_t space; /* free bytes; pages take of it when first allocated */
   bool punches;   /* zeroing gives the space away, as tmpfs does */
-  memory_fault fault;
+  memory_fault faults[MEMORY_FAULTS];
   uint64_t faults_fired;
   int64_t wall_ms;
   int64_t boottime_ns;
@@ -124,9 +125,12 @@ void memory_free(memory *fs);
 memory *memory_after_kill(const memory *fs);
 memory *memory_after_power_cut(const memory *fs, uint64_t which, uint64_t seed);
 
-/* Arms a fault; replaces the one before. */
+/* Arms a fault, beside those that are armed. The second is for writes. */
 void memory_fail(memory *fs, memory_call kind, uint64_t nth, int32_t error,
                  bool repeats);
+void memory_fail_short(memory *fs, uint64_t short_bytes, int32_t error);
+
+/* Disarms all. */
 void memory_heal(memory *fs);
 
 /* Descriptors and mappings that are in use. */

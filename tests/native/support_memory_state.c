@@ -178,15 +178,31 @@ void memory_put(memory *fs, const char *path, const void *data, uint64_t size) {
 
 /* ---- Faults ------------------------------------------------------------ */
 
+static void arm(memory *fs, memory_fault fault) {
+  for (uint32_t i = 0; i < MEMORY_FAULTS; i++)
+    if (fs->faults[i].nth == 0) {
+      fs->faults[i] = fault;
+      fs->faults_fired = 0;
+      return;
+    }
+  assert(!"too many faults at once");
+}
+
 void memory_fail(memory *fs, memory_call kind, uint64_t nth, int32_t error,
                  bool repeats) {
-  fs->fault = (memory_fault){
-      .kind = kind, .nth = nth, .error = error, .repeats = repeats};
-  fs->faults_fired = 0;
+  arm(fs, (memory_fault){
+              .kind = kind, .nth = nth, .error = error, .repeats = repeats});
+}
+
+void memory_fail_short(memory *fs, uint64_t short_bytes, int32_t error) {
+  arm(fs, (memory_fault){.kind = CALL_WRITE,
+                         .nth = 1,
+                         .error = error,
+                         .short_bytes = short_bytes});
 }
 
 void memory_heal(memory *fs) {
-  fs->fault = (memory_fault){.kind = CALL_ANY};
+  memset(fs->faults, 0, sizeof fs->faults);
 }
 
 uint32_t memory_held(memory *fs) {

@@ -3,6 +3,8 @@
 #include "format.h"
 #include "support_log.h"
 
+#include <errno.h>
+
 enum { SEGMENT = 16384 };
 
 /* Records come back in order, with their queue offsets. */
@@ -17,4 +19,255 @@ static void what_is_appended_is_read_back(void) {
   CHECK(0, store_free(s));
 }
 
-CHECK_MAIN(CASE(what_is_appended_is_read_back))
+/* Bodies larger than the pieces that are written come back, too. */
+static void records_larger_than_a_piece_come_back(void) {
+  store *s = store_new(1 << 20);
+  ps_log_free(s->log);
+  s->options.message_size_max = 1 << 19;
+  CHECK(PS_OK, store_recover(s, 0));
+  for (uint32_t i = 0; i < 12; i++)
+    CHECK(PS_OK, store_append(s, 70000 * (i % 5 + 1) + i, PS_ACK_LEADER));
+  CHECK(PS_OK, store_append_columns(s, 400, 3001, PS_ACK_LEADER));
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(412, s->count);
+  CHECK_HOLDS(store_verify_zero(s));
+  CHECK(0, store_free(s));
+}
+
+/* Written pieces end on pages of the file, but for the last of a call. */
+static void pieces_end_on_pages(void) {
+  store *s = store_new(1 << 20);
+  uint64_t before = s->fs->calls[CALL_WRITE];
+  CHECK(PS_OK, store_append_columns(s, 500, 1000, PS_ACK_LEADER));
+  uint64_t bytes = store_ends(s).published_end;
+  uint64_t writes = s->fs->calls[CALL_WRITE] - before;
+  CHECK_TRUE(writes >= bytes / PS_PIECE);
+  CHECK_TRUE(writes <= bytes / PS_PIECE + 3);
+  CHECK(0, store_free(s));
+}
+
+/* Bytes above the end stay zero, whatever a failed write had written. */
+static void a_short_write_leaves_nothing_half_there(void) {
+  for (uint64_t piece = 1; piece < 5000; piece += 611) {
+    store *s = store_new(SEGMENT);
+    CHECK(PS_OK, store_append(s, 300, PS_ACK_LEADER));
+    uint64_t end = store_ends(s).published_end;
+    memory_fail_short(s->fs, piece, EIO);
+    CHECK(PS_E_IO, store_append(s, 5000, PS_ACK_LEADER));
+    CHECK(EIO, s->error.system_errno);
+    CHECK(end, store_ends(s).published_end);
+    CHECK_HOLDS(store_verify_zero(s));
+    CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+    CHECK_HOLDS(store_verify(s, ACK_LEADER));
+    CHECK(2, s->count);
+    CHECK(0, store_free(s));
+  }
+}
+
+/* A short write that is no failure is gone on with. */
+static void a_short_write_without_an_error_is_gone_on_with(void) {
+  store *s = store_new(SEGMENT);
+  memory_fail_short(s->fs, 777, 0);
+  CHECK(PS_OK, store_append(s, 5000, PS_ACK_LEADER));
+  CHECK(1, s->fs->faults_fired);
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(0, store_free(s));
+}
+
+/* If even the zeroing fails, it is made good before the next append. */
+static void a_tail_that_could_not_be_zeroed_is_zeroed_later(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 300, PS_ACK_LEADER));
+  memory_fail_short(s->fs, 4000, EIO);
+  memory_fail(s->fs, CALL_ZERO, 1, EIO, true);
+  CHECK(PS_E_IO, store_append(s, 5000, PS_ACK_LEADER));
+  CHECK(PS_E_IO, store_append(s, 10, PS_ACK_LEADER));
+  memory_heal(s->fs);
+  CHECK(PS_OK, store_append(s, 10, PS_ACK_SYNCED));
+  CHECK_HOLDS(store_verify_zero(s));
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(2, s->count);
+  CHECK(0, store_free(s));
+}
+
+/* Where zeroing gives the space away, it is taken again before an append; a
+ * full disk then fails that append alone. */
+static void a_punched_tail_gets_its_space_back(void) {
+  store *s = store_new(SEGMENT);
+  s->fs->punches = true;
+  CHECK(PS_OK, store_append(s, 300, PS_ACK_LEADER));
+  memory_fail_short(s->fs, 4000, EIO);
+  memory_fail(s->fs, CALL_ALLOCATE, 1, ENOSPC, true);
+  CHECK(PS_E_IO, store_append(s, 5000, PS_ACK_LEADER));
+  CHECK(PS_E_FULL, store_append(s, 5000, PS_ACK_LEADER));
+  CHECK(ENOSPC, s->error.system_errno);
+  memory_heal(s->fs);
+  CHECK(PS_OK, store_append(s, 5000, PS_ACK_LEADER));
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(2, s->count);
+  CHECK(0, store_free(s));
+}
+
+/* A full disk fails columns where they stand: what was published before is
+ * counted and there, and appends work again when there is space. */
+static void columns_on_a_full_disk_say_how_far_they_came(void) {
+  store *s = store_new(SEGMENT);
+  s->fs->space = 2 * SEGMENT;
+  CHECK(PS_E_FULL, store_append_columns(s, 60, 900, PS_ACK_LEADER));
+  CHECK_TRUE(s->count > 20 && s->count < 60);
+  uint32_t before = s->count;
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(before, s->count);
+  CHECK_HOLDS(store_verify_zero(s));
+  CHECK(PS_E_FULL, store_append(s, 3000, PS_ACK_LEADER));
+  s->fs->space = 2 * SEGMENT;
+  CHECK(PS_OK, store_append(s, 3000, PS_ACK_LEADER));
+  CHECK(before + 1, s->count);
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(0, store_free(s));
+}
+
+/* Columns that fail name the end of the last record that is in. */
+static void columns_that_fail_name_the_end_they_came_to(void) {
+  store *s = store_new(SEGMENT);
+  s->fs->space = 0;
+  uint8_t bodies[40 * 900];
+  uint64_t offsets[41];
+  for (uint32_t i = 0; i <= 40; i++)
+    offsets[i] = i * 900;
+  memset(bodies, 'b', sizeof bodies);
+  ps_columns columns = {.count = 40,
+                        .topic = (const uint8_t *)"t",
+                        .topic_size = 1,
+                        .body_data = bodies,
+                        .body_offsets = offsets,
+                        .offset_size = 8};
+  ps_position positions[40];
+  ps_appended appended = {.count = 99};
+  CHECK(PS_E_FULL, ps_log_append_columns(s->log, &columns, PS_ACK_LEADER,
+                                         positions, 40, &appended, &s->error));
+  CHECK(0, appended.count);
+  s->fs->space = SEGMENT;
+  CHECK(PS_E_FULL, ps_log_append_columns(s->log, &columns, PS_ACK_LEADER,
+                                         positions, 40, &appended, &s->error));
+  REQUIRE(appended.count > 0 && appended.count < 40);
+  uint64_t record = positions[1].offset - positions[0].offset;
+  CHECK(0, appended.offset);
+  CHECK(appended.count * record, appended.end);
+  CHECK(0, store_free(s));
+}
+
+/* ---- Authority --------------------------------------------------------- */
+
+/* Behind either deadline nothing is written. */
+static void an_append_behind_the_deadline_is_fenced(void) {
+  for (uint32_t is_wall = 0; is_wall < 2; is_wall++) {
+    store *s = store_new(SEGMENT);
+    uint64_t boottime = (uint64_t)s->fs->boottime_ns + 1000;
+    uint64_t wall = (uint64_t)s->fs->wall_ms + 1000;
+    CHECK(PS_OK, ps_log_authority(s->log, 7, is_wall ? PS_NO_OFFSET : boottime,
+                                  is_wall ? wall : PS_NO_OFFSET, &s->error));
+    CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+    uint64_t writes = s->fs->calls[CALL_WRITE];
+    s->fs->boottime_ns += 1000;
+    s->fs->wall_ms += 1000;
+    CHECK(PS_E_FENCED, store_append(s, 100, PS_ACK_LEADER));
+    s->count--;
+    CHECK(PS_E_FENCED, ps_log_roll(s->log, &s->error));
+    CHECK(writes, s->fs->calls[CALL_WRITE]);
+    CHECK(PS_E_FENCED,
+          ps_log_authority(s->log, 6, PS_NO_OFFSET, PS_NO_OFFSET, &s->error));
+    CHECK(PS_OK,
+          ps_log_authority(s->log, 8, PS_NO_OFFSET, PS_NO_OFFSET, &s->error));
+    CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+    CHECK_HOLDS(store_verify(s, ACK_LEADER));
+    CHECK(0, store_free(s));
+  }
+}
+
+static void time_passes(void *argument, memory_call kind, int32_t file) {
+  memory *fs = argument;
+  (void)file;
+  if (kind == CALL_WRITE)
+    fs->boottime_ns += 5000;
+}
+
+/* A deadline that passes while the bytes are written takes the answer. */
+static void an_append_is_not_answered_behind_the_deadline(void) {
+  for (uint32_t ack = 0; ack < 2; ack++) {
+    store *s = store_new(SEGMENT);
+    CHECK(PS_OK,
+          ps_log_authority(s->log, 1, (uint64_t)s->fs->boottime_ns + 1000,
+                           PS_NO_OFFSET, &s->error));
+    s->fs->hook_argument = s->fs;
+    s->fs->hook = time_passes;
+    CHECK(PS_E_FENCED, store_append(s, 100, ack));
+    s->fs->hook = NULL;
+    CHECK(PS_OK,
+          ps_log_authority(s->log, 2, PS_NO_OFFSET, PS_NO_OFFSET, &s->error));
+    CHECK(PS_OK, store_append(s, 100, ack));
+    CHECK_HOLDS(store_verify(s, ACK_LEADER));
+    CHECK(0, store_free(s));
+  }
+}
+
+/* ---- Handles that cannot append ---------------------------------------- */
+
+/* Every call that writes refuses on a handle for reading, and leaves its live
+ * page, which it cannot write, alone. */
+static void a_reader_writes_nothing(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_go_live(s));
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_SYNCED));
+  ps_log *reader = NULL;
+  ps_live *live = NULL;
+  REQUIRE(store_open_reader(s, &reader, &live) == PS_OK);
+  ps_log *writer = s->log;
+  s->log = reader;
+  uint32_t removed = 0;
+  uint64_t received = 0;
+  CHECK(PS_E_CLOSED, store_append(s, 100, PS_ACK_LEADER));
+  CHECK(PS_E_CLOSED, store_append(s, 100, PS_ACK_SYNCED));
+  CHECK(PS_E_CLOSED, store_append_columns(s, 3, 100, PS_ACK_LEADER));
+  CHECK(PS_E_CLOSED, store_sync(s));
+  CHECK(PS_E_CLOSED, ps_log_roll(s->log, &s->error));
+  CHECK(PS_E_CLOSED, ps_log_confirm(s->log, 10, &s->error));
+  CHECK(PS_E_CLOSED, store_cut(s, 0));
+  CHECK(PS_E_CLOSED, ps_log_append_raw(s->log, 0, (const uint8_t *)"x", 1,
+                                       &received, &s->error));
+  CHECK(PS_E_CLOSED, ps_log_delete_before(s->log, 0, &removed, &s->error));
+  CHECK(PS_OK, ps_log_close(s->log, &s->error));
+  CHECK(PS_E_CLOSED, store_append(s, 100, PS_ACK_LEADER));
+  s->log = writer;
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  ps_log_free(reader);
+  ps_live_close(live);
+  CHECK(0, store_free(s));
+}
+
+/* A log that is not started yet takes nothing either. */
+static void a_log_that_is_not_started_takes_nothing(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_SYNCED));
+  ps_log_free(s->log);
+  CHECK(PS_OK, store_open(s));
+  CHECK(PS_E_CLOSED, store_append(s, 100, PS_ACK_LEADER));
+  CHECK(PS_E_CLOSED, store_sync(s));
+  CHECK(PS_E_CLOSED, ps_log_confirm(s->log, 0, &s->error));
+  CHECK(PS_OK, ps_log_close(s->log, &s->error));
+  CHECK(0, store_free(s));
+}
+
+CHECK_MAIN(CASE(what_is_appended_is_read_back),
+           CASE(records_larger_than_a_piece_come_back),
+           CASE(pieces_end_on_pages),
+           CASE(a_short_write_leaves_nothing_half_there),
+           CASE(a_short_write_without_an_error_is_gone_on_with),
+           CASE(a_tail_that_could_not_be_zeroed_is_zeroed_later),
+           CASE(a_punched_tail_gets_its_space_back),
+           CASE(columns_on_a_full_disk_say_how_far_they_came),
+           CASE(columns_that_fail_name_the_end_they_came_to),
+           CASE(an_append_behind_the_deadline_is_fenced),
+           CASE(an_append_is_not_answered_behind_the_deadline),
+           CASE(a_reader_writes_nothing),
+           CASE(a_log_that_is_not_started_takes_nothing))
