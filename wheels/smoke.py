@@ -21,10 +21,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "store"
         message = pystore.Message("smoke", b"body of the first record")
-        with pystore.CommitLog.open(root) as log:
+        with pystore.CommitLog(root) as log:
             offset = log.append(message).offset
             assert log.read(offset).body == message.body
-        with pystore.CommitLog.open(root) as log:
+        with pystore.CommitLog(root) as log:
             assert log.read(offset).body == message.body
     print(f"smoke: one record appended, read and read again from {pystore.__file__}")
 

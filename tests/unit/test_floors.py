@@ -12,7 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FOLDERS = {"pystore": "pystore", "ha": "pystore.ha", "controller": "pystore.controller"}
 
-# Which module stands on which floor. A new module is entered here.
+# Which module, or folder of modules, stands on which floor. A new one is
+# entered here.
 FLOORS = {
     "pystore._core": 0,
     "pystore._seam": 0,
@@ -69,6 +70,7 @@ FLOORS = {
     "pystore.controller": 2,
     "pystore.ha": 2,
     "pystore.keeper": 3,
+    "pystore.verify": 3,
     "pystore": 4,
     "pystore.__main__": 4,
     "pystore.cli": 4,
@@ -135,7 +137,16 @@ def _floor(module: str) -> int:
     """
     Returns the floor; a module without one fails a test of its own.
     """
-    return FLOORS.get(module, RIM)
+    return FLOORS.get(_placed(module), RIM)
+
+
+def _placed(module: str) -> str:
+    """
+    Returns the entry that places the module: its own or its folder's.
+    """
+    while module not in FLOORS and module.count(".") > 1:
+        module = module.rpartition(".")[0]
+    return module
 
 
 def _target(name: str) -> str:
@@ -158,7 +169,7 @@ def test_every_module_has_a_floor() -> None:
     """
     A module that nobody placed cannot be checked.
     """
-    assert [] == sorted(MODULES.keys() - FLOORS.keys())
+    assert [] == sorted({_placed(module) for module in MODULES} - FLOORS.keys())
 
 
 def test_no_module_imports_from_a_floor_above() -> None:
