@@ -237,6 +237,11 @@ static ps_status check_start(ps_log *log, const ps_start *start,
                    "the log is not opened for writing, or already started");
   uint64_t first = ps_segments_first(&log->segments);
   uint64_t last = ps_segments_end(&log->segments);
+  if (last == 0 && start->end % log->segments.segment_size != 0)
+    return ps_fail(error, PS_E_INVALID, start->end,
+                   "cannot start at %" PRIu64 ": an empty log starts where a "
+                   "segment of %" PRIu64 " bytes can",
+                   start->end, log->segments.segment_size);
   if (start->end < first || start->end > last || start->synced_end > start->end)
     if (last > 0 || start->synced_end > start->end)
       return ps_fail(error, PS_E_INVALID, start->end,

@@ -110,6 +110,11 @@ static ps_status check_listing(ps_segments *list, listing *found,
                      "has %" PRIu64 ": was it cut short or is the segment "
                      "size another?",
                      list->directory, base, size, list->segment_size);
+    if (base % list->segment_size != 0)
+      return ps_fail(error, PS_E_NOT_STORE, base,
+                     "%s/%020" PRIu64 ": no segment of %" PRIu64 " bytes "
+                     "begins there: move it away",
+                     list->directory, base, list->segment_size);
     if (i > 0 && base != found->bases[i - 1] + list->segment_size)
       return ps_fail(
           error, PS_E_NOT_STORE, found->bases[i - 1] + list->segment_size,

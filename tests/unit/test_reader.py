@@ -377,8 +377,9 @@ def _segment(folder: Path, base: int, size: int) -> None:
         (lambda root: (root / "x").write_bytes(b""), "x"),
         (lambda root: _segment(root, 4096, 9), f"{4096:020}"),
         (lambda root: _segment(root, 8192, 4096), f"{4096:020}"),
+        (lambda root: (root / f"{1:020}").write_bytes(bytes(9)), f"{1:020}"),
     ],
-    ids=["missing", "foreign name", "wrong size", "gap"],
+    ids=["missing", "foreign name", "wrong size", "gap", "no base"],
 )
 def test_what_is_no_log_is_refused_with_the_file_named(
     tmp_path: Path, make: Any, text: str
