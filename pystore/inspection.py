@@ -56,7 +56,10 @@ class Inspection:
 
 
 def inspect(
-    root: Path, adjust: Callable[[Opening], Opening] = lambda opening: opening
+    root: Path,
+    adjust: Callable[[Opening], Opening] = lambda opening: opening,
+    *,
+    with_rocketmq: bool = True,
 ) -> Inspection:
     """
     Look at a store.
@@ -64,6 +67,7 @@ def inspect(
     Args:
         root: the store's directory.
         adjust: gives RocketMQ's side another configuration than the default.
+        with_rocketmq: also find the end that RocketMQ would find: one more scan.
 
     Raises:
         NotAStoreError: missing, or no store.
@@ -97,7 +101,7 @@ def inspect(
                 boot=boot_of(root),
                 opening=adjust(opening_of(found, queues)),
             ),
-            with_rocketmq=True,
+            with_rocketmq=with_rocketmq,
         )
         return Inspection(
             plan=made,

@@ -24,7 +24,7 @@ from pystore.report import RecoveryReport
 from pystore.starting import LIVE_NAME
 from pystore.survey import Segments
 
-__all__ = ["find_end", "open_reader"]
+__all__ = ["binding_page", "find_end", "open_reader"]
 
 
 def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryReport]:
@@ -38,7 +38,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     if not (root / "commitlog").is_dir():
         what = "not a store: it has no commitlog/" if root.is_dir() else "no such store"
         raise NotAStoreError(f"{root}: {what}: check the path", path=str(root))
-    live = _binding_page(root)
+    live = binding_page(root)
     if live is not None:
         log = LogReader(root, options, live)
         ends = log.ends()
@@ -49,7 +49,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     return log, _report(log.ends().min_offset, end, 0, reason)
 
 
-def _binding_page(root: Path) -> Live | None:
+def binding_page(root: Path) -> Live | None:
     """
     The live page, if what it says holds.
     """
