@@ -37,6 +37,7 @@ from pystore.stored_truth import (
     PLACE,
     POSITIONS,
     PROMISED,
+    QUEUES,
     Kind,
 )
 from pystore.truth import (
@@ -232,6 +233,9 @@ class Change(View):
         )
         if self.read(POSITIONS).as_of > offset:
             self.write(POSITIONS, Positions())
+        queues = self.read(QUEUES)
+        if queues.synced_end > offset:
+            self.write(QUEUES, replace(queues, synced_end=offset))
         self.replace_epochs(self.read(EPOCHS).cut_suffix(offset))
         self.void_clean()
         return state

@@ -11,11 +11,12 @@ Rules: docs/crash-safety.md, A5, A9, A11.
 from __future__ import annotations
 
 from pystore._seam import NO_CHECK, NO_OFFSET
+from pystore.change import Change
 from pystore.epoch_file import EPOCHS as EPOCH_FILE
 from pystore.errors import ForkedError, PoisonedError
 from pystore.exports import ABORT, CHECKPOINT, CheckpointTimes, parse_checkpoint
 from pystore.starting import Writer, left_of
-from pystore.stored_truth import BOUNDS, EPOCHS, EXPORTS, LEFT
+from pystore.stored_truth import BOUNDS, EPOCHS, EXPORTS, LEFT, QUEUES
 from pystore.survey import Segments
 from pystore.truth import Bounds, CleanMark, Positions, QueueMark, digest_of
 
@@ -37,12 +38,16 @@ def keep_bounds(writer: Writer) -> bool:
     """
     positions, bounds = _now(writer)
     stored = writer.checkpoint.read(BOUNDS)
-    if bounds == stored:
+    if bounds == stored and writer.queue_bounds in (
+        None,
+        writer.checkpoint.read(QUEUES),
+    ):
         return False
     writer.log.sync(positions.as_of)
     with writer.checkpoint.change() as change:
         change.store_bounds(bounds, positions)
-        change.leave(left_of(writer.log, change.read(LEFT)))
+        _store_queues(writer, change)
+        change.leave(left_of(writer, change.read(LEFT)))
     return True
 
 
@@ -55,6 +60,11 @@ def _now(writer: Writer) -> tuple[Positions, Bounds]:
     confirm = min(writer.log.ends().confirm_offset, end)
     boot_id, mount_id = writer.boot.text
     return Positions(end, marks), Bounds(end, confirm, boot_id, mount_id)
+
+
+def _store_queues(writer: Writer, change: Change) -> None:
+    if writer.queue_bounds is not None:
+        change.write(QUEUES, writer.queue_bounds)
 
 
 def close_writer(writer: Writer) -> None:
@@ -94,7 +104,8 @@ def _mark_clean(writer: Writer) -> None:
     times = _times(writer, store_ms)
     with writer.checkpoint.change() as change:
         change.store_bounds(bounds, positions, times)
-        change.leave(left_of(log, change.read(LEFT)))
+        _store_queues(writer, change)
+        change.leave(left_of(writer, change.read(LEFT)))
         change.intend_export(ABORT, None)
         change.mark_clean(mark)
         exports, epochs = change.read(EXPORTS), change.read(EPOCHS)
@@ -142,9 +153,10 @@ def _times(writer: Writer, store_ms: int) -> CheckpointTimes:
         if path.exists()
         else CheckpointTimes()
     )
+    queues_ms = writer.queue_bounds.synced_ms if writer.queue_bounds else 0
     return CheckpointTimes(
         physic_ms=store_ms,
-        logics_ms=min(max(before.logics_ms, writer.queues_ms), store_ms),
+        logics_ms=min(max(before.logics_ms, queues_ms), store_ms),
         index_ms=min(before.index_ms, store_ms),
         master_flushed_offset=before.master_flushed_offset,
         confirm_offset=writer.log.ends().confirm_offset,

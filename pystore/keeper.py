@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 from pystore.errors import PystoreError
 from pystore.log import CommitLog
+from pystore.options import LogArguments
+from pystore.store import Store
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["INTERVAL_S", "Keeper", "open_log"]
+__all__ = ["INTERVAL_S", "Keeper", "open_log", "open_store"]
 
 INTERVAL_S = 1.0
 
@@ -87,18 +89,47 @@ class Keeper:
                 self.error = None
 
 
-def open_log(path: str | os.PathLike[str], **options: Any) -> CommitLog:
+def open_log(
+    path: str | os.PathLike[str],
+    *,
+    mode: str = "w",
+    **options: Unpack[LogArguments],
+) -> CommitLog:
     """
     Open a `CommitLog` with a keeper that closes with it.
 
     Args:
         path: the store's directory.
-        options: of `CommitLog`; with ``mode="r"`` there is nothing to keep.
+        mode: ``w`` or ``r``; a reader has nothing to keep.
+        options: of `CommitLog`.
 
     Raises:
         PystoreError: as `CommitLog`.
     """
-    log = CommitLog(path, **options)
-    if options.get("mode", "w") == "w":
+    log = CommitLog(path, mode=mode, **options)
+    if mode == "w":
         log.before_close(Keeper(log).stop)
     return log
+
+
+def open_store(
+    path: str | os.PathLike[str],
+    *,
+    mode: str = "w",
+    **options: Unpack[LogArguments],
+) -> Store:
+    """
+    Open a `Store` with a keeper that closes with it.
+
+    Args:
+        path: the store's directory.
+        mode: ``w`` or ``r``; a reader has nothing to keep.
+        options: of `CommitLog`.
+
+    Raises:
+        PystoreError: as `Store`.
+    """
+    store = Store(path, mode=mode, **options)
+    if mode == "w":
+        store.before_close(Keeper(store).stop)
+    return store

@@ -353,10 +353,23 @@ class CommitLog:
         """
         The epoch table.
         """
-        return self._open_writer.checkpoint.read(EPOCHS)
+        return self.writer.checkpoint.read(EPOCHS)
 
     @property
-    def _open_writer(self) -> Writer:
+    def is_closed(self) -> bool:
+        """
+        Whether closing has begun.
+        """
+        return self._writer is not None and self._writer.is_closed
+
+    @property
+    def writer(self) -> Writer:
+        """
+        What an open store holds: for the floors above.
+
+        Raises:
+            InvalidError: open for reading only.
+        """
         if self._writer is None:
             raise InvalidError(f"{self.path} is open for reading only")
         return self._writer
@@ -369,7 +382,7 @@ class CommitLog:
             FencedError: a higher epoch was promised.
             InvalidError: the epoch is not new.
         """
-        writer = self._open_writer
+        writer = self.writer
         end = self.end_offset
         self.sync(end)
         with writer.checkpoint.change() as change:
@@ -389,7 +402,7 @@ class CommitLog:
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """
-        return keep_bounds(self._open_writer)
+        return keep_bounds(self.writer)
 
     def cut(self, offset: int) -> CutReport:
         """
@@ -400,7 +413,7 @@ class CommitLog:
             BusyError: a block above it is held.
             StorageError: the system refused; open the store again.
         """
-        return cut_log(self._open_writer, offset)
+        return cut_log(self.writer, offset)
 
     def delete_before(self, offset: int) -> int:
         """

@@ -5,7 +5,7 @@ What a caller chooses, in the structs of the core.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from pystore._seam import ffi, lib
 from pystore.errors import InvalidError
@@ -16,7 +16,7 @@ from pystore.messages import BODY_SIZE_MAX
 if TYPE_CHECKING:
     from pystore._core import CData
 
-__all__ = ["LogOptions", "Route"]
+__all__ = ["LogArguments", "LogOptions", "Route"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,21 @@ class LogOptions:
         options.store_host_size = len(host)
         ffi.memmove(options.store_host, host, len(host))
         return options
+
+
+class LogArguments(TypedDict, total=False):
+    """
+    What `pystore.log.CommitLog` takes beside a path and a mode.
+    """
+
+    create: bool
+    segment_size: int
+    property_crc: bool
+    message_size_max: int
+    flush_interval_ms: int
+    writeback_bytes: int
+    store_host: str
+    accept_loss: bool
 
 
 @dataclass(frozen=True, slots=True)

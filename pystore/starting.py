@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pystore._seam import Check
@@ -52,15 +52,17 @@ from pystore.stored_truth import (
     INCARNATION,
     LEFT,
     POSITIONS,
+    QUEUES,
 )
 from pystore.survey import Segments
-from pystore.truth import Bounds, Incarnation, Left, Positions
+from pystore.truth import Bounds, Incarnation, Left, Positions, QueueBounds, QueueMark
 
 __all__ = ["LIVE_NAME", "Writer", "left_of", "open_writer"]
 
 LIVE_NAME = "live"
 COMMIT_LOG = "commitlog"
 LIVE_FORMAT = 1
+_QUEUE_FILE_BYTES = queue_file_size()
 
 
 @dataclass(slots=True)
@@ -78,7 +80,9 @@ class Writer:
         plan: how the store was found.
         report: what starting the log took.
         loss: what was given up, if promised bytes were bad.
-        queues_ms: store time of the last record whose queue entry is on disk.
+        queue_lengths: of the consume queues, if a `pystore.store.Store` keeps them.
+        queue_bounds: how far they are on disk, likewise.
+        unsealable: segments whose damage was found when they were to be sealed.
         is_closed: whether closing has begun.
     """
 
@@ -91,7 +95,9 @@ class Writer:
     plan: Plan
     report: StartReport
     loss: Loss | None
-    queues_ms: int = 0
+    queue_lengths: tuple[QueueMark, ...] | None = None
+    queue_bounds: QueueBounds | None = None
+    unsealable: set[int] = field(default_factory=set)
     is_closed: bool = False
 
     @property
@@ -242,14 +248,14 @@ def _prepare_meta(root: Path) -> bool:
     return True
 
 
-def queue_file_size_of(root: Path) -> int:
+def queue_file_size_of(root: Path, default: int = _QUEUE_FILE_BYTES) -> int:
     """
     The size of the store's queue files: that of one it has, else the default.
     """
     for path in (root / CONSUME_QUEUE).glob("*/*/*"):
         if path.is_file() and (size := path.stat().st_size):
             return queue_file_size(size)
-    return queue_file_size()
+    return default
 
 
 def _refuse(root: Path, made: Plan) -> None:
@@ -314,7 +320,7 @@ def _start(
         boot_id, mount_id = writer.boot.text
         end = made.end_offset
         change.store_bounds(Bounds(end, made.confirm_offset, boot_id, mount_id))
-        change.leave(left_of(writer.log, change.read(LEFT)))
+        change.leave(left_of(writer, change.read(LEFT)))
         is_exported = change.read(EXPORTS).is_current(
             EPOCH_FILE, found.contents[EPOCH_FILE]
         )
@@ -360,6 +366,7 @@ def _adopt(change: Change, made: Plan, found: Found, boot: Boot) -> None:
     if change.read(EPOCHS) != made.epochs:
         change.replace_epochs(made.epochs)
     change.leave(Left())
+    change.write(QUEUES, QueueBounds())
 
 
 def _write_abort(writer: Writer, text: bytes) -> None:
@@ -383,10 +390,11 @@ def _rebuild_queues(writer: Writer, next_offsets: dict[tuple[str, int], int]) ->
         log.queues_note(rows)
 
 
-def left_of(log: LogHandle, before: Left) -> Left:
+def left_of(writer: Writer, before: Left) -> Left:
     """
     What another program would change, as it is now (A7).
     """
-    size = log.ends().segment_size
-    segments = tuple((base, size) for base in log.segments())
-    return Left(segments, before.queue_lengths, None)
+    size = writer.log.ends().segment_size
+    segments = tuple((base, size) for base in writer.log.segments())
+    lengths = writer.queue_lengths
+    return Left(segments, before.queue_lengths if lengths is None else lengths)

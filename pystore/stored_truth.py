@@ -27,6 +27,7 @@ from pystore.truth import (
     Left,
     Place,
     Positions,
+    QueueBounds,
     QueueMark,
     StoreFormat,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "PLACE",
     "POSITIONS",
     "PROMISED",
+    "QUEUES",
     "Kind",
 ]
 
@@ -204,6 +206,12 @@ POSITIONS: Kind[Positions] = Kind(
     Positions(),
     lambda it: [it.as_of, _marks_to_json(it.next_offsets)],
     lambda stored: Positions(stored[0], _marks_from_json(stored[1])),
+)
+QUEUES: Kind[QueueBounds] = Kind(
+    "queues",
+    QueueBounds(),
+    lambda it: [it.synced_end, it.synced_ms],
+    lambda stored: QueueBounds(stored[0], stored[1]),
 )
 CUT: Kind[CutState] = Kind(
     "cut",

@@ -27,6 +27,7 @@ __all__ = [
     "Left",
     "Place",
     "Positions",
+    "QueueBounds",
     "QueueMark",
     "StoreFormat",
     "digest_of",
@@ -163,6 +164,20 @@ class Positions:
 
     as_of: int = 0
     next_offsets: tuple[QueueMark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBounds:
+    """
+    How far the consume queues are on disk: a lower bound, as `Bounds`.
+
+    Attributes:
+        synced_end: every record below it has its entry.
+        synced_ms: the store time of the last such record.
+    """
+
+    synced_end: int = 0
+    synced_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ FLOORS = {
     "pystore.retention": 1,
     "pystore.rocketmq": 1,
     "pystore.scan": 1,
+    "pystore.sealing": 1,
     "pystore.seals": 1,
     "pystore.starting": 1,
     "pystore.store": 1,

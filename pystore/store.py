@@ -1,0 +1,325 @@
+"""
+`Store`: a log with its consume queues, read by topic and queue.
+
+The queues are derived from the log: entries are built from the columns of a
+scan, a piece at a time, and only for what is synced is it remembered that they
+are on disk. After a crash the rest is cut away and built again.
+
+Threads: any thread may append and read; one thread at a time dispatches, keeps
+or closes (`pystore.open_store` has a thread that does).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Unpack
+
+from pystore._seam import Check
+from pystore.errors import CorruptError, OffsetOutOfRange
+from pystore.log import CommitLog
+from pystore.options import LogArguments
+from pystore.properties import tags_code
+from pystore.queue import ConsumeQueue
+from pystore.queues import ConsumeQueues, queue_file_size
+from pystore.retention import Retention, SegmentAge, delete_before
+from pystore.sealing import seal_next
+from pystore.starting import queue_file_size_of
+from pystore.stored_truth import EPOCHS, QUEUES
+from pystore.truth import QueueBounds, QueueMark
+
+if TYPE_CHECKING:
+    from pystore.record import Record
+
+__all__ = ["Store"]
+
+_ROWS = 65536
+_WANTED = Check.TOPIC | Check.TAGS
+_TAGS_LOOKED_AT = 4096
+
+
+class Store:
+    """
+    A commit log and its consume queues.
+
+    Args:
+        path: the store's directory.
+        mode: ``w`` or ``r``.
+        queue_file_bytes: size of new queue files; existing ones keep theirs.
+        options: of `CommitLog`.
+
+    Attributes:
+        log: the log; append to it.
+        queues: the consume queues, as far as they were dispatched.
+
+    Raises:
+        PystoreError: as `CommitLog`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: str = "w",
+        queue_file_bytes: int = 6_000_000,
+        **options: Unpack[LogArguments],
+    ) -> None:
+        self.log = CommitLog(path, mode=mode, **options)
+        self._is_writable = mode == "w"
+        self._closers: list[Callable[[], object]] = []
+        root = self.log.path
+        size = queue_file_size_of(root, queue_file_size(queue_file_bytes))
+        self.queues = ConsumeQueues(root, size, is_writable=self._is_writable)
+        try:
+            self.queues.load()
+            if self._is_writable:
+                self._resume()
+        except BaseException:
+            # Whatever it was: the lock must not outlive this call.
+            self.queues.close()
+            self.log.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """
+        Dispatch and sync the rest, then close; again is fine.
+
+        Raises:
+            StorageError: as `CommitLog.close`.
+        """
+        while self._closers:
+            self._closers.pop()()
+        try:
+            if self._is_writable and not self.log.is_closed:
+                self.dispatch()
+                self._sync_queues()
+        finally:
+            self.queues.close()
+            self.log.close()
+
+    def before_close(self, closer: Callable[[], object]) -> None:
+        """
+        Call *closer* when the store begins to close; the newest first.
+        """
+        self._closers.append(closer)
+
+    # -- dispatching -------------------------------------------------------
+
+    def _resume(self) -> None:
+        """
+        Bring the queues to the log's end: what is not sure to be there goes first.
+        """
+        writer = self.log.writer
+        bounds = writer.checkpoint.read(QUEUES)
+        end, report = self.log.end_offset, self.log.recovery
+        if report.is_new or report.foreign:
+            # RocketMQ's queues: entries above the end go, the rest is compared.
+            self.queues.cut(end)
+            self.queues.resume(0, 0)
+        else:
+            if not report.is_clean or bounds.synced_end > end:
+                self.queues.cut(min(bounds.synced_end, end))
+            self.queues.resume(min(bounds.synced_end, end), bounds.synced_ms)
+        try:
+            self.dispatch()
+        except CorruptError:
+            # Entries are missing in the middle: all of them can be made again.
+            self.queues.cut(0)
+            self.queues.resume(0, 0)
+            self.dispatch(fill_gaps=True)
+        self._note_lengths()
+
+    def dispatch(self, *, fill_gaps: bool = False) -> int:
+        """
+        Give every record up to the log's end its queue entry.
+
+        Returns:
+            How many entries were written.
+
+        Raises:
+            CorruptError: entries are missing below.
+            StorageError: the system refused; dispatch again later.
+        """
+        start = max(self.queues.dispatched_end, self.log.min_offset)
+        end = self.log.end_offset
+        written = 0
+        scan = self.log.reader.scan(start, end, _WANTED, rows=_ROWS)
+        for rows in scan:
+            done = self.queues.dispatch(
+                rows, scan.cursor.offset, self.log.topic, fill_gaps=fill_gaps
+            )
+            written += done.written
+        return written
+
+    def _sync_queues(self) -> None:
+        self.queues.sync()
+        self._note_lengths()
+
+    def _note_lengths(self) -> None:
+        writer = self.log.writer
+        writer.queue_lengths = tuple(
+            QueueMark(topic, queue, length)
+            for (topic, queue), length in self.queues.lengths().items()
+        )
+        writer.queue_bounds = QueueBounds(self.queues.synced_end, self.queues.synced_ms)
+
+    def keep(self) -> bool:
+        """
+        Dispatch, sync the queues, store bounds, seal a segment: once a second.
+
+        Raises:
+            StorageError: the system refused.
+        """
+        self.dispatch()
+        self._sync_queues()
+        kept = self.log.keep()
+        return seal_next(self.log.writer) or kept
+
+    # -- reading -----------------------------------------------------------
+
+    def _queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        queue = self.queues.get(topic, queue_id)
+        if queue is None:
+            self._catch_up()
+            queue = self.queues.get(topic, queue_id)
+        if queue is None:
+            raise OffsetOutOfRange(f"{topic}, queue {queue_id}: no such queue")
+        return queue
+
+    def _catch_up(self) -> None:
+        if self._is_writable:
+            self.dispatch()
+        else:
+            self.queues.load()
+
+    def read(self, topic: str, queue_id: int, queue_offset: int) -> Record:
+        """
+        The record at a queue offset.
+
+        Raises:
+            OffsetOutOfRange: the queue has no such record, or no longer.
+            CorruptError: the log has no whole record there.
+        """
+        queue = self._queue(topic, queue_id)
+        if queue_offset >= queue.max_index:
+            self._catch_up()
+            queue = self._queue(topic, queue_id)
+        return self.log.read(queue.read(queue_offset).offset)
+
+    def read_from(
+        self, topic: str, queue_id: int, queue_offset: int, count: int
+    ) -> list[Record]:
+        """
+        Up to *count* records from a queue offset on; empty at the end.
+
+        Raises:
+            OffsetOutOfRange: the queue does not reach so far.
+        """
+        queue = self._queue(topic, queue_id)
+        if queue_offset + count > queue.max_index:
+            self._catch_up()
+        entries = self._queue(topic, queue_id).entries(queue_offset, count)
+        lowest = self.log.min_offset
+        offsets = entries["offset"].tolist()
+        return [self.log.read(at) for at in offsets if at >= lowest]
+
+    def find_tag(
+        self, topic: str, queue_id: int, tag: str, queue_offset: int = 0
+    ) -> Iterator[Record]:
+        """
+        The records with a tag, from a queue offset on.
+
+        Hashes of tags find the candidates, the tag itself decides.
+        """
+        code = tags_code(tag)
+        self._catch_up()
+        queue = self._queue(topic, queue_id)
+        at = max(queue_offset, queue.first_index(self.log.min_offset))
+        while at < queue.max_index:
+            for index in queue.find_tags(code, at, _TAGS_LOOKED_AT).tolist():
+                record = self.log.read(queue.read(index).offset)
+                if record.tags == tag:
+                    yield record
+            at += _TAGS_LOOKED_AT
+
+    def offset_at_time(self, topic: str, queue_id: int, time_ms: int) -> int:
+        """
+        The first queue offset stored at or after a time; the end if there is none.
+        """
+        self._catch_up()
+        queue = self._queue(topic, queue_id)
+
+        def store_ms(offset: int) -> int:
+            return self.log.read(offset).store_ms
+
+        return queue.index_at_time(time_ms, self.log.min_offset, store_ms)
+
+    def queue_range(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """
+        The first queue offset that can be read, and one past the last.
+        """
+        self._catch_up()
+        queue = self._queue(topic, queue_id)
+        return queue.first_index(self.log.min_offset), queue.max_index
+
+    # -- changing ----------------------------------------------------------
+
+    def cut(self, offset: int) -> int:
+        """
+        Cut the log and its queues at a record end.
+
+        Returns:
+            How many bytes went.
+
+        Raises:
+            PystoreError: as `CommitLog.cut`.
+        """
+        report = self.log.cut(offset)
+        self.queues.cut(offset)
+        self._note_lengths()
+        return report.bytes_cut
+
+    def retain(self, retention: Retention, now_ms: int) -> int:
+        """
+        Delete the segments that need not be kept, then queue files and epochs.
+
+        Args:
+            retention: how much to keep.
+            now_ms: the time, in ms since 1970.
+
+        Returns:
+            How many segments went.
+        """
+        size = self.log.ends.segment_size
+        bases = self.log.reader.segments()
+        ages = [
+            SegmentAge(base, size, self._last_ms(base, base + size)) for base in bases
+        ]
+        offset = delete_before(ages, retention, now_ms)
+        if offset is None:
+            return 0
+        removed = self.log.delete_before(offset)
+        self.queues.delete_before(offset)
+        writer = self.log.writer
+        with writer.checkpoint.change() as change:
+            table = change.read(EPOCHS).cut_prefix(self.log.min_offset - 1)
+            change.replace_epochs(table)
+        writer.export_epochs(table)
+        self._note_lengths()
+        return removed
+
+    def _last_ms(self, base: int, end: int) -> int | None:
+        found = self.log.reader.scan(base, min(end, self.log.end_offset)).finish()
+        return None if found.record_start is None else found.record_ms
