@@ -5,6 +5,7 @@ One consume queue: what can be read, found, appended and cut.
 from __future__ import annotations
 
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -207,3 +208,29 @@ def test_a_cut_counts_what_went_and_keeps_the_rest(tmp_path: Path) -> None:
 
     assert [0, 0, 5, 0, 1, 19] == gone
     assert (0, 0, []) == (queue.max_index, queue.end_offset, queue.files.bases)
+
+
+def test_readers_see_whole_entries_while_a_writer_appends(tmp_path: Path) -> None:
+    """
+    From other threads, with so few descriptors that each read may lose its own.
+    """
+    pool = FilePool(limit=2)
+    files = QueueFiles(tmp_path, 20 * PER_FILE, is_writable=True, pool=pool)
+    queue = ConsumeQueue("T", 0, files)
+    queue.append(0, _entries(0, 1))
+
+    def read(seed: int) -> int:
+        random = np.random.default_rng(seed)
+        wrong = reads = 0
+        while queue.max_index < 2000 or reads < 2000:
+            index = int(random.integers(0, queue.max_index))
+            wrong += queue.read(index) != (100 * index, 100, index % 3)
+            reads += 1
+        return wrong
+
+    with ThreadPoolExecutor(3) as threads:
+        readers = [threads.submit(read, seed) for seed in range(3)]
+        for index in range(1, 2000, 7):
+            queue.append(index, _entries(index, 7))
+
+        assert [0, 0, 0] == [reader.result() for reader in readers]

@@ -1,17 +1,31 @@
 """
-The oracle reads what RocketMQ wrote as RocketMQ does.
+The oracle reads what RocketMQ wrote as RocketMQ does, and the C scan reads it as
+the oracle does.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import reference
-from golden_data import GoldenStore
+from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
 from reference import ReferenceLog
 
+from pystore._seam import RECORD_DTYPE, Check, Stop
+from pystore.errors import NotAStoreError
+from pystore.reader import LogReader
+
 ALL = reference.BODY | reference.PROPERTY | reference.OFFSET
+
+CHECKS = (
+    reference.TOPIC,
+    reference.BODY | reference.TAGS | reference.TOPIC,
+    reference.PROPERTY | reference.NEED_PROPERTY,
+    ALL | reference.FIELDS | reference.TAGS | reference.TOPIC,
+)
 
 # Of the columns, those that a record line of the golden data names.
 COLUMNS = {
@@ -64,3 +78,61 @@ def test_the_oracle_hashes_as_java_does(vector: str, code: int) -> None:
     Known hashes, from RocketMQ.
     """
     assert code == reference.hash_of(vector)
+
+
+def test_the_columns_are_those_of_the_core() -> None:
+    """
+    By name, type and place; and so are the reasons to stop.
+    """
+    reasons = {name: getattr(reference, f"STOP_{name}") for name in Stop.__members__}
+
+    assert RECORD_DTYPE == reference.ROW
+    assert reasons == {name: stop.value for name, stop in Stop.__members__.items()}
+
+
+@pytest.mark.parametrize(
+    ("store", "damage"),
+    [*((store, {"variant": "as-left", "patch": []}) for store in STORES), *VARIANTS],
+    ids=lambda value: value["variant"] if isinstance(value, dict) else value.name,
+)
+def test_the_core_reads_every_segment_as_the_oracle_does(
+    store: GoldenStore, damage: dict[str, Any], tmp_path: Path
+) -> None:
+    """
+    Every column of every record, and where and why the scan stops, also of what
+    was damaged.
+    """
+    root = store.extract(tmp_path)
+    apply_patch(root, damage["patch"])
+    oracle = ReferenceLog.open(root, store.segment_size)
+    try:
+        log = LogReader(root)
+    except NotAStoreError:
+        # A segment that is too short cannot be opened, and Java refuses it, too.
+        assert damage["result"]["loadOk"] is False
+        return
+
+    with log:
+        for checks in CHECKS:
+            offset = oracle.bases[0]
+            while offset < oracle.bases[-1] + oracle.segment_size:
+                offset = _compare(log, oracle, offset, checks)
+
+
+def _compare(log: LogReader, oracle: ReferenceLog, offset: int, checks: int) -> int:
+    """
+    Returns the base of the segment behind the one that both scans stopped in.
+    """
+    scan = log.scan(offset, checks=Check(checks))
+    found = np.concatenate([np.zeros(0, RECORD_DTYPE), *scan])
+    expected = next(oracle.rows(offset, checks))
+    tail = oracle.scan_end(offset, checks)
+
+    if checks & reference.TOPIC:
+        assert [oracle.topic(number) for number in expected["topic_id"]] == [
+            log.topic(number) for number in found["topic_id"]
+        ]
+        found["topic_id"] = expected["topic_id"] = 0
+    assert expected.tobytes() == found.tobytes()
+    assert (tail.offset, tail.stop) == (scan.cursor.offset, scan.cursor.stop)
+    return tail.offset - tail.offset % oracle.segment_size + oracle.segment_size
