@@ -20,5 +20,6 @@ setup(
     package_data={"pystore": ["py.typed", "_core.pyi"]},
     cffi_modules=["csrc/ffi_build.py:ffibuilder"],
     options={"bdist_wheel": WHEEL},
+    include_package_data=False,
     zip_safe=False,
 )

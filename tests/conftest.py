@@ -5,6 +5,7 @@ What every test may use: the golden stores, and the budget of random tests.
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ settings.register_profile(
     "thorough", parent=settings.get_profile("fast"), max_examples=1000
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def pytest_report_header() -> str:
+    """
+    Says which build is tested: the checkout's, a portable one, a wheel's.
+    """
+    spec = find_spec("pystore._core")
+    return f"core: {spec.origin if spec else 'not built'}"
 
 
 @pytest.fixture(params=STORES, ids=lambda store: store.name)
