@@ -30,7 +30,7 @@ from pystore._seam import (
 from pystore.errors import ForkedError, InvalidError
 from pystore.options import LogOptions
 from pystore.record import Record
-from pystore.results import Block, Ends
+from pystore.results import Block, Cursor, Ends
 from pystore.scan import ROWS, Scan
 
 if TYPE_CHECKING:
@@ -225,6 +225,7 @@ class LogReader:
         *,
         rows: int = ROWS,
         stale_above: int = NO_OFFSET,
+        after: Cursor | None = None,
     ) -> Scan:
         """
         Returns an iterator over the rows of a range.
@@ -236,6 +237,8 @@ class LogReader:
             rows: of one array; ``scan(...).finish()`` makes none at all.
             stale_above: from here a store time that falls back by more than 3 s
                 is bad (A8).
+            after: the scan that this one continues: store times are compared
+                with its last record's, too.
 
         Raises:
             InvalidError: no offset, no checks, or no rows.
@@ -251,6 +254,10 @@ class LogReader:
             text = f"no range or checks: {from_offset!r}, {to_offset!r}, {checks!r}"
             raise InvalidError(text) from error
         cursor.record_start = NO_OFFSET
+        if after is not None and after.record_start is not None:
+            cursor.record_start = after.record_start
+            cursor.record_end = after.record_end
+            cursor.record_ms = after.record_ms
         cursor.stop = Stop.ROWS
         return Scan(self._log, self.path, cursor, rows)
 

@@ -197,7 +197,11 @@ def survey_evidence(
     scans = [scan]
     if not scan.stop.is_bad and scan.stop == Stop.LIMIT:
         above = log.scan(
-            scan.offset, NO_OFFSET, CHECKS | Check.FIELDS, stale_above=stale
+            scan.offset,
+            NO_OFFSET,
+            CHECKS | Check.FIELDS,
+            stale_above=stale,
+            after=scan,
         )
         scans.append(above.finish())
     last = scans[-1]

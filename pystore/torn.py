@@ -40,7 +40,7 @@ _REASONS = {
     Stop.PROPERTY: "the record's checksum differs or is missing",
     Stop.OFFSET: "the record claims another offset",
     Stop.FIELDS: "the record has fields that no writer leaves",
-    Stop.STALE: "the store time falls back by over 3 s",
+    Stop.STALE: "stale: the store time falls back by over 3 s",
     Stop.UNREADABLE: "the bytes cannot be read",
     Stop.BLANK: "the blank record has a wrong size",
 }

@@ -81,8 +81,9 @@ def _route(topic: str) -> dict[str, Any]:
 
 def equal_sized(count: int, *, mark: str, topic: str = "T") -> list[dict[str, Any]]:
     """
-    Returns *count* messages whose records are all of one size.
+    Returns *count* messages whose records are of one size and do not end in zeros.
     """
     return [
-        java_message(topic, f"{mark}{number:04}".encode()) for number in range(count)
+        java_message(topic, f"{mark}{number:04}".encode(), properties={"TAGS": "t"})
+        for number in range(count)
     ]

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from interop.jvm import StoreTool
+from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized
+
+from pystore.log import CommitLog
 
 # Two entries a file: RocketMQ removes the queue files above a truncation, so
 # that no queue names what it leaves in the log.
@@ -54,3 +57,28 @@ def test_records_that_rocketmq_truncated_come_back_when_it_starts_again(
     assert records == again[:6]
     assert 10 == len(again)
     assert times[5] - times[6] > 3000
+
+
+def test_pystore_cuts_the_records_that_rocketmq_would_bring_back(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    No queue names them and their store times fall back: they are stale (A8).
+
+    Then RocketMQ sees the same end, since zeros stand behind it.
+    """
+    records = leave_stale_records(java, tmp_path)
+    last = records[-1]
+
+    with CommitLog(tmp_path) as log:
+        recovery = log.recovery
+        kept = [record.as_dict() for record in records_of(log.reader)]
+    again = java.open(tmp_path, UNNAMED)
+
+    assert last["offset"] + last["size"] == recovery.cut_offset
+    assert "A8" == recovery.rule
+    assert "stale" in recovery.cut_reason
+    assert 4 * last["size"] == recovery.cut_bytes
+    assert records == kept
+    assert recovery.end_offset == again.opened["maxPhyOffset"]
+    assert records == again.report()["records"]

@@ -192,7 +192,7 @@ def test_a8_above_the_last_named_record_a_time_that_falls_back_is_stale(
         Findings(9050, Stop.STALE), _evidence(is_abort=is_abort, named=9000)
     )
 
-    assert Stale(9050, "the store time falls back by over 3 s", "A8") == verdict
+    assert Stale(9050, "stale: the store time falls back by over 3 s", "A8") == verdict
 
 
 def test_a8_times_are_compared_above_the_last_named_record_only() -> None:
