@@ -120,26 +120,7 @@ class StoreTool:
     def __init__(self, *, answer_timeout_s: float = 60) -> None:
         self.stores_opened = 0
         self._answer_timeout_s = answer_timeout_s
-        opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
-        self._process = subprocess.Popen(
-            [
-                "java",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-Xmx512m",
-                *opens,
-                "-Drmq.logback.configurationFile=rmq.quiet.logback.xml",
-                f"-Duser.home={TARGET}",
-                "-Duser.timezone=UTC",
-                "-cp",
-                f"{TARGET / 'classes'}:{TARGET / 'lib'}/*",
-                "StoreTool",
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Topics are directories, and their names are not all ASCII.
-            env=os.environ | {"LC_ALL": "C.UTF-8"},
-        )
+        self._process = _start()
 
     @property
     def pid(self) -> int:
@@ -204,12 +185,14 @@ class StoreTool:
             self._process.wait()
         stdout.close()
 
-    def kill(self) -> None:
+    def restart(self) -> None:
         """
-        Ends the process by SIGKILL.
+        Ends the process by SIGKILL, and starts another one without any store.
         """
         self._process.kill()
         self.halt()
+        self._process = _start()
+        self.stores_opened = 0
 
     def __enter__(self) -> Self:
         return self
@@ -226,3 +209,26 @@ class StoreTool:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         return self._process.stdin, self._process.stdout
+
+
+def _start() -> subprocess.Popen[bytes]:
+    opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
+    return subprocess.Popen(
+        [
+            "java",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-Xmx512m",
+            *opens,
+            "-Drmq.logback.configurationFile=rmq.quiet.logback.xml",
+            f"-Duser.home={TARGET}",
+            "-Duser.timezone=UTC",
+            "-cp",
+            f"{TARGET / 'classes'}:{TARGET / 'lib'}/*",
+            "StoreTool",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        # Topics are directories, and their names are not all ASCII.
+        env=os.environ | {"LC_ALL": "C.UTF-8"},
+    )

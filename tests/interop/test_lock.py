@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 from interop.jvm import StoreTool
+from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized
+
+from pystore.errors import LockedError
+from pystore.log import CommitLog
+from pystore.messages import Message
 
 # struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
 FLOCK = struct.Struct("hhqqi4x")
@@ -73,3 +78,40 @@ def test_a_rocketmq_that_is_kept_out_has_removed_the_next_segment_by_then(
     assert "Lock failed,MQ already started" == second.opened["startError"]
     assert names[0] in second.opened["commitlogFilesAfterRecovery"]
     assert names[1] not in second.opened["commitlogFilesAfterRecovery"]
+
+
+def test_pystore_does_not_open_what_a_running_rocketmq_writes(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    The error names the process; reading goes on beside it.
+    """
+    store = java.open(tmp_path, CONFIG)
+    store.append(equal_sized(3, mark="a"))
+
+    with pytest.raises(LockedError, match=str(java.pid)):
+        CommitLog(tmp_path)
+    with CommitLog(tmp_path, mode="r") as log:
+        read = [record.as_dict() for record in records_of(log.reader)]
+
+    assert store.report()["records"] == read
+
+
+def test_rocketmq_does_not_start_where_pystore_writes(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    And pystore loses nothing by the attempt, across the end of its segment.
+    """
+    bodies = [f"body {number} ".encode() * 40 for number in range(500)]
+    with CommitLog(
+        tmp_path, segment_size=int(CONFIG["mappedFileSizeCommitLog"])
+    ) as log:
+        for number, body in enumerate(bodies):
+            log.append(Message("T", body))
+            if number in (0, 150, 250):
+                second = java.open(tmp_path, CONFIG)
+                assert "Lock failed,MQ already started" == second.opened["startError"]
+
+    with CommitLog(tmp_path) as log:
+        assert bodies == [record.body for record in records_of(log.reader)]

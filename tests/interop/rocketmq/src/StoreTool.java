@@ -65,7 +65,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  * {"do":"append",   "root":R, "messages":[{..}]}
  * {"do":"truncate", "root":R, "offset":N}
  * {"do":"close",    "roots":[R,..]}                     clean shutdown, together
- * {"do":"epochs",   "root":R, "append":[[epoch,start],..]}
+ * {"do":"epochs",   "root":R, "cut":N, "append":[[epoch,start],..]}
  * {"do":"identity", "root":R, "write":[cluster,broker,id]}
  * {"do":"checkpoint", "root":R, "write":[physic,logics,index,master,confirm]}
  * </pre>
@@ -298,6 +298,9 @@ public final class StoreTool {
         String path = job.get("root").getAsString() + "/epochFileCheckpoint";
         EpochFileCache cache = new EpochFileCache(path);
         boolean loaded = cache.initCacheFromFile();
+        if (job.has("cut")) {
+            cache.truncateSuffixByOffset(job.get("cut").getAsLong());
+        }
         if (job.has("append")) {
             for (JsonElement pair : job.getAsJsonArray("append")) {
                 cache.appendEntry(new EpochEntry(pair.getAsJsonArray().get(0).getAsInt(),

@@ -1,0 +1,55 @@
+"""
+What pystore made of a damaged store, RocketMQ accepts as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_data import VARIANTS, GoldenStore, apply_patch
+from interop.jvm import StoreTool
+from interop.logs import records_of
+from pystore.log import CommitLog
+
+from pystore.errors import NotAStoreError
+
+# Controller mode is for a broker to set, not for a store.
+DAMAGES = [
+    (store, damage)
+    for store, damage in VARIANTS
+    if not damage["variant"].startswith("controller-mode")
+]
+
+
+@pytest.mark.parametrize(
+    ("store", "damage"),
+    DAMAGES,
+    ids=[f"{store.name}-{damage['variant']}" for store, damage in DAMAGES],
+)
+def test_rocketmq_agrees_on_the_end_of_a_store_that_pystore_recovered(
+    java: StoreTool, tmp_path: Path, store: GoldenStore, damage: dict[str, Any]
+) -> None:
+    """
+    After pystore has opened and closed it, both read the same records to the same
+    end, which is never above the one that RocketMQ alone would have found.
+    """
+    root = store.extract(tmp_path)
+    apply_patch(root, damage["patch"])
+    if not damage["result"]["loadOk"]:
+        with pytest.raises(NotAStoreError):
+            CommitLog(root, accept_loss=True)
+        return
+
+    with CommitLog(root, accept_loss=True) as log:
+        end = log.end_offset
+        lines = [record.as_dict() for record in records_of(log.reader)]
+    after = java.open(root, store.expected["config"])
+    read = after.report()["records"]
+
+    assert end <= damage["result"]["maxPhyOffset"]
+    assert end == after.opened["maxPhyOffset"]
+    assert [line["recordSha256"] for line in lines] == [
+        line["recordSha256"] for line in read
+    ]
