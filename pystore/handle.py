@@ -18,12 +18,14 @@ from pystore._seam import (
     POSITION_DTYPE,
     RECORD_DTYPE,
     Ack,
+    Scratch,
     borrow,
     fail,
     ffi,
     give_back,
     lib,
     pointer,
+    take,
 )
 from pystore.errors import InvalidError, PystoreError
 from pystore.options import Route
@@ -127,7 +129,10 @@ class LogHandle(LogReader):
             StorageError: the system refused.
         """
         room, capacity = (_NULL, 0) if positions is None else _room(positions)
-        scratch = borrow()
+        try:
+            scratch = take()
+        except IndexError:  # more calls run at once than ever before
+            scratch = Scratch()
         try:
             status = _ps_log_append(
                 self._log,
