@@ -9,8 +9,8 @@
 const char *ps_parse_fields(const uint8_t *data, const ps_record *record) {
   assert(record->size >= PS_RECORD_MIN);
   const uint8_t *properties = data + record->properties_at;
-  if (record->born_ms == 0)
-    return "the born time is 0";
+  /* The born time may be 0: some clients send that. A lost page or sector that
+   * zeroes it takes the magic before it or the store time behind it along. */
   if (record->store_ms == 0)
     return "the store time is 0";
   if (memchr(data + record->topic_at, 0, record->topic_size))

@@ -105,7 +105,7 @@ typedef struct ps_record {
 #define PS_CHECK_BODY 1     /* body CRC */
 #define PS_CHECK_PROPERTY 2 /* property CRC, wherever there is one */
 #define PS_CHECK_OFFSET 4   /* embedded offset equals the real one */
-#define PS_CHECK_FIELDS 8   /* A6: times, NUL, properties, if no property CRC */
+#define PS_CHECK_FIELDS 8   /* A6: time, NUL, properties, if no property CRC */
 #define PS_WANT_TAGS 16     /* fill tags_code */
 #define PS_WANT_TOPIC 32    /* fill topic_id */
 #define PS_NEED_PROPERTY 64 /* a record without property CRC is bad */

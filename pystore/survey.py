@@ -128,7 +128,10 @@ class Survey:
 
 
 def _findings(
-    scans: list[Cursor], named: int | None = None, later: int | None = None
+    segments: Segments,
+    scans: list[Cursor],
+    named: int | None = None,
+    later: int | None = None,
 ) -> Findings:
     """
     What scans that followed one another found.
@@ -136,7 +139,8 @@ def _findings(
     ends = [scan.record_end for scan in scans if scan.record_start is not None]
     last = scans[-1]
     record_end = ends[-1] if ends else None
-    return Findings(last.offset, last.stop, record_end, named, later)
+    base = segments.bases[-1] if segments.bases else None
+    return Findings(last.offset, last.stop, record_end, named, later, base)
 
 
 def survey_ours(
@@ -160,7 +164,7 @@ def survey_ours(
     if last.stop == Stop.LIMIT:
         # An open cut: what is above it is not even looked at.
         last = scans[-1] = last._replace(stop=Stop.ZERO)
-    verdict = decide(_findings(scans), bound)
+    verdict = decide(_findings(segments, scans), bound)
     end = verdict.end
     if last.stop == Stop.LAST and bound.offset < end:
         # A blank record without its next segment: the blank may be replaced.
@@ -187,11 +191,7 @@ def survey_evidence(
     evidence = gather_evidence(segments, queues, opening)
     first = segments.bases[0] if segments.bases else 0
     stale = NO_OFFSET if evidence.stale_above is None else evidence.stale_above
-    fields_from = evidence.bound
-    if not evidence.is_abort and evidence.named_end is not None:
-        # Closed cleanly, and a queue names it: that record was whole.
-        fields_from = evidence.named_end
-    fields_from = max(first, min(fields_from, segments.end))
+    fields_from = max(first, min(evidence.bound, segments.end))
     log = segments.log
     scan = log.scan(first, fields_from, CHECKS, stale_above=stale).finish()
     scans = [scan]
@@ -208,7 +208,7 @@ def survey_evidence(
     named = later = None
     if last.stop.is_bad or last.stop == Stop.ZERO:
         named, later = behind(segments, queues, last.offset, evidence.checkpoint_ms)
-    verdict = decide(_findings(scans, named, later), evidence)
+    verdict = decide(_findings(segments, scans, named, later), evidence)
     return (
         Survey(
             verdict=verdict,

@@ -223,7 +223,7 @@ def _check_property(record: Record, whole: bytes, checks: int) -> None:
 
 def _check_fields(record: Record) -> None:
     row = record.row
-    if not row["born_ms"] or not row["store_ms"]:
+    if not row["store_ms"]:
         raise BadRecord(STOP_FIELDS)
     if b"\0" in record.topic or b"\0" in record.properties:
         raise BadRecord(STOP_FIELDS)

@@ -465,8 +465,6 @@ static void a_bad_record_says_what_is_wrong(void) {
          "record at offset 0: its property CRC is no longer one");
   is_bad(0, 0, 0, PS_NEED_PROPERTY, PS_STOP_PROPERTY,
          "record at offset 0: it has no property CRC");
-  is_bad(40, 8, 0, PS_CHECK_FIELDS, PS_STOP_FIELDS,
-         "record at offset 0: the born time is 0");
   is_bad(56, 8, 0, PS_CHECK_FIELDS, PS_STOP_FIELDS,
          "record at offset 0: the store time is 0");
   is_bad(99, 1, 0, PS_CHECK_FIELDS, PS_STOP_FIELDS,

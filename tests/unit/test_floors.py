@@ -52,6 +52,7 @@ FLOORS = {
     "pystore.queue_files": 1,
     "pystore.queue_form": 1,
     "pystore.queues": 1,
+    "pystore.readable": 1,
     "pystore.reader": 1,
     "pystore.reading": 1,
     "pystore.record": 1,

@@ -1,0 +1,67 @@
+"""
+Bounds while a store is open, and the mark that a clean close leaves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stores import SEGMENT, fill
+
+from pystore.exports import parse_checkpoint
+from pystore.log import CommitLog
+from pystore.stored_truth import BOUNDS, CLEAN, POSITIONS
+
+
+def test_bounds_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:
+    """
+    A log at rest costs no transaction.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 10)
+
+        assert log.keep()
+        assert not log.keep()
+        bounds = log.writer.checkpoint.read(BOUNDS)
+        positions = log.writer.checkpoint.read(POSITIONS)
+        assert log.end_offset == bounds.synced_end == positions.as_of
+        assert log.synced_offset >= bounds.synced_end
+
+
+def test_an_opening_voids_the_clean_mark_before_anything_else(tmp_path: Path) -> None:
+    """
+    While a store is open there is no clean mark, and an abort file.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 1)
+    assert not (root / "abort").exists()
+    with CommitLog(root) as log:
+        assert log.recovery.is_clean
+        assert log.writer.checkpoint.read(CLEAN) is None
+        assert b" pystore " in (root / "abort").read_bytes()
+
+
+def test_the_checkpoint_says_no_more_than_is_on_disk(tmp_path: Path) -> None:
+    """
+    Without queue entries a Java broker is told to dispatch again (A11).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        last = log.read(fill(log, 5)[-1]).store_ms
+
+    times = parse_checkpoint((root / "checkpoint").read_bytes())
+    assert (last, 0) == (times.physic_ms, times.logics_ms)
+
+
+def test_a_log_at_a_segments_base_closes_clean(tmp_path: Path) -> None:
+    """
+    The last record may lie in the segment before the one that is active.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 5)
+        log.writer.log.roll()
+    with CommitLog(root) as log:
+        assert log.recovery.is_clean
+        assert SEGMENT == log.end_offset

@@ -1,0 +1,91 @@
+"""
+A cut as a whole: queues, epochs, and what a failure in the middle leaves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stores import SEGMENT, bodies, fill, kill_while, message
+
+from pystore.cutting import cut_log
+from pystore.errors import FullError
+from pystore.log import CommitLog
+from pystore.stored_truth import CUT, POSITIONS
+
+
+def test_a_cut_lowers_every_queue_to_what_is_left(tmp_path: Path) -> None:
+    """
+    Each queue goes on behind its last record that stayed; new ones begin at 0.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 30)
+        fill(log, 3, first=100)
+        log.append(message(0, topic="Other"))
+        cut_log(log.writer, offsets[20])
+
+        assert [7, 7, 6] == [log.append(message(i)).queue_offset for i in (30, 31, 32)]
+        assert 0 == log.append(message(0, topic="Other")).queue_offset
+
+
+def test_a_cut_that_cannot_be_made_durable_changes_nothing(tmp_path: Path) -> None:
+    """
+    Without the intent on disk not one byte is touched, and appends go on.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 30)
+        checkpoint = log.writer.checkpoint
+        log.writer.checkpoint = _Full(checkpoint)  # type: ignore[assignment]
+        with pytest.raises(FullError):
+            log.cut(offsets[10])
+        log.writer.checkpoint = checkpoint
+
+        assert 30 == len(bodies(log))
+        fill(log, 1)
+        assert 0 == checkpoint.read(CUT).generation
+
+
+class _Full:
+    """
+    A checkpoint on a full disk.
+    """
+
+    def __init__(self, checkpoint: object) -> None:
+        self._checkpoint = checkpoint
+
+    def change(self) -> object:
+        raise FullError("no space")
+
+
+def test_an_unfinished_cut_is_finished_by_the_next_opening(tmp_path: Path) -> None:
+    """
+    SIGKILL behind the intent: nothing above it comes back (A3).
+    """
+    root = tmp_path / "store"
+
+    def work(log: CommitLog) -> None:
+        offsets = fill(log, 1000)
+        log.sync()
+        with log.writer.checkpoint.change() as change:
+            change.intend_cut(offsets[100])
+
+    kill_while(root, work)
+    with CommitLog(root) as log:
+        assert [message(i).body for i in range(100)] == bodies(log)
+        assert "A3" == log.recovery.rule
+        assert log.writer.checkpoint.read(CUT).intent is None
+        assert 1 == log.writer.checkpoint.read(CUT).generation
+        assert 34 == log.append(message(100)).queue_offset + 1
+
+
+def test_positions_above_a_cut_are_void(tmp_path: Path) -> None:
+    """
+    Stored queue positions never speak of records that are gone.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 30)
+        log.keep()
+        log.cut(offsets[3])
+
+        assert offsets[3] >= log.writer.checkpoint.read(POSITIONS).as_of

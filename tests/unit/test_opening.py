@@ -1,0 +1,90 @@
+"""
+The plan of an opening: which questions are asked, and in which order.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stores import SEGMENT, fill, kill_while
+
+from pystore.inspection import inspect
+from pystore.log import CommitLog
+
+
+def _cut_tail(root: Path, at: int, data: bytes) -> None:
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def test_a_new_store_plans_nothing(tmp_path: Path) -> None:
+    """
+    An empty log is whole.
+    """
+    root = tmp_path / "store"
+    (root / "commitlog").mkdir(parents=True)
+    made = inspect(root).plan
+
+    assert made.is_new
+    assert (0, 0, "") == (made.end_offset, made.cut_bytes, made.cut_reason)
+
+
+def test_a_torn_tail_above_the_bound_is_cut_and_counted(tmp_path: Path) -> None:
+    """
+    Bytes that nobody was promised go, and the plan says how many.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 10))
+    end = inspect(root).plan.end_offset
+    _cut_tail(root, end, b"\0\0\0\x70 half a record")
+    made = inspect(root).plan
+
+    assert end == made.end_offset
+    assert 18 == made.cut_bytes
+    assert "A6" == made.rule
+
+
+def test_a_bad_record_below_the_bound_is_damage(tmp_path: Path) -> None:
+    """
+    The published end of the same boot is a promise (A5).
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 10))
+    _cut_tail(root, 100, b"\xff")
+    made = inspect(root).plan
+
+    assert made.corrupt is not None
+    assert 0 == made.corrupt.offset
+    assert "published end" in made.corrupt.reason
+
+
+def test_a_clean_mark_with_bytes_behind_the_end_is_not_believed(
+    tmp_path: Path,
+) -> None:
+    """
+    The eight bytes at the end must be zero (A9).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 10)
+        end = log.end_offset
+    _cut_tail(root, end, b"\x01")
+    made = inspect(root).plan
+
+    assert not made.is_clean
+    assert (end, 1) == (made.end_offset, made.cut_bytes)
+
+
+def test_a_clean_mark_whose_last_record_changed_is_not_believed(
+    tmp_path: Path,
+) -> None:
+    """
+    The record that the mark names must read back equal (A9).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        last = fill(log, 10)[-1]
+    _cut_tail(root, last + 100, b"\xff")
+
+    assert inspect(root).plan.corrupt is not None

@@ -1,0 +1,91 @@
+"""
+Opening for reading, beside a writer and without one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from golden_data import STORES, GoldenStore
+from stores import SEGMENT, bodies, fill, kill_while
+
+from pystore.errors import CutError
+from pystore.log import CommitLog
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda store: store.name)
+def test_a_golden_store_is_read_to_its_last_record(
+    store: GoldenStore, tmp_path: Path
+) -> None:
+    """
+    A reader of a plain RocketMQ store sees every record and writes nothing.
+    """
+    root = store.extract(tmp_path)
+    with CommitLog(root, mode="r") as log:
+        offsets = [int(at) for rows in log.scan() for at in rows["offset"]]
+
+    assert [record["offset"] for record in store.records] == offsets
+    assert not (root / "meta").exists()
+
+
+def test_a_reader_does_not_pass_the_end_of_a_live_writer(tmp_path: Path) -> None:
+    """
+    Half-written bytes above the published end are nobody's business (A4).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 5)
+        end = log.end_offset
+        with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+            file.seek(end)
+            file.write(b"\0\0\0\x70")
+        with CommitLog(root, mode="r") as reader:
+            assert end == reader.end_offset
+        with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+            file.seek(end)
+            file.write(b"\0\0\0\0")
+
+
+def test_a_reader_hears_of_a_cut_below_what_it_reads(tmp_path: Path) -> None:
+    """
+    The cut generation moved: what was read does not count (A4).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 100)
+        with CommitLog(root, mode="r") as reader:
+            generation, end = reader.ends.cut_generation, reader.end_offset
+            log.cut(offsets[50])
+
+            with pytest.raises(CutError, match="cut"):
+                reader.reader.unchanged(generation, end)
+            reader.reader.unchanged(generation, offsets[50])
+            assert 50 == len(bodies(reader))
+
+
+def test_a_killed_writers_store_is_read_to_its_published_end(tmp_path: Path) -> None:
+    """
+    In the same boot the live page still says how far.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 500))
+    with CommitLog(root, mode="r") as log:
+        assert 500 == len(bodies(log))
+
+
+def test_records_of_another_program_behind_our_end_are_seen(tmp_path: Path) -> None:
+    """
+    Bytes behind the published end of a closed store: the page does not bind.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 10)
+        end = log.end_offset
+        data = bytearray(log.reader.acquire(offsets[9], end - offsets[9]))
+    data[28:36] = end.to_bytes(8, "big")
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(end)
+        file.write(data)
+    with CommitLog(root, mode="r") as log:
+        assert end + len(data) == log.end_offset

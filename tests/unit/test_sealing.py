@@ -1,0 +1,76 @@
+"""
+Full segments get their seals, one at a time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stores import SEGMENT, fill
+
+from pystore.errors import CorruptError
+from pystore.log import CommitLog
+from pystore.sealing import LONE_GROUP, seal_next
+from pystore.seals import NO_CHAIN, list_seals, read_seal, verify_seal
+
+
+def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> None:
+    """
+    Seals name records and times, verify the bytes, and follow one another.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 1000)
+        assert not seal_next(log.writer)  # nothing is synced yet
+        log.sync()
+        while seal_next(log.writer):
+            pass
+        bases = log.reader.segments()[:-1]
+        directory = root / "meta" / "seals"
+
+        assert bases == list_seals(directory)
+        chain, records = NO_CHAIN, 0
+        for base in bases:
+            seal = read_seal(directory, base)
+            assert seal is not None
+            assert LONE_GROUP == seal.group
+            assert seal.follows(chain)
+            blocks = [b.view for b in log.blocks(base, base + SEGMENT)]
+            assert [] == verify_seal(seal, blocks)
+            chain, records = seal.chain, records + seal.record_count
+        last = log.reader.scan(bases[-1] + SEGMENT).finish().records
+        assert 1000 == records + last
+
+
+def test_damage_is_never_sealed(tmp_path: Path) -> None:
+    """
+    A bad record stops the seal with its offset, and is not tried again.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 600)
+        log.sync()
+        with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+            file.seek(offsets[3] + 110)
+            file.write(b"\xee")
+        with pytest.raises(CorruptError, match="cannot be sealed") as caught:
+            seal_next(log.writer)
+
+        assert offsets[3] == caught.value.offset
+        assert seal_next(log.writer)
+
+
+def test_a_cut_takes_the_seals_of_what_it_cuts(tmp_path: Path) -> None:
+    """
+    A segment that is cut is not sealed any more.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 1000)
+        log.sync()
+        while seal_next(log.writer):
+            pass
+        log.cut(offsets[0])
+
+        assert [] == list_seals(root / "meta" / "seals")

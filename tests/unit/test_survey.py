@@ -1,0 +1,67 @@
+"""
+Scans and what they mean.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stores import SEGMENT, fill, kill_while
+
+from pystore.log import CommitLog
+from pystore.reader import LogReader
+from pystore.survey import Segments, nonzero_end, survey_ours
+from pystore.torn import Bound, Corrupt, Torn, Whole
+
+
+def test_the_last_byte_that_is_not_zero_is_found_across_segments(
+    tmp_path: Path,
+) -> None:
+    """
+    What a cut takes away is counted to the last byte.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 1000))
+    with LogReader(root) as log:
+        segments = Segments(log)
+        end = log.scan(0).finish().offset
+
+        assert end == nonzero_end(root, segments, 100)
+        assert end == nonzero_end(root, segments, end)
+        assert segments.end > end
+
+
+def test_a_survey_below_the_bound_is_strict_and_above_it_is_not(
+    tmp_path: Path,
+) -> None:
+    """
+    The same bytes are damage or a torn tail, as the bound has it.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 100)
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(offsets[50] + 9)
+        file.write(b"\xff\xff")
+    with LogReader(root) as log:
+        segments = Segments(log)
+        below = survey_ours(segments, Bound(offsets[60]), 0)
+        above = survey_ours(segments, Bound(offsets[50]), 0)
+
+    assert isinstance(below.verdict, Corrupt)
+    assert isinstance(above.verdict, Torn)
+    assert offsets[50] == below.end_offset == above.end_offset
+
+
+def test_nothing_above_an_open_cut_is_looked_at(tmp_path: Path) -> None:
+    """
+    The scan of an unfinished cut ends at its offset (A3).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 100)
+    with LogReader(root) as log:
+        found = survey_ours(Segments(log), Bound(0), 0, limit=offsets[10])
+
+    assert isinstance(found.verdict, Whole)
+    assert (offsets[10], 10) == (found.end_offset, found.records)
