@@ -132,11 +132,11 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
     memset(report, 0, sizeof *report);
     uint64_t before = log->writer.received_end;
     log->writer.is_broken = 1; /* until all of it has worked */
-    pthread_mutex_lock(&log->flusher.lock);
+    pthread_mutex_lock(&log->flusher.work);
     status = ps_log_settle(log, log->cut_offset, &report->segments_removed,
                            &zeroed, error);
     log->flusher.written_back = log->cut_offset;
-    pthread_mutex_unlock(&log->flusher.lock);
+    pthread_mutex_unlock(&log->flusher.work);
     ps_queues_reset(log->queues);
     if (status == PS_OK) {
       log->writer.is_broken = 0;

@@ -84,11 +84,6 @@ static ps_status prepare_writer(ps_log *log, ps_error *error) {
   return PS_OK;
 }
 
-static void init_flusher(ps_flusher *flusher) {
-  pthread_mutex_init(&flusher->lock, NULL);
-  pthread_cond_init(&flusher->wake, NULL);
-}
-
 ps_status ps_log_open_env(const ps_env *env, const char *root,
                           const ps_options *options, ps_live *live,
                           ps_log **opened, ps_error *error) {
@@ -106,7 +101,7 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->live = live;
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
   ps_turns_init(&log->turns);
-  init_flusher(&log->flusher);
+  ps_flusher_init(&log->flusher);
   pthread_mutex_init(&log->cut_lock, NULL);
   pthread_mutex_init(&log->sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
@@ -248,6 +243,11 @@ static ps_status check_start(ps_log *log, const ps_start *start,
                      "cannot start at %" PRIu64 " (synced %" PRIu64
                      "): the log has [%" PRIu64 ", %" PRIu64 "]",
                      start->end, start->synced_end, first, last);
+  if (last == 0 && start->end % log->segments.segment_size != 0)
+    return ps_fail(error, PS_E_INVALID, start->end,
+                   "an empty log cannot start at %" PRIu64
+                   ": no segment begins there",
+                   start->end);
   return PS_OK;
 }
 

@@ -54,7 +54,8 @@ typedef struct ps_writer {
 
 typedef struct ps_flusher {
   pthread_t thread;
-  pthread_mutex_t lock; /* held while it works on files */
+  pthread_mutex_t work; /* held by who uses files that may be closed */
+  pthread_mutex_t lock; /* of what follows, and of waiting */
   pthread_cond_t wake;
   uint32_t is_running;
   uint32_t is_stopping;
@@ -127,6 +128,7 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error);
 
 /* ---- sync.c ---------------------------------------------------------- */
 
+void ps_flusher_init(ps_flusher *flusher);
 /* Syncs everything published now; the sync turn is held. */
 ps_status ps_sync_published(ps_log *log, ps_error *error);
 /* Syncs one file. Nobody else's sync may come between its failure and the

@@ -28,7 +28,19 @@ static ps_status end_alone(ps_log *log, ps_turn *turn, ps_status status) {
 
 /* ---- Raw append ------------------------------------------------------ */
 
-/* Moves the published end over every record that is whole by now (A1). */
+/* The published end moves to `whole`, where a record ends. */
+static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
+  ps_writer *writer = &log->writer;
+  assert(whole >= atomic_load(&log->page->published_end));
+  if (cursor->records > 0 && cursor->record_ms > writer->store_ms)
+    writer->store_ms = cursor->record_ms;
+  writer->staged_from = whole;
+  atomic_store(&log->page->published_end, whole);
+  ps_flusher_grown(log, whole);
+}
+
+/* Moves the published end over every record that is whole by now (A1), also
+ * if one behind them is bad. */
 static ps_status publish_whole(ps_log *log, ps_error *error) {
   ps_writer *writer = &log->writer;
   ps_segment *segment = writer->active;
@@ -45,6 +57,7 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
                       .limit = segment->base + segment->size,
                       .stale_above = PS_NO_OFFSET,
                       .record_start = PS_NO_OFFSET,
+                      .record_end = end,
                       .checks =
                           PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET};
   ps_window window = {.data = data - (end - segment->base),
@@ -55,28 +68,16 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
   uint64_t wanted = 0;
   int32_t answer =
       ps_scan_window(&scan, &window, &cursor, NULL, 0, &count, &wanted, error);
+  if (answer == PS_SCAN_MEMORY)
+    return PS_E_MEMORY;
+  /* A blank record is whole only when all of it has arrived. */
+  publish_raw(log, &cursor,
+              cursor.offset <= received ? cursor.offset : cursor.record_end);
   if (answer == PS_STOP_ZERO && cursor.offset < received)
     return ps_fail(error, PS_E_CORRUPT, cursor.offset,
                    "raw bytes at %" PRIu64 " are zero: no record begins there",
                    cursor.offset);
-  if (answer >= PS_STOP_SIZE)
-    return PS_E_CORRUPT;
-  if (answer == PS_SCAN_MEMORY)
-    return PS_E_MEMORY;
-  /* A blank record is whole only when all of it has arrived. */
-  uint64_t whole = cursor.offset <= received ? cursor.offset : end;
-  if (cursor.offset > received && cursor.record_end != PS_NO_OFFSET &&
-      cursor.records > 0)
-    whole = cursor.record_end;
-  if (cursor.records > 0) {
-    atomic_store(&writer->last_offset, cursor.record_start);
-    if (cursor.record_ms > writer->store_ms)
-      writer->store_ms = cursor.record_ms;
-  }
-  writer->staged_from = whole;
-  atomic_store(&log->page->published_end, whole);
-  ps_flusher_grown(log, whole);
-  return PS_OK;
+  return answer >= PS_STOP_SIZE ? PS_E_CORRUPT : PS_OK;
 }
 
 /* Writes one stretch that lies within one segment. */
@@ -139,7 +140,7 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
     data += piece;
     size -= piece;
   }
-  if (status == PS_E_CORRUPT || status == PS_E_IO || status == PS_E_FULL)
+  if (status != PS_OK)
     ps_writer_discard(log);
   else if (writer->received_end == atomic_load(&log->page->published_end))
     writer->is_tail_dirty = 0;

@@ -49,6 +49,23 @@ static ps_status sync_range(ps_log *log, uint64_t from, uint64_t to,
   return PS_OK;
 }
 
+/* Closes the files of segments that became wholly synced: they will not be
+ * written again, and a long run must not collect descriptors. */
+static void close_synced(ps_log *log, uint64_t before, uint64_t synced) {
+  ps_segments *list = &log->segments;
+  if (before / list->segment_size == synced / list->segment_size)
+    return;
+  pthread_mutex_lock(&log->flusher.work);
+  pthread_mutex_lock(&list->lock);
+  for (uint32_t i = 0; i < list->count; i++) {
+    ps_segment *segment = list->items[i];
+    if (segment->base + segment->size <= synced)
+      ps_segment_close_file(list, segment);
+  }
+  pthread_mutex_unlock(&list->lock);
+  pthread_mutex_unlock(&log->flusher.work);
+}
+
 ps_status ps_sync_published(ps_log *log, ps_error *error) {
   ps_live_page *page = log->page;
   uint64_t target = atomic_load(&page->published_end);
@@ -61,15 +78,81 @@ ps_status ps_sync_published(ps_log *log, ps_error *error) {
   /* A write-back that failed meanwhile may have taken the error with it. */
   if (atomic_load(&log->is_poisoned))
     return ps_log_poison(log, -EIO, synced, error);
-  if (target > synced)
+  if (target > synced) {
     atomic_store(&page->synced_end, target);
+    close_synced(log, synced, target);
+  }
   return PS_OK;
+}
+
+/* ---- The flusher ------------------------------------------------------- */
+
+void ps_flusher_init(ps_flusher *flusher) {
+  pthread_mutex_init(&flusher->work, NULL);
+  pthread_mutex_init(&flusher->lock, NULL);
+#ifdef __APPLE__
+  pthread_cond_init(&flusher->wake, NULL);
+#else
+  pthread_condattr_t attributes; /* a wall clock that jumps delays no flush */
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&flusher->wake, &attributes);
+  pthread_condattr_destroy(&attributes);
+#endif
+}
+
+static uint64_t monotonic_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Sleeps until woken, or until the deadline if there is one (not 0). */
+static void sleep_until(ps_flusher *flusher, uint64_t deadline_ns) {
+  if (deadline_ns == 0) {
+    pthread_cond_wait(&flusher->wake, &flusher->lock);
+    return;
+  }
+#ifdef __APPLE__
+  uint64_t now = monotonic_ns();
+  deadline_ns = deadline_ns > now ? deadline_ns - now : 0;
+#endif
+  struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                           .tv_nsec = (long)(deadline_ns % 1000000000)};
+#ifdef __APPLE__
+  pthread_cond_timedwait_relative_np(&flusher->wake, &flusher->lock, &until);
+#else
+  pthread_cond_timedwait(&flusher->wake, &flusher->lock, &until);
+#endif
+}
+
+static int32_t has_grown(const ps_log *log, uint64_t end) {
+  uint64_t batch = log->options.writeback_bytes;
+  if (batch > 0 && batch < PS_PAGE) /* only whole pages are written back */
+    batch = PS_PAGE;
+  return batch > 0 && end >= atomic_load(&log->flusher.written_back) + batch;
+}
+
+/* Waits for growth or for the deadline; answers 0 to stop. */
+static int32_t wait_for_work(ps_log *log, uint64_t deadline_ns) {
+  ps_flusher *flusher = &log->flusher;
+  pthread_mutex_lock(&flusher->lock);
+  while (!flusher->is_stopping &&
+         !has_grown(log, atomic_load(&log->page->published_end)) &&
+         (deadline_ns == 0 || monotonic_ns() < deadline_ns))
+    sleep_until(flusher, deadline_ns);
+  int32_t goes_on = !flusher->is_stopping;
+  pthread_mutex_unlock(&flusher->lock);
+  return goes_on;
 }
 
 /* Starts write-back of what was written since the last time. */
 static void write_back(ps_log *log, uint64_t end) {
   const ps_env *env = log->env;
   ps_flusher *flusher = &log->flusher;
+  uint64_t first = ps_segments_first(&log->segments);
+  if (flusher->written_back < first) /* deleted by retention */
+    flusher->written_back = first;
   end -= end % PS_PAGE;
   while (flusher->written_back < end) {
     uint64_t from = flusher->written_back;
@@ -84,79 +167,33 @@ static void write_back(ps_log *log, uint64_t end) {
       result = env->writeback(env->self, segment->file, from - segment->base,
                               stop - from);
     ps_segment_release(&log->segments, segment);
+    flusher->written_back = stop;
     if (result < 0) {
       ps_error ignored; /* the next append or sync reports the poison */
       (void)ps_log_poison(log, result, from, &ignored);
-      return;
-    }
-    flusher->written_back = stop;
-  }
-}
-
-/* Closes the files of segments that are wholly synced and will not be written
- * again, so that a long run does not collect descriptors. */
-static void close_synced(ps_log *log) {
-  ps_segments *list = &log->segments;
-  uint64_t synced = atomic_load(&log->page->synced_end);
-  pthread_mutex_lock(&list->lock);
-  for (uint32_t i = 0; i < list->count; i++) {
-    ps_segment *segment = list->items[i];
-    if (segment->base + segment->size <= synced)
-      ps_segment_close_file(list, segment);
-  }
-  pthread_mutex_unlock(&list->lock);
-}
-
-/* Waits for growth or for the flush interval; answers 0 to stop. */
-static int32_t wait_for_work(ps_log *log, int32_t *is_timed) {
-  ps_flusher *flusher = &log->flusher;
-  uint32_t interval = log->options.flush_interval_ms;
-  uint64_t batch = log->options.writeback_bytes;
-  struct timespec deadline;
-  clock_gettime(CLOCK_REALTIME, &deadline);
-  uint64_t ns =
-      (uint64_t)deadline.tv_nsec + (uint64_t)interval % 1000 * 1000000;
-  deadline.tv_sec += (time_t)(interval / 1000 + ns / 1000000000);
-  deadline.tv_nsec = (long)(ns % 1000000000);
-  *is_timed = 0;
-  while (!flusher->is_stopping) {
-    uint64_t end = atomic_load(&log->page->published_end);
-    if (batch > 0 && end >= flusher->written_back + batch)
-      return 1;
-    int result = 0;
-    if (interval == 0)
-      result = pthread_cond_wait(&flusher->wake, &flusher->lock);
-    else
-      result =
-          pthread_cond_timedwait(&flusher->wake, &flusher->lock, &deadline);
-    if (result == ETIMEDOUT) {
-      *is_timed = 1;
-      return !flusher->is_stopping;
     }
   }
-  return 0;
 }
 
 static void *run_flusher(void *argument) {
   ps_log *log = argument;
-  ps_flusher *flusher = &log->flusher;
-  pthread_mutex_lock(&flusher->lock);
-  int32_t is_timed = 0;
-  while (wait_for_work(log, &is_timed)) {
+  uint64_t interval_ns = (uint64_t)log->options.flush_interval_ms * 1000000;
+  uint64_t deadline_ns = interval_ns > 0 ? monotonic_ns() + interval_ns : 0;
+  while (wait_for_work(log, deadline_ns)) {
     uint64_t end = atomic_load(&log->page->published_end);
-    if (log->options.writeback_bytes > 0)
-      write_back(log, end);
-    if (!is_timed)
+    if (has_grown(log, end)) {
+      pthread_mutex_lock(&log->flusher.work);
+      write_back(log, atomic_load(&log->page->published_end));
+      pthread_mutex_unlock(&log->flusher.work);
+    }
+    if (interval_ns == 0 || monotonic_ns() < deadline_ns)
       continue;
-    pthread_mutex_unlock(&flusher->lock);
     ps_error ignored; /* a failure poisons the log, which is remembered */
     if (atomic_load(&log->page->synced_end) < end &&
         !atomic_load(&log->is_poisoned))
       (void)ps_log_sync(log, PS_NO_OFFSET, &ignored);
-    pthread_mutex_lock(&flusher->lock);
-    close_synced(log);
+    deadline_ns = monotonic_ns() + interval_ns;
   }
-  pthread_mutex_unlock(&flusher->lock);
   return NULL;
 }
 
@@ -188,12 +225,9 @@ void ps_flusher_stop(ps_log *log) {
 
 void ps_flusher_grown(ps_log *log, uint64_t end) {
   ps_flusher *flusher = &log->flusher;
-  uint64_t batch = log->options.writeback_bytes;
-  if (!flusher->is_running || batch == 0)
+  if (!flusher->is_running || !has_grown(log, end))
     return;
-  /* A stale reading only moves the wake by one append. */
-  if (end >=
-      atomic_load_explicit(&flusher->written_back, memory_order_relaxed) +
-          batch)
-    pthread_cond_signal(&flusher->wake);
+  pthread_mutex_lock(&flusher->lock);
+  pthread_cond_signal(&flusher->wake);
+  pthread_mutex_unlock(&flusher->lock);
 }

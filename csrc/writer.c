@@ -189,6 +189,7 @@ void ps_writer_discard(ps_log *log) {
   writer->last_staged = PS_NO_OFFSET;
   writer->has_failed = 0;
   writer->staged_from = atomic_load(&log->page->published_end);
+  writer->received_end = writer->staged_from;
   ps_error ignored; /* a tail that stays dirty is repaired before any append */
   (void)ps_writer_repair(log, &ignored);
 }
