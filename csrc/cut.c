@@ -12,8 +12,11 @@
 #define STEP_PUBLISHED 2
 #define STEP_APPLIED 3
 
-/* Steps that must follow one another. */
+/* Steps that must follow one another, in one thread. */
 static ps_status expect_step(ps_log *log, uint32_t step, ps_error *error) {
+  if (atomic_load(&log->cut_owner) != ps_this_thread())
+    return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
+                   "this thread has begun no cut");
   if (log->cut_step == step)
     return PS_OK;
   return ps_fail(error, PS_E_INVALID, log->cut_offset,
@@ -75,30 +78,45 @@ static void let_go(ps_log *log) {
   log->cut_limit = PS_NO_OFFSET;
   pthread_mutex_unlock(&log->segments.lock);
   log->cut_step = STEP_NONE;
-  ps_turns_leave(&log->turns, &log->cut_turn);
-  pthread_mutex_unlock(&log->cut_lock);
+  atomic_store(&log->cut_owner, 0);
+  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
+  ps_turns_leave(&log->turns, &turn);
 }
 
-ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  pthread_mutex_lock(&log->cut_lock);
-  log->cut_turn.wish = PS_WISH_STANDSTILL;
-  int32_t leads = ps_turns_enter(&log->turns, &log->cut_turn);
-  assert(leads);
-  (void)leads;
-  if (!atomic_load(&log->is_started))
-    status = ps_fail(error, PS_E_CLOSED, offset,
-                     "the log is not started for writing");
+void ps_log_abandon_cut(ps_log *log) {
+  if (atomic_load(&log->cut_owner) == ps_this_thread())
+    let_go(log);
+}
+
+/* Begins the cut, the standstill being held. */
+static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
+  ps_status status = ps_log_check_open(log, error);
   if (status == PS_OK)
     status = check_boundary(log, offset, error);
   if (status == PS_OK)
     status = check_blocks(log, offset, error);
   log->cut_offset = offset;
   log->cut_step = STEP_BEGUN;
+  atomic_store(&log->cut_owner, ps_this_thread());
   if (status != PS_OK)
     let_go(log);
+  return status;
+}
+
+ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK)
+    return status;
+  if (atomic_load(&log->cut_owner) == ps_this_thread()) {
+    status = ps_fail(error, PS_E_INVALID, offset,
+                     "this thread has begun a cut already: end it first");
+  } else {
+    ps_turn turn = {.wish = PS_WISH_STANDSTILL};
+    int32_t leads = ps_turns_enter(&log->turns, &turn);
+    assert(leads);
+    (void)leads;
+    status = begin(log, offset, error);
+  }
   ps_log_leave(log);
   return status;
 }
@@ -110,6 +128,10 @@ ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
     return status;
   status = expect_step(log, STEP_BEGUN, error);
   if (status == PS_OK) {
+    ps_writer *writer = &log->writer;
+    writer->is_broken = 1; /* no appends until all of it has worked */
+    log->cut_received = writer->received_end;
+    writer->staged_from = writer->received_end = log->cut_offset;
     ps_live_cut(log->page, log->cut_offset, generation);
     int32_t result = log->live != NULL ? ps_live_sync(log->live) : 0;
     log->cut_step = STEP_PUBLISHED;
@@ -130,8 +152,6 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
   if (status == PS_OK) {
     uint64_t zeroed = 0;
     memset(report, 0, sizeof *report);
-    uint64_t before = log->writer.received_end;
-    log->writer.is_broken = 1; /* until all of it has worked */
     pthread_mutex_lock(&log->flusher.work);
     status = ps_log_settle(log, log->cut_offset, &report->segments_removed,
                            &zeroed, error);
@@ -139,9 +159,8 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
     pthread_mutex_unlock(&log->flusher.work);
     ps_queues_reset(log->queues);
     if (status == PS_OK) {
-      log->writer.is_broken = 0;
       log->writer.is_tail_dirty = 0;
-      report->bytes_cut = before - log->cut_offset;
+      report->bytes_cut = log->cut_received - log->cut_offset;
       log->cut_step = STEP_APPLIED;
     }
   }
@@ -149,14 +168,20 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
   return status;
 }
 
-ps_status ps_log_cut_end(ps_log *log, ps_error *error) {
+ps_status ps_log_cut_end(ps_log *log, uint32_t is_done, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  if (log->cut_step == STEP_NONE)
-    status = ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "no cut has begun");
-  else
+  if (is_done)
+    status = expect_step(log, STEP_APPLIED, error);
+  else if (atomic_load(&log->cut_owner) != ps_this_thread())
+    status = ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
+                     "this thread has begun no cut");
+  if (status == PS_OK) {
+    if (is_done)
+      log->writer.is_broken = 0;
     let_go(log);
+  }
   ps_log_leave(log);
   return status;
 }
@@ -178,6 +203,8 @@ static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
     if (status != PS_OK)
       break;
     *removed += 1;
+    if (atomic_load(&log->writer.last_offset) < list->items[0]->base)
+      atomic_store(&log->writer.last_offset, PS_NO_OFFSET);
     /* One by one, so that no power cut leaves a gap. */
     status = ps_segments_sync_directory(list, error);
   }
@@ -193,11 +220,9 @@ ps_status ps_log_delete_before(ps_log *log, uint64_t offset, uint32_t *removed,
   int32_t leads = ps_turns_enter(&log->turns, &turn);
   assert(leads);
   (void)leads;
-  if (atomic_load(&log->is_started))
+  status = ps_log_check_open(log, error);
+  if (status == PS_OK)
     status = delete_first(log, offset, removed, error);
-  else
-    status = ps_fail(error, PS_E_CLOSED, offset,
-                     "the log is not started for writing");
   ps_turns_leave(&log->turns, &turn);
   ps_log_leave(log);
   return status;

@@ -33,6 +33,19 @@ ps_status ps_log_enter(ps_log *log, ps_error *error) {
                  log->segments.directory);
 }
 
+ps_status ps_log_check_open(ps_log *log, ps_error *error) {
+  if (atomic_load(&log->is_started) && !atomic_load(&log->is_closed))
+    return PS_OK;
+  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET,
+                 "%s: the log is not started for writing, or closed",
+                 log->segments.directory);
+}
+
+uintptr_t ps_this_thread(void) {
+  static _Thread_local uint8_t place;
+  return (uintptr_t)&place;
+}
+
 void ps_log_leave(ps_log *log) {
   uint32_t before = atomic_fetch_sub(&log->users, 1);
   assert(before > 0);
@@ -102,7 +115,6 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
   ps_turns_init(&log->turns);
   ps_flusher_init(&log->flusher);
-  pthread_mutex_init(&log->cut_lock, NULL);
   pthread_mutex_init(&log->sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
   log->cut_limit = PS_NO_OFFSET;
@@ -243,11 +255,6 @@ static ps_status check_start(ps_log *log, const ps_start *start,
                      "cannot start at %" PRIu64 " (synced %" PRIu64
                      "): the log has [%" PRIu64 ", %" PRIu64 "]",
                      start->end, start->synced_end, first, last);
-  if (last == 0 && start->end % log->segments.segment_size != 0)
-    return ps_fail(error, PS_E_INVALID, start->end,
-                   "an empty log cannot start at %" PRIu64
-                   ": no segment begins there",
-                   start->end);
   return PS_OK;
 }
 
@@ -313,22 +320,56 @@ static void wait_for_users(ps_log *log) {
     nanosleep(&pause, NULL);
 }
 
-ps_status ps_log_close(ps_log *log, ps_error *error) {
-  if (log->fork_stamp != atomic_load(&fork_count))
-    return ps_log_enter(log, error);
-  if (atomic_load(&log->is_closed))
-    return PS_OK;
+/* The last work of a log: nothing is left above its end, all below it is on
+ * disk, or the status says so. Nobody else writes or syncs. */
+static ps_status finish(ps_log *log, ps_error *error) {
+  ps_error tail;
   ps_status status = PS_OK;
+  if (!log->writer.is_broken)
+    status = ps_writer_zero_tail(log, &tail);
+  ps_status synced = ps_sync_published(log, error);
+  if (synced != PS_OK)
+    return synced;
+  if (status == PS_OK && log->writer.is_broken)
+    status = ps_fail(&tail, PS_E_IO, log->cut_offset,
+                     "%s: a cut at %" PRIu64
+                     " did not finish: opening the log finishes it",
+                     log->segments.directory, log->cut_offset);
+  if (status != PS_OK)
+    *error = tail;
+  return status;
+}
+
+/* Stops everything that is behind the gate of is_closed. */
+static void shut_down(ps_log *log) {
   ps_flusher_stop(log);
-  if (atomic_load(&log->is_started))
-    status = ps_log_sync(log, PS_NO_OFFSET, error);
-  if (atomic_exchange(&log->is_closed, 1))
-    return PS_OK;
   wait_for_users(log);
   if (log->writer.active != NULL)
     ps_segment_release(&log->segments, log->writer.active);
   log->writer.active = NULL;
   ps_segments_close(&log->segments);
+}
+
+ps_status ps_log_close(ps_log *log, ps_error *error) {
+  if (log->fork_stamp == atomic_load(&fork_count))
+    ps_log_abandon_cut(log); /* or it would wait for itself */
+  ps_status status = ps_log_enter(log, error);
+  if (status == PS_E_CLOSED)
+    return PS_OK;
+  if (status != PS_OK)
+    return status;
+  /* Behind the standstill no append runs: what is synced now is all. */
+  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
+  int32_t leads = ps_turns_enter(&log->turns, &turn);
+  assert(leads);
+  (void)leads;
+  int32_t was_closed = (int32_t)atomic_exchange(&log->is_closed, 1);
+  if (!was_closed && atomic_load(&log->is_started))
+    status = finish(log, error);
+  ps_turns_leave(&log->turns, &turn);
+  ps_log_leave(log);
+  if (!was_closed)
+    shut_down(log);
   return status;
 }
 

@@ -82,11 +82,11 @@ struct ps_log {
   _Atomic uint32_t is_poisoned;
   uint32_t fork_stamp;
   /* A cut holds the standstill from begin to end. */
-  pthread_mutex_t cut_lock;
-  ps_turn cut_turn;
+  _Atomic uintptr_t cut_owner; /* ps_this_thread of who cuts; 0: nobody */
   uint64_t cut_offset;
-  uint64_t cut_limit; /* no blocks above it; guarded by segments.lock */
-  uint32_t cut_step;  /* 0: none */
+  uint64_t cut_received; /* the received end before it */
+  uint64_t cut_limit;    /* no blocks above it; guarded by segments.lock */
+  uint32_t cut_step;     /* the owner's */
 };
 
 /* Every public call begins with enter and ends with leave.
@@ -98,6 +98,15 @@ void ps_log_leave(ps_log *log);
 ps_status ps_log_open_env(const ps_env *env, const char *root,
                           const ps_options *options, ps_live *live,
                           ps_log **log, ps_error *error);
+
+/* Is the log started and not closed? Status: PS_E_CLOSED. */
+ps_status ps_log_check_open(ps_log *log, ps_error *error);
+
+/* A number that no other running thread has. */
+uintptr_t ps_this_thread(void);
+
+/* Gives up a cut that this very thread has begun, if there is one. */
+void ps_log_abandon_cut(ps_log *log);
 
 /* The end that this handle may read up to. */
 uint64_t ps_log_read_end(ps_log *log);
@@ -113,7 +122,9 @@ ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
 ps_status ps_writer_check(ps_log *log, ps_error *error);
 /* Is the authority still good? */
 ps_status ps_writer_authority(ps_log *log, ps_error *error);
-/* Makes the tail zero and its space reserved again after a failure. */
+/* Makes the tail zero after a failure, or above half a raw record. */
+ps_status ps_writer_zero_tail(ps_log *log, ps_error *error);
+/* The same, and gives it its space back. */
 ps_status ps_writer_repair(ps_log *log, ps_error *error);
 /* Has the active segment room for `bytes` and a blank record? */
 int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes);

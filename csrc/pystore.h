@@ -503,7 +503,8 @@ typedef struct ps_cut_report {
 } ps_cut_report;
 
 /* A cut in four steps (A3), so that the caller can make the intent durable
- * between the first and the second. Threads: [serial], one caller.
+ * between the first and the second. Threads: [serial], all steps and what is
+ * between them by one thread; closing by that thread ends the cut as not done.
  * begin:   holds back appends and syncs, checks that `offset` is a record end
  *          or a segment base and that no block above it is held. */
 PS_API ps_status ps_log_cut_begin(ps_log *log, uint64_t offset,
@@ -516,9 +517,12 @@ PS_API ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
  *          PS_E_POISONED: nothing below the cut was proven durable either. */
 PS_API ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
                                   ps_error *error);
-/* end:     lets appends go on; also gives up a cut that was only begun. The
- *          queue table is reset by apply: rebuild it before this. */
-PS_API ps_status ps_log_cut_end(ps_log *log, ps_error *error);
+/* end:     with is_done 1 appends go on: it was applied, the queue table, which
+ *          apply resets, is rebuilt, and the intent is durably done. With 0 a
+ *          cut that was only begun is forgotten; one that was published leaves
+ *          a log that takes no appends until it is opened again (PS_E_BUSY). */
+PS_API ps_status ps_log_cut_end(ps_log *log, uint32_t is_done,
+                                ps_error *error);
 
 /* Deletes whole segments that end at or below `offset`, never the active one.
  * Held blocks stay readable. Effect: *removed counts them.

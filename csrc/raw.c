@@ -32,8 +32,11 @@ static ps_status end_alone(ps_log *log, ps_turn *turn, ps_status status) {
 static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
   ps_writer *writer = &log->writer;
   assert(whole >= atomic_load(&log->page->published_end));
-  if (cursor->records > 0 && cursor->record_ms > writer->store_ms)
-    writer->store_ms = cursor->record_ms;
+  if (cursor->records > 0) {
+    atomic_store(&writer->last_offset, cursor->record_start);
+    if (cursor->record_ms > writer->store_ms)
+      writer->store_ms = cursor->record_ms;
+  }
   writer->staged_from = whole;
   atomic_store(&log->page->published_end, whole);
   ps_flusher_grown(log, whole);
@@ -203,10 +206,10 @@ ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
     return status;
   ps_live_page *page = log->page;
   uint64_t end = atomic_load(&page->published_end);
-  if (!atomic_load(&log->is_started)) /* a reader cannot even write the page */
-    status = ps_fail(error, PS_E_CLOSED, offset,
-                     "the log is not started for writing");
-  else if (offset > end)
+  status = ps_log_check_open(log, error); /* a reader's page is read-only */
+  if (status != PS_OK)
+    return end_alone(log, &turn, status);
+  if (offset > end)
     status = ps_fail(error, PS_E_RANGE, offset,
                      "cannot confirm %" PRIu64 ": the log ends at %" PRIu64,
                      offset, end);
@@ -220,7 +223,7 @@ ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
 /* A cut holds the write turn already while its caller rebuilds the queues. */
 static ps_status begin_queues(ps_log *log, ps_turn *turn, int32_t *in_cut,
                               ps_error *error) {
-  *in_cut = log->cut_step != 0;
+  *in_cut = atomic_load(&log->cut_owner) == ps_this_thread();
   return *in_cut ? ps_log_enter(log, error) : begin_alone(log, turn, error);
 }
 

@@ -28,9 +28,9 @@ ps_status ps_writer_authority(ps_log *log, ps_error *error) {
 
 ps_status ps_writer_check(ps_log *log, ps_error *error) {
   uint64_t end = atomic_load(&log->page->published_end);
-  if (!atomic_load(&log->is_started))
-    return ps_fail(error, PS_E_CLOSED, end,
-                   "the log is not started for writing");
+  ps_status status = ps_log_check_open(log, error);
+  if (status != PS_OK)
+    return status;
   if (atomic_load(&log->is_poisoned))
     return ps_fail(error, PS_E_POISONED, end,
                    "an earlier write-back failed: close the log and open it "
@@ -42,22 +42,28 @@ ps_status ps_writer_check(ps_log *log, ps_error *error) {
   return ps_writer_authority(log, error);
 }
 
-ps_status ps_writer_repair(ps_log *log, ps_error *error) {
+ps_status ps_writer_zero_tail(ps_log *log, ps_error *error) {
   ps_writer *writer = &log->writer;
   assert(writer->staged == 0);
-  if (writer->active == NULL)
+  if (!writer->is_tail_dirty || writer->active == NULL)
     return PS_OK;
-  if (writer->is_tail_dirty) {
-    uint64_t zeroed = 0;
-    ps_status status = ps_segment_zero(&log->segments, writer->active,
-                                       writer->staged_from, &zeroed, error);
-    if (status == PS_OK)
-      status = ps_sync_segment(log, writer->active, error);
-    if (status != PS_OK)
-      return status;
-    writer->is_tail_dirty = 0;
-    writer->received_end = writer->staged_from;
-  }
+  uint64_t zeroed = 0;
+  ps_status status = ps_segment_zero(&log->segments, writer->active,
+                                     writer->staged_from, &zeroed, error);
+  if (status == PS_OK)
+    status = ps_sync_segment(log, writer->active, error);
+  if (status != PS_OK)
+    return status;
+  writer->is_tail_dirty = 0;
+  writer->received_end = writer->staged_from;
+  return PS_OK;
+}
+
+ps_status ps_writer_repair(ps_log *log, ps_error *error) {
+  ps_writer *writer = &log->writer;
+  ps_status status = ps_writer_zero_tail(log, error);
+  if (status != PS_OK || writer->active == NULL)
+    return status;
   return ps_segment_reserve(&log->segments, writer->active, writer->staged_from,
                             error);
 }
@@ -188,6 +194,7 @@ void ps_writer_discard(ps_log *log) {
   writer->staged = 0;
   writer->last_staged = PS_NO_OFFSET;
   writer->has_failed = 0;
+  writer->last_staged = PS_NO_OFFSET;
   writer->staged_from = atomic_load(&log->page->published_end);
   writer->received_end = writer->staged_from;
   ps_error ignored; /* a tail that stays dirty is repaired before any append */

@@ -40,6 +40,7 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
     """
     log = writer.log
     log.cut_begin(offset)
+    is_done = False
     try:
         queues = _queues_at(writer, offset)
         with writer.checkpoint.change() as change:
@@ -54,8 +55,11 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
         _remove_seals(writer, offset)
         with writer.checkpoint.change() as change:
             change.finish_cut()
+        is_done = True
     finally:
-        log.cut_end()
+        # Appends behind an intent that is still open would be cut by the next
+        # opening.
+        log.cut_end(is_done)
     writer.export_epochs(table)
     return report
 

@@ -360,11 +360,13 @@ class LogHandle(LogReader):
         self._call(lib.ps_log_cut_apply, report)
         return CutReport(report.bytes_cut, report.segments_removed)
 
-    def cut_end(self) -> None:
+    def cut_end(self, is_done: bool) -> None:
         """
-        Lets appends go on; also gives up a cut that was only begun.
+        Lets appends go on if all is done, the durable intent included; else a cut
+        that was only begun is forgotten, and one that was published leaves a log
+        that takes no appends until it is opened again.
         """
-        self._call(lib.ps_log_cut_end)
+        self._call(lib.ps_log_cut_end, int(is_done))
 
     def delete_before(self, offset: int) -> int:
         """

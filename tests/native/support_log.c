@@ -278,7 +278,7 @@ ps_status store_cut(store *s, uint64_t offset) {
   if (status == PS_OK && !s->fs->is_dead)
     s->intent = PS_NO_OFFSET;
   ps_error ignored;
-  (void)ps_log_cut_end(s->log, &ignored);
+  (void)ps_log_cut_end(s->log, status == PS_OK, &ignored);
   return status;
 }
 

@@ -57,7 +57,11 @@ static void a_short_write_leaves_nothing_half_there(void) {
     CHECK(EIO, s->error.system_errno);
     CHECK(end, store_ends(s).published_end);
     CHECK_HOLDS(store_verify_zero(s));
+    CHECK(0, store_ends(s).last_offset);
+    CHECK(PS_OK, ps_log_roll(s->log, &s->error));
+    CHECK(0, store_ends(s).last_offset);
     CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+    CHECK(SEGMENT, store_ends(s).last_offset);
     CHECK_HOLDS(store_verify(s, ACK_LEADER));
     CHECK(2, s->count);
     CHECK(0, store_free(s));
@@ -71,6 +75,18 @@ static void a_short_write_without_an_error_is_gone_on_with(void) {
   CHECK(PS_OK, store_append(s, 5000, PS_ACK_LEADER));
   CHECK(1, s->fs->faults_fired);
   CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(0, store_free(s));
+}
+
+/* A last record that was deleted with its segment is none any more. */
+static void a_deleted_last_record_is_unknown(void) {
+  store *s = store_new(SEGMENT);
+  uint32_t removed = 0;
+  CHECK(PS_OK, store_append(s, 300, PS_ACK_LEADER));
+  CHECK(PS_OK, ps_log_roll(s->log, &s->error));
+  CHECK(PS_OK, ps_log_delete_before(s->log, SEGMENT, &removed, &s->error));
+  CHECK(1, removed);
+  CHECK(PS_NO_OFFSET, store_ends(s).last_offset);
   CHECK(0, store_free(s));
 }
 
@@ -263,6 +279,7 @@ CHECK_MAIN(CASE(what_is_appended_is_read_back),
            CASE(pieces_end_on_pages),
            CASE(a_short_write_leaves_nothing_half_there),
            CASE(a_short_write_without_an_error_is_gone_on_with),
+           CASE(a_deleted_last_record_is_unknown),
            CASE(a_tail_that_could_not_be_zeroed_is_zeroed_later),
            CASE(a_punched_tail_gets_its_space_back),
            CASE(columns_on_a_full_disk_say_how_far_they_came),

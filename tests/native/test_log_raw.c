@@ -55,6 +55,7 @@ static bool feed(store *s, const source *from, uint64_t at, uint64_t size) {
 static void same_bytes(store *s, const source *from) {
   uint8_t bytes[sizeof from->bytes];
   CHECK(from->size, store_ends(s).published_end);
+  CHECK(from->ends[from->ends_count - 2], store_ends(s).last_offset);
   CHECK(PS_OK, store_copy(s->log, 0, from->size, bytes, &s->error));
   CHECK_BYTES(from->bytes, bytes, from->size);
 }

@@ -83,7 +83,7 @@ def test_a_cut_removes_what_is_above_it(log: LogHandle) -> None:
     log.cut_begin(ends[2])
     log.cut_publish(before.cut_generation + 1)
     report = log.cut_apply()
-    log.cut_end()
+    log.cut_end(is_done=True)
 
     assert ends[-1] - ends[2] == report.bytes_cut
     assert before.segments - 1 == report.segments_removed
@@ -111,7 +111,7 @@ def test_appends_wait_while_a_cut_runs(log: LogHandle) -> None:
     log.cut_publish(1)
     log.cut_apply()
     appended = list(offsets)
-    log.cut_end()
+    log.cut_end(is_done=True)
     writer.join()
 
     assert [] == appended
@@ -126,7 +126,7 @@ def test_a_cut_that_only_began_can_be_given_up(log: LogHandle) -> None:
     end = log.append(MESSAGE.form).end
 
     log.cut_begin(0)
-    log.cut_end()
+    log.cut_end(is_done=False)
 
     assert end == log.append(MESSAGE.form).offset
     with pytest.raises(InvalidError):

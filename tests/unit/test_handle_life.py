@@ -58,7 +58,7 @@ def _calls(log: LogHandle) -> list[Callable[[], Any]]:
         lambda: log.cut_begin(0),
         lambda: log.cut_publish(1),
         log.cut_apply,
-        log.cut_end,
+        lambda: log.cut_end(is_done=True),
         lambda: log.delete_before(0),
         lambda: log.start(0, synced_end=0, confirm_offset=0, clean=True),
         log.ends,
