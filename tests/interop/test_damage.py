@@ -11,9 +11,9 @@ import pytest
 from golden_data import VARIANTS, GoldenStore, apply_patch
 from interop.jvm import StoreTool
 from interop.logs import records_of
-from pystore.log import CommitLog
 
 from pystore.errors import NotAStoreError
+from pystore.log import CommitLog
 
 # Controller mode is for a broker to set, not for a store.
 DAMAGES = [

@@ -9,9 +9,9 @@ from pathlib import Path
 from interop.jvm import StoreTool
 from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized, java_message
-from pystore.log import CommitLog
 
 from pystore.exports import IDENTITY, BrokerIdentity, parse_identity
+from pystore.log import CommitLog
 from pystore.messages import Message
 
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])

@@ -12,7 +12,6 @@ import sys
 from itertools import count
 
 from pystore.log import CommitLog
-
 from pystore.messages import Message
 
 
