@@ -28,19 +28,17 @@ def pack_queues(queues: Mapping[tuple[str, int], int]) -> bytes:
         InvalidError: a number or a topic that does not fit.
     """
     parts: list[bytes] = []
-    try:
-        for (topic, queue_id), next_offset in queues.items():
-            raw = topic.encode("utf-8", _ERRORS)
-            parts += (
+    for (topic, queue_id), next_offset in queues.items():
+        raw = topic.encode("utf-8", _ERRORS)
+        try:
+            size, numbers = (
                 _TOPIC_SIZE.pack(len(raw)),
-                raw,
                 _QUEUE.pack(queue_id, next_offset),
             )
-    except struct.error as error:
-        raise InvalidError(
-            f"queue {queue_id} of topic {topic!r} has no next offset {next_offset}: "
-            f"{error}"
-        ) from error
+        except struct.error as error:  # the number is not known to it
+            text = f"queue {queue_id} of topic {topic!r} with next offset {next_offset}"
+            raise InvalidError(f"{text} does not fit: {error}") from error
+        parts += (size, raw, numbers)
     return b"".join(parts)
 
 
