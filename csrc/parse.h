@@ -76,24 +76,20 @@ static inline uint32_t ps_parse(const uint8_t *data, uint32_t size,
 }
 
 /* Computes the CRC of everything before the area, and that of the body if it
- * is asked for: each byte is read once, the parts on their own. */
+ * is asked for. Each byte is read once: the body's part is combined. */
 static inline uint32_t ps_parse_crc(const uint8_t *data,
                                     const ps_record *record,
                                     ps_record_cache *cache,
                                     uint32_t *body_crc) {
   uint32_t end = record->size - PS_CRC_AREA;
-  if (!body_crc || record->body_size == 0) {
-    if (body_crc)
-      *body_crc = 0;
+  if (!body_crc)
     return ps_crc32(0, data, end);
-  }
-  uint32_t tail_at = record->body_at + record->body_size;
-  *body_crc = ps_crc32(0, data + record->body_at, record->body_size);
+  uint32_t body_size = record->body_size;
+  const uint8_t *body = data + record->body_at;
+  *body_crc = ps_crc32(0, body, body_size);
   uint32_t crc = ps_crc32(0, data, record->body_at);
-  uint32_t tail = ps_crc32(0, data + tail_at, end - tail_at);
-  crc =
-      ps_crc32_combine_cached(&cache->body, crc, *body_crc, record->body_size);
-  return ps_crc32_combine_cached(&cache->tail, crc, tail, end - tail_at);
+  crc = ps_crc32_combine_cached(&cache->body, crc, *body_crc, body_size);
+  return ps_crc32(crc, body + body_size, end - record->body_at - body_size);
 }
 
 /* Checks the checksums that `checks` asks for and fills record->proof.
@@ -101,7 +97,6 @@ static inline uint32_t ps_parse_crc(const uint8_t *data,
 static inline uint32_t ps_parse_proof(const uint8_t *data, ps_record *record,
                                       uint32_t checks, ps_record_cache *cache) {
   const uint8_t *area = data + record->size - PS_CRC_AREA;
-  uint32_t is_body = checks & PS_CHECK_BODY;
   uint32_t found = PS_AREA_NONE;
   if (record->properties_size >= PS_CRC_AREA)
     found = ps_crc_area(area);
@@ -109,6 +104,9 @@ static inline uint32_t ps_parse_proof(const uint8_t *data, ps_record *record,
   uint32_t crc = 0;
   uint32_t is_property =
       found == PS_AREA_WHOLE && (checks & PS_CHECK_PROPERTY) != 0;
+  uint32_t is_body = (checks & PS_CHECK_BODY) != 0;
+  if (is_property && (checks & PS_CHECK_ONCE))
+    is_body = 0;
   if (is_property)
     crc = ps_parse_crc(data, record, cache, is_body ? &body_crc : NULL);
   else if (is_body && record->body_size > 0)

@@ -91,18 +91,14 @@ uint32_t ps_properties_strip(uint8_t *to, const uint8_t *from, uint32_t size,
 
 int32_t ps_properties_parse(const uint8_t *properties, uint32_t size) {
   assert(properties || size == 0);
-  int32_t is_empty = 1;
   for (uint32_t at = 0; at < size;) {
     chunk found = chunk_at(properties, size, at);
     at += found.taken;
-    if (value_of(found, PS_CRC_NAME, PS_CRC_NAME_SIZE))
-      continue;
-    is_empty = 0;
     const uint8_t *split = memchr(found.data, PS_NAME_END, found.size);
     if (split && split != found.data && split + 1 < found.data + found.size)
       return 1;
   }
-  return is_empty;
+  return size == 0;
 }
 
 int32_t ps_properties_find(const uint8_t *properties, uint32_t size,

@@ -69,9 +69,9 @@ static inline int32_t ps_properties_may_strip(const uint8_t *properties,
   return size > PS_CRC_NAME_SIZE && memchr(properties, '#', size) != NULL;
 }
 
-/* 1 if RocketMQ's parser finds an entry beside `__CRC32#`, or without those
- * nothing is left. It drops chunks without name or value silently, so a
- * string without any entry is the least that it does not understand. */
+/* 1 if RocketMQ's parser finds an entry, or the string is empty. It drops
+ * chunks without name or value silently, so a string without any entry is the
+ * least that it does not understand. */
 int32_t ps_properties_parse(const uint8_t *properties, uint32_t size);
 
 /* Finds the value of a name as RocketMQ's parser does: the last entry wins,

@@ -109,6 +109,7 @@ typedef struct ps_record {
 #define PS_WANT_TAGS 16     /* fill tags_code */
 #define PS_WANT_TOPIC 32    /* fill topic_id */
 #define PS_NEED_PROPERTY 64 /* a record without property CRC is bad */
+#define PS_CHECK_ONCE 128   /* no body CRC where a property CRC is checked */
 
 /* Why a scan came back (`stop`). From PS_STOP_SIZE on: a bad record at
  * `offset`, whose reason this is. */

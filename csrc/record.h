@@ -38,11 +38,10 @@ typedef struct ps_stamp {
   uint32_t property_crc;    /* 1: end the record with the property CRC */
 } ps_stamp;
 
-/* Multipliers for the sizes seen last; all zero is a valid start. One thread
- * at a time. */
+/* The multiplier for the body size seen last; all zero is a valid start. One
+ * thread at a time. */
 typedef struct ps_record_cache {
   ps_crc_shift body;
-  ps_crc_shift tail;
 } ps_record_cache;
 
 /* The size of the record that ps_record_encode would write. Of the stamp only

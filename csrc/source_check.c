@@ -55,6 +55,17 @@ static ps_status check_topic(checker *check, const uint8_t *topic,
   return PS_OK;
 }
 
+/* 1 if what will be stored of the properties is empty or holds an entry. */
+static int32_t is_parsed(const uint8_t *properties, uint32_t size) {
+  assert(size <= PS_PROPERTIES_MAX);
+  if (!ps_properties_may_strip(properties, size))
+    return ps_properties_parse(properties, size);
+  uint8_t copy[PS_PROPERTIES_MAX];
+  uint32_t is_closed;
+  return ps_properties_parse(
+      copy, ps_properties_strip(copy, properties, size, &is_closed));
+}
+
 /* Properties that a scan would take for torn (A6), or for a property CRC that
  * does not hold, must not get in. */
 static ps_status check_properties(checker *check, const ps_message *message,
@@ -73,7 +84,7 @@ static ps_status check_properties(checker *check, const ps_message *message,
   if (message->properties_size > 0) {
     if (memchr(message->properties, 0, message->properties_size))
       return REFUSE(check, "%s", "the properties hold a NUL");
-    if (!ps_properties_parse(message->properties, message->properties_size))
+    if (!is_parsed(message->properties, message->properties_size))
       return REFUSE(check, "%s",
                     "the properties hold no entry (name 0x01 value 0x02)");
   }

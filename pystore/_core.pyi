@@ -56,6 +56,7 @@ class Lib:
     PS_WANT_TAGS: Final[int]
     PS_WANT_TOPIC: Final[int]
     PS_NEED_PROPERTY: Final[int]
+    PS_CHECK_ONCE: Final[int]
     PS_STOP_ROWS: Final[int]
     PS_STOP_LIMIT: Final[int]
     PS_STOP_ZERO: Final[int]

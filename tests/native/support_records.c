@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "format.h"
+#include "scan.h"
 
 uint32_t slow_crc(const uint8_t *data, uint64_t size) {
   uint32_t state = 0xFFFFFFFF;
@@ -270,14 +271,16 @@ static uint32_t slow_checks(const uint8_t *data, uint32_t checks,
   if ((checks & PS_CHECK_OFFSET) &&
       (uint64_t)take(data, 28, 8) != record->offset)
     return PS_STOP_OFFSET;
-  if (checks & PS_CHECK_BODY) {
+  uint64_t value = 0;
+  const uint8_t *area = data + record->size - 20;
+  int found = record->properties_size < 20 ? 0 : read_area(area, &value);
+  int is_once =
+      found == 1 && (checks & PS_CHECK_PROPERTY) && (checks & PS_CHECK_ONCE);
+  if ((checks & PS_CHECK_BODY) && !is_once) {
     if (slow_crc(data + record->body_at, record->body_size) != record->body_crc)
       return PS_STOP_BODY;
     record->proof |= PS_PROOF_BODY;
   }
-  uint64_t value = 0;
-  const uint8_t *area = data + record->size - 20;
-  int found = record->properties_size < 20 ? 0 : read_area(area, &value);
   if (found == 1)
     record->proof |= PS_HAS_PROPERTY;
   if (found != 1 && (checks & PS_NEED_PROPERTY))
@@ -324,6 +327,52 @@ uint32_t slow_read(const uint8_t *data, uint64_t rest, uint64_t offset,
   uint32_t reason = slow_lengths(data, (uint64_t)size, record);
   return reason ? reason : slow_checks(data, checks, record);
 }
+
+int32_t slow_scan(const uint8_t *segment, uint64_t size, uint64_t base,
+                  ps_cursor *cursor, ps_record *rows, uint32_t capacity,
+                  uint32_t *count) {
+  for (;;) {
+    uint64_t at = cursor->offset - base;
+    uint64_t rest = size - at;
+    uint64_t below =
+        cursor->limit > cursor->offset ? cursor->limit - cursor->offset : 0;
+    ps_record record;
+    if (rest == 0)
+      return PS_SEGMENT_DONE;
+    if (*count == capacity)
+      return PS_STOP_ROWS;
+    if (below < (rest < 8 ? rest : 8))
+      return PS_STOP_LIMIT;
+    uint32_t structure =
+        slow_read(segment + at, rest, cursor->offset, 0, &record);
+    if ((structure == 0 || structure == PS_STOP_LENGTHS) &&
+        ps_load32(segment + at) > below)
+      return PS_STOP_LIMIT;
+    if (structure == SLOW_BLANK && rest > below)
+      return PS_STOP_LIMIT;
+    uint32_t reason =
+        slow_read(segment + at, rest, cursor->offset, cursor->checks, &record);
+    if (reason == SLOW_BLANK) {
+      cursor->blanks++;
+      cursor->offset += rest;
+      return PS_SEGMENT_DONE;
+    }
+    if (reason == 0 && record.offset >= cursor->stale_above &&
+        cursor->record_start != PS_NO_OFFSET &&
+        (__int128)record.store_ms + 3000 < cursor->record_ms)
+      reason = PS_STOP_STALE;
+    if (reason != 0)
+      return (int32_t)reason;
+    rows[(*count)++] = record;
+    cursor->record_start = record.offset;
+    cursor->offset = cursor->record_end = record.offset + record.size;
+    cursor->record_ms = record.store_ms;
+    cursor->records++;
+    cursor->unproved += !(record.proof & PS_HAS_PROPERTY);
+  }
+}
+
+/* ---- Message form --------------------------------------------------- */
 
 uint32_t put_form(uint8_t *to, const ps_message *message) {
   memset(to, 0, PS_MESSAGE_HEAD);

@@ -31,6 +31,12 @@ ps_message random_message(uint8_t *memory, uint32_t body_max);
 uint32_t slow_read(const uint8_t *data, uint64_t rest, uint64_t offset,
                    uint32_t checks, ps_record *record);
 
+/* Scans a whole segment of `size` bytes as ps_scan_window does, but for topics
+ * and tags; cursor->stop and error texts are not filled. */
+int32_t slow_scan(const uint8_t *segment, uint64_t size, uint64_t base,
+                  ps_cursor *cursor, ps_record *rows, uint32_t capacity,
+                  uint32_t *count);
+
 /* Writes a message in message form (pystore.h), without its keys and tags;
  * returns the size. */
 uint32_t put_form(uint8_t *to, const ps_message *message);

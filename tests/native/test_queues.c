@@ -85,7 +85,7 @@ static void threads_agree_on_ids(void) {
   ps_topics_free(topics);
 }
 
-/* ---- Queues --------------------------------------------------------------- */
+/* ---- Queues ----------------------------------------------------------- */
 
 /* A new queue begins at 0; its place stays while others are added. */
 static void a_queue_stays_where_it_is(void) {

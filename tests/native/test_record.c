@@ -392,6 +392,29 @@ static void without_it_the_unseen_flips_can_be_named(void) {
   }
 }
 
+/* Checked once, a record with a property CRC has no other proof, and no flip
+ * goes unseen; a record without one is proved by its body CRC. */
+static void one_proof_is_enough(void) {
+  uint8_t data[256];
+  ps_record record;
+  ps_error error;
+  uint32_t checks = PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_ONCE;
+  uint32_t size = from_hex(data, vector_crc);
+  CHECK(PS_OK, ps_record_check(data, size, 0, checks, &record, &error));
+  CHECK(PS_HAS_PROPERTY | PS_PROOF_PROPERTY, record.proof);
+  for (uint32_t at = 0; at < size; at++) {
+    data[at] ^= 1;
+    CHECK(PS_E_CORRUPT,
+          ps_record_check(data, size, 0, checks, &record, &error));
+    data[at] ^= 1;
+  }
+  size = from_hex(data, vector_v1);
+  CHECK(PS_OK, ps_record_check(data, size, 0, checks, &record, &error));
+  CHECK(PS_PROOF_BODY, record.proof);
+  data[90] ^= 1;
+  CHECK(PS_E_CORRUPT, ps_record_check(data, size, 0, checks, &record, &error));
+}
+
 /* A record cut at any byte is bad, and nothing behind the cut is read. */
 static void a_record_cut_anywhere_is_bad(void) {
   static const char *vectors[] = {vector_v1, vector_v2, vector_ipv6,
@@ -505,8 +528,8 @@ static void damaged_records_equal_the_slow_reader(void) {
     uint32_t size = slow_encode(data, &message, &stamp, 0);
     for (uint64_t left = check_random() % 4; left > 0; left--)
       data[check_random() % size] ^= (uint8_t)(1 << check_random() % 8);
-    uint32_t checks =
-        (uint32_t)check_random() & (ALL_CHECKS | PS_NEED_PROPERTY);
+    uint32_t checks = (uint32_t)check_random() &
+                      (ALL_CHECKS | PS_NEED_PROPERTY | PS_CHECK_ONCE);
     ps_record expected;
     ps_record actual;
     ps_error error;
@@ -534,7 +557,7 @@ CHECK_MAIN(CASE(a_message_becomes_the_published_bytes),
            CASE(a_hash_of_malformed_text_is_javas),
            CASE(every_flip_under_a_property_crc_is_seen),
            CASE(without_it_the_unseen_flips_can_be_named),
-           CASE(a_record_cut_anywhere_is_bad),
+           CASE(one_proof_is_enough), CASE(a_record_cut_anywhere_is_bad),
            CASE(a_bad_record_says_what_is_wrong),
            CASE(hosts_beyond_the_size_are_seen),
            CASE(damaged_records_equal_the_slow_reader))
