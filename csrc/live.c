@@ -154,8 +154,14 @@ ps_status ps_live_begin(ps_live *live, const ps_live_words *words,
 
 void ps_live_cut(ps_live_page *page, uint64_t offset, uint64_t generation) {
   assert(atomic_load(&page->published_end) >= offset);
-  atomic_store(&page->cut_offset, offset);
+  /* Before the generation, too: who sees that must not see the old end. */
+  atomic_store(&page->published_end, offset);
+  /* A reader that sees one of these words without the other must see the
+   * lower offset, or a generation that changes under its eyes. */
+  if (offset < atomic_load(&page->cut_offset))
+    atomic_store(&page->cut_offset, offset);
   atomic_store(&page->cut_generation, generation);
+  atomic_store(&page->cut_offset, offset);
   atomic_store(&page->published_end, offset);
   if (atomic_load(&page->synced_end) > offset)
     atomic_store(&page->synced_end, offset);

@@ -124,6 +124,8 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
     free(log);
     return status;
   }
+  if (live != NULL && options->mode == PS_MODE_READ)
+    atomic_store(&log->segments.generation, PS_NO_OFFSET); /* none yet */
   if (live == NULL || options->mode == PS_MODE_WRITE)
     atomic_store(&log->limit, ps_segments_end(&log->segments));
   log->topics = ps_topics_new();
@@ -393,17 +395,30 @@ ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
   if (status != PS_OK)
     return status;
   ps_live_page *page = log->page;
-  ends->published_end = ps_log_read_end(log);
-  ends->synced_end = atomic_load(&page->synced_end);
-  ends->confirm_offset = atomic_load(&page->confirm_offset);
+  ps_segments *list = &log->segments;
   ends->cut_generation = atomic_load(&page->cut_generation);
-  ends->min_offset = ps_segments_first(&log->segments);
-  ends->received_end = log->writer.received_end;
+  /* The lower ends first: what is loaded later can only have grown, but for a
+   * cut. */
+  ends->confirm_offset = atomic_load(&page->confirm_offset);
+  ends->synced_end = atomic_load(&page->synced_end);
+  ends->published_end = ps_log_read_end(log);
+  if (ends->synced_end > ends->published_end)
+    ends->synced_end = ends->published_end;
+  if (ends->confirm_offset > ends->published_end)
+    ends->confirm_offset = ends->published_end;
+  ends->received_end = atomic_load(&log->writer.received_end);
   if (ends->received_end < ends->published_end)
     ends->received_end = ends->published_end;
   ends->last_offset = atomic_load(&log->writer.last_offset);
-  ends->segment_size = log->segments.segment_size;
-  ends->segments = log->segments.count;
+  ends->segment_size = list->segment_size;
+  pthread_mutex_lock(&list->lock);
+  ends->min_offset = list->count > 0 ? list->items[0]->base : 0;
+  ends->segments = list->count;
+  pthread_mutex_unlock(&list->lock);
+  /* A reader hears of deletions from the page before it sees them. */
+  uint64_t least = atomic_load(&page->min_offset);
+  if (log->options.mode == PS_MODE_READ && ends->min_offset < least)
+    ends->min_offset = least;
   ends->poisoned = atomic_load(&log->is_poisoned);
   ps_log_leave(log);
   return PS_OK;

@@ -12,14 +12,29 @@
 #define WINDOW_MAX 8388608U
 #define READ_FIRST 4096U
 
+/* Has a reader's list to be read again: for a new segment, or after a cut? */
+static ps_status follow(ps_log *log, int32_t is_missing, ps_error *error) {
+  if (log->options.mode != PS_MODE_READ)
+    return PS_OK;
+  uint64_t generation = atomic_load(&log->page->cut_generation);
+  if (!is_missing && atomic_load(&log->segments.generation) == generation)
+    return PS_OK;
+  return ps_segments_refresh(&log->segments, generation, ps_log_read_end(log),
+                             error);
+}
+
 /* The segment at `offset`, which lies below the end. A reader looks at the
- * directory again when the writer has gone on to a new segment. */
+ * directory again when the writer has cut, or gone on to a new segment. */
 static ps_status find_segment(ps_log *log, uint64_t offset,
                               ps_segment **segment, ps_error *error) {
+  ps_status status = follow(log, 0, error);
+  if (status != PS_OK)
+    return status;
   *segment = ps_segments_find(&log->segments, offset);
   if (*segment == NULL && log->options.mode == PS_MODE_READ) {
-    ps_status status = ps_segments_refresh(&log->segments, error);
-    if (status != PS_OK) return status;
+    status = follow(log, 1, error);
+    if (status != PS_OK)
+      return status;
     *segment = ps_segments_find(&log->segments, offset);
   }
   if (*segment == NULL)
@@ -33,7 +48,8 @@ static ps_status find_segment(ps_log *log, uint64_t offset,
 
 static ps_status check_range(ps_log *log, uint64_t offset, uint64_t end,
                              ps_error *error) {
-  if (offset < end) return PS_OK;
+  if (offset < end)
+    return PS_OK;
   return ps_fail(error, PS_E_RANGE, offset,
                  "offset %" PRIu64 " is not below the end %" PRIu64
                  " of the log %s",
@@ -44,11 +60,16 @@ static ps_status check_range(ps_log *log, uint64_t offset, uint64_t end,
 static ps_status check_cut(ps_log *log, uint64_t generation, uint64_t end,
                            ps_error *error) {
   ps_live_page *page = log->page;
+  /* What was read was read before the generation is. */
+  atomic_thread_fence(memory_order_acquire);
   uint64_t now = atomic_load(&page->cut_generation);
-  if (now == generation) return PS_OK;
+  if (now == generation)
+    return PS_OK;
   uint64_t cut = atomic_load(&page->cut_offset);
   /* Of several cuts only the newest is known; the others may be lower. */
-  if (now == generation + 1 && end <= cut) return PS_OK;
+  if (now == generation + 1 && end <= cut &&
+      atomic_load(&page->cut_generation) == now)
+    return PS_OK;
   return ps_fail(error, PS_E_CUT, cut,
                  "the log was cut at %" PRIu64 " while it was read up to "
                  "%" PRIu64 ": read again from there",
@@ -58,7 +79,8 @@ static ps_status check_cut(ps_log *log, uint64_t generation, uint64_t end,
 ps_status ps_log_unchanged(ps_log *log, uint64_t generation, uint64_t end,
                            ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   status = check_cut(log, generation, end, error);
   ps_log_leave(log);
   return status;
@@ -70,12 +92,15 @@ static ps_status hold_block(ps_log *log, ps_segment *segment, uint64_t end,
   pthread_mutex_lock(&log->segments.lock);
   uint64_t limit = log->cut_limit;
   if (end <= limit) {
-    if (segment->blocks++ == 0) segment->blocks_end = 0;
-    if (segment->blocks_end < end) segment->blocks_end = end;
+    if (segment->blocks++ == 0)
+      segment->blocks_end = 0;
+    if (segment->blocks_end < end)
+      segment->blocks_end = end;
     segment->references++;
   }
   pthread_mutex_unlock(&log->segments.lock);
-  if (end <= limit) return PS_OK;
+  if (end <= limit)
+    return PS_OK;
   return ps_fail(error, PS_E_BUSY, limit,
                  "the log is being cut at %" PRIu64 ": read again afterwards",
                  limit);
@@ -87,10 +112,13 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   uint64_t end = ps_log_read_end(log);
   ps_status status = check_range(log, offset, end, error);
   ps_segment *segment = NULL;
-  if (status == PS_OK) status = find_segment(log, offset, &segment, error);
-  if (status != PS_OK) return status;
+  if (status == PS_OK)
+    status = find_segment(log, offset, &segment, error);
+  if (status != PS_OK)
+    return status;
   uint64_t stop = segment->base + segment->size;
-  if (stop > end) stop = end;
+  if (stop > end)
+    stop = end;
   uint64_t size = stop - offset < size_max ? stop - offset : size_max;
   /* Held before it is checked, so that a cut either sees it or was seen. */
   status = hold_block(log, segment, offset + size, error);
@@ -99,9 +127,10 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
     return status;
   }
   const uint8_t *data = NULL;
-  status = ps_segment_populate(&log->segments, segment, offset, size, &data,
-                               error);
-  if (status == PS_OK) status = check_cut(log, generation, offset + size, error);
+  status =
+      ps_segment_populate(&log->segments, segment, offset, size, &data, error);
+  if (status == PS_OK)
+    status = check_cut(log, generation, offset + size, error);
   ps_block found = {
       .data = data, .offset = offset, .size = size, .segment = segment};
   if (status != PS_OK) {
@@ -119,7 +148,8 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
 ps_status ps_block_acquire(ps_log *log, uint64_t offset, uint64_t size_max,
                            ps_block *block, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   if (size_max == 0)
     status = ps_fail(error, PS_E_INVALID, offset, "a block of no bytes");
   else
@@ -135,14 +165,17 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
   uint64_t end = ps_log_read_end(log);
   ps_status status = check_range(log, offset, end, error);
   ps_segment *segment = NULL;
-  if (status == PS_OK) status = find_segment(log, offset, &segment, error);
-  if (status != PS_OK) return status;
+  if (status == PS_OK)
+    status = find_segment(log, offset, &segment, error);
+  if (status != PS_OK)
+    return status;
   uint64_t stop = segment->base + segment->size;
-  if (stop > end) stop = end;
+  if (stop > end)
+    stop = end;
   uint64_t got = stop - offset < READ_FIRST ? stop - offset : READ_FIRST;
   const uint8_t *data = NULL;
-  status = ps_segment_populate(&log->segments, segment, offset, got, &data,
-                               error);
+  status =
+      ps_segment_populate(&log->segments, segment, offset, got, &data, error);
   uint32_t needed = 0;
   if (status == PS_OK) {
     needed = got >= 4 ? ps_load32(data) : 0;
@@ -153,8 +186,8 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
                        offset, needed);
   }
   if (status == PS_OK && needed > got)
-    status = ps_segment_populate(&log->segments, segment, offset, needed,
-                                 &data, error);
+    status = ps_segment_populate(&log->segments, segment, offset, needed, &data,
+                                 error);
   if (status == PS_OK) {
     *size = needed;
     if (needed > capacity)
@@ -163,8 +196,8 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
   }
   if (status == PS_OK) {
     memcpy(buffer, data, needed);
-    status = ps_record_check(buffer, needed, offset, PS_CHECK_OFFSET, record,
-                             error);
+    status =
+        ps_record_check(buffer, needed, offset, PS_CHECK_OFFSET, record, error);
   }
   ps_segment_release(&log->segments, segment);
   return status;
@@ -174,7 +207,8 @@ ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
                       uint32_t capacity, uint32_t *size, ps_record *record,
                       ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   uint64_t generation = atomic_load(&log->page->cut_generation);
   uint32_t found = 0;
   status = read_record(log, offset, buffer, capacity, &found, record, error);
@@ -185,7 +219,8 @@ ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
       status = PS_E_CUT;
     }
   }
-  if (status == PS_OK || status == PS_E_SPACE) *size = found;
+  if (status == PS_OK || status == PS_E_SPACE)
+    *size = found;
   ps_log_leave(log);
   return status;
 }
@@ -205,23 +240,28 @@ static ps_status widen(ps_log *log, ps_segment *segment, pass *p,
                        ps_window *window, uint64_t wanted, ps_error *error) {
   uint64_t at = p->cursor->offset - segment->base;
   uint64_t target = at + p->window;
-  if (target < wanted) target = wanted;
+  if (target < wanted)
+    target = wanted;
   uint64_t limit = segment->size;
   if (p->cursor->limit - segment->base < limit)
     limit = p->cursor->limit - segment->base;
-  if (limit < wanted) limit = wanted;
-  if (target > limit) target = limit;
-  if (p->window < WINDOW_MAX) p->window *= 2;
+  if (limit < wanted)
+    limit = wanted;
+  if (target > limit)
+    target = limit;
+  if (p->window < WINDOW_MAX)
+    p->window *= 2;
   uint64_t from = window->readable > at ? window->readable : at;
   const uint8_t *data = NULL;
   ps_status status =
       ps_segment_populate(&log->segments, segment, segment->base + from,
                           target - from, &data, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   window->data = data - from;
   window->readable = target;
-  uint64_t ahead = limit - target < 2 * WINDOW_MAX ? limit - target
-                                                   : 2 * WINDOW_MAX;
+  uint64_t ahead =
+      limit - target < 2 * WINDOW_MAX ? limit - target : 2 * WINDOW_MAX;
   if (ahead > 0)
     log->env->prefetch(log->env->self, window->data, target, ahead);
   return PS_OK;
@@ -239,9 +279,10 @@ static ps_status scan_segment(ps_log *log, ps_segment *segment, pass *p,
       *answer = (int32_t)(p->cursor->stop = PS_STOP_UNREADABLE);
       return PS_OK;
     }
-    if (status != PS_OK) return status;
-    *answer = ps_scan_window(&p->scan, &window, p->cursor, p->rows,
-                             p->capacity, p->count, &wanted, error);
+    if (status != PS_OK)
+      return status;
+    *answer = ps_scan_window(&p->scan, &window, p->cursor, p->rows, p->capacity,
+                             p->count, &wanted, error);
   }
   return *answer == PS_SCAN_MEMORY ? PS_E_MEMORY : PS_OK;
 }
@@ -259,27 +300,32 @@ static ps_status scan_log(ps_log *log, pass *p, uint64_t asked,
     }
     ps_segment *segment = NULL;
     ps_status status = find_segment(log, cursor->offset, &segment, error);
-    if (status == PS_E_RANGE && cursor->offset >= ps_segments_first(&log->segments)) {
+    if (status == PS_E_RANGE &&
+        cursor->offset >= ps_segments_first(&log->segments)) {
       cursor->stop = PS_STOP_LAST;
       return PS_OK;
     }
-    if (status != PS_OK) return status;
+    if (status != PS_OK)
+      return status;
     int32_t answer = 0;
     status = scan_segment(log, segment, p, &answer, error);
     ps_segment_release(&log->segments, segment);
-    if (status != PS_OK || answer != PS_SEGMENT_DONE) return status;
+    if (status != PS_OK || answer != PS_SEGMENT_DONE)
+      return status;
   }
 }
 
 ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
                       uint32_t capacity, uint32_t *count, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   uint64_t generation = atomic_load(&log->page->cut_generation);
   uint64_t end = ps_log_read_end(log);
   uint64_t limit = cursor->limit;
   uint64_t start = cursor->offset;
-  if (cursor->limit > end) cursor->limit = end;
+  if (cursor->limit > end)
+    cursor->limit = end;
   pass p = {.cursor = cursor,
             .rows = rows,
             .capacity = capacity,
@@ -292,16 +338,25 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
   else
     status = scan_log(log, &p, limit, error);
   cursor->limit = limit;
-  if (status == PS_OK && cursor->record_end != PS_NO_OFFSET &&
-      cursor->offset > start)
-    status = check_cut(log, generation, cursor->offset, error);
+  /* What stopped the scan was read, too: zeroes or a bad record may be the
+   * cut's or what came after it. */
+  uint64_t read_end = cursor->offset;
+  if (cursor->stop >= PS_STOP_ZERO)
+    read_end++;
+  ps_error cut;
+  if (status == PS_OK && read_end > start &&
+      check_cut(log, generation, read_end, &cut) != PS_OK) {
+    *error = cut;
+    status = PS_E_CUT;
+  }
   ps_log_leave(log);
   return status;
 }
 
 void ps_block_release(ps_block *block) {
   ps_segment *segment = block->segment;
-  if (segment == NULL) return;
+  if (segment == NULL)
+    return;
   block->segment = NULL;
   ps_segments *list = segment->list;
   pthread_mutex_lock(&list->lock);
@@ -314,21 +369,26 @@ void ps_block_release(ps_block *block) {
 ps_status ps_log_segments(ps_log *log, uint64_t *bases, uint32_t capacity,
                           uint32_t *count, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   ps_segments *list = &log->segments;
-  pthread_mutex_lock(&list->lock);
-  *count = list->count;
-  for (uint32_t i = 0; i < list->count && i < capacity; i++)
-    bases[i] = list->items[i]->base;
-  pthread_mutex_unlock(&list->lock);
+  status = follow(log, ps_log_read_end(log) > ps_segments_end(list), error);
+  if (status == PS_OK) {
+    pthread_mutex_lock(&list->lock);
+    *count = list->count;
+    for (uint32_t i = 0; i < list->count && i < capacity; i++)
+      bases[i] = list->items[i]->base;
+    pthread_mutex_unlock(&list->lock);
+  }
   ps_log_leave(log);
-  return PS_OK;
+  return status;
 }
 
 ps_status ps_log_topic(ps_log *log, uint32_t topic_id, uint8_t *buffer,
                        uint32_t capacity, uint32_t *size, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK) return status;
+  if (status != PS_OK)
+    return status;
   const uint8_t *name = NULL;
   uint32_t found = 0;
   if (!ps_topics_name(log->topics, topic_id, &name, &found)) {

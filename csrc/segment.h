@@ -8,6 +8,7 @@
 #define PS_SEGMENT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "env.h"
 #include "pystore.h"
@@ -36,6 +37,8 @@ typedef struct ps_segments {
   ps_segment **items; /* by base, without gaps */
   uint32_t count;
   uint32_t capacity;
+  /* A reader's: the cut generation that the items belong to. */
+  _Atomic uint64_t generation;
 } ps_segments;
 
 /* Reads the directory. `segment_size` 0 takes that of the files.
@@ -47,8 +50,13 @@ ps_status ps_segments_open(ps_segments *list, const ps_env *env,
 /* Drops the list's references; segments with held blocks stay. */
 void ps_segments_close(ps_segments *list);
 
-/* Reads the directory again for segments that another process added. */
-ps_status ps_segments_refresh(ps_segments *list, ps_error *error);
+/* Reads the directory again after another process has changed it. Of the
+ * segments found only those that begin below `end` join the list: a cut that
+ * runs may remove the others. After a cut (another generation) every segment is
+ * taken anew, as its file may have been removed and made again. Load the
+ * generation first and `end` after it. */
+ps_status ps_segments_refresh(ps_segments *list, uint64_t generation,
+                              uint64_t end, ps_error *error);
 
 /* The segment that holds `offset`, acquired; NULL if there is none. */
 ps_segment *ps_segments_find(ps_segments *list, uint64_t offset);

@@ -196,29 +196,43 @@ ps_status ps_segments_open(ps_segments *list, const ps_env *env,
   return status;
 }
 
-/* Takes over what another process did: new segments, and a cut or a deletion
- * that removed some. Segments that readers hold stay mapped. */
-ps_status ps_segments_refresh(ps_segments *list, ps_error *error) {
-  listing found = {0};
-  ps_status status = read_directory(list, &found, error);
-  pthread_mutex_lock(&list->lock);
+/* Drops the items that are not among `found` any more; the lock is held. */
+static void drop_gone(ps_segments *list, const listing *found) {
   uint32_t gone = 0;
-  while (status == PS_OK && gone < list->count &&
-         (found.count == 0 || list->items[gone]->base < found.bases[0]))
+  while (gone < list->count &&
+         (found->count == 0 || list->items[gone]->base < found->bases[0]))
     gone++;
   uint32_t kept = list->count;
-  while (status == PS_OK && kept > gone &&
-         list->items[kept - 1]->base > found.bases[found.count - 1])
+  while (kept > gone &&
+         list->items[kept - 1]->base > found->bases[found->count - 1])
     kept--;
-  if (status == PS_OK) {
-    for (uint32_t i = 0; i < gone; i++)
-      ps_segment_drop(list, list->items[i]);
-    for (uint32_t i = kept; i < list->count; i++)
-      ps_segment_drop(list, list->items[i]);
+  for (uint32_t i = 0; i < gone; i++)
+    ps_segment_drop(list, list->items[i]);
+  for (uint32_t i = kept; i < list->count; i++)
+    ps_segment_drop(list, list->items[i]);
+  if (gone > 0)
     memmove(list->items, list->items + gone,
             (kept - gone) * sizeof(ps_segment *));
-    list->count = kept - gone;
+  list->count = kept - gone;
+}
+
+/* Takes over what another process did. Segments that readers hold stay
+ * mapped. */
+ps_status ps_segments_refresh(ps_segments *list, uint64_t generation,
+                              uint64_t end, ps_error *error) {
+  listing found = {0};
+  ps_status status = read_directory(list, &found, error);
+  while (found.count > 0 && found.bases[found.count - 1] >= end)
+    found.count--;
+  pthread_mutex_lock(&list->lock);
+  if (status == PS_OK && atomic_load(&list->generation) != generation) {
+    for (uint32_t i = 0; i < list->count; i++)
+      ps_segment_drop(list, list->items[i]);
+    list->count = 0;
+    atomic_store(&list->generation, generation);
   }
+  if (status == PS_OK)
+    drop_gone(list, &found);
   for (uint32_t i = 0; status == PS_OK && i < found.count; i++) {
     uint64_t base = found.bases[i];
     if (list->count > 0 && base <= list->items[list->count - 1]->base)
