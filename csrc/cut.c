@@ -131,7 +131,8 @@ ps_status ps_log_cut_publish(ps_log *log, uint64_t generation,
     ps_writer *writer = &log->writer;
     writer->is_broken = 1; /* no appends until all of it has worked */
     log->cut_received = writer->received_end;
-    writer->staged_from = writer->received_end = log->cut_offset;
+    writer->staged_from = log->cut_offset;
+    writer->received_end = log->cut_offset;
     ps_live_cut(log->page, log->cut_offset, generation);
     int32_t result = log->live != NULL ? ps_live_sync(log->live) : 0;
     log->cut_step = STEP_PUBLISHED;

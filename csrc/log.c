@@ -228,7 +228,8 @@ ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
   writer->staged = 0;
   writer->last_staged = PS_NO_OFFSET;
   atomic_store(&writer->last_offset, PS_NO_OFFSET);
-  writer->staged_from = writer->received_end = end;
+  writer->staged_from = end;
+  writer->received_end = end;
   if (writer->active == NULL)
     return PS_OK;
   status = ps_segment_open_file(list, writer->active, error);
@@ -282,7 +283,8 @@ static ps_status start_clean(ps_log *log, const ps_start *start,
                              ps_error *error) {
   ps_writer *writer = &log->writer;
   writer->active = ps_segments_find(&log->segments, start->end);
-  writer->staged_from = writer->received_end = start->end;
+  writer->staged_from = start->end;
+  writer->received_end = start->end;
   if (writer->active == NULL)
     return PS_OK;
   return ps_segment_open_file(&log->segments, writer->active, error);

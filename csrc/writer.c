@@ -131,7 +131,8 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
     (void)ps_writer_repair(log, &ignored);
     return status;
   }
-  writer->staged_from = writer->received_end = end + left;
+  writer->staged_from = end + left;
+  writer->received_end = end + left;
   activate(log, next);
   return ps_writer_publish(log, error);
 }

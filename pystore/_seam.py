@@ -103,6 +103,7 @@ class Check(IntFlag):
     TAGS = 16
     TOPIC = 32
     NEED_PROPERTY = 64
+    ONCE = 128
 
 
 NO_CHECK = Check(0)
