@@ -20,6 +20,7 @@ from interop.messages import CONFIG, equal_sized, java_batch, java_message
 
 from pystore.log import CommitLog
 from pystore.messages import Message
+from pystore.store import Store
 
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])
 ROUNDS = 3
@@ -45,6 +46,17 @@ def assert_queues_have_no_gap(lines: list[dict[str, Any]]) -> None:
         queues[line["topic"], line["queueId"]].append(line["queueOffset"])
     for queue, offsets in queues.items():
         assert list(range(len(offsets))) == offsets, queue
+
+
+def assert_each_is_found_in_its_queue(
+    store: Store, lines: list[dict[str, Any]]
+) -> None:
+    """
+    Topic, queue and queue offset lead to the record.
+    """
+    for line in lines:
+        found = store.read(line["topic"], line["queueId"], line["queueOffset"])
+        assert line["offset"] == found.offset
 
 
 def run_until_killed(root: Path, records: int) -> list[list[str]]:
@@ -123,43 +135,44 @@ def test_rocketmq_s_visit_after_a_kill_is_noticed(
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "halted"])
-def test_two_programs_write_one_log_by_turns(
-    tmp_path: Path,
-    mortal_java: StoreTool,
-    is_closed: bool,
+def test_two_programs_write_one_store_by_turns(
+    tmp_path: Path, mortal_java: StoreTool, is_closed: bool
 ) -> None:
     """
-    Nothing is lost or added, and pystore says that RocketMQ was there.
+    Nothing is lost, added or numbered twice, and pystore says who was there.
     """
     numbers = count()
     seen: list[dict[str, Any]] = []
     for turn in range(ROUNDS):
-        with CommitLog(tmp_path, segment_size=SEGMENT_SIZE) as log:
-            assert bool(log.recovery.foreign) == (turn > 0)
-            assert 0 == log.recovery.cut_bytes
-            assert seen == lines_of(log)
+        with Store(tmp_path, segment_size=SEGMENT_SIZE, queue_file_bytes=400) as store:
+            recovery = store.log.recovery
+            assert bool(recovery.foreign) == (turn > 0)
+            assert 0 == recovery.cut_bytes
+            assert seen == lines_of(store.log)
             for _ in range(200):
-                log.append(writer.message(next(numbers)))
-            seen = lines_of(log)
+                store.log.append(writer.message(next(numbers)))
+            seen = lines_of(store.log)
 
-        store = mortal_java.open(tmp_path, CONFIG)
-        assert seen == store.report()["records"]
-        store.append([java_turn(next(numbers)) for _ in range(100)])
-        store.append([java_batch("Topic-0", batch_of(numbers, 10), queueId=1)])
-        seen = store.report()["records"]
+        theirs = mortal_java.open(tmp_path, CONFIG)
+        assert seen == theirs.report()["records"]
+        theirs.append([java_turn(next(numbers)) for _ in range(100)])
+        theirs.append([java_batch("Topic-0", batch_of(numbers, 10), queueId=1)])
+        seen = theirs.report()["records"]
         if is_closed:
-            store.close()
+            theirs.close()
         else:
             mortal_java.restart()
 
-    with CommitLog(tmp_path) as log:
-        assert log.recovery.foreign
-        assert seen == lines_of(log)
-    with CommitLog(tmp_path) as log:
-        assert () == log.recovery.foreign
-        assert log.recovery.is_clean
-        assert seen == lines_of(log)
+    with Store(tmp_path) as store:
+        assert store.log.recovery.foreign
+        assert seen == lines_of(store.log)
+    with Store(tmp_path) as store:
+        assert () == store.log.recovery.foreign
+        assert store.log.recovery.is_clean
+        assert seen == lines_of(store.log)
+        assert_each_is_found_in_its_queue(store, seen)
     assert ROUNDS * 310 == len(seen)
+    assert_queues_have_no_gap(seen)
 
 
 @pytest.mark.xfail(reason=LAGGING_QUEUES, strict=True)

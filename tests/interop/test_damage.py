@@ -13,7 +13,7 @@ from interop.jvm import StoreTool
 from interop.logs import records_of
 
 from pystore.errors import NotAStoreError
-from pystore.log import CommitLog
+from pystore.store import Store
 
 # Controller mode is for a broker to set, not for a store.
 DAMAGES = [
@@ -33,23 +33,32 @@ def test_rocketmq_agrees_on_the_end_of_a_store_that_pystore_recovered(
 ) -> None:
     """
     After pystore has opened and closed it, both read the same records to the same
-    end, which is never above the one that RocketMQ alone would have found.
+    end, which is never above the one that RocketMQ alone would have found, and the
+    queues end where pystore left them.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])
+    config = store.expected["config"]
+    queue_file_bytes = int(config["mappedFileSizeConsumeQueue"])
     if not damage["result"]["loadOk"]:
         with pytest.raises(NotAStoreError):
-            CommitLog(root, accept_loss=True)
+            Store(root, accept_loss=True)
         return
 
-    with CommitLog(root, accept_loss=True) as log:
-        end = log.end_offset
-        lines = [record.as_dict() for record in records_of(log.reader)]
-    after = java.open(root, store.expected["config"])
-    read = after.report()["records"]
+    with Store(root, accept_loss=True, queue_file_bytes=queue_file_bytes) as ours:
+        end = ours.log.end_offset
+        lines = [record.as_dict() for record in records_of(ours.log.reader)]
+        queues = {
+            f"{queue.topic}/{queue.queue_id}": queue.max_index for queue in ours.queues
+        }
+    after = java.open(root, config)
+    report = after.report()
 
     assert end <= damage["result"]["maxPhyOffset"]
     assert end == after.opened["maxPhyOffset"]
     assert [line["recordSha256"] for line in lines] == [
-        line["recordSha256"] for line in read
+        line["recordSha256"] for line in report["records"]
     ]
+    assert queues == {
+        name: queue["maxOffset"] for name, queue in report["consumeQueues"].items()
+    }
