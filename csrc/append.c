@@ -246,7 +246,7 @@ static void sync_for(ps_log *log, request *own, ps_turn *list) {
 }
 
 static void lead(ps_log *log, request *own) {
-  own->turn.next = ps_turns_take(&log->turns);
+  own->turn.next = ps_turns_take(&log->turns, own->turn.wish);
   write_requests(log, own);
   int32_t wants_sync = 0;
   for (ps_turn *turn = &own->turn; turn != NULL; turn = turn->next)

@@ -116,16 +116,17 @@ int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn) {
   return atomic_load(&turn->state) == LEADS;
 }
 
-ps_turn *ps_turns_take(ps_turns *turns) {
+ps_turn *ps_turns_take(ps_turns *turns, ps_wish wish) {
   ps_turn *taken = NULL;
   ps_turn **tail = &taken;
   pthread_mutex_lock(&turns->lock);
-  assert(turns->is_writing);
+  assert(turns->is_writing && wish < PS_WISH_ALONE);
   ps_turn *before = NULL;
   ps_turn *turn = turns->first;
   while (turn != NULL && turn->wish < PS_WISH_ALONE) {
     ps_turn *next = turn->next;
-    if (turn->wish == PS_WISH_SYNC && turns->is_syncing) {
+    if (turn->wish == PS_WISH_SYNC &&
+        (turns->is_syncing || wish != PS_WISH_SYNC)) {
       before = turn; /* it gathers for the next sync */
     } else {
       if (before == NULL)

@@ -48,8 +48,9 @@ void ps_turns_init(ps_turns *turns);
 int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn);
 
 /* For a leader with a wish to write or sync: takes all queued turns that it
- * may serve, in order; linked by `next`. */
-ps_turn *ps_turns_take(ps_turns *turns);
+ * may serve, in order; linked by `next`. Who only wants to be written takes
+ * none that wants a sync: it must not wait for one. */
+ps_turn *ps_turns_take(ps_turns *turns, ps_wish wish);
 
 /* Gives the write turn on. `keep_sync` 1: takes the sync turn first. */
 void ps_turns_wrote(ps_turns *turns, int32_t keep_sync);
