@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from pystore._seam import NO_CHECK, NO_OFFSET
 from pystore.change import Change
+from pystore.dispatching import catch_up
 from pystore.epoch_file import EPOCHS as EPOCH_FILE
 from pystore.errors import ForkedError, PoisonedError
 from pystore.exports import ABORT, CHECKPOINT, CheckpointTimes, parse_checkpoint
-from pystore.starting import Writer, left_of
+from pystore.starting import Writer, left_of, queue_file_size_of
 from pystore.stored_truth import BOUNDS, EPOCHS, EXPORTS, LEFT, QUEUES
 from pystore.survey import Segments
 from pystore.truth import Bounds, CleanMark, Positions, QueueMark, digest_of
@@ -99,6 +100,7 @@ def _mark_clean(writer: Writer) -> None:
             path=str(writer.root),
         )
     log.sync(NO_OFFSET)
+    catch_up(writer, queue_file_size_of(writer.root))
     positions, bounds = _now(writer)
     mark, store_ms = _mark_of(writer, positions.as_of)
     times = _times(writer, store_ms)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
-from pystore._seam import Check
-from pystore.errors import CorruptError, OffsetOutOfRange
+from pystore.dispatching import dispatch, note_queues, resume_queues
+from pystore.errors import OffsetOutOfRange
 from pystore.log import CommitLog
 from pystore.options import LogArguments
 from pystore.properties import tags_code
@@ -26,16 +26,13 @@ from pystore.queues import ConsumeQueues, queue_file_size
 from pystore.retention import Retention, SegmentAge, delete_before
 from pystore.sealing import seal_next
 from pystore.starting import queue_file_size_of
-from pystore.stored_truth import EPOCHS, QUEUES
-from pystore.truth import QueueBounds, QueueMark
+from pystore.stored_truth import EPOCHS
 
 if TYPE_CHECKING:
     from pystore.record import Record
 
 __all__ = ["Store"]
 
-_ROWS = 65536
-_WANTED = Check.TOPIC | Check.TAGS
 _TAGS_LOOKED_AT = 4096
 
 
@@ -74,7 +71,7 @@ class Store:
         try:
             self.queues.load()
             if self._is_writable:
-                self._resume()
+                resume_queues(self.log.writer, self.queues)
         except BaseException:
             # Whatever it was: the lock must not outlive this call.
             self.queues.close()
@@ -117,31 +114,7 @@ class Store:
 
     # -- dispatching -------------------------------------------------------
 
-    def _resume(self) -> None:
-        """
-        Bring the queues to the log's end: what is not sure to be there goes first.
-        """
-        writer = self.log.writer
-        bounds = writer.checkpoint.read(QUEUES)
-        end, report = self.log.end_offset, self.log.recovery
-        if report.is_new or report.foreign:
-            # RocketMQ's queues: entries above the end go, the rest is compared.
-            self.queues.cut(end)
-            self.queues.resume(0, 0)
-        else:
-            if not report.is_clean or bounds.synced_end > end:
-                self.queues.cut(min(bounds.synced_end, end))
-            self.queues.resume(min(bounds.synced_end, end), bounds.synced_ms)
-        try:
-            self.dispatch()
-        except CorruptError:
-            # Entries are missing in the middle: all of them can be made again.
-            self.queues.cut(0)
-            self.queues.resume(0, 0)
-            self.dispatch(fill_gaps=True)
-        self._note_lengths()
-
-    def dispatch(self, *, fill_gaps: bool = False) -> int:
+    def dispatch(self) -> int:
         """
         Give every record up to the log's end its queue entry.
 
@@ -152,28 +125,11 @@ class Store:
             CorruptError: entries are missing below.
             StorageError: the system refused; dispatch again later.
         """
-        start = max(self.queues.dispatched_end, self.log.min_offset)
-        end = self.log.end_offset
-        written = 0
-        scan = self.log.reader.scan(start, end, _WANTED, rows=_ROWS)
-        for rows in scan:
-            done = self.queues.dispatch(
-                rows, scan.cursor.offset, self.log.topic, fill_gaps=fill_gaps
-            )
-            written += done.written
-        return written
+        return dispatch(self.log.writer, self.queues)
 
     def _sync_queues(self) -> None:
         self.queues.sync()
-        self._note_lengths()
-
-    def _note_lengths(self) -> None:
-        writer = self.log.writer
-        writer.queue_lengths = tuple(
-            QueueMark(topic, queue, length)
-            for (topic, queue), length in self.queues.lengths().items()
-        )
-        writer.queue_bounds = QueueBounds(self.queues.synced_end, self.queues.synced_ms)
+        note_queues(self.log.writer, self.queues)
 
     def keep(self) -> bool:
         """
@@ -288,7 +244,7 @@ class Store:
         """
         report = self.log.cut(offset)
         self.queues.cut(offset)
-        self._note_lengths()
+        note_queues(self.log.writer, self.queues)
         return report.bytes_cut
 
     def retain(self, retention: Retention, now_ms: int) -> int:
@@ -317,7 +273,7 @@ class Store:
             table = change.read(EPOCHS).cut_prefix(self.log.min_offset - 1)
             change.replace_epochs(table)
         writer.export_epochs(table)
-        self._note_lengths()
+        note_queues(self.log.writer, self.queues)
         return removed
 
     def _last_ms(self, base: int, end: int) -> int | None:

@@ -27,7 +27,6 @@ ROUNDS = 3
 
 # RocketMQ dispatches what lies *above* the end of its queues after a clean stop,
 # and so skips the record that begins there, and numbers all that follow one lower.
-LAGGING_QUEUES = "CommitLog closes a store cleanly whose consume queues lag behind"
 
 
 def lines_of(log: CommitLog) -> list[dict[str, Any]]:
@@ -175,7 +174,6 @@ def test_two_programs_write_one_store_by_turns(
     assert_queues_have_no_gap(seen)
 
 
-@pytest.mark.xfail(reason=LAGGING_QUEUES, strict=True)
 def test_rocketmq_has_a_queue_entry_for_every_record_that_pystore_appended(
     java: StoreTool, tmp_path: Path
 ) -> None:

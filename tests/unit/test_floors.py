@@ -27,6 +27,7 @@ FLOORS = {
     "pystore.columns": 1,
     "pystore.cutting": 1,
     "pystore.dispatch": 1,
+    "pystore.dispatching": 1,
     "pystore.epoch_file": 1,
     "pystore.epochs": 1,
     "pystore.exports": 1,

@@ -1,0 +1,106 @@
+"""
+Bringing consume queues to the log's end, and knowing how far they are on disk.
+
+What is not sure to be on disk is cut away and built again from the log. Whoever
+closes a store whose queues exist leaves them complete: after a clean stop a Java
+broker dispatches again only what begins above the last entry's end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pystore._seam import Check
+from pystore.errors import CorruptError
+from pystore.queues import CONSUME_QUEUE, ConsumeQueues
+from pystore.stored_truth import QUEUES
+from pystore.truth import QueueBounds, QueueMark
+
+if TYPE_CHECKING:
+    from pystore.starting import Writer
+
+__all__ = ["catch_up", "dispatch", "note_queues", "resume_queues"]
+
+_ROWS = 65536
+_WANTED = Check.TOPIC | Check.TAGS
+
+
+def dispatch(writer: Writer, queues: ConsumeQueues, *, fill_gaps: bool = False) -> int:
+    """
+    Give every record up to the log's end its queue entry.
+
+    Returns:
+        How many entries were written.
+
+    Raises:
+        CorruptError: entries are missing below.
+        StorageError: the system refused; dispatch again later.
+    """
+    log = writer.log
+    ends = log.ends()
+    start = max(queues.dispatched_end, ends.min_offset)
+    scan = log.scan(start, ends.published_end, _WANTED, rows=_ROWS)
+    written = 0
+    for rows in scan:
+        done = queues.dispatch(rows, scan.cursor.offset, log.topic, fill_gaps=fill_gaps)
+        written += done.written
+    return written
+
+
+def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
+    """
+    Go on where the queues stand for sure, and dispatch the rest of the log.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    bounds = writer.checkpoint.read(QUEUES)
+    end, made = writer.log.ends().published_end, writer.plan
+    if made.is_new or made.reasons:
+        # RocketMQ's queues: entries above the end go, the rest is compared.
+        queues.cut(end)
+        queues.resume(0, 0)
+    else:
+        if not made.is_clean or bounds.synced_end > end:
+            queues.cut(min(bounds.synced_end, end))
+        queues.resume(min(bounds.synced_end, end), bounds.synced_ms)
+    try:
+        dispatch(writer, queues)
+    except CorruptError:
+        # Entries are missing in the middle: all of them can be made again.
+        queues.cut(0)
+        queues.resume(0, 0)
+        dispatch(writer, queues, fill_gaps=True)
+    note_queues(writer, queues)
+
+
+def note_queues(writer: Writer, queues: ConsumeQueues) -> None:
+    """
+    Tell the writer how long the queues are, and how far they are on disk.
+    """
+    writer.queue_lengths = tuple(
+        QueueMark(topic, queue_id, length)
+        for (topic, queue_id), length in queues.lengths().items()
+    )
+    writer.queue_bounds = QueueBounds(queues.synced_end, queues.synced_ms)
+
+
+def catch_up(writer: Writer, file_size: int) -> None:
+    """
+    Complete the queues of a store that was used as a log alone, if it has any.
+
+    Args:
+        writer: of the store, which nobody appends to any more.
+        file_size: of a queue file, in bytes.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    folder = writer.root / CONSUME_QUEUE
+    if writer.queue_lengths is not None or not folder.is_dir():
+        return
+    with ConsumeQueues(writer.root, file_size, is_writable=True) as queues:
+        queues.load()
+        resume_queues(writer, queues)
+        queues.sync()
+        note_queues(writer, queues)
