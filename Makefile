@@ -55,7 +55,7 @@ lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
-	$(BIN)/validate-pyproject -q pyproject.toml
+	$(BIN)/validate-pyproject pyproject.toml
 	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.[ch] tests/*/*.[ch])
 
 bench: .venv/core .venv/bench ## numbers beside their limits and rivals
