@@ -1,0 +1,141 @@
+"""
+What the pages under docs/ say of the source is true of the source.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SOURCES = [
+    *(ROOT / "pystore").glob("**/*.py"),
+    *(ROOT / "csrc").glob("*.[ch]"),
+    *(ROOT / "tests").glob("*.py"),
+]
+
+
+def _text(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def _headings(page: str) -> list[str]:
+    return [found.lower() for found in re.findall(r"^#+ (.*)$", _text(page), re.M)]
+
+
+def _floors(heading: str) -> dict[str, int]:
+    """
+    Returns the names of an architecture table, by their floor.
+    """
+    table = _text("architecture.md").split(f"| floor | {heading} |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| (\d) \| [^|]+ \| ([^|]+) \|$", table, re.M)
+    return {name: int(floor) for floor, names in rows for name in _quoted(names)}
+
+
+def _quoted(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def _assigned(path: Path, name: str) -> dict[str, int]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            value: dict[str, int] = ast.literal_eval(node.value)
+            return value
+    raise AssertionError(f"{path} has no {name}")
+
+
+def test_the_floors_of_the_page_are_those_that_are_enforced() -> None:
+    """
+    Every module that exists stands in the table, on its own floor.
+    """
+    floors = _assigned(ROOT / "tests/unit/test_floors.py", "FLOORS")
+    existing = {
+        name.removeprefix("pystore."): floor
+        for name, floor in floors.items()
+        if _exists(name)
+    }
+
+    assert existing == _floors("what | modules of `pystore`")
+
+
+def _exists(module: str) -> bool:
+    path = ROOT.joinpath(*module.split("."))
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def test_the_floors_of_the_core_are_those_that_are_enforced() -> None:
+    """
+    The same for the files of csrc/.
+    """
+    enforced = _assigned(ROOT / "tests/unit/test_floors.py", "CORE_FLOORS")
+
+    assert enforced == _floors("of the core | first word of a file's name")
+
+
+@pytest.mark.parametrize("page", ["format.md", "crash-safety.md"])
+def test_what_the_source_cites_has_a_heading(page: str) -> None:
+    """
+    Who follows a citation finds the section.
+    """
+    cited = {
+        re.sub(r"\s+(?:\*\s+)?", " ", name)
+        for path in SOURCES
+        for name in re.findall(
+            re.escape(page) + r",\s+(?:\*\s+)?((?!that )[a-z][a-z -]+[a-z])",
+            path.read_text(encoding="utf-8"),
+        )
+    }
+    words = {part for name in cited for part in name.split(" and ")} | cited
+    headings = " / ".join(_headings(page))
+
+    assert cited
+    assert [] == sorted(name for name in words if name not in headings)
+
+
+def test_every_rule_says_where_it_is_kept_and_what_proves_it() -> None:
+    """
+    A1 to A15, each with its code and its tests.
+    """
+    sections = _text("crash-safety.md").split("\n### ")[1:]
+    rules = [section for section in sections if re.match(r"A\d+ ", section)]
+
+    assert [f"A{n}" for n in range(1, 16)] == [rule.split()[0] for rule in rules]
+    assert [] == [
+        rule.split("\n")[0]
+        for rule in rules
+        if "*Code:* `" not in rule or "*Tests:* `" not in rule
+    ]
+
+
+def test_every_test_that_a_rule_names_exists() -> None:
+    """
+    A renamed test takes its name on the page along.
+    """
+    tests = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "tests").glob("*/test_*.*")
+        if path.suffix in (".py", ".c")
+    )
+    defined = set(re.findall(r"(?:^def|^static void) (\w+)\(", tests, re.M))
+    named = {
+        name
+        for name in _quoted(_text("crash-safety.md"))
+        if re.fullmatch(r"[a-z0-9]+(_[a-z0-9]+){3,}", name)
+    }
+
+    assert len(named) > 50
+    assert [] == sorted(named - defined)
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_every_file_of_the_project_that_a_page_names_exists(page: str) -> None:
+    """
+    A moved file takes its name on the page along.
+    """
+    named = re.findall(r"`((?:csrc|pystore|tests|bench|wheels)/[\w./]*)`", _text(page))
+
+    assert [] == sorted(name for name in named if not (ROOT / name).exists())
