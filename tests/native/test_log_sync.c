@@ -3,6 +3,7 @@
 #include "support_log.h"
 
 #include <errno.h>
+#include <sched.h>
 
 enum { SEGMENT = 12288 };
 
@@ -86,8 +87,8 @@ static void a_failed_write_back_poisons_the_log(void) {
   CHECK(PS_OK, store_recover(s, 0));
   memory_fail(s->fs, CALL_WRITEBACK, 1, EIO, false);
   CHECK(PS_OK, store_append(s, 20000, PS_ACK_LEADER));
-  while (!store_ends(s).poisoned)
-    ;
+  for (uint32_t i = 0; i < 1000000 && !store_ends(s).poisoned; i++)
+    sched_yield(); /* its thread starts it */
   CHECK(PS_E_POISONED, store_sync(s));
   CHECK(PS_E_POISONED, store_append(s, 100, PS_ACK_LEADER));
   CHECK(0, store_free(s));

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from stores import SEGMENT, fill, kill_while
 
 from pystore.inspection import inspect
+from pystore.live import Live
 from pystore.log import CommitLog
 
 
@@ -57,6 +59,27 @@ def test_a_bad_record_below_the_bound_is_damage(tmp_path: Path) -> None:
     assert made.corrupt is not None
     assert 0 == made.corrupt.offset
     assert "published end" in made.corrupt.reason
+
+
+@pytest.mark.parametrize("word", ["boot_id", "mount_id"])
+def test_the_live_page_of_another_boot_or_mount_binds_nobody(
+    tmp_path: Path, word: str
+) -> None:
+    """
+    What a power cut took was promised to live until the next one only (A4, A5).
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 10))
+    _cut_tail(root, 0, bytes(SEGMENT))
+    assert inspect(root).plan.corrupt is not None
+
+    other = {"boot_id": bytes(range(16)), "mount_id": 7}
+    with Live(root / "meta" / "live", writable=True) as page:
+        page.begin(page.read()._replace(**{word: other[word]}))
+    made = inspect(root).plan
+
+    assert made.corrupt is None
+    assert ("synced end", 0) == (made.bound_name, made.end_offset)
 
 
 def test_a_clean_mark_with_bytes_behind_the_end_is_not_believed(

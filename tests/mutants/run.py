@@ -1,0 +1,248 @@
+"""
+Makes each known mistake on purpose, and asks the tests whether they notice.
+
+A mutant is a change to a copy of this tree (``mutants.toml``): pieces of text that
+stand in a file exactly once, and what stands there instead. The tests that should
+notice it run there; one must fail. The same tests pass without the change, or
+nothing would be shown. A mutant whose text is gone is stale: write it anew.
+
+    python tests/mutants/run.py [WORD ...]    only mutants with a word in their name
+
+Rules: docs/crash-safety.md. Exit codes: 0 all noticed, 1 one survived or is stale.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CATALOGUE = Path(__file__).with_name("mutants.toml")
+TIMEOUT_S = 40
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".ci", "bench", "build", "dist", "golden", "__pycache__", ".*cache"
+)
+
+
+class Stale(Exception):
+    """
+    A mutant that cannot be made any more, or that does not build.
+    """
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """
+    A mistake: what it is called, where it is made, who should notice.
+
+    Attributes:
+        name: the mistake in words.
+        file: from the root.
+        changes: pairs of text, each found once, and what replaces it.
+        tests: native programs (``test_log_sync``), or what pytest takes.
+    """
+
+    name: str
+    file: str
+    changes: list[tuple[str, str]]
+    tests: list[str]
+
+    def mutate(self, tree: Path) -> None:
+        """
+        Make the mistake in a copy of the tree.
+        """
+        path = tree / self.file
+        text = path.read_text(encoding="utf-8")
+        for old, new in self.changes:
+            if text.count(old) != 1:
+                raise Stale(
+                    f"{self.file}: found {text.count(old)} times instead of once:"
+                    f"\n{old}"
+                )
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
+
+
+def read_catalogue(words: Iterable[str]) -> list[Mutant]:
+    """
+    The mutants whose name has one of the words, or all.
+    """
+    with CATALOGUE.open("rb") as file:
+        entries = tomllib.load(file)["mutant"]
+    mutants = [
+        Mutant(
+            entry["name"],
+            entry["file"],
+            [(change["find"], change["replace"]) for change in entry["change"]],
+            entry["tests"],
+        )
+        for entry in entries
+    ]
+    chosen = list(words)
+    return [m for m in mutants if not chosen or any(w in m.name for w in chosen)]
+
+
+def is_native(test: str) -> bool:
+    """
+    Whether a test is a program of tests/native.
+    """
+    return "/" not in test
+
+
+def run(tree: Path, *command: str) -> tuple[int, str]:
+    """
+    Run in a tree whose modules come first; a run that hangs has failed, too.
+    """
+    environment = os.environ | {
+        "PYTHONPATH": f"{tree}:{tree / 'tests'}",
+        "PYTHONSAFEPATH": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        done = subprocess.run(
+            command,
+            cwd=tree,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=TIMEOUT_S,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired:
+        # A test that waits for what the mistake never does.
+        return 1, f"FAILED (no end after {TIMEOUT_S} s)"
+    return done.returncode, done.stdout
+
+
+def build_native(tree: Path, programs: Iterable[str]) -> None:
+    """
+    Build native programs; what was built before and did not change stays.
+    """
+    folder = tree / "tests" / "native"
+    targets = [f"build/plain/{program}" for program in programs]
+    if targets:
+        code, output = run(
+            tree, "make", "-sC", str(folder), "FLAVOUR=plain", "-j2", *targets
+        )
+        if code != 0:
+            raise Stale(f"does not build:\n{output}")
+
+
+def failure_of(tree: Path, test: str) -> str:
+    """
+    The name of the first case of a test that fails, or nothing.
+    """
+    if is_native(test):
+        code, output = run(tree, str(tree / "tests/native/build/plain" / test))
+        found = re.search(r"^FAILED (.*?)(?:: \d+ checks.*)?$", output, re.M)
+    else:
+        code, output = run(
+            tree,
+            sys.executable,
+            "-m",
+            "pytest",
+            "-xq",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:randomly",
+            test,
+        )
+        found = re.search(r"^FAILED \S*?::(\S+)", output, re.M)
+        if code > 1 or (code == 1 and not found):
+            raise Stale(f"{test} does not run:\n{output}")
+    if code == 0:
+        return ""
+    return f"{test}: {found[1]}" if found else f"{test}: exit code {code}"
+
+
+def make_base(folder: Path, mutants: list[Mutant]) -> Path:
+    """
+    A copy of the tree in which every test has passed.
+    """
+    base = folder / "base"
+    shutil.copytree(ROOT, base, symlinks=True, ignore=LEFT_OUT)
+    (base / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    build_native(base, filter(is_native, tests))
+    code, output = run(
+        base, sys.executable, "-c", "import pystore._core as c; print(c.__file__)"
+    )
+    if code != 0 or not output.startswith(str(base)):
+        raise Stale(f"the copy does not use its own core: {output}")
+    for test in tests:
+        if failure := failure_of(base, test):
+            raise Stale(f"fails without any mutant: {failure}")
+    return base
+
+
+def try_mutant(base: Path, mutant: Mutant, number: int) -> tuple[str, float]:
+    """
+    Answers who noticed a mutant, and after how many seconds.
+    """
+    begun = time.monotonic()
+    tree = base.with_name(f"mutant-{number}")
+    shutil.copytree(base, tree, symlinks=True)
+    try:
+        mutant.mutate(tree)
+        build_native(tree, filter(is_native, mutant.tests))
+        noticed = next(filter(None, (failure_of(tree, t) for t in mutant.tests)), "")
+    finally:
+        shutil.rmtree(tree, ignore_errors=True)
+    return noticed, time.monotonic() - begun
+
+
+def main() -> int:
+    """
+    Print the table; answers the exit code.
+    """
+    mutants = read_catalogue(sys.argv[1:])
+    begun = time.monotonic()
+    bad = 0
+    with tempfile.TemporaryDirectory(prefix="pystore-mutants-") as folder:
+        try:
+            base = make_base(Path(folder), mutants)
+        except Stale as reason:
+            # Nothing can be shown by tests that fail anyhow.
+            print(reason)
+            return 1
+        print(
+            f"{len(mutants)} mutants; their tests pass without them "
+            f"({time.monotonic() - begun:.0f} s)\n"
+        )
+        width = max(len(mutant.name) for mutant in mutants)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            runs = [pool.submit(try_mutant, base, m, n) for n, m in enumerate(mutants)]
+            for mutant, result in zip(mutants, runs, strict=True):
+                try:
+                    noticed, seconds = result.result()
+                except Stale as reason:
+                    # It says nothing about the tests: as bad as a survivor.
+                    noticed, seconds = "", 0.0
+                    print(reason)
+                bad += not noticed
+                line = noticed or "SURVIVED"
+                print(f"{mutant.name:{width}}  {seconds:5.1f} s  {line}", flush=True)
+    print(
+        f"\n{len(mutants) - bad} of {len(mutants)} mutants noticed "
+        f"in {time.monotonic() - begun:.0f} s"
+    )
+    return 1 if bad or not mutants else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
