@@ -15,7 +15,12 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 WHEEL = {} if FREE_THREADED else {"py_limited_api": "cp311"}
 
 setup(
-    packages=["pystore", "pystore.controller", "pystore.ha"],
+    packages=[
+        "pystore",
+        "pystore.controller",
+        "pystore.ha",
+        "pystore.verify",
+    ],
     package_dir={"pystore.controller": "controller", "pystore.ha": "ha"},
     package_data={"pystore": ["py.typed", "_core.pyi"]},
     cffi_modules=["csrc/ffi_build.py:ffibuilder"],

@@ -1,0 +1,153 @@
+"""
+What the scans of segments mean is decided by what was promised.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pystore._seam import Stop
+from pystore.torn import Bound, Evidence
+from pystore.verify.end import Judgement, judge
+from pystore.verify.report import Fault, SegmentReport
+
+SIZE = 1000
+ROOT = Path("/store")
+NOTHING_BEHIND = (None, None)
+
+
+def scanned(
+    base: int, end: int, records: int, faults: tuple[Fault, ...] = ()
+) -> SegmentReport:
+    """
+    A segment that was scanned up to *end*.
+    """
+    return SegmentReport(
+        base_offset=base,
+        end_offset=end,
+        is_full=end == base + SIZE,
+        record_end=end if records else None,
+        scanned_bytes=end - base,
+        row_bytes=end - base,
+        records=records,
+        unproved=0,
+        uncovered_bytes=0,
+        faults=faults,
+    )
+
+
+def fault(offset: int, before: int, skipped: int = 100) -> Fault:
+    """
+    A record whose body differs.
+    """
+    return Fault(offset, Stop.BODY, f"bad at {offset}", skipped, before, offset)
+
+
+def judged(
+    reports: list[SegmentReport],
+    bound: Bound | Evidence,
+    behind: tuple[int | None, int | None] = NOTHING_BEHIND,
+) -> Judgement:
+    """
+    Judges, with the same things behind every place.
+    """
+    return judge(
+        ROOT,
+        reports,
+        min_offset=0,
+        segment_size=SIZE,
+        bound=bound,
+        behind=lambda _: behind,
+    )
+
+
+def test_a_log_ends_where_its_records_end() -> None:
+    """
+    Full segments, one that is not, an empty one: nothing is wrong.
+    """
+    reports = [scanned(0, 1000, 10), scanned(1000, 1300, 3), scanned(2000, 2000, 0)]
+
+    assert Judgement(1300, 13, []) == judged(reports, Bound(1300))
+
+
+@pytest.mark.parametrize("bound", [1100, 1299, 1300, 5000])
+def test_below_the_bound_a_fault_is_damage_and_above_it_a_torn_tail(
+    bound: int,
+) -> None:
+    """
+    The bound is exclusive: a fault at the bound itself is torn.
+    """
+    at = 1299
+    reports = [scanned(0, 1000, 10), scanned(1000, at, 3, (fault(at, 3, 701),))]
+    found = judged(reports, Bound(bound))
+
+    assert 13 == found.records
+    assert ([at] if bound > at else []) == [d.offset for d in found.damages]
+    assert bool(found.torn_reason) is not bool(found.damages)
+
+
+def test_records_behind_a_torn_place_do_not_count() -> None:
+    """
+    Opening cuts at the first fault, so the log ends there.
+    """
+    reports = [scanned(0, 900, 8, (fault(300, 3), fault(500, 5)))]
+    found = judged(reports, Bound(300))
+
+    assert (300, 3, []) == (found.end_offset, found.records, found.damages)
+
+
+def test_every_fault_below_the_bound_is_named() -> None:
+    """
+    The first damage hides no other.
+    """
+    reports = [
+        scanned(0, 1000, 8, (fault(300, 3), fault(500, 5))),
+        scanned(1000, 1100, 1),
+    ]
+    found = judged(reports, Bound(1100))
+
+    assert [300, 500] == [damage.offset for damage in found.damages]
+    assert [str(ROOT / "commitlog" / f"{0:020d}")] * 2 == [
+        d.path for d in found.damages
+    ]
+    assert (1100, 9) == (found.end_offset, found.records)
+
+
+def test_a_segment_that_ends_early_with_more_behind_is_a_hole() -> None:
+    """
+    By the bound, or by evidence: a later segment begins with a whole record.
+    """
+    reports = [scanned(0, 400, 4), scanned(1000, 1100, 1)]
+    evidence = Evidence(is_abort=True, start_offset=0)
+
+    assert [400] == [d.offset for d in judged(reports, Bound(1100)).damages]
+    assert [400] == [d.offset for d in judged(reports, evidence, (None, 1000)).damages][
+        :1
+    ]
+
+
+def test_a_missing_last_segment_is_damage_if_something_was_promised_in_it() -> None:
+    """
+    Every segment is full, and the log should go on.
+    """
+    reports = [scanned(0, 1000, 10)]
+
+    assert [1000] == [d.offset for d in judged(reports, Bound(1200)).damages]
+    assert [] == judged(reports, Bound(1000)).damages
+    assert [0] == [d.offset for d in judged([], Bound(1200)).damages]
+    assert Judgement(0, 0, []) == judged([], Bound(0))
+
+
+def test_a_record_named_by_a_queue_behind_a_fault_makes_it_damage() -> None:
+    """
+    RocketMQ's evidence in stores that have no bounds of ours.
+    """
+    reports = [scanned(0, 900, 8, (fault(300, 3),))]
+    evidence = Evidence(is_abort=True, start_offset=0)
+
+    assert [300] == [d.offset for d in judged(reports, evidence, (500, None)).damages][
+        :1
+    ]
+    assert [] == judged(reports, evidence).damages

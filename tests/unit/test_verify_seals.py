@@ -1,0 +1,86 @@
+"""
+A sealed segment is what was sealed, or verify names the block.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pystore.columns import gather_columns
+from pystore.epochs import EpochTable
+from pystore.log import CommitLog
+from pystore.seals import make_seal, seal_name, write_seal
+from pystore.verify import verify_store
+
+SEGMENT = 32768
+
+
+def sealed_store(root: Path) -> None:
+    """
+    Writes a store and seals its first segment.
+    """
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        log.append_columns(gather_columns("topic", [b"body" * 100] * 100))
+        seal = make_seal(
+            [block.view for block in log.blocks(0, SEGMENT)],
+            group="group",
+            start_offset=0,
+            record_count=1,
+            first_store_ms=1,
+            last_store_ms=1,
+            epochs=EpochTable(),
+        )
+    write_seal(root / "meta" / "seals", seal, root / "meta" / "tmp")
+
+
+def test_a_seal_that_agrees_is_counted(tmp_path: Path) -> None:
+    """
+    Every byte of the segment was compared.
+    """
+    sealed_store(tmp_path / "s")
+    report = verify_store(tmp_path / "s")
+
+    assert ("whole", 1) == (report.verdict, report.seals)
+
+
+def test_a_change_that_no_record_shows_breaks_the_seal(tmp_path: Path) -> None:
+    """
+    The filler of a blank record is no record's, but it was sealed.
+    """
+    root = tmp_path / "s"
+    sealed_store(root)
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(SEGMENT - 1)
+        file.write(b"X")
+    report = verify_store(root)
+
+    (damage,) = report.damages
+    assert (str(root / "meta" / "seals" / seal_name(0)), 0) == (
+        damage.path,
+        damage.offset,
+    )
+    assert "not what was sealed" in damage.reason
+
+
+def test_a_seal_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    """
+    It proves itself by its own digest.
+    """
+    root = tmp_path / "s"
+    sealed_store(root)
+    path = root / "meta" / "seals" / seal_name(0)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    assert [str(path)] == [damage.path for damage in verify_store(root).damages]
+
+
+def test_a_name_that_is_no_seal_is_damage(tmp_path: Path) -> None:
+    """
+    Seals are told by their names.
+    """
+    root = tmp_path / "s"
+    sealed_store(root)
+    (root / "meta" / "seals" / "other").write_text("x")
+
+    (damage,) = verify_store(root).damages
+    assert damage.path.endswith("other")
