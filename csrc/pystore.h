@@ -522,8 +522,7 @@ PS_API ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
  *          apply resets, is rebuilt, and the intent is durably done. With 0 a
  *          cut that was only begun is forgotten; one that was published leaves
  *          a log that takes no appends until it is opened again (PS_E_BUSY). */
-PS_API ps_status ps_log_cut_end(ps_log *log, uint32_t is_done,
-                                ps_error *error);
+PS_API ps_status ps_log_cut_end(ps_log *log, uint32_t is_done, ps_error *error);
 
 /* Deletes whole segments that end at or below `offset`, never the active one.
  * Held blocks stay readable. Effect: *removed counts them.

@@ -56,24 +56,28 @@ class ScanEnd(Protocol):
         """
         Where it stopped.
         """
+        ...
 
     @property
     def stop(self) -> int:
         """
         Why: a `Stop`.
         """
+        ...
 
     @property
     def record_start(self) -> int | None:
         """
         The last whole record, ``None`` if there was none.
         """
+        ...
 
     @property
     def record_end(self) -> int | None:
         """
         Its end.
         """
+        ...
 
 
 class LogView(Protocol):
@@ -86,27 +90,32 @@ class LogView(Protocol):
         """
         Base offsets of the segments, ascending.
         """
+        ...
 
     @property
     def segment_size(self) -> int:
         """
         Of every segment, in bytes.
         """
+        ...
 
     def raw(self, offset: int, size: int) -> bytes:
         """
         Up to ``size`` bytes from ``offset``, within its segment.
         """
+        ...
 
     def scan_end(self, offset: int, checks: Check, limit: int = NO_OFFSET) -> ScanEnd:
         """
         Scans from ``offset`` until something stops it, for that alone.
         """
+        ...
 
     def rows(self, offset: int, checks: Check) -> Iterator[NDArray[Any]]:
         """
         The same, for the rows.
         """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
