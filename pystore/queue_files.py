@@ -6,9 +6,9 @@ their full length from the start, zero filled and sparse, as RocketMQ's have;
 they are read with ``pread`` and written with ``pwrite``, so that a shorter file
 is an error and never a signal.
 
-Descriptors are shared through a pool that keeps the newest. A descriptor is
-closed when its last user lets it go: a reader in another thread never reads
-from a number that meanwhile means another file.
+After a power cut only the newest file may be missing or empty, for the names of
+files reach the disk one after the other, and a file is synced before the next
+one appears.
 
 Layout: docs/format.md, consume queues (RocketMQ 5.3: ``MappedFileQueue``).
 """
@@ -20,99 +20,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from pystore.errors import ClosedError, CorruptError, PoisonedError
-from pystore.files import storage_error, sync_descriptor, sync_directory
+from pystore.errors import CorruptError, PoisonedError
+from pystore.file_pool import Descriptor, FilePool
+from pystore.files import storage_error, sync_descriptor
 
-__all__ = ["FilePool", "QueueFiles"]
+__all__ = ["QueueFiles"]
 
 NAME_DIGITS = 20
 _ZEROS = bytes(1 << 16)
-
-
-class _Descriptor:
-    """
-    An open file that closes itself when nobody holds it.
-    """
-
-    __slots__ = ("number",)
-
-    def __init__(self, path: str, flags: int) -> None:
-        self.number = -1
-        self.number = os.open(path, flags | os.O_CLOEXEC, 0o644)
-
-    def __del__(self) -> None:
-        if self.number >= 0:
-            with contextlib.suppress(OSError):  # nothing is lost: see `sync`
-                os.close(self.number)
-
-
-class FilePool:
-    """
-    What the queues of a store share: open files, at most so many, the newest, and
-    the folders whose names are not on disk for sure.
-
-    Args:
-        limit: how many files to keep open.
-    """
-
-    def __init__(self, limit: int = 256) -> None:
-        self.limit = limit
-        self._open: dict[str, _Descriptor] = {}
-        self._unsynced: set[Path] = set()
-        self._is_closed = False
-
-    def get(self, path: str, flags: int) -> _Descriptor:
-        """
-        Returns an open descriptor of ``path``.
-
-        Raises:
-            ClosedError: the pool was closed.
-            OSError: the system refused.
-        """
-        found = self._open.get(path)
-        if found is not None:
-            return found
-        if self._is_closed:
-            raise ClosedError(f"{path}: the consume queues were closed", path=path)
-        while len(self._open) >= self.limit:
-            try:
-                self._open.pop(next(iter(self._open)), None)
-            except (StopIteration, RuntimeError):
-                # Another thread made room at the same moment.
-                break
-        found = self._open[path] = _Descriptor(path, flags)
-        return found
-
-    def forget(self, path: str) -> None:
-        """
-        Lets go of a file that was removed.
-        """
-        self._open.pop(path, None)
-
-    def note(self, *folders: Path) -> None:
-        """
-        Remembers folders whose names changed, or may have.
-        """
-        self._unsynced.update(folders)
-
-    def sync_names(self) -> None:
-        """
-        Puts the names of new and removed files and folders onto the disk.
-
-        Raises:
-            StorageError: the system refused; try again.
-        """
-        for folder in sorted(self._unsynced):
-            if folder.exists():
-                sync_directory(folder)
-            self._unsynced.discard(folder)
-
-    def close(self) -> None:
-        """
-        Lets go of every file; later uses raise.
-        """
-        self._is_closed = True
-        self._open.clear()
 
 
 class QueueFiles:
@@ -151,7 +66,7 @@ class QueueFiles:
         self._paths: dict[int, str] = {}
         # What is written but not on disk keeps its descriptor until it is: an
         # error of the write-back is told to the descriptors open at that time.
-        self._dirty: dict[int, _Descriptor] = {}
+        self._dirty: dict[int, Descriptor] = {}
         self._are_names_synced = False
         self._is_poisoned = False
 
@@ -260,7 +175,7 @@ class QueueFiles:
 
         Raises:
             FullError: no space is left.
-            PoisonedError: a sync failed before.
+            PoisonedError: a sync failed, now or before.
             StorageError: the system refused.
         """
         self._refuse_poisoned()
@@ -268,6 +183,9 @@ class QueueFiles:
         try:
             while done < len(data):
                 done += self._write_piece(position + done, data, done)
+        except PoisonedError:
+            # The next opening cuts what was not synced, and writes it again.
+            raise
         except OSError as error:
             # Half an entry would be taken for one; the caller gets the path.
             with contextlib.suppress(OSError):
@@ -284,7 +202,7 @@ class QueueFiles:
         piece = memoryview(data)[done : done + here]
         return os.pwrite(file.number, piece, position - base)
 
-    def _dirty_file(self, base: int) -> _Descriptor:
+    def _dirty_file(self, base: int) -> Descriptor:
         file = self._dirty.get(base)
         if file is None:
             file = self._pool.get(self._path(base), self._flags)
@@ -297,6 +215,10 @@ class QueueFiles:
 
     def _create(self, base: int) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.bases:
+            # Else a power cut could take this file and leave the next one.
+            self._sync_file(self.bases[-1])
+            self._pool.sync_folder(self.folder)
         path = self._path(base)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -352,6 +274,8 @@ class QueueFiles:
             StorageError: the system refused.
         """
         path = self._path(base)
+        # Else a power cut could bring back the one removed before this one.
+        self._pool.sync_folder(self.folder)
         try:
             Path(path).unlink(missing_ok=True)
         except OSError as error:
@@ -371,22 +295,27 @@ class QueueFiles:
                 before it must be written again after the store is reopened.
         """
         self._refuse_poisoned()
-        path = self.folder
+        for base in list(self._dirty):
+            self._sync_file(base)
+
+    def _sync_file(self, base: int) -> None:
+        file = self._dirty.get(base)
+        if file is None:
+            return
         try:
-            for base in list(self._dirty):
-                path = Path(self._path(base))
-                self._sync(self._dirty[base].number)
-                del self._dirty[base]
+            self._sync(file.number)
         except OSError as error:
             # The system tells a failed write-back once: a second try would
             # succeed and prove nothing.
             self._is_poisoned = True
+            path = Path(self._path(base))
             reason = storage_error("sync", path, error)
             raise PoisonedError(
                 f"{reason}: close the store and open it again",
                 errno=reason.errno,
                 path=str(path),
             ) from error
+        del self._dirty[base]
 
     def _refuse_poisoned(self) -> None:
         if self._is_poisoned:

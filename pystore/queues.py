@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from pystore.dispatch import Dispatched, Group, Plan, groups_of, plan_group
 from pystore.errors import InvalidError
+from pystore.file_pool import FilePool
 from pystore.files import storage_error, sync_descriptor
 from pystore.queue import ENTRY_SIZE, ConsumeQueue, is_filler
-from pystore.queue_files import FilePool, QueueFiles
+from pystore.queue_files import QueueFiles
 
 __all__ = ["CONSUME_QUEUE", "ConsumeQueues", "queue_file_size"]
 

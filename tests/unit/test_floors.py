@@ -31,6 +31,7 @@ FLOORS = {
     "pystore.epoch_file": 1,
     "pystore.epochs": 1,
     "pystore.exports": 1,
+    "pystore.file_pool": 1,
     "pystore.files": 1,
     "pystore.first_start": 1,
     "pystore.foreign": 1,

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from pystore.errors import InvalidError, OffsetOutOfRange
+from pystore.file_pool import FilePool
 from pystore.properties import tags_code
 from pystore.queue import ENTRY_DTYPE, ConsumeQueue, Entries, QueueEntry
-from pystore.queue_files import FilePool, QueueFiles
+from pystore.queue_files import QueueFiles
 
 PER_FILE = 10
 

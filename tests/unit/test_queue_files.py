@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import CorruptError, PoisonedError, StorageError
-from pystore.queue_files import FilePool, QueueFiles
+from pystore.file_pool import FilePool
+from pystore.queue_files import QueueFiles
 
 SIZE = 100
 
@@ -177,7 +178,7 @@ def test_a_failed_sync_poisons_and_syncs_nothing_after_it(tmp_path: Path) -> Non
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     files = QueueFiles(tmp_path, SIZE, is_writable=True, pool=FilePool(), sync=sync)
-    files.write(0, b"x" * 150)
+    files.write(0, b"x" * 50)
 
     with pytest.raises(PoisonedError, match=r"cannot sync .*: Input/output error"):
         files.sync()
@@ -193,6 +194,27 @@ def test_a_failed_sync_poisons_and_syncs_nothing_after_it(tmp_path: Path) -> Non
     assert files.is_dirty
 
 
+def test_files_reach_the_disk_one_after_the_other(tmp_path: Path) -> None:
+    """
+    A power cut takes the newest at most: each is synced before the next appears,
+    and a failure of that is a failed sync.
+    """
+    synced: list[list[str]] = []
+
+    def sync(_: int) -> None:
+        synced.append(sorted(os.listdir(tmp_path)))
+        if len(synced) == 3:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    files = QueueFiles(tmp_path, SIZE, is_writable=True, pool=FilePool(), sync=sync)
+    files.write(0, b"x" * 250)
+    with pytest.raises(PoisonedError, match="cannot sync"):
+        files.write(250, b"x" * 60)
+
+    assert [["0" * 20], ["0" * 20, "0" * 17 + "100"]] == synced[:2]
+    assert [0, 100, 200] == files.bases
+
+
 @NEEDS_MOUNTS
 def test_a_full_disk_leaves_zeros_and_works_again_with_space(tmp_path: Path) -> None:
     """
@@ -201,7 +223,8 @@ def test_a_full_disk_leaves_zeros_and_works_again_with_space(tmp_path: Path) -> 
     script = f"""
     import os, pathlib
     from pystore.errors import FullError
-    from pystore.queue_files import FilePool, QueueFiles
+    from pystore.file_pool import FilePool
+    from pystore.queue_files import QueueFiles
     root = pathlib.Path({str(tmp_path)!r})
     ballast = root / "ballast"
     ballast.write_bytes(bytes(200 * 1024))
