@@ -34,6 +34,7 @@ class Kept(Protocol):
         """
         Store what changed.
         """
+        ...
 
 
 class Keeper:
