@@ -45,6 +45,8 @@ static ps_status check_boundary(ps_log *log, uint64_t offset, ps_error *error) {
                       .checks = PS_CHECK_OFFSET};
   uint32_t count = 0;
   ps_status status = ps_log_scan(log, &cursor, NULL, 0, &count, error);
+  if (status == PS_OK && cursor.stop >= PS_STOP_SIZE)
+    return error->status; /* a bad record, or one that cannot be read */
   if (status == PS_OK && cursor.offset != offset)
     status = ps_fail(error, PS_E_INVALID, offset,
                      "cannot cut at %" PRIu64 ": no record ends there, the "
@@ -196,6 +198,10 @@ static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
   *removed = 0;
   if (offset > end)
     offset = end;
+  /* A name whose removal is not durable may come back: then with all of its
+   * bytes, or recovery would take it for torn. */
+  if (atomic_load(&log->page->synced_end) < offset)
+    status = ps_sync_published(log, error);
   while (status == PS_OK && list->count > 1 && list->items[1]->base <= offset &&
          list->items[1]->base <= end) {
     /* Readers in other processes hear of it before the file goes. */

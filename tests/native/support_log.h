@@ -89,7 +89,7 @@ ps_status store_cut(store *s, uint64_t offset);
  * that holds everything acknowledged so. Answers NULL or what is wrong. */
 const char *store_verify(store *s, store_ack ack);
 
-/* Is every byte above the end zero on disk, and no later segment there? */
+/* Is every byte above the end zero on disk? */
 const char *store_verify_zero(store *s);
 
 /* The ends; all zero if the log does not say. */
