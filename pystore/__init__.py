@@ -7,7 +7,7 @@ same without the thread.
 """
 
 from pystore._seam import POSITION_DTYPE, RECORD_DTYPE, Check, Proof, Stop
-from pystore.columns import Columns
+from pystore.columns import Columns, gather_columns
 from pystore.epochs import EpochEntry, EpochTable
 from pystore.errors import (
     BusyError,
@@ -80,6 +80,7 @@ __all__ = [
     "Stop",
     "StorageError",
     "Store",
+    "gather_columns",
     "inspect",
     "open_log",
     "open_store",

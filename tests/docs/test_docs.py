@@ -5,53 +5,99 @@ The documentation keeps its word: its links lead somewhere, its examples run.
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from golden_data import GoldenStore
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("bench/*.md")]
 )
-EXAMPLES = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+EXAMPLES = re.compile(r"^```(python)\n(.*?)^```$", re.M | re.S)
 
 
 def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+def _anchor(heading: str) -> str:
+    """
+    Returns what a heading is called in links, as code hosts do it.
+    """
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_every_link_within_the_project_leads_to_a_file(page: Path) -> None:
+def test_every_link_within_the_project_leads_to_a_place(page: Path) -> None:
     """
-    A renamed page takes its links along.
+    A renamed page takes its links along, and so does a renamed heading.
     """
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
-    broken = [
-        link
-        for link in links
-        if "://" not in link and not (page.parent / link).exists()
-    ]
+    links = re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    broken = [link for link in links if "://" not in link and not _is_there(page, link)]
 
     assert [] == broken
+
+
+def _is_there(page: Path, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = page.parent / path if path else page
+    if not target.exists() or not anchor:
+        return target.exists()
+    headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
+    return anchor in map(_anchor, headings)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """
+    An empty folder to work in, with ``pystore`` on the path and a store of RocketMQ
+    in the home directory.
+    """
+    command = tmp_path / "bin" / "pystore"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pystore "$@"\n')
+    command.chmod(0o755)
+    home, folder = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    folder.mkdir()
+    GoldenStore("mixed-clean").extract(home).rename(home / "store")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return folder
 
 
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if EXAMPLES.search(page.read_text())], ids=_name
 )
-def test_the_examples_of_a_page_run_one_after_another(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_examples_of_a_page_run_one_after_another(page: Path, shell: Path) -> None:
     """
     Whoever copies the examples into an empty folder sees them work.
     """
-    monkeypatch.chdir(tmp_path)
+    assert [] == list(shell.iterdir())
+    text = page.read_text(encoding="utf-8")
     names: dict[str, object] = {"__name__": "example"}
-    for example in EXAMPLES.finditer(page.read_text(encoding="utf-8")):
-        line = page.read_text(encoding="utf-8")[: example.start()].count("\n") + 1
-        code = compile("\n" * line + example[1], _name(page), "exec")
-        exec(code, names)
+    for example in EXAMPLES.finditer(text):
+        kind, code = example.groups()
+        if kind == "sh":
+            _run(code)
+        else:
+            line = text[: example.start()].count("\n") + 1
+            exec(compile("\n" * line + code, _name(page), "exec"), names)
 
-    assert names
+
+def _run(lines: str) -> None:
+    for line in lines.splitlines():
+        done = subprocess.run(
+            ["sh", "-ec", line], capture_output=True, check=False, text=True
+        )
+
+        assert (line, 0, "") == (line, done.returncode, done.stderr)
+        assert done.stdout
 
 
 def test_the_readme_is_short_enough_to_be_read() -> None:

@@ -52,18 +52,16 @@ def test_the_floors_of_the_page_are_those_that_are_enforced() -> None:
     """
     Every module that exists stands in the table, on its own floor.
     """
-    floors = _assigned(ROOT / "tests/unit/test_floors.py", "FLOORS")
-    existing = {
-        name.removeprefix("pystore."): floor
-        for name, floor in floors.items()
-        if _exists(name)
-    }
+    enforced = _assigned(ROOT / "tests/unit/test_floors.py", "FLOORS")
+    floors = {name.removeprefix("pystore."): enforced[name] for name in enforced}
+    listed = _floors("what | modules of `pystore`")
 
-    assert existing == _floors("what | modules of `pystore`")
+    assert [] == sorted(filter(_exists, floors.keys() - listed.keys()))
+    assert {name: floors.get(name) for name in listed} == listed
 
 
 def _exists(module: str) -> bool:
-    path = ROOT.joinpath(*module.split("."))
+    path = ROOT.joinpath("pystore", *module.split("."))
     return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
 
 

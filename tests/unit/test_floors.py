@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 FOLDERS = {"pystore": "pystore", "ha": "pystore.ha", "controller": "pystore.controller"}
 
 # Which module, or folder of modules, stands on which floor. A new one is
-# entered here.
+# entered here, and in the table of docs/architecture.md.
 FLOORS = {
     "pystore._core": 0,
     "pystore._seam": 0,
