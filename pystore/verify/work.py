@@ -1,0 +1,136 @@
+"""
+The segments of one log, scanned by several threads.
+
+The threads spend their time in the C core, which lets the interpreter go on.
+Segments are taken in order, so that two threads read neighbouring files.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pystore._seam import NO_OFFSET
+from pystore.reader import LogReader
+from pystore.verify.queues import QueueCheck
+from pystore.verify.report import Damage, SegmentReport
+from pystore.verify.seals import SealCheck
+from pystore.verify.segments import scan_segment
+
+__all__ = ["Progress", "SegmentWork"]
+
+_POLL_SECONDS = 0.1
+
+Progress = Callable[[int, int], None]
+"""Called with bytes checked and bytes in all, by the thread that waits."""
+
+
+class _Stopped(Exception):
+    """
+    Another thread failed, or the user wants no more.
+    """
+
+
+class SegmentWork:
+    """
+    What is to be done to each segment, and what was found.
+
+    Args:
+        log: to scan.
+        queues: to compare records with.
+        seals: to compare segments with.
+        stale_above: as in ``LogReader.scan``; ``None``: nowhere.
+
+    Attributes:
+        seals_checked: how many segments were compared.
+        seal_damages: what differed.
+    """
+
+    def __init__(
+        self,
+        log: LogReader,
+        queues: QueueCheck,
+        seals: SealCheck,
+        stale_above: int | None = None,
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._seals = seals
+        self._stale_above = NO_OFFSET if stale_above is None else stale_above
+        ends = log.ends()
+        self._size = ends.segment_size
+        self._end = ends.published_end
+        self._bases = [base for base in log.segments() if base < self._end]
+        self._lock = threading.Lock()
+        self._done_bytes = 0
+        self._error: Exception | None = None
+        self._is_stopping = False
+        self.seals_checked = 0
+        self.seal_damages: list[Damage] = []
+
+    def run(self, jobs: int, progress: Progress | None = None) -> list[SegmentReport]:
+        """
+        Scans every segment and returns what was found, ascending.
+
+        Args:
+            jobs: threads.
+            progress: told how far it is, about ten times a second.
+
+        Raises:
+            PystoreError: of the first thread that failed.
+        """
+        total = sum(min(self._size, self._end - base) for base in self._bases)
+        with ThreadPoolExecutor(jobs, "verify") as pool:
+            tasks = [pool.submit(self._run, base) for base in self._bases]
+            try:
+                pending = set(tasks)
+                while pending:
+                    _, pending = wait(pending, _POLL_SECONDS)
+                    if progress is not None:
+                        progress(self._done_bytes, total)
+            finally:
+                # After Ctrl-C: the pool waits for its threads, which see this soon.
+                self._is_stopping = True
+        if self._error is not None:
+            raise self._error
+        return [task.result() for task in tasks]
+
+    def _run(self, base: int) -> SegmentReport:
+        try:
+            return self._check(base)
+        except _Stopped:
+            # Another thread has the reason.
+            raise
+        except Exception as error:
+            # Raised by the thread that waits; the others need not go on.
+            self._error = self._error or error
+            self._is_stopping = True
+            raise
+
+    def _check(self, base: int) -> SegmentReport:
+        if self._is_stopping:
+            raise _Stopped
+        end = min(base + self._size, self._end)
+        report = scan_segment(self._log, base, end, self._note, self._stale_above)
+        if report.is_full and base in self._seals.bases:
+            damages = self._seals.check(self._log, base)
+            with self._lock:
+                self.seals_checked += 1
+                self.seal_damages += damages
+        # What was not scanned is done as well.
+        self._advance(end - base - report.row_bytes)
+        return report
+
+    def _note(self, rows: NDArray[Any]) -> None:
+        if self._is_stopping:
+            raise _Stopped
+        self._queues.note(rows)
+        self._advance(int(rows["size"].sum()))
+
+    def _advance(self, size_bytes: int) -> None:
+        with self._lock:
+            self._done_bytes += size_bytes
