@@ -189,6 +189,8 @@ static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
     }
     if (status == PS_OK)
       status = ps_sync_segment(log, segment, error);
+    if (status == PS_OK && segment != log->writer.active)
+      ps_segment_close_file(list, segment);
     ps_segment_release(list, segment);
     if (status != PS_OK)
       return status;

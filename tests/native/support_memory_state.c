@@ -16,11 +16,10 @@ uint64_t memory_random(uint64_t *state) {
 
 /* Zeroed memory; not by malloc, whose failures are the core's to meet. */
 static void *zeroed(uint64_t size) {
-  void *made = NULL;
-  int result = posix_memalign(&made, 64, size);
-  assert(result == 0);
-  (void)result;
-  return memset(made, 0, size);
+  void *made = aligned_alloc(64, (size + 63) / 64 * 64);
+  assert(made != NULL);
+  memset(made, 0, size);
+  return made;
 }
 
 static void make_file(const memory *fs, memory_file *file) {

@@ -138,6 +138,48 @@ static void a_sync_of_what_is_synced_costs_nothing(void) {
   CHECK(0, store_free(s));
 }
 
+/* A log that is written all the time is synced in time all the same. */
+static void timed_syncs_happen_under_load(void) {
+  store *s = store_new(1 << 20);
+  ps_log_free(s->log);
+  s->options.writeback_bytes = 4096;
+  s->options.flush_interval_ms = 2;
+  CHECK(PS_OK, store_recover(s, 0));
+  uint8_t bytes[5000 + STORE_MESSAGE_EXTRA];
+  uint64_t size = store_message(bytes, 0, 1, 5000);
+  uint32_t appends = 0;
+  while (store_ends(s).synced_end == 0 && appends++ < 20000) {
+    ps_appended appended;
+    CHECK(PS_OK, ps_log_append(s->log, bytes, size, PS_ACK_LEADER, NULL, 0,
+                               &appended, &s->error));
+    if (appended.offset > 30 << 20) /* the files in memory are few */
+      break;
+  }
+  CHECK_TRUE(store_ends(s).synced_end > 0);
+  CHECK(0, store_free(s));
+}
+
+/* Early write-back goes on behind segments that were deleted. */
+static void write_back_goes_on_after_a_deletion(void) {
+  store *s = store_new(SEGMENT);
+  ps_log_free(s->log);
+  s->options.writeback_bytes = 3 * SEGMENT;
+  CHECK(PS_OK, store_recover(s, 0));
+  for (uint32_t i = 0; i < 15; i++) /* less than makes it begin */
+    CHECK(PS_OK, store_append(s, 1500, PS_ACK_LEADER));
+  uint32_t removed = 0;
+  CHECK(PS_OK, ps_log_delete_before(s->log, SEGMENT, &removed, &s->error));
+  CHECK(1, removed);
+  for (uint32_t i = 0; i < 30; i++)
+    CHECK(PS_OK, store_append(s, 1500, PS_ACK_LEADER));
+  for (bool begun = false; !begun;) {
+    pthread_mutex_lock(&s->fs->lock);
+    begun = s->fs->calls[CALL_WRITEBACK] > 0;
+    pthread_mutex_unlock(&s->fs->lock);
+  }
+  CHECK(0, store_free(s));
+}
+
 CHECK_MAIN(CASE(a_failed_sync_poisons_the_log),
            CASE(opening_rewrites_what_a_failed_sync_left),
            CASE(a_failed_sync_of_a_zeroed_tail_poisons_the_log),
@@ -145,4 +187,6 @@ CHECK_MAIN(CASE(a_failed_sync_poisons_the_log),
            CASE(a_failed_write_back_poisons_the_log),
            CASE(a_sync_covers_all_segments),
            CASE(a_sync_after_a_deletion_covers_what_is_left),
+           CASE(timed_syncs_happen_under_load),
+           CASE(write_back_goes_on_after_a_deletion),
            CASE(a_sync_of_what_is_synced_costs_nothing))
