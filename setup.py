@@ -18,6 +18,7 @@ setup(
     packages=[
         "pystore",
         "pystore.controller",
+        "pystore.demo",
         "pystore.ha",
         "pystore.verify",
     ],

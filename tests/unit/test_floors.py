@@ -41,6 +41,7 @@ FLOORS = {
     "pystore.identity": 1,
     "pystore.index": 1,
     "pystore.inspection": 1,
+    "pystore.lines": 1,
     "pystore.live": 1,
     "pystore.lock": 1,
     "pystore.log": 1,

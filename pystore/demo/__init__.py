@@ -1,0 +1,3 @@
+"""
+The demonstration: real input, a writer that is killed, and nothing lost.
+"""

@@ -1,0 +1,297 @@
+"""
+The demonstration: a writer is killed again and again, and nothing is lost.
+
+Each round starts a writer process and reads its acknowledgements from a pipe. In
+all rounds but the last the writer is killed by SIGKILL in the middle of its work.
+Then this process opens the store, which recovers it, reads everything back that
+was ever acknowledged, closes the store and verifies every record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.demo.acks import ACK_DTYPE, Acks, read_acks
+from pystore.demo.comparing import compare
+from pystore.demo.corpus import Corpus, read_corpus
+from pystore.demo.jobs import Jobs
+from pystore.demo.writer import Task
+from pystore.errors import PystoreError
+from pystore.log import CommitLog
+from pystore.verify import verify_store
+
+__all__ = ["DemoReport", "DemoSettings", "Round", "run_demo"]
+
+
+_PIPE_BYTES = 4096
+
+
+class WriterFailed(PystoreError):
+    """
+    The writer process ended by itself, with an error.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class DemoSettings:
+    """
+    What to do.
+
+    Attributes:
+        store: an empty or missing directory.
+        repeat: how often the files are appended.
+        kills: how many writers are killed.
+        threads: of a writer.
+        segment_size: in bytes.
+        library: the files; ``None``: the running Python's standard library.
+    """
+
+    store: Path
+    repeat: int
+    kills: int = 5
+    threads: int = 4
+    segment_size: int = 256 << 20
+    library: Path | None = None
+
+
+@dataclass(slots=True)
+class Round:
+    """
+    One writer process and what was found after it.
+
+    Attributes:
+        number: from 1.
+        is_killed: or it came to its end, perhaps before the signal reached it.
+        records: that it had acknowledged.
+        log_bytes: of them.
+        append_seconds: from its first acknowledgement to its last.
+        recovery_seconds: that opening took.
+        cut_bytes, cut_reason: what opening cut.
+        scanned_bytes: what opening checked.
+        compared: acknowledged records read back, those of earlier rounds too.
+        compare_seconds: it took.
+        missing: of them.
+        problem: what is wrong with the first one.
+        verified: records in the log.
+        verified_bytes: of the log.
+        verify_seconds: it took.
+        verdict: of the verification.
+        extra: records that are there though nobody was told so.
+    """
+
+    number: int
+    is_killed: bool = False
+    records: int = 0
+    log_bytes: int = 0
+    append_seconds: float = 0.0
+    recovery_seconds: float = 0.0
+    cut_bytes: int = 0
+    cut_reason: str = ""
+    scanned_bytes: int = 0
+    compared: int = 0
+    compare_seconds: float = 0.0
+    missing: int = 0
+    problem: str = ""
+    verified: int = 0
+    verified_bytes: int = 0
+    verify_seconds: float = 0.0
+    verdict: str = ""
+    extra: int = 0
+
+
+@dataclass(slots=True)
+class DemoReport:
+    """
+    The whole demonstration.
+
+    Attributes:
+        store: the directory.
+        corpus: what was appended.
+        repeat: how often.
+        rounds: one for each writer.
+        body_bytes: of all acknowledged records, compared at the end.
+        seconds: it all took.
+    """
+
+    store: Path
+    corpus: Corpus
+    repeat: int
+    rounds: list[Round] = field(default_factory=list)
+    body_bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_good(self) -> bool:
+        """
+        Whether nothing was missing and nothing damaged, ever.
+        """
+        return all(one.missing == 0 and one.verdict == "whole" for one in self.rounds)
+
+
+Note = Callable[[str, int, int], None]
+"""Told what goes on: a label, how far it is and how far it goes."""
+
+
+def run_demo(settings: DemoSettings, note: Note) -> DemoReport:
+    """
+    Runs the demonstration.
+
+    Raises:
+        WriterFailed: a writer ended by itself.
+        PystoreError: the store cannot be opened.
+    """
+    began = time.monotonic()
+    library = settings.library or Path(sysconfig.get_path("stdlib"))
+    note("reading the files", 0, 0)
+    corpus = read_corpus(library)
+    demo = _Demo(settings, library, Jobs(corpus, settings.repeat), note)
+    report = DemoReport(settings.store, corpus, settings.repeat)
+    while demo.has_pending:
+        report.rounds.append(demo.round(len(report.rounds) + 1))
+    report.body_bytes = demo.body_bytes
+    report.seconds = time.monotonic() - began
+    return report
+
+
+class _Demo:
+    """
+    The state between rounds: what was acknowledged.
+    """
+
+    def __init__(
+        self, settings: DemoSettings, library: Path, jobs: Jobs, note: Note
+    ) -> None:
+        self._settings = settings
+        self._task = Task(
+            settings.store, library, settings.segment_size, settings.threads
+        )
+        self._jobs = jobs
+        self._note = note
+        self._acks: list[Acks] = []
+        self.body_bytes = 0
+
+    @property
+    def has_pending(self) -> bool:
+        """
+        Whether there is something left to append.
+        """
+        return len(self._acknowledged()) < self._jobs.count
+
+    def round(self, number: int) -> Round:
+        """
+        Starts a writer, kills it unless it is the last, and looks at the store.
+        """
+        kills = self._settings.kills
+        # Evenly over the work, so that each finds a longer log.
+        limit = self._jobs.count * number // (kills + 1) if number <= kills else None
+        found = Round(number)
+        acks = self._write(found, limit)
+        self._acks.append(acks)
+        found.records = int(acks["count"].sum())
+        found.log_bytes = int((acks["end"] - acks["offset"]).sum())
+        self._read_back(found)
+        self._verify(found)
+        return found
+
+    def _acknowledged(self) -> Acks:
+        return np.concatenate([np.zeros(0, ACK_DTYPE), *self._acks])
+
+    def _pending(self) -> NDArray[np.int64]:
+        done = self._acknowledged()["job"]
+        return np.setdiff1d(np.arange(self._jobs.count), done)
+
+    def _write(self, found: Round, limit: int | None) -> Acks:
+        """
+        Runs a writer until *limit* jobs of all are acknowledged, or to its end.
+        """
+        pending = self._pending()
+        done = self._jobs.count - len(pending)
+        read: list[Acks] = [np.zeros(0, ACK_DTYPE)]
+        first = last = 0.0
+        with self._start(pending) as process:
+            assert process.stdout is not None
+            try:
+                for acks in read_acks(process.stdout.fileno()):
+                    last = time.monotonic()
+                    first = first or last
+                    read.append(acks)
+                    done += len(acks)
+                    self._note(f"writer {found.number}: append", done, self._jobs.count)
+                    if limit is not None and done >= limit:
+                        process.send_signal(signal.SIGKILL)
+            except BaseException:
+                # Whatever happened here, no writer is left behind.
+                process.kill()
+                raise
+        code = process.returncode
+        found.is_killed = code == -signal.SIGKILL
+        if code and (limit is None or not found.is_killed):
+            raise WriterFailed(
+                f"writer {found.number} ended by itself, with code {code}: see above",
+                path=str(self._settings.store),
+            )
+        found.append_seconds = last - first
+        return np.concatenate(read)
+
+    def _start(self, pending: NDArray[np.int64]) -> subprocess.Popen[bytes]:
+        # In a session of its own, Ctrl-C is for this process, which then kills it.
+        process = subprocess.Popen(
+            self._task.arguments(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            # A short pipe: what the writer is ahead of us is soon acknowledged.
+            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+            # A writer that died at its start is told of by its exit code.
+            stdin.write(pending.tobytes())
+        return process
+
+    def _read_back(self, found: Round) -> None:
+        began = time.monotonic()
+        self._note(f"writer {found.number}: recover", 0, 0)
+        with CommitLog(self._settings.store, create=False) as log:
+            found.recovery_seconds = time.monotonic() - began
+            found.cut_bytes = log.recovery.cut_bytes
+            found.cut_reason = log.recovery.cut_reason
+            found.scanned_bytes = log.recovery.scanned_bytes
+            began = time.monotonic()
+            label = f"writer {found.number}: compare"
+            acks = self._acknowledged()
+            result = compare(
+                log.reader,
+                acks,
+                self._jobs,
+                lambda done: self._note(label, done, len(acks)),
+            )
+            found.compare_seconds = time.monotonic() - began
+        found.compared, found.missing = result.records, result.missing
+        found.problem = result.problem
+        self.body_bytes = result.body_bytes
+
+    def _verify(self, found: Round) -> None:
+        label = f"writer {found.number}: verify"
+        report = verify_store(
+            self._settings.store,
+            progress=lambda done, total: self._note(label, done, total),
+        )
+        found.verified, found.verified_bytes = report.records, report.scanned_bytes
+        found.verify_seconds, found.verdict = report.seconds, report.verdict
+        found.extra = report.records - (found.compared - found.missing)
+        if report.damages and not found.problem:
+            found.problem = report.damages[0].reason

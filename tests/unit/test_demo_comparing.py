@@ -1,0 +1,132 @@
+"""
+What is not what was appended is found, whatever of it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import overwrite, segment_file
+from demo_library import make_library
+
+from pystore.columns import gather_columns
+from pystore.demo.acks import ACK_DTYPE, Acks
+from pystore.demo.comparing import compare
+from pystore.demo.corpus import read_corpus
+from pystore.demo.jobs import Jobs, Piece
+from pystore.log import CommitLog
+
+SEGMENT = 65536
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Jobs:
+    """
+    Some work.
+    """
+    return Jobs(read_corpus(make_library(tmp_path / "library")), lines_max=150)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[CommitLog]:
+    """
+    Where it is done; several jobs span two segments.
+    """
+    with CommitLog(tmp_path / "s", segment_size=SEGMENT) as log:
+        yield log
+
+
+def append_all(log: CommitLog, jobs: Jobs) -> Acks:
+    """
+    Does every job.
+    """
+    acks = np.zeros(jobs.count, ACK_DTYPE)
+    for job in range(jobs.count):
+        done = log.append_columns(jobs.piece(job).columns())
+        acks[job] = (job, done.offset, done.end, done.count)
+    return acks
+
+
+def test_everything_is_there_in_any_order(log: CommitLog, jobs: Jobs) -> None:
+    """
+    Every line is compared, also of jobs that span segments.
+    """
+    acks = append_all(log, jobs)
+    steps: list[int] = []
+    found = compare(log.reader, acks[::-1], jobs, steps.append)
+
+    bodies = [jobs.piece(job).bodies[0] for job in range(jobs.count)]
+    assert (12 * 200, 0, "") == (found.records, found.missing, found.problem)
+    assert sum(int(o[-1] - o[0]) for o in bodies) == found.body_bytes
+    assert [0] == steps
+    assert any(ack["offset"] // SEGMENT != (ack["end"] - 1) // SEGMENT for ack in acks)
+
+
+def test_one_changed_byte_is_found(log: CommitLog, jobs: Jobs, tmp_path: Path) -> None:
+    """
+    Of a body, and of a key.
+    """
+    acks = append_all(log, jobs)
+    row = next(log.scan(int(acks[3]["offset"])))[5]
+    for at, words in ((row["body_at"], "a body"), (row["properties_at"] + 6, "a key")):
+        place = int(row["offset"] + at)
+        path = segment_file(tmp_path / "s", place - place % SEGMENT)
+        before = path.read_bytes()[place % SEGMENT]
+        overwrite(path, place % SEGMENT, bytes([before ^ 1]))
+        found = compare(log.reader, acks, jobs)
+        overwrite(path, place % SEGMENT, bytes([before]))
+
+        assert int(acks[3]["count"]) == found.missing
+        assert f"offset {acks[3]['offset']}: {words}" in found.problem
+    assert 0 == compare(log.reader, acks, jobs).missing
+
+
+@pytest.mark.parametrize(
+    ("field", "change"), [("offset", 1), ("end", -1), ("count", -1), ("job", 1)]
+)
+def test_an_acknowledgement_of_something_else_is_missing(
+    field: str, change: int, log: CommitLog, jobs: Jobs
+) -> None:
+    """
+    Another place, another number of records, another job.
+    """
+    acks = append_all(log, jobs)
+    acks[2][field] += change
+
+    assert int(acks[2]["count"]) == compare(log.reader, acks, jobs).missing
+
+
+def test_what_is_above_the_end_is_missing(log: CommitLog, jobs: Jobs) -> None:
+    """
+    As after a cut that should not have been.
+    """
+    acks = append_all(log, jobs)
+    log.cut(int(acks[10]["offset"]))
+
+    assert int(acks[10:]["count"].sum()) == compare(log.reader, acks, jobs).missing
+
+
+@pytest.mark.parametrize("what", ["topic", "queue", "key", "body"])
+def test_records_of_another_kind_are_missing(
+    what: str, log: CommitLog, jobs: Jobs
+) -> None:
+    """
+    The right number of records of the right sizes is not enough.
+    """
+    piece: Piece = jobs.piece(0)
+    offsets, data = piece.keys if what == "key" else piece.bodies
+    changed = (offsets, data[:-1].swapcase() + data[-1:])
+    done = log.append_columns(
+        gather_columns(
+            "lines-xx" if what == "topic" else piece.file.topic,
+            changed if what == "body" else piece.bodies,
+            keys=changed if what == "key" else piece.keys,
+            queue_id=piece.file.queue_id + (what == "queue"),
+        )
+    )
+    ack = np.array([(0, done.offset, done.end, done.count)], ACK_DTYPE)
+
+    assert done.count == compare(log.reader, ack, jobs).missing

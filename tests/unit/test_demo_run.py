@@ -1,0 +1,58 @@
+"""
+Writers are killed, and what they had acknowledged is there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from demo_library import make_library
+
+from pystore.demo.corpus import read_corpus
+from pystore.demo.run import DemoReport, DemoSettings, Round, WriterFailed, run_demo
+
+
+def test_killed_writers_lose_nothing(tmp_path: Path) -> None:
+    """
+    A small library, many times, so that kills hit the work.
+    """
+    library = make_library(tmp_path / "library")
+    settings = DemoSettings(
+        tmp_path / "s", repeat=150, kills=2, segment_size=1 << 20, library=library
+    )
+    labels: list[str] = []
+    report = run_demo(settings, lambda label, _done, _total: labels.append(label))
+
+    lines = 150 * 12 * 200
+    assert report.is_good
+    assert lines == sum(one.records for one in report.rounds)
+    assert lines == report.rounds[-1].compared
+    assert report.rounds[-1].extra + lines == report.rounds[-1].verified
+    assert any(one.is_killed for one in report.rounds)
+    assert not report.rounds[-1].is_killed
+    assert 150 * read_corpus(library).size_bytes == report.body_bytes
+    assert {"writer 1: append", "writer 1: compare", "writer 1: verify"} <= set(labels)
+
+
+def test_what_is_missing_is_not_good(tmp_path: Path) -> None:
+    """
+    Nor is damage.
+    """
+    corpus = read_corpus(make_library(tmp_path, files=1))
+    for one in (Round(1, missing=1, verdict="whole"), Round(1, verdict="damaged")):
+        assert not DemoReport(tmp_path, corpus, 1, [one]).is_good
+    assert DemoReport(tmp_path, corpus, 1, [Round(1, verdict="whole")]).is_good
+
+
+def test_a_writer_that_fails_by_itself_ends_the_demo(tmp_path: Path) -> None:
+    """
+    It was not killed, so something else is wrong.
+    """
+    library = make_library(tmp_path / "library", files=1)
+    (tmp_path / "s").write_text("no directory")
+    with pytest.raises(WriterFailed, match="writer 1 ended by itself, with code 1"):
+        run_demo(
+            DemoSettings(tmp_path / "s", repeat=1, library=library),
+            lambda _label, _done, _total: None,
+        )

@@ -1,0 +1,62 @@
+"""
+The writer process does its jobs and acknowledges each.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+from demo_library import make_library
+
+from pystore.demo.acks import ACK_DTYPE
+from pystore.demo.comparing import compare
+from pystore.demo.corpus import read_corpus
+from pystore.demo.jobs import Jobs
+from pystore.demo.writer import Task
+from pystore.log import CommitLog
+
+
+def test_a_task_survives_its_command_line() -> None:
+    """
+    The process knows what it was told.
+    """
+    task = Task(Path("/s"), Path("/l"), 65536, 3)
+
+    assert task == Task.parse(task.arguments()[-4:])
+
+
+def test_every_pending_job_is_done_and_acknowledged_once(tmp_path: Path) -> None:
+    """
+    Only those that are pending, and the store is closed afterwards.
+    """
+    library = make_library(tmp_path / "library")
+    jobs = Jobs(read_corpus(library), repeat=3)
+    pending = np.arange(5, jobs.count)
+    task = Task(tmp_path / "s", library, 65536, 3)
+    done = subprocess.run(
+        task.arguments(), input=pending.tobytes(), capture_output=True, check=True
+    )
+    acks = np.frombuffer(done.stdout, ACK_DTYPE)
+
+    assert pending.tolist() == sorted(acks["job"].tolist())
+    with CommitLog(tmp_path / "s") as log:
+        assert log.recovery.is_clean
+        assert 0 == compare(log.reader, acks, jobs).missing
+        assert log.end_offset == max(acks["end"])
+
+
+def test_a_writer_that_cannot_go_on_says_so(tmp_path: Path) -> None:
+    """
+    With an exit code; what it had acknowledged it had done.
+    """
+    library = make_library(tmp_path / "library")
+    (tmp_path / "s").write_text("no directory")
+    task = Task(tmp_path / "s", library, 65536, 3)
+    done = subprocess.run(
+        task.arguments(), input=bytes(8), capture_output=True, check=False
+    )
+
+    assert (1, b"") == (done.returncode, done.stdout)
+    assert b"NotAStoreError" in done.stderr
