@@ -1,0 +1,47 @@
+"""
+The command line, ``pystore``: one file per command.
+"""
+
+from __future__ import annotations
+
+import click
+
+from pystore.cli.append import append
+from pystore.cli.commands import Commands
+from pystore.cli.demo import demo
+from pystore.cli.dump import dump
+from pystore.cli.epochs import epochs
+from pystore.cli.info import info
+from pystore.cli.recover import recover
+from pystore.cli.verify import verify
+
+__all__ = ["main"]
+
+
+_CODES = """\b
+Exit codes:
+  0         done, and good
+  1         what was checked is bad
+  2         wrong usage
+  3         could not finish; one line on stderr says why
+  130, 141  stopped by Ctrl-C, or because nobody reads the output
+"""
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_CODES,
+)
+@click.version_option(package_name="pystore-commitlog", prog_name="pystore")
+def main() -> None:
+    """
+    A crash-safe commit log, byte-compatible with RocketMQ 5.
+
+    STORE is the root directory of a store, the one that holds commitlog/; also of
+    one that RocketMQ wrote. Only append and recover ever change a store.
+    """
+
+
+for command in (append, dump, info, verify, recover, epochs, demo):
+    main.add_command(command)

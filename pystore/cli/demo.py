@@ -1,0 +1,261 @@
+"""
+``pystore demo``: the whole promise at work.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pystore.cli.commands import json_option
+from pystore.cli.exits import BAD, DONE
+from pystore.cli.output import (
+    count_text,
+    echo_json,
+    json_keys,
+    pairs_text,
+    rate_text,
+    seconds_text,
+    size_text,
+    table_text,
+)
+from pystore.cli.progress import Progress
+from pystore.demo.run import DemoReport, DemoSettings, Round, run_demo
+from pystore.errors import FullError
+
+__all__ = ["demo", "report_json", "report_text"]
+
+REPEAT = 7
+"""So that it takes 20 to 40 seconds on two processors."""
+
+_REPEAT_BYTES = 250_000_000
+"""Of log, with room for what is appended twice because of a kill."""
+
+_EXAMPLE = """\b
+Example: twice as long, and look at the store afterwards
+  pystore demo --repeat 12 --directory /data/demo --keep
+  pystore info /data/demo/store
+"""
+
+
+@click.command(short_help="Kill a writer, lose nothing.", epilog=_EXAMPLE)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 10_000),
+    default=REPEAT,
+    show_default=True,
+    metavar="N",
+    help="How often the files are appended; 200 MB of log each time.",
+)
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path),
+    metavar="D",
+    help="Where the store is made, as D/store. By default a temporary directory.",
+)
+@click.option("--keep", is_flag=True, help="Leave the store there.")
+@json_option
+def demo(*, repeat: int, directory: Path | None, keep: bool, as_json: bool) -> int:
+    """
+    Show on this machine that nothing acknowledged is lost.
+
+    Every text file of Python's standard library is appended to a log, one record
+    for each line, by four threads of a writer process. Five times the writer is
+    killed by SIGKILL in the middle. Each time the store is opened again, everything
+    that was acknowledged is read back and compared byte for byte, and every record
+    is verified.
+
+    The exit code is 1 if anything acknowledged is missing.
+    """
+    settings = DemoSettings(_place(directory), repeat)
+    shower = _Shower()
+    try:
+        _check_space(settings)
+        report = run_demo(settings, shower.note)
+    finally:
+        shower.close()
+        if not keep:
+            root = settings.store if directory else settings.store.parent
+            shutil.rmtree(root, ignore_errors=True)
+    if as_json:
+        echo_json(report_json(report, keep=keep))
+    else:
+        click.echo(report_text(report, keep=keep))
+    return DONE if report.is_good else BAD
+
+
+def _place(directory: Path | None) -> Path:
+    if directory is None:
+        return Path(tempfile.mkdtemp(prefix="pystore-demo-")) / "store"
+    directory.mkdir(parents=True, exist_ok=True)
+    store = directory / "store"
+    if store.exists():
+        raise click.UsageError(f"{store} exists: the demo makes a store of its own")
+    return store
+
+
+def _check_space(settings: DemoSettings) -> None:
+    needed = settings.repeat * _REPEAT_BYTES + 2 * settings.segment_size
+    free = shutil.disk_usage(settings.store.parent).free
+    if free < needed:
+        raise FullError(
+            f"{settings.store}: {size_text(needed)} are needed, {size_text(free)} are "
+            "free: choose another --directory or a smaller --repeat",
+            path=str(settings.store),
+        )
+
+
+class _Shower:
+    """
+    Shows one step after the other as a bar.
+    """
+
+    def __init__(self) -> None:
+        self._label = ""
+        self._progress: Progress | None = None
+
+    def note(self, label: str, done: int, total: int) -> None:
+        """
+        Says what goes on.
+        """
+        if label != self._label:
+            self.close()
+            self._label = label
+            self._progress = Progress(label, total)
+        if self._progress is not None:
+            self._progress.reach(done)
+
+    def close(self) -> None:
+        """
+        Clears the bar.
+        """
+        if self._progress is not None:
+            self._progress.close()
+            self._progress = None
+
+
+_HEADER = (
+    "writer",
+    "records",
+    "log",
+    "rate",
+    "cut",
+    "recovery",
+    "read back",
+    "missing",
+    "extra",
+)
+
+
+def report_text(report: DemoReport, *, keep: bool) -> str:
+    """
+    Returns the table: a line for each writer, and what it adds up to.
+    """
+    corpus, last = report.corpus, report.rounds[-1]
+    records = sum(one.records for one in report.rounds)
+    log_bytes = sum(one.log_bytes for one in report.rounds)
+    seconds = sum(one.append_seconds for one in report.rounds)
+    missing = sum(one.missing for one in report.rounds)
+    rows = [
+        (
+            "input",
+            f"{count_text(corpus.lines)} lines of {count_text(len(corpus.files))} "
+            f"files ({size_text(corpus.size_bytes)}, {corpus.topics} topics), "
+            f"{report.repeat} times",
+        ),
+        (
+            "acknowledged",
+            f"{count_text(records)} records, {size_text(log_bytes)} of log, at "
+            f"{rate_text(log_bytes, seconds)} or "
+            f"{count_text(round(records / seconds)) if seconds else '-'} records/s",
+        ),
+        (
+            "read back",
+            f"{count_text(last.compared)} records, {size_text(report.body_bytes)} of "
+            f"bodies compared in {seconds_text(last.compare_seconds)}",
+        ),
+        (
+            "verified",
+            f"{count_text(last.verified)} records at "
+            f"{rate_text(last.verified_bytes, last.verify_seconds)}: {last.verdict}",
+        ),
+        ("recoveries", _recoveries_text(report.rounds)),
+        (
+            "extra",
+            f"{count_text(last.extra)} records are there that nobody was told of: "
+            "their writer was killed first",
+        ),
+        ("in all", seconds_text(report.seconds)),
+    ]
+    if keep:
+        rows.append(("store", str(report.store)))
+    result = f"acknowledged but missing: {count_text(missing)}"
+    color = "green" if report.is_good else "red"
+    problems = [
+        f"writer {one.number}: {one.verdict}: {one.problem}"
+        for one in report.rounds
+        if one.problem
+    ]
+    return "\n".join(
+        [
+            table_text(_HEADER, [_row(one) for one in report.rounds]),
+            "",
+            pairs_text(rows),
+            "",
+            *problems,
+            click.style(result, fg=color, bold=True),
+        ]
+    )
+
+
+def _row(one: Round) -> tuple[str, ...]:
+    return (
+        f"{one.number} {'killed' if one.is_killed else 'done'}",
+        count_text(one.records),
+        size_text(one.log_bytes),
+        rate_text(one.log_bytes, one.append_seconds),
+        size_text(one.cut_bytes),
+        seconds_text(one.recovery_seconds),
+        count_text(one.compared),
+        count_text(one.missing),
+        count_text(one.extra),
+    )
+
+
+def _recoveries_text(rounds: list[Round]) -> str:
+    killed = [one for one in rounds if one.is_killed]
+    if not killed:
+        return "none"
+    slowest = max(one.recovery_seconds for one in killed)
+    cut = sum(one.cut_bytes for one in killed)
+    return (
+        f"{len(killed)} after SIGKILL, {count_text(cut)} bytes cut, "
+        f"the slowest in {seconds_text(slowest)}"
+    )
+
+
+def report_json(report: DemoReport, *, keep: bool) -> dict[str, Any]:
+    """
+    Returns the same with JSON keys.
+    """
+    rounds = report.rounds
+    return {
+        "store": str(report.store) if keep else None,
+        "files": len(report.corpus.files),
+        "lines": report.corpus.lines,
+        "topics": report.corpus.topics,
+        "repeat": report.repeat,
+        "records": sum(one.records for one in rounds),
+        "logBytes": sum(one.log_bytes for one in rounds),
+        "bodyBytes": report.body_bytes,
+        "missing": sum(one.missing for one in rounds),
+        "seconds": round(report.seconds, 3),
+        "rounds": [
+            json_keys({name: getattr(one, name) for name in one.__slots__})
+            for one in rounds
+        ],
+    }

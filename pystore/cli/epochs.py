@@ -1,0 +1,134 @@
+"""
+``pystore epochs``: who wrote what, and where two histories part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pystore.cli.commands import json_option, store_argument
+from pystore.cli.exits import BAD, DONE
+from pystore.cli.output import count_text, echo_json, table_text
+from pystore.epochs import EpochTable
+from pystore.first_start import META_NAME
+from pystore.foreign import find
+from pystore.inspection import inspect
+from pystore.log import CommitLog
+
+__all__ = ["History", "epochs", "history_of"]
+
+_EXAMPLE = """\b
+Example: how much two replicas have in common
+  pystore epochs /data/master --against /data/slave
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """
+    The epochs of a store, and where its log ends.
+    """
+
+    table: EpochTable
+    end_offset: int
+
+    def rows(self) -> list[tuple[int, int, int]]:
+        """
+        Returns epoch, start and end of each, oldest first.
+        """
+        return [
+            (
+                entry.epoch,
+                entry.start_offset,
+                min(self.table.end_of(entry), self.end_offset),
+            )
+            for entry in self.table.entries
+        ]
+
+
+def history_of(store: Path) -> History:
+    """
+    Reads the epochs of a store, its own or those of RocketMQ's file.
+
+    Raises:
+        PystoreError: no store, or its epochs cannot be read.
+    """
+    if (store / META_NAME).is_dir():
+        plan = inspect(store, with_rocketmq=False).plan
+        return History(plan.epochs, plan.end_offset)
+    with CommitLog(store, mode="r") as log:
+        table = find(store).read().epochs or EpochTable()
+        return History(table.drop_above(log.end_offset), log.end_offset)
+
+
+@click.command(short_help="Show epochs; compare two histories.", epilog=_EXAMPLE)
+@store_argument
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="STORE",
+    help="Also find the point up to which both stores hold the same bytes.",
+)
+@json_option
+def epochs(*, store: Path, against: Path | None, as_json: bool) -> int:
+    """
+    Show the epochs of STORE: the masterships that wrote its log.
+
+    With --against, show the consistent point of two replicas: below it their logs
+    are equal, above it one of them must be cut. The exit code is 1 if they have no
+    epoch in common.
+    """
+    ours = history_of(store)
+    report = {"store": str(store), **_json(ours)}
+    if against is None:
+        echo_json(report) if as_json else click.echo(_text(store, ours))
+        return DONE
+    theirs = history_of(against)
+    point = ours.table.consistent_point(
+        theirs.table, ours.end_offset, theirs.end_offset
+    )
+    if as_json:
+        report["against"] = {"store": str(against), **_json(theirs)}
+        report["consistentPoint"] = point
+        echo_json(report)
+    else:
+        click.echo(_text(store, ours) + "\n\n" + _text(against, theirs))
+        click.echo("\n" + _point_text(point, (store, ours), (against, theirs)))
+    return BAD if point is None else DONE
+
+
+def _json(history: History) -> dict[str, Any]:
+    return {
+        "endOffset": history.end_offset,
+        "epochs": [
+            {"epoch": epoch, "startOffset": start, "endOffset": end}
+            for epoch, start, end in history.rows()
+        ],
+    }
+
+
+def _text(store: Path, history: History) -> str:
+    rows = [
+        (str(epoch), count_text(start), count_text(end), count_text(end - start))
+        for epoch, start, end in history.rows()
+    ]
+    head = f"{store}: the log ends at {count_text(history.end_offset)}"
+    if not rows:
+        return f"{head}; no epochs"
+    return f"{head}\n" + table_text(("epoch", "start", "end", "bytes"), rows)
+
+
+def _point_text(
+    point: int | None, ours: tuple[Path, History], theirs: tuple[Path, History]
+) -> str:
+    if point is None:
+        return "no epoch in common: nothing says that the two share a byte"
+    lines = [f"consistent point: {count_text(point)}"]
+    for path, history in (ours, theirs):
+        above = history.end_offset - point
+        lines.append(f"  {path}: {count_text(above)} bytes above it")
+    return "\n".join(lines)

@@ -1,0 +1,185 @@
+"""
+``pystore info``: what a store is, and how it was left.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pystore.boot import boot_of
+from pystore.cli.commands import json_option, store_argument
+from pystore.cli.exits import DONE
+from pystore.cli.output import count_text, echo_json, pairs_text, size_text
+from pystore.exports import ABORT, BrokerIdentity, parse_abort
+from pystore.first_start import META_NAME
+from pystore.foreign import Found, Import, find
+from pystore.inspection import Inspection, inspect
+from pystore.log import CommitLog
+from pystore.truth import Identity
+from pystore.verify.writer import running_writer
+
+__all__ = ["info", "look"]
+
+_EXAMPLE = """\b
+Example: where the log ends, for a script
+  pystore info /data/store --json | jq .endOffset
+"""
+
+
+@click.command(short_help="Show what a store is.", epilog=_EXAMPLE)
+@store_argument
+@json_option
+def info(*, store: Path, as_json: bool) -> int:
+    """
+    Show offsets, segments, epochs and identity of STORE, and how it was closed.
+
+    Nothing is changed, and a store may be looked at while another process writes.
+    Whether its records are whole, `pystore verify` says.
+    """
+    facts = look(store)
+    echo_json(facts) if as_json else click.echo(_text(facts))
+    return DONE
+
+
+def look(store: Path) -> dict[str, Any]:
+    """
+    Returns the facts about a store, by their JSON keys.
+
+    Raises:
+        PystoreError: no store, or it cannot be read.
+    """
+    with CommitLog(store, mode="r") as log:
+        ends = log.ends
+        segments = log.reader.segments()
+        facts: dict[str, Any] = {
+            "store": str(store),
+            "minOffset": ends.min_offset,
+            "endOffset": ends.published_end,
+            "segmentSize": ends.segment_size,
+            "segments": len(segments),
+            "activeSegment": max(
+                (base for base in segments if base <= ends.published_end), default=None
+            ),
+        }
+    if (store / META_NAME).is_dir():
+        return facts | _ours(store, inspect(store, with_rocketmq=False))
+    return facts | _rocketmqs(facts, find(store))
+
+
+def _ours(store: Path, found: Inspection) -> dict[str, Any]:
+    plan, live, boot = found.plan, found.live, boot_of(store)
+    is_same_boot = live is not None and live.boot_id == boot.boot_id
+    note = parse_abort(found.found.contents[ABORT] or b"")
+    is_running = running_writer(store) is not None
+    state = _state(found, is_running=is_running)
+    facts = {
+        "writer": "pystore",
+        "state": state,
+        "writerPid": note.pid,
+        "foreign": list(plan.reasons),
+        "sameBoot": is_same_boot,
+        "publishedEnd": live.published_end if live and is_same_boot else None,
+        "syncedEnd": plan.synced_end,
+        "confirmOffset": plan.confirm_offset,
+        "cutGeneration": plan.cut.generation,
+        "cutIntent": plan.cut.intent,
+        "incarnation": found.incarnation.text if found.incarnation else None,
+        "identity": _identity(plan.identity),
+        "epochs": plan.epochs.pairs(),
+        "damageOffset": None if plan.corrupt is None else plan.corrupt.offset,
+    }
+    if not is_running:
+        facts["endOffset"] = plan.end_offset
+    return facts
+
+
+def _state(found: Inspection, *, is_running: bool) -> str:
+    if found.plan.reasons:
+        return "changed by another program"
+    if is_running:
+        return "open"
+    if found.plan.corrupt is not None:
+        return "damaged"
+    return "closed" if found.plan.is_clean else "crashed"
+
+
+def _rocketmqs(facts: dict[str, Any], found: Found) -> dict[str, Any]:
+    read = found.read()
+    note = parse_abort(found.contents[ABORT] or b"")
+    times = read.times
+    return {
+        "writer": "RocketMQ",
+        "state": "open or crashed" if found.is_abort else "closed",
+        "writerPid": note.pid,
+        "confirmOffset": None if times is None else times.confirm_offset,
+        "physicMsgTimestamp": None if times is None else times.physic_ms,
+        "logicsMsgTimestamp": None if times is None else times.logics_ms,
+        "indexMsgTimestamp": None if times is None else times.index_ms,
+        "identity": _identity(read.identity),
+        "epochs": _epochs(read, facts["endOffset"]),
+    }
+
+
+def _epochs(read: Import, end: int) -> list[tuple[int, int]]:
+    return [] if read.epochs is None else read.epochs.drop_above(end).pairs()
+
+
+def _identity(identity: Identity) -> dict[str, Any] | None:
+    if identity is None:
+        return None
+    is_settled = isinstance(identity, BrokerIdentity)
+    settled = identity if isinstance(identity, BrokerIdentity) else identity.identity
+    return {
+        "clusterName": settled.cluster,
+        "brokerName": settled.broker,
+        "brokerId": settled.broker_id,
+        "confirmed": is_settled,
+    }
+
+
+def _text(facts: dict[str, Any]) -> str:
+    start, end = facts["minOffset"], facts["endOffset"]
+    rows = [
+        ("store", f"{facts['store']} (written by {facts['writer']})"),
+        ("state", _state_text(facts)),
+        ("offsets", f"{start} to {end} ({size_text(end - start)})"),
+        (
+            "segments",
+            f"{count_text(facts['segments'])} of {size_text(facts['segmentSize'])}",
+        ),
+    ]
+    rows += [("foreign", reason) for reason in facts.get("foreign", ())]
+    for name, key in _ROWS:
+        if facts.get(key) is not None:
+            rows.append((name, str(facts[key])))
+    identity = facts["identity"]
+    if identity is not None:
+        note = "" if identity["confirmed"] else " (not confirmed by a controller)"
+        who = f"{identity['clusterName']}/{identity['brokerName']}"
+        rows.append(("identity", f"{who} broker {identity['brokerId']}{note}"))
+    epochs = [f"{epoch} from {start}" for epoch, start in facts["epochs"]]
+    rows.append(("epochs", "\n".join(epochs) or "none"))
+    return pairs_text(rows)
+
+
+_ROWS = (
+    ("synced to", "syncedEnd"),
+    ("published to", "publishedEnd"),
+    ("confirmed to", "confirmOffset"),
+    ("open cut at", "cutIntent"),
+    ("damage at", "damageOffset"),
+    ("incarnation", "incarnation"),
+)
+
+
+def _state_text(facts: dict[str, Any]) -> str:
+    text: str = facts["state"]
+    if text == "open":
+        return f"open: process {facts['writerPid']} writes"
+    if text == "crashed":
+        boot = "since" if facts["sameBoot"] else "before"
+        return f"crashed, {boot} the machine was started: the next opening recovers it"
+    return text

@@ -1,0 +1,165 @@
+"""
+``pystore recover``: what opening would cut, and cut it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pystore.cli.commands import json_option, store_argument
+from pystore.cli.exits import BAD, DONE
+from pystore.cli.output import count_text, echo_json, pairs_text, size_text
+from pystore.cli.recovery import recovery_json
+from pystore.cli.rocketmq_settings import (
+    SETTINGS,
+    adjusted,
+    parse_settings,
+    read_properties,
+)
+from pystore.errors import InvalidError
+from pystore.inspection import Inspection, inspect
+from pystore.log import CommitLog
+from pystore.report import RecoveryReport, report_of_plan
+
+__all__ = ["recover"]
+
+_LOST_SHOWN = 10
+
+_EXAMPLE = """\b
+Example: what would happen, then do it
+  pystore recover /data/store --dry-run
+  pystore recover /data/store
+"""
+
+
+@click.command(short_help="Show what opening cuts, and cut it.", epilog=_EXAMPLE)
+@store_argument
+@click.option("--dry-run", is_flag=True, help="Change nothing.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Go on where promised bytes are bad: cut there. Everything behind is saved "
+    "beside the store first, and the whole records in it are listed.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="RocketMQ's configuration, such as broker.conf: for the end that RocketMQ "
+    "itself would find.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help=f"The same for one of {', '.join(SETTINGS)}.",
+)
+@json_option
+def recover(
+    *,
+    store: Path,
+    dry_run: bool,
+    accept_loss: bool,
+    config: Path | None,
+    settings: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """
+    Open STORE for writing as after a crash, and say what that cut.
+
+    Shown beside our end is the one that RocketMQ would find. Ours is the same or
+    stricter, and then a rule of docs/crash-safety.md says why. The exit code is 1 if
+    promised bytes are bad: then nothing is changed without --accept-loss.
+    """
+    texts = {} if config is None else read_properties(config)
+    try:
+        texts |= parse_settings(settings)
+        looked = inspect(store, lambda opening: adjusted(opening, texts))
+    except InvalidError as error:
+        # Of the settings: wrong usage.
+        raise click.UsageError(str(error)) from error
+    report = report_of_plan(looked.plan)
+    is_refused = looked.plan.corrupt is not None and not accept_loss
+    if not dry_run and not is_refused:
+        with CommitLog(store, create=False, accept_loss=accept_loss) as log:
+            report = log.recovery
+    if as_json:
+        echo_json(_json(store, looked, report, dry_run or is_refused))
+    else:
+        click.echo(_text(store, looked, report, dry_run or is_refused))
+    return BAD if is_refused else DONE
+
+
+def _json(
+    store: Path, looked: Inspection, report: RecoveryReport, is_dry: bool
+) -> dict[str, Any]:
+    corrupt = looked.plan.corrupt
+    return {
+        "store": str(store),
+        "dryRun": is_dry,
+        **recovery_json(report),
+        "confirmOffset": looked.plan.confirm_offset,
+        "rocketmqEndOffset": looked.plan.rocketmq_end,
+        "damageReason": "" if corrupt is None else corrupt.reason,
+    }
+
+
+def _text(store: Path, looked: Inspection, report: RecoveryReport, is_dry: bool) -> str:
+    plan = looked.plan
+    rows = [("store", str(store) + (" (nothing was changed)" if is_dry else ""))]
+    rows += [("foreign", reason) for reason in report.foreign]
+    if plan.corrupt is not None:
+        damage = f"offset {plan.corrupt.offset}: {plan.corrupt.reason}"
+        rows.append(("damage", f"{damage} (rule {plan.corrupt.rule})"))
+    rows += [
+        (
+            "checked",
+            f"{size_text(report.scanned_bytes)}, "
+            f"{count_text(report.records)} records"
+            + (" (the clean mark holds)" if report.is_clean else ""),
+        ),
+        ("end offset", str(report.end_offset)),
+        ("RocketMQ's end", str(plan.rocketmq_end)),
+        ("bound", f"{report.bound} ({report.bound_name})"),
+        ("cut", _cut_text(report)),
+    ]
+    if report.loss is not None:
+        rows.append(
+            (
+                "saved",
+                f"{count_text(report.loss.bytes_saved)} bytes in "
+                f"{report.loss.directory}",
+            )
+        )
+        rows.append(("whole records lost", _lost_text(report.loss.records)))
+    if plan.corrupt is not None and report.loss is None:
+        rows.append(
+            (
+                "to do",
+                "restore it from a replica, read what is left with "
+                "`pystore dump`, or give it up with --accept-loss",
+            )
+        )
+    return pairs_text(rows)
+
+
+def _cut_text(report: RecoveryReport) -> str:
+    if report.cut_offset is None:
+        return "nothing"
+    return (
+        f"{count_text(report.cut_bytes)} bytes: {report.cut_reason} "
+        f"(rule {report.rule})"
+    )
+
+
+def _lost_text(records: tuple[int, ...]) -> str:
+    if not records:
+        return "none"
+    shown = ", ".join(str(offset) for offset in records[:_LOST_SHOWN])
+    more = len(records) - _LOST_SHOWN
+    rest = f" and {count_text(more)} more (--json lists them)" if more > 0 else ""
+    return f"{count_text(len(records))}, at offsets {shown}{rest}"

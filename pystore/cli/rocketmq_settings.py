@@ -1,0 +1,75 @@
+"""
+RocketMQ's configuration, as far as it changes where RocketMQ sees its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pystore.errors import InvalidError
+from pystore.rocketmq import Opening
+
+__all__ = ["SETTINGS", "adjusted", "parse_settings", "read_properties"]
+
+SETTINGS = {
+    "checkCRCOnRecover": True,
+    "forceVerifyPropCRC": False,
+    "messageIndexEnable": True,
+    "messageIndexSafe": False,
+}
+"""The keys that matter, with RocketMQ's defaults."""
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """
+    Reads a properties file of RocketMQ, such as ``broker.conf``.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found = {}
+    for line in path.read_text("utf-8", "replace").splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith(("#", "!")):
+            found[name.strip()] = value.strip()
+    return found
+
+
+def parse_settings(texts: tuple[str, ...]) -> dict[str, str]:
+    """
+    Returns the ``key=value`` pairs of a command line.
+
+    Raises:
+        InvalidError: no such pair, or a key that does not matter.
+    """
+    found = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or name not in SETTINGS:
+            known = ", ".join(SETTINGS)
+            raise InvalidError(f"{text!r} is not key=value with one of {known}")
+        found[name] = value
+    return found
+
+
+def adjusted(opening: Opening, texts: Mapping[str, str]) -> Opening:
+    """
+    Returns *opening* under this configuration; other keys are passed over.
+
+    Raises:
+        InvalidError: a value is neither true nor false.
+    """
+    values = dict(SETTINGS)
+    for name in SETTINGS.keys() & texts.keys():
+        text = texts[name].lower()
+        if text not in ("true", "false"):
+            raise InvalidError(f"{name}={texts[name]} is neither true nor false")
+        values[name] = text == "true"
+    return replace(
+        opening,
+        is_index_safe=values["messageIndexEnable"] and values["messageIndexSafe"],
+        force_property_crc=values["forceVerifyPropCRC"],
+        check_crc=values["checkCRCOnRecover"],
+    )

@@ -1,0 +1,150 @@
+"""
+Whatever happens in a command becomes an exit code and at most one line.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from command_line import PYSTORE, make_store, run, run_process
+
+from pystore.cli.commands import Commands
+from pystore.errors import NotAStoreError
+
+COMMANDS = ("append", "dump", "info", "verify", "recover", "epochs", "demo")
+
+
+@click.group(cls=Commands)
+def group() -> None:
+    """
+    Stands for the command line.
+    """
+
+
+@group.command()
+@click.argument("what")
+def fail(what: str) -> int:
+    """
+    Ends in one of many ways.
+    """
+    if what == "error":
+        raise NotAStoreError("no store", path="/s")
+    if what == "system":
+        raise FileNotFoundError(2, "", "/file")
+    if what == "interrupt":
+        raise KeyboardInterrupt
+    return int(what)
+
+
+@pytest.mark.parametrize(
+    ("what", "code", "line"),
+    [
+        ("0", 0, ""),
+        ("1", 1, ""),
+        ("error", 3, "pystore: /s: no store\n"),
+        ("system", 3, "pystore: /file: No such file or directory\n"),
+        ("interrupt", 130, "pystore: interrupted\n"),
+    ],
+)
+def test_how_a_command_ends_is_its_exit_code(what: str, code: int, line: str) -> None:
+    """
+    Errors are one line on stderr, with nothing on stdout.
+    """
+    result = CliRunner().invoke(group, ["fail", what])
+
+    assert (code, "", line) == (
+        result.exit_code,
+        result.stdout,
+        result.stderr.lstrip("\n"),
+    )
+
+
+def test_wrong_usage_is_code_2() -> None:
+    """
+    For a command, an option and an argument.
+    """
+    for arguments in (["no"], ["verify"], ["dump", "x", "--from", "-1"]):
+        result = run(*arguments)
+
+        assert 2 == result.exit_code
+        assert "Usage:" in result.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_json(name: str) -> None:
+    """
+    In its help.
+    """
+    result = run(name, "--help")
+
+    assert 0 == result.exit_code
+    assert f"  pystore {name}" in result.output
+    assert "--json" in result.output
+
+
+def test_nobody_reading_is_no_error(tmp_path: Path) -> None:
+    """
+    As in ``pystore dump | head``: quiet, with a shell's code for SIGPIPE.
+    """
+    root = make_store(tmp_path / "s", 3000)
+    command = [*PYSTORE, "dump", str(root)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        complaint = process.stderr.read()
+
+    assert (141, b"") == (process.returncode, complaint)
+
+
+def test_a_full_disk_behind_the_output_is_said(tmp_path: Path) -> None:
+    """
+    Output that was lost is not success.
+    """
+    root = make_store(tmp_path / "s", 3000)
+    with Path("/dev/full").open("wb") as full:
+        found = subprocess.run(
+            [*PYSTORE, "dump", str(root)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    assert (3, b"pystore: No space left on device\n") == (
+        found.returncode,
+        found.stderr,
+    )
+
+
+@pytest.mark.parametrize("name", ["dump", "info", "recover", "epochs", "verify"])
+def test_a_missing_directory_is_one_line(name: str, tmp_path: Path) -> None:
+    """
+    With the path, and no traceback.
+    """
+    found = run_process(name, tmp_path / "missing")
+
+    (line,) = found.stderr.splitlines()
+    assert 3 == found.returncode
+    assert line.startswith(b"pystore: ")
+    assert str(tmp_path / "missing").encode() in line
+
+
+@pytest.mark.parametrize("name", ["dump", "info", "recover", "epochs", "verify"])
+def test_a_directory_that_is_no_store_is_one_line(name: str, tmp_path: Path) -> None:
+    """
+    Whatever else is in it.
+    """
+    (tmp_path / "file").write_text("x")
+    found = run_process(name, tmp_path)
+
+    (line,) = found.stderr.splitlines()
+    assert 3 == found.returncode
+    assert b"not a store" in line
+    assert ["file"] == [path.name for path in tmp_path.iterdir()]

@@ -1,0 +1,154 @@
+"""
+The demo ends with a table, and with 0 missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import PYSTORE, run, run_json
+from demo_library import make_library
+
+from pystore.cli.demo import report_json, report_text
+from pystore.demo.corpus import read_corpus
+from pystore.demo.run import DemoReport, Round
+
+
+def a_report(tmp_path: Path, **changes: object) -> DemoReport:
+    """
+    A report of two writers.
+    """
+    corpus = read_corpus(make_library(tmp_path, files=3))
+    first = Round(
+        1,
+        is_killed=True,
+        records=1000,
+        log_bytes=2_000_000,
+        append_seconds=0.5,
+        recovery_seconds=0.02,
+        cut_bytes=77,
+        compared=1000,
+        verified=1010,
+        verified_bytes=2_100_000,
+        verify_seconds=0.1,
+        verdict="whole",
+        extra=10,
+    )
+    second = Round(2, records=800, verdict="whole", compared=1800, verified=1810)
+    for name, value in changes.items():
+        setattr(second, name, value)
+    return DemoReport(tmp_path / "store", corpus, 3, [first, second], 5000, 1.5)
+
+
+def test_the_table_has_a_line_for_each_writer(tmp_path: Path) -> None:
+    """
+    And no line is too wide for a terminal.
+    """
+    text = report_text(a_report(tmp_path), keep=True)
+    lines = text.splitlines()
+
+    header = "writer records log rate cut recovery read back missing extra"
+    assert header == " ".join(lines[0].split())
+    assert "1 killed    1,000  2.00 MB  4.00 MB/s  77 B" in lines[2]
+    assert lines[3].startswith("2 done")
+    assert "1 after SIGKILL, 77 bytes cut, the slowest in 20 ms" in text
+    assert str(tmp_path / "store") in text
+    assert "acknowledged but missing: 0" in lines[-1]
+    assert 80 >= max(len(line) for line in lines[:4])
+
+
+def test_what_is_missing_is_told_with_its_reason(tmp_path: Path) -> None:
+    """
+    The last line is what counts.
+    """
+    report = a_report(tmp_path, missing=5, problem="offset 7: a body differs")
+    lines = report_text(report, keep=False).splitlines()
+
+    assert "acknowledged but missing: 5" in lines[-1]
+    assert "writer 2: whole: offset 7: a body differs" == lines[-2]
+
+
+def test_json_has_the_sums_and_every_writer(tmp_path: Path) -> None:
+    """
+    With the same numbers.
+    """
+    found = report_json(a_report(tmp_path, missing=5), keep=False)
+
+    assert (1800, 5, None) == (found["records"], found["missing"], found["store"])
+    assert [77, 0] == [one["cutBytes"] for one in found["rounds"]]
+    assert [True, False] == [one["isKilled"] for one in found["rounds"]]
+    json.dumps(found)
+
+
+def test_a_store_that_is_there_is_not_touched(tmp_path: Path) -> None:
+    """
+    The demo makes a store of its own.
+    """
+    (tmp_path / "store").mkdir()
+    result = run("demo", "--directory", tmp_path)
+
+    assert 2 == result.exit_code
+    assert "exists" in result.stderr
+    assert ["store"] == os.listdir(tmp_path)
+
+
+def test_too_small_a_disk_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    """
+    With what is needed and what is free.
+    """
+    result = run("demo", "--directory", tmp_path / "d", "--repeat", "10000")
+
+    assert 3 == result.exit_code
+    assert "2.50 TB are needed" in result.stderr
+    assert not (tmp_path / "d" / "store").exists()
+
+
+@pytest.mark.slow
+def test_the_demo_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    """
+    The real thing, once through the library.
+    """
+    found = run_json("demo", "--repeat", "1", "--directory", tmp_path)
+
+    assert 0 == found["missing"]
+    assert found["lines"] == found["records"]
+    assert [] == os.listdir(tmp_path)
+
+
+@pytest.mark.slow
+def test_on_a_terminal_bars_are_drawn_and_cleared(tmp_path: Path) -> None:
+    """
+    What stays is the table.
+    """
+    parent, child = pty.openpty()
+    command = [*PYSTORE, "demo", "--repeat", "2", "--directory", str(tmp_path)]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=child,
+        env=os.environ | {"TERM": "xterm"},
+    ) as process:
+        os.close(child)
+        drawn = b""
+        while True:
+            try:
+                drawn += os.read(parent, 65536)
+            except OSError:
+                # Linux says so when the other end is closed.
+                break
+        assert process.stdout is not None
+        table = process.stdout.read().decode()
+    os.close(parent)
+
+    assert 0 == process.returncode
+    assert drawn.endswith(b"\x1b[K\x1b[?25h")
+    assert b"%" in drawn
+    assert "acknowledged but missing: 0" in table.splitlines()[-1]
+    assert "\x1b" not in table

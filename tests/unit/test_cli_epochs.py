@@ -1,0 +1,100 @@
+"""
+Who wrote what, and where two histories part.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command_line import make_store, run, run_json
+
+from pystore.columns import gather_columns
+from pystore.log import CommitLog
+
+
+def history(root: Path, *epochs: int) -> list[int]:
+    """
+    Writes a store in which each epoch has ten records; returns where they begin.
+    """
+    starts = []
+    with CommitLog(root) as log:
+        for epoch in epochs:
+            starts.append(log.end_offset)
+            log.begin_epoch(epoch)
+            log.append_columns(gather_columns("topic", [b"body"] * 10))
+        starts.append(log.end_offset)
+    return starts
+
+
+def test_epochs_are_shown_with_their_bytes(tmp_path: Path) -> None:
+    """
+    The last one ends where the log does.
+    """
+    first, second, end = history(tmp_path / "s", 1, 4)
+    found = run_json("epochs", tmp_path / "s")
+
+    assert [
+        {"epoch": 1, "startOffset": first, "endOffset": second},
+        {"epoch": 4, "startOffset": second, "endOffset": end},
+    ] == found["epochs"]
+    text = run("epochs", tmp_path / "s").stdout
+    assert f"{end - second:,}" in text.splitlines()[-1]
+
+
+def test_the_consistent_point_of_two_histories_is_found(tmp_path: Path) -> None:
+    """
+    The newest common epoch decides; what each has above it is said.
+    """
+    _, second, end = history(tmp_path / "a", 1, 2)
+    history(tmp_path / "b", 1, 3)
+    found = run_json("epochs", tmp_path / "a", "--against", tmp_path / "b")
+    text = run("epochs", tmp_path / "a", "--against", tmp_path / "b").stdout
+
+    assert second == found["consistentPoint"]
+    assert str(tmp_path / "b") == found["against"]["store"]
+    assert f"consistent point: {second:,}" in text
+    assert f"{tmp_path / 'a'}: {end - second:,} bytes above it" in text
+
+
+def test_histories_without_a_common_epoch_are_code_1(tmp_path: Path) -> None:
+    """
+    Nothing says that they share a byte.
+    """
+    history(tmp_path / "a", 1)
+    history(tmp_path / "b", 2)
+    found = run_json("epochs", tmp_path / "a", "--against", tmp_path / "b", exit_code=1)
+    result = run("epochs", tmp_path / "a", "--against", tmp_path / "b")
+
+    assert found["consistentPoint"] is None
+    assert "no epoch in common" in result.stdout
+
+
+def test_a_store_may_have_no_epochs(tmp_path: Path) -> None:
+    """
+    As one that was never replicated.
+    """
+    root = make_store(tmp_path / "s")
+
+    assert [] == run_json("epochs", root)["epochs"]
+    assert "no epochs" in run("epochs", root).stdout
+
+
+def test_rocketmqs_own_file_is_read(tmp_path: Path) -> None:
+    """
+    In a store that pystore never opened, and nothing is made there.
+    """
+    root = make_store(tmp_path / "s")
+    with CommitLog(root) as log:
+        log.begin_epoch(7)
+        end = log.end_offset
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (root / "commitlog").rename(plain / "commitlog")
+    (root / "epochFileCheckpoint").rename(plain / "epochFileCheckpoint")
+
+    assert [{"epoch": 7, "startOffset": end, "endOffset": end}] == run_json(
+        "epochs", plain
+    )["epochs"]
+    assert ["commitlog", "epochFileCheckpoint"] == sorted(
+        path.name for path in plain.iterdir()
+    )

@@ -1,0 +1,119 @@
+"""
+What a store is can be seen without changing it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from command_line import make_store, overwrite, run, run_json, run_process, segment_file
+from golden_data import GoldenStore
+
+from pystore.exports import BrokerIdentity
+from pystore.log import CommitLog
+
+
+def test_a_golden_store_shows_javas_offsets(
+    golden_store: GoldenStore, golden_root: Path
+) -> None:
+    """
+    Nothing is made in a store that pystore never opened.
+    """
+    before = sorted(golden_root.rglob("*"))
+    found = run_json("info", golden_root)
+
+    expected = golden_store.expected
+    assert ("RocketMQ", expected["minPhyOffset"], expected["maxPhyOffset"]) == (
+        found["writer"],
+        found["minOffset"],
+        found["endOffset"],
+    )
+    assert golden_store.segment_size == found["segmentSize"]
+    is_open = expected["abortFilePresent"]
+    assert ("open or crashed" if is_open else "closed") == found["state"]
+    assert before == sorted(golden_root.rglob("*"))
+    assert (
+        f"{found['minOffset']} to {found['endOffset']}"
+        in run("info", golden_root).stdout
+    )
+
+
+def test_a_store_of_ours_is_closed_open_or_crashed(tmp_path: Path) -> None:
+    """
+    And who writes it is said.
+    """
+    root = make_store(tmp_path / "s")
+    closed = run_json("info", root)
+    with CommitLog(root):
+        opened = json.loads(run_process("info", root, "--json").stdout)
+        text = run_process("info", root).stdout.decode()
+    code = "import sys, os; from pystore.log import CommitLog; "
+    code += "log = CommitLog(sys.argv[1]); os._exit(0)"
+    subprocess.run([sys.executable, "-c", code, str(root)], check=True)
+    crashed = run_json("info", root)
+
+    assert ["closed", "open", "crashed"] == [
+        found["state"] for found in (closed, opened, crashed)
+    ]
+    assert os.getpid() == opened["writerPid"]
+    assert f"process {os.getpid()} writes" in text
+    assert closed["sameBoot"] is crashed["sameBoot"] is True
+    assert closed["endOffset"] == opened["endOffset"] == crashed["endOffset"]
+    assert "the next opening recovers it" in run("info", root).stdout
+
+
+def test_epochs_and_identity_are_shown(tmp_path: Path) -> None:
+    """
+    Those of our own truth, and those of RocketMQ's files.
+    """
+    root = make_store(tmp_path / "s")
+    with CommitLog(root) as log:
+        end = log.end_offset
+        log.begin_epoch(3)
+    (root / "brokerIdentity").write_bytes(BrokerIdentity("c", "b", 2).encode())
+    found = run_json("info", root)
+    text = run("info", root).stdout
+
+    assert [[3, end]] == found["epochs"]
+    assert {
+        "clusterName": "c",
+        "brokerName": "b",
+        "brokerId": 2,
+        "confirmed": True,
+    } == found["identity"]
+    assert "c/b broker 2" in text
+    assert f"3 from {end}" in text
+
+
+def test_a_visit_by_another_program_is_shown(tmp_path: Path) -> None:
+    """
+    Each trace of it in a line.
+    """
+    root = make_store(tmp_path / "s")
+    (root / "abort").write_text("4321")
+    found = run_json("info", root)
+
+    assert "changed by another program" == found["state"]
+    assert any("abort" in reason for reason in found["foreign"])
+    assert "foreign" in run("info", root).stdout
+
+
+def test_damage_that_forbids_to_open_is_shown(tmp_path: Path) -> None:
+    """
+    With its offset.
+    """
+    root = tmp_path / "s"
+    code = "import sys, os; from command_line import make_store; "
+    code += "from pystore.log import CommitLog; from pystore.columns import *; "
+    code += "log = CommitLog(sys.argv[1]); "
+    code += "log.append_columns(gather_columns('t', [b'body'] * 9)); os._exit(0)"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code, str(root)], check=True, env=env)
+    overwrite(segment_file(root), 10, b"X")
+    found = run_json("info", root)
+
+    assert ("damaged", 0) == (found["state"], found["damageOffset"])

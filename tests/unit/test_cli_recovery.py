@@ -1,0 +1,50 @@
+"""
+What an opening cut is told in a line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from command_line import make_store
+
+from pystore.cli.recovery import opening_lines, recovery_json
+from pystore.log import CommitLog
+from pystore.loss import Loss
+
+
+def test_a_clean_opening_says_nothing(tmp_path: Path) -> None:
+    """
+    What is as it should be needs no line.
+    """
+    with CommitLog(make_store(tmp_path / "s")) as log:
+        assert [] == opening_lines(log.recovery)
+        assert recovery_json(log.recovery)["clean"] is True
+
+
+def test_what_was_cut_and_who_was_here_is_said(tmp_path: Path) -> None:
+    """
+    With number, offset, reason and rule.
+    """
+    with CommitLog(make_store(tmp_path / "s")) as log:
+        report = replace(
+            log.recovery,
+            foreign=("abort was removed",),
+            cut_offset=70,
+            cut_bytes=1234,
+            cut_reason="the reason",
+            rule="A6",
+            loss=Loss(tmp_path / "lost", 5, (80, 90)),
+        )
+
+    assert [
+        "another program was here: abort was removed",
+        "1,234 bytes were cut at offset 70: the reason (rule A6)",
+    ] == opening_lines(report)
+    found = recovery_json(report)
+    assert (str(tmp_path / "lost"), 5, [80, 90]) == (
+        found["lostDirectory"],
+        found["lostBytesSaved"],
+        found["lostRecords"],
+    )

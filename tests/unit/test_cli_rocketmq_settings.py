@@ -1,0 +1,72 @@
+"""
+RocketMQ's configuration says where RocketMQ sees the end of its log.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pystore.cli.rocketmq_settings import (
+    SETTINGS,
+    adjusted,
+    parse_settings,
+    read_properties,
+)
+from pystore.errors import InvalidError
+from pystore.rocketmq import Opening
+
+
+def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    """
+    Comments, blanks and keys that do not matter are passed over.
+    """
+    path = tmp_path / "broker.conf"
+    path.write_text(
+        "# forceVerifyPropCRC=false\n\nbrokerName = a\n"
+        " forceVerifyPropCRC = TRUE \nodd\n"
+    )
+    found = adjusted(Opening(is_abort=True), read_properties(path))
+
+    assert found.force_property_crc
+    assert (True, False) == (found.check_crc, found.is_index_safe)
+
+
+def test_the_defaults_are_rocketmqs() -> None:
+    """
+    Without any setting nothing changes.
+    """
+    assert Opening(is_abort=True) == adjusted(Opening(is_abort=True), {})
+
+
+def test_an_index_counts_only_if_it_is_written_and_safe() -> None:
+    """
+    Two keys make one answer.
+    """
+    opening = Opening(is_abort=True)
+    safe = {"messageIndexSafe": "true"}
+
+    assert adjusted(opening, safe).is_index_safe
+    assert not adjusted(opening, safe | {"messageIndexEnable": "false"}).is_index_safe
+    assert not adjusted(opening, {"checkCRCOnRecover": "false"}).check_crc
+
+
+@pytest.mark.parametrize("text", ["forceVerifyPropCRC", "other=true", "=true"])
+def test_a_setting_that_does_not_matter_is_refused(text: str) -> None:
+    """
+    A key that is spelled wrongly would be passed over in silence.
+    """
+    with pytest.raises(InvalidError, match="forceVerifyPropCRC"):
+        parse_settings((text,))
+
+
+def test_a_value_is_true_or_false() -> None:
+    """
+    All four are switches.
+    """
+    assert dict.fromkeys(SETTINGS, "true") == parse_settings(
+        tuple(f"{name}=true" for name in SETTINGS)
+    )
+    with pytest.raises(InvalidError, match="neither true nor false"):
+        adjusted(Opening(is_abort=True), {"messageIndexSafe": "yes"})

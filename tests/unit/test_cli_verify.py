@@ -1,0 +1,122 @@
+"""
+A verdict for each store, and an exit code for all of them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from command_line import make_store, overwrite, run, run_json, segment_file
+from golden_data import GoldenStore
+
+from pystore.verify.coverage import UNCOVERED_FIELDS
+
+
+def test_every_golden_store_passes(
+    golden_store: GoldenStore, golden_root: Path
+) -> None:
+    """
+    With all of its records.
+    """
+    (found,) = run_json("verify", golden_root)["stores"]
+
+    assert "whole" == found["verdict"]
+    assert len(golden_store.records) == found["records"]
+    result = run("verify", golden_root)
+    assert 0 == result.exit_code
+    assert result.stdout.startswith(f"{golden_root}: whole: ")
+
+
+def test_one_damaged_store_of_several_is_found_and_the_others_checked(
+    tmp_path: Path,
+) -> None:
+    """
+    A line for each; the code is 1, even if one could not be checked at all.
+    """
+    stores = [make_store(tmp_path / name) for name in "abc"]
+    overwrite(segment_file(stores[1]), 200, b"garbage")
+    result = run("verify", "--jobs", "2", *stores[:2], tmp_path / "missing", stores[2])
+
+    verdicts = [line for line in result.stdout.splitlines() if line[0] == "/"]
+    assert ["whole", "damaged", "whole"] == [v.split(": ")[1] for v in verdicts]
+    assert 1 == result.exit_code
+    assert f"damage: {segment_file(stores[1])}: offset " in result.stdout
+    assert "missing" in result.stderr
+
+
+def test_json_names_every_damage(tmp_path: Path) -> None:
+    """
+    Path, offset, reason, and what was passed over.
+    """
+    root = make_store(tmp_path / "s")
+    overwrite(segment_file(root), 0, b"\x7f")
+    (found,) = run_json("verify", root, exit_code=1)["stores"]
+
+    (damage,) = found["damages"]
+    assert (str(segment_file(root)), 0, 65536) == (
+        damage["path"],
+        damage["offset"],
+        damage["skippedBytes"],
+    )
+    assert "size" in damage["reason"]
+    assert "damaged" == found["verdict"]
+
+
+def test_a_store_that_cannot_be_checked_is_code_3(tmp_path: Path) -> None:
+    """
+    Neither good nor bad: nobody knows.
+    """
+    found = run_json("verify", tmp_path / "no", make_store(tmp_path / "s"), exit_code=3)
+
+    assert [None, "whole"] == [store["verdict"] for store in found["stores"]]
+    assert "no such" in found["stores"][0]["error"]
+
+
+def test_without_property_crc_it_is_said_what_nothing_covers(tmp_path: Path) -> None:
+    """
+    How many bytes, and in which fields.
+    """
+    root = make_store(tmp_path / "s", property_crc=False)
+    (found,) = run_json("verify", root)["stores"]
+    text = run("verify", root).stdout
+
+    assert 1500 == found["unprovedRecords"]
+    assert list(UNCOVERED_FIELDS) == found["uncoveredFields"]
+    assert "1,500 records have no property CRC" in text
+    (whole,) = run_json("verify", make_store(tmp_path / "t"))["stores"]
+    assert (0, 0, []) == (
+        whole["unprovedRecords"],
+        whole["uncoveredBytes"],
+        whole["uncoveredFields"],
+    )
+
+
+KILLED = """
+import os, sys
+from pystore.columns import gather_columns
+from pystore.log import CommitLog
+log = CommitLog(sys.argv[1])
+log.append_columns(gather_columns("topic", [b"body"] * 100))
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_torn_tail_is_said_and_is_no_damage(tmp_path: Path) -> None:
+    """
+    Opening will cut it.
+    """
+    root = tmp_path / "s"
+    subprocess.run([sys.executable, "-c", KILLED, str(root)], check=False)
+    (before,) = run_json("verify", root)["stores"]
+    overwrite(segment_file(root), before["endOffset"], b"torn")
+    (found,) = run_json("verify", root)["stores"]
+
+    assert ("whole", 100) == (before["verdict"], before["records"])
+    assert ("torn", 4, 100) == (
+        found["verdict"],
+        found["tornBytes"],
+        found["records"],
+    )
+    assert "torn: 4 bytes behind offset" in run("verify", root).stdout
