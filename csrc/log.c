@@ -414,8 +414,8 @@ ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
   if (ends->received_end < ends->published_end)
     ends->received_end = ends->published_end;
   ends->last_offset = atomic_load(&log->writer.last_offset);
-  ends->segment_size = list->segment_size;
   pthread_mutex_lock(&list->lock);
+  ends->segment_size = list->segment_size;
   ends->min_offset = list->count > 0 ? list->items[0]->base : 0;
   ends->segments = list->count;
   pthread_mutex_unlock(&list->lock);

@@ -32,7 +32,8 @@ typedef struct ps_segments {
   const ps_env *env;
   char directory[PS_PATH_MAX]; /* <root>/commitlog */
   char temporary[PS_PATH_MAX]; /* <root>/meta/tmp */
-  uint64_t segment_size;       /* 0: no file has said it yet */
+  uint64_t segment_size;
+  int32_t is_size_known; /* given, or said by a file; else the default */
   pthread_mutex_t lock;
   ps_segment **items; /* by base, without gaps */
   uint32_t count;

@@ -69,11 +69,13 @@ static void visit(void *argument, const char *name, int64_t size_bytes) {
  * A lone empty file says nothing. */
 static ps_status decide_size(ps_segments *list, const listing *found,
                              ps_error *error) {
-  if (list->segment_size != 0)
+  if (list->is_size_known)
     return PS_OK;
   list->segment_size = DEFAULT_SEGMENT_SIZE;
-  if (found->count > 0 && found->sizes[0] > 0)
+  if (found->count > 0 && found->sizes[0] > 0) {
     list->segment_size = (uint64_t)found->sizes[0];
+    list->is_size_known = 1;
+  }
   if (list->segment_size > INT32_MAX)
     return ps_fail(error, PS_E_NOT_STORE, found->bases[0],
                    "%s: a segment of %" PRIu64 " bytes: RocketMQ's limit is "
@@ -137,7 +139,7 @@ static ps_status read_directory(ps_segments *list, listing *found,
   if (result < 0)
     return ps_fail_system(error, result, PS_NO_OFFSET, "%s: cannot list",
                           list->directory);
-  return check_listing(list, found, error);
+  return PS_OK;
 }
 
 /* Adds a segment at the end; the list's lock is held or nobody else is here. */
@@ -180,12 +182,15 @@ ps_status ps_segments_open(ps_segments *list, const ps_env *env,
   memset(list, 0, sizeof *list);
   list->env = env;
   list->segment_size = segment_size;
+  list->is_size_known = segment_size != 0;
   int one = snprintf(list->directory, PS_PATH_MAX - 32, "%s/commitlog", root);
   int two = snprintf(list->temporary, PS_PATH_MAX - 32, "%s/meta/tmp", root);
   if (one >= PS_PATH_MAX - 32 || two >= PS_PATH_MAX - 32)
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "path too long");
   listing found = {0};
   ps_status status = read_directory(list, &found, error);
+  if (status == PS_OK)
+    status = check_listing(list, &found, error);
   pthread_mutex_init(&list->lock, NULL);
   for (uint32_t i = 0; status == PS_OK && i < found.count; i++)
     status = add(list, found.bases[i], -1, error);
@@ -222,9 +227,11 @@ ps_status ps_segments_refresh(ps_segments *list, uint64_t generation,
                               uint64_t end, ps_error *error) {
   listing found = {0};
   ps_status status = read_directory(list, &found, error);
+  pthread_mutex_lock(&list->lock);
+  if (status == PS_OK)
+    status = check_listing(list, &found, error);
   while (found.count > 0 && found.bases[found.count - 1] >= end)
     found.count--;
-  pthread_mutex_lock(&list->lock);
   if (status == PS_OK && atomic_load(&list->generation) != generation) {
     for (uint32_t i = 0; i < list->count; i++)
       ps_segment_drop(list, list->items[i]);

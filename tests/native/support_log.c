@@ -96,6 +96,7 @@ ps_status store_go_live(store *s) {
 ps_status store_open_reader(store *s, ps_log **log, ps_live **live) {
   ps_options options = s->options;
   options.mode = PS_MODE_READ;
+  options.segment_size = 0; /* its files say it */
   ps_status status = ps_live_open(s->live_path, 0, live, &s->error);
   if (status != PS_OK)
     return status;
