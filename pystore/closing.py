@@ -10,7 +10,7 @@ Rules: docs/crash-safety.md, A5, A9, A11.
 
 from __future__ import annotations
 
-from pystore._seam import NO_CHECK, NO_OFFSET
+from pystore._seam import NO_OFFSET
 from pystore.change import Change
 from pystore.dispatching import catch_up
 from pystore.epoch_file import EPOCHS as EPOCH_FILE
@@ -18,7 +18,7 @@ from pystore.errors import ForkedError, PoisonedError
 from pystore.exports import ABORT, CHECKPOINT, CheckpointTimes, parse_checkpoint
 from pystore.starting import Writer, left_of, queue_file_size_of
 from pystore.stored_truth import BOUNDS, EPOCHS, EXPORTS, LEFT, QUEUES
-from pystore.survey import Segments
+from pystore.survey import Segments, last_record
 from pystore.truth import Bounds, CleanMark, Positions, QueueMark, digest_of
 
 __all__ = ["close_writer", "keep_bounds"]
@@ -123,26 +123,14 @@ def _mark_of(writer: Writer, end: int) -> tuple[CleanMark, int]:
     """
     segments = Segments(writer.log)
     last = writer.log.ends().last_offset
-    if last is None:
-        last = _last_record(segments, end)
+    if last is None and (found := last_record(segments, end)):
+        last = found[0]
     if last is None:
         return CleanMark(end), 0
     record = writer.log.read(last)
     return CleanMark(end, last, digest_of(segments.raw(last, record.size))), (
         record.store_ms
     )
-
-
-def _last_record(segments: Segments, end: int) -> int | None:
-    """
-    Finds the last record below ``end``, segment by segment from behind.
-    """
-    for base in reversed(segments.bases):
-        if base < end:
-            found = segments.scan_end(base, NO_CHECK, end).record_start
-            if found is not None:
-                return found
-    return None
 
 
 def _times(writer: Writer, store_ms: int) -> CheckpointTimes:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pystore._seam import Check
-from pystore.first_start import META_NAME, SEALS_NAME
-from pystore.stored_truth import EPOCHS, LEFT
-from pystore.truth import Left
+from pystore.sealing import remove_seals
+from pystore.stored_truth import EPOCHS, LEFT, POSITIONS
+from pystore.truth import Left, Positions, QueueMark
 
 if TYPE_CHECKING:
     from pystore.results import CutReport
@@ -48,11 +48,15 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
             left = change.read(LEFT)
             kept = tuple(pair for pair in left.segments if pair[0] <= offset)
             change.leave(Left(kept, left.queue_lengths))
+            # Retention may have taken the records that would tell them.
+            marks = (QueueMark(*key, value) for key, value in queues.items())
+            change.write(POSITIONS, Positions(offset, tuple(marks)))
             table = change.read(EPOCHS)
         log.cut_publish(state.generation)
         report = log.cut_apply()
         log.queues_load(queues)
-        _remove_seals(writer, offset)
+        remove_seals(writer.root, offset, log.ends().segment_size)
+        writer.limit_checkpoint(offset)
         with writer.checkpoint.change() as change:
             change.finish_cut()
         is_done = True
@@ -80,13 +84,3 @@ def _queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:
             lowest = int(counted["queue_offset"][at])
             queues[key] = min(queues.get(key, lowest), lowest)
     return queues
-
-
-def _remove_seals(writer: Writer, offset: int) -> None:
-    """
-    A segment that is cut is not sealed any more.
-    """
-    for path in (writer.root / META_NAME / SEALS_NAME).glob("*.seal"):
-        base = int(path.stem)
-        if base + writer.log.ends().segment_size > offset:
-            path.unlink()

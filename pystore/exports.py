@@ -200,6 +200,18 @@ class CheckpointTimes:
         """
         return min(self.min_ms, self.index_ms)
 
+    def limited(self, store_ms: int, end: int) -> CheckpointTimes:
+        """
+        The same, but nothing is newer than a log's last record, or above its end.
+        """
+        return CheckpointTimes(
+            physic_ms=min(self.physic_ms, store_ms),
+            logics_ms=min(self.logics_ms, store_ms),
+            index_ms=min(self.index_ms, store_ms),
+            master_flushed_offset=self.master_flushed_offset,
+            confirm_offset=min(self.confirm_offset, end),
+        )
+
     def encode(self) -> bytes:
         """
         The file's content, 4096 bytes.

@@ -318,7 +318,13 @@ class CommitLog(ReadableLog):
 
         Returns:
             How many went.
+
+        Raises:
+            PoisonedError: a write-back failed.
+            StorageError: the system refused.
         """
+        # The records that go may be the only ones that tell where a queue goes on.
+        self.keep()
         return self._handle.delete_before(offset)
 
 

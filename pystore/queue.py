@@ -321,6 +321,12 @@ class ConsumeQueue:
         self._find_end_offset()
         return before - self.max_index
 
+    def length_below(self, end: int) -> int:
+        """
+        The next queue offset behind the records below a log offset.
+        """
+        return self._cut_index(end)
+
     def _cut_index(self, end: int) -> int:
         for base in reversed(self.files.bases):
             first = base // ENTRY_SIZE

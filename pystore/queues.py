@@ -183,6 +183,12 @@ class ConsumeQueues:
         """
         return {key: queue.max_index for key, queue in self._queues.items()}
 
+    def lengths_below(self, end: int) -> dict[tuple[str, int], int]:
+        """
+        The same, counting only records below a log offset.
+        """
+        return {key: queue.length_below(end) for key, queue in self._queues.items()}
+
     def changed(self, left: Mapping[tuple[str, int], int]) -> list[str]:
         """
         Returns how the queues differ from what we left, one line for each that

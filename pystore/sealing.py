@@ -7,15 +7,28 @@ check before it is sealed: a seal never vouches for damage.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from pystore._seam import Check
 from pystore.errors import CorruptError
 from pystore.exports import BrokerIdentity, TemporaryIdentity
+from pystore.files import remove_file
 from pystore.first_start import META_NAME, SEALS_NAME
-from pystore.seals import NO_CHAIN, list_seals, make_seal, read_seal, write_seal
-from pystore.starting import Writer
+from pystore.seals import (
+    NO_CHAIN,
+    list_seals,
+    make_seal,
+    read_seal,
+    seal_name,
+    write_seal,
+)
 from pystore.stored_truth import EPOCHS, IDENTITY
 
-__all__ = ["LONE_GROUP", "seal_next"]
+if TYPE_CHECKING:
+    from pystore.starting import Writer
+
+__all__ = ["LONE_GROUP", "remove_seals", "seal_next"]
 
 LONE_GROUP = "DEFAULT_BROKER"
 """The group of a store without an identity: RocketMQ's default broker name."""
@@ -51,6 +64,7 @@ def seal_next(writer: Writer) -> bool:
 
 def _seal(writer: Writer, base: int, end: int) -> None:
     log = writer.log
+    generation = log.ends().cut_generation
     scan = log.scan(base, end, _CHECKS)
     first_ms = 0
     for rows in scan:
@@ -77,6 +91,23 @@ def _seal(writer: Writer, base: int, end: int) -> None:
         previous_chain=NO_CHAIN if before is None else before.chain,
     )
     write_seal(directory, seal, writer.temporary)
+    if log.ends().cut_generation != generation:
+        # The bytes may be from before the cut, which removed the seals it saw.
+        remove_seals(writer.root, base, end - base)
+
+
+def remove_seals(root: Path, end: int, segment_size: int) -> None:
+    """
+    Durably remove the seals of segments that hold a byte at or above ``end``: a
+    segment that was cut is not sealed any more.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    directory = root / META_NAME / SEALS_NAME
+    for base in list_seals(directory):
+        if base + segment_size > end:
+            remove_file(directory / seal_name(base))
 
 
 def _group(writer: Writer) -> str:

@@ -18,15 +18,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pystore._seam import Check
 from pystore.boot import Boot, boot_of
 from pystore.change import Change
 from pystore.checkpoint import Checkpoint
+from pystore.dispatching import load_table, next_offsets
 from pystore.epoch_file import EPOCHS as EPOCH_FILE
 from pystore.epoch_file import EPOCHS_BACKUP, encode_epochs
 from pystore.epochs import EpochTable
 from pystore.errors import CorruptError, FullError, NotAStoreError
-from pystore.exports import ABORT, LOCK, abort_text
+from pystore.exports import ABORT, CHECKPOINT, LOCK, abort_text, parse_checkpoint
 from pystore.files import (
     remove_file,
     replace_file,
@@ -44,6 +44,7 @@ from pystore.opening import Plan, Situation, opening_of, plan
 from pystore.options import LogOptions
 from pystore.queues import CONSUME_QUEUE, ConsumeQueues, queue_file_size
 from pystore.results import LiveWords, StartReport
+from pystore.sealing import remove_seals
 from pystore.stored_truth import (
     CUT,
     EPOCHS,
@@ -54,7 +55,7 @@ from pystore.stored_truth import (
     POSITIONS,
     QUEUES,
 )
-from pystore.survey import Segments
+from pystore.survey import Segments, last_record
 from pystore.truth import Bounds, Incarnation, Left, Positions, QueueBounds, QueueMark
 
 __all__ = ["LIVE_NAME", "Writer", "left_of", "open_writer"]
@@ -115,6 +116,21 @@ class Writer:
         """
         remove_file(self.root / EPOCHS_BACKUP)
         return self.export(EPOCH_FILE, encode_epochs(table))
+
+    def limit_checkpoint(self, end: int) -> None:
+        """
+        Let ``checkpoint`` say nothing of what a cut at ``end`` took (A11).
+        """
+        path = self.root / CHECKPOINT
+        if not path.exists():
+            return
+        times = parse_checkpoint(path.read_bytes(), str(path))
+        last = last_record(Segments(self.log), end)
+        limited = times.limited(last[1] if last else 0, end)
+        if limited != times:
+            with self.checkpoint.change() as change:
+                change.intend_export(CHECKPOINT, limited.encode())
+            self.export(CHECKPOINT, limited.encode())
 
     def export(self, name: str, content: bytes | None) -> bool:
         """
@@ -223,7 +239,7 @@ def open_writer(
                 opening=opening_of(found, queues),
             )
             made = plan(situation)
-            next_offsets = _next_offsets(made, queues)
+            known = next_offsets(made, queues)
         loss = None
         if made.corrupt is not None:
             if not accept_loss:
@@ -231,7 +247,7 @@ def open_writer(
             loss = save_loss(root, Segments(log), made.end_offset)
         nothing = StartReport(0, 0, 0)
         writer = Writer(root, stack, checkpoint, live, log, boot, made, nothing, loss)
-        _start(writer, found, next_offsets)
+        _start(writer, found, known)
         writer.stack = stack.pop_all()
     return writer
 
@@ -270,20 +286,7 @@ def _refuse(root: Path, made: Plan) -> None:
     )
 
 
-def _next_offsets(made: Plan, queues: ConsumeQueues) -> dict[tuple[str, int], int]:
-    """
-    Where the queues go on: what we stored, and what the consume queues say where
-    that is not enough.
-    """
-    known = {(q.topic, q.queue_id): q.value for q in made.positions.next_offsets}
-    if made.positions.as_of == 0:
-        known.update(queues.lengths())
-    return known
-
-
-def _start(
-    writer: Writer, found: Found, next_offsets: dict[tuple[str, int], int]
-) -> None:
+def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> None:
     made = writer.plan
     state = _store_truth(writer, found)
     text = abort_text(os.getpid(), state.text)
@@ -312,7 +315,10 @@ def _start(
         store_ms=made.survey.store_ms,
         last_offset=None if made.import_cut else made.survey.last_offset,
     )
-    _rebuild_queues(writer, next_offsets)
+    load_table(writer, known)
+    if made.intent is not None or made.cut_reason:
+        remove_seals(writer.root, made.end_offset, writer.log.ends().segment_size)
+        writer.limit_checkpoint(made.end_offset)
     with writer.checkpoint.change() as change:
         change.settle_export(ABORT)
         if cut.intent is not None:
@@ -375,19 +381,6 @@ def _write_abort(writer: Writer, text: bytes) -> None:
     except FullError:
         # Opening works on a full disk (A13); the digests allow both contents.
         return
-
-
-def _rebuild_queues(writer: Writer, next_offsets: dict[tuple[str, int], int]) -> None:
-    """
-    Give the core its table: what is known, raised by the records behind it.
-    """
-    made, log = writer.plan, writer.log
-    log.queues_load(next_offsets)
-    start = max(made.positions.as_of, made.min_offset)
-    if start >= made.end_offset:
-        return
-    for rows in log.scan(start, made.end_offset, Check.TOPIC):
-        log.queues_note(rows)
 
 
 def left_of(writer: Writer, before: Left) -> Left:

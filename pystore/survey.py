@@ -19,7 +19,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pystore._seam import NO_OFFSET, Check, Stop
+from pystore._seam import NO_CHECK, NO_OFFSET, Check, Stop
 from pystore.errors import OffsetOutOfRange
 from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
@@ -27,7 +27,14 @@ from pystore.results import Cursor
 from pystore.rocketmq import Opening, behind, gather_evidence
 from pystore.torn import Bound, Evidence, Findings, Verdict, decide
 
-__all__ = ["Segments", "Survey", "nonzero_end", "survey_evidence", "survey_ours"]
+__all__ = [
+    "Segments",
+    "Survey",
+    "last_record",
+    "nonzero_end",
+    "survey_evidence",
+    "survey_ours",
+]
 
 # One proof of the body is enough to tell torn from whole; `verify` asks for both.
 CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.ONCE
@@ -230,6 +237,19 @@ def survey_evidence(
 def _last_offset(scans: list[Cursor], end: int) -> int | None:
     found = [s.record_start for s in scans if s.record_start is not None]
     return found[-1] if found and found[-1] < end else None
+
+
+def last_record(segments: Segments, end: int) -> tuple[int, int] | None:
+    """
+    Offset and store time of the last record below ``end``, found segment by segment
+    from behind.
+    """
+    for base in reversed(segments.bases):
+        if base < end:
+            found = segments.scan_end(base, NO_CHECK, end)
+            if found.record_start is not None:
+                return found.record_start, found.record_ms
+    return None
 
 
 def nonzero_end(root: Path, segments: Segments, end: int) -> int:
