@@ -1,0 +1,230 @@
+"""
+What must hold of every crash state: the store opens, and it keeps its promises.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from crash.facts import Facts
+from crash.teller import QUEUE_FILE_BYTES, SEGMENT_SIZE
+
+from pystore._seam import Check
+from pystore.epoch_file import EPOCHS as EPOCH_FILE
+from pystore.epoch_file import EPOCHS_BACKUP, read_epochs
+from pystore.errors import NotAStoreError
+from pystore.exports import (
+    ABORT,
+    CHECKPOINT,
+    IDENTITY,
+    TEMPORARY_IDENTITY,
+    parse_abort,
+    parse_checkpoint,
+    parse_identity,
+    parse_temporary_identity,
+)
+from pystore.inspection import inspect
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.queues import CONSUME_QUEUE
+from pystore.record import Record
+from pystore.store import Store
+from pystore.stored_truth import CUT, INCARNATION
+from pystore.verify import verify_store
+
+__all__ = ["check_store"]
+
+_ALL = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.FIELDS | Check.TOPIC
+Queue = tuple[str, int]
+
+
+def check_store(
+    root: Path, facts: Facts, *, is_power_cut: bool, is_foreign: bool = False
+) -> None:
+    """
+    Open the store as it is, twice, and compare it with what was promised.
+
+    Args:
+        root: the store.
+        facts: what was told before the crash.
+        is_power_cut: else a process was killed.
+        is_foreign: whether another program's store was being taken over.
+    """
+    planned = _look(root)
+    _check_exports(root)
+    with CommitLog(root, segment_size=SEGMENT_SIZE, flush_interval_ms=0) as log:
+        recovery = log.recovery
+        assert is_foreign or not recovery.foreign, recovery.foreign
+        assert recovery.loss is None
+        assert not facts.is_clean or recovery.is_clean
+        records = _records(log)
+        end = log.end_offset
+        assert planned in (None, end)
+        _check_records(facts, records, end, is_power_cut=is_power_cut)
+        _check_truth(log, facts)
+        _check_zeros(root, end)
+        _check_abort(root, log)
+        times = _check_exports(root, log)
+        assert times <= (records[-1].store_ms if records else 0)
+        queues = _check_queue_offsets(log, facts, records)
+    again = _check_again(root, records, end, queues)
+    assert again == [record.data for record in records]
+
+
+def _look(root: Path) -> int | None:
+    """
+    Readers, the verification and the dry run take every state.
+
+    Returns:
+        The end that opening would find.
+    """
+    if not (root / "commitlog").is_dir():
+        return None
+    # Queue entries are no promise before an opening has cut them to the log.
+    damages = verify_store(root).damages
+    assert [] == [one for one in damages if CONSUME_QUEUE not in one.path]
+    with CommitLog(root, mode="r") as log:
+        for _ in log.scan():
+            pass
+    try:
+        return inspect(root).plan.end_offset
+    except NotAStoreError:
+        return None
+
+
+def _records(log: CommitLog) -> list[Record]:
+    """Every record, wholly checked; the scan must end where the log does."""
+    scan = log.scan(checks=_ALL)
+    records = [log.read(int(row["offset"])) for rows in scan for row in rows]
+    assert log.end_offset == scan.cursor.offset, scan.cursor
+    return records
+
+
+def _check_records(
+    facts: Facts, records: list[Record], end: int, *, is_power_cut: bool
+) -> None:
+    must = facts.must_hold(is_power_cut=is_power_cut)
+    if facts.cut is not None and end <= facts.cut:
+        # The cut is done: at its very offset, or lower where nothing was synced.
+        held = max((at + len(raw) for at, raw in must.items()), default=0)
+        assert end == facts.cut or (is_power_cut and end >= min(held, facts.cut))
+        must = {at: raw for at, raw in must.items() if at < facts.cut}
+    found = {record.offset: record.data for record in records}
+    lowest = min(facts.allowed("min"), default=0)
+    if "delete" in (facts.deed, facts.deed) and records:
+        lowest = max(lowest, min(found))
+    lowest_found = min(found, default=end)
+    highest_min = max(facts.allowed("min"), default=0)
+    must = {at: raw for at, raw in must.items() if at >= min(lowest_found, highest_min)}
+    assert must == {at: found.get(at) for at in must}
+    flying = facts.flying_bodies
+    for record in records:
+        known = facts.records.get(record.offset)
+        if known == record.data:
+            continue
+        assert record.body in flying, f"nobody wrote {record!r} {record.body[:20]!r}"
+        flying.remove(record.body)
+
+
+def _check_truth(log: CommitLog, facts: Facts) -> None:
+    with log.writer.checkpoint.view() as view:
+        generation, counter = view.read(CUT).generation, view.read(INCARNATION).counter
+    if facts.truth:
+        assert [list(one) for one in log.epochs.pairs()] in facts.allowed("epochs")
+        assert generation in facts.allowed("generation")
+        assert counter - 1 in facts.allowed("counter")
+
+
+def _check_zeros(root: Path, end: int) -> None:
+    for path in sorted((root / "commitlog").iterdir()):
+        base = int(path.name)
+        data = path.read_bytes()
+        assert SEGMENT_SIZE == len(data)
+        assert base <= end, "a segment begins above the end"
+        above = data[max(0, end - base) :]
+        assert not above.strip(b"\0"), f"bytes above {end} in {path.name}"
+
+
+def _check_abort(root: Path, log: CommitLog) -> None:
+    with log.writer.checkpoint.view() as view:
+        text = view.read(INCARNATION).text
+    assert text == parse_abort((root / ABORT).read_bytes()).incarnation
+
+
+def _check_exports(root: Path, log: CommitLog | None = None) -> int:
+    """
+    RocketMQ's files are old or new, but whole.
+
+    Returns:
+        The store time up to which ``checkpoint`` says that all is on the disk.
+    """
+    found: dict[str, bytes | None] = {}
+    for name in (CHECKPOINT, EPOCH_FILE, EPOCHS_BACKUP, IDENTITY, TEMPORARY_IDENTITY):
+        path = root / name
+        found[name] = path.read_bytes() if path.exists() else None
+    epochs = read_epochs(found[EPOCH_FILE], found[EPOCHS_BACKUP], EPOCH_FILE)
+    if log is not None:
+        pairs = log.epochs.pairs()
+        assert pairs == (epochs.table.pairs() if epochs else [])
+    if (identity := found[IDENTITY]) is not None:
+        parse_identity(identity)
+    if (temporary := found[TEMPORARY_IDENTITY]) is not None:
+        parse_temporary_identity(temporary)
+    if (checkpoint := found[CHECKPOINT]) is None:
+        return 0
+    return parse_checkpoint(checkpoint).physic_ms
+
+
+def _check_queue_offsets(
+    log: CommitLog, facts: Facts, records: list[Record]
+) -> dict[Queue, int]:
+    """
+    Queue offsets go on without a gap and without a repetition.
+
+    Returns:
+        The next one of each queue, after one append more to each.
+    """
+    found: dict[Queue, list[int]] = defaultdict(list)
+    for record in records:
+        found[record.topic, record.queue_id].append(record.queue_offset)
+    for offsets in found.values():
+        assert list(range(offsets[0], offsets[0] + len(offsets))) == offsets
+        assert log.min_offset > 0 or offsets[0] == 0
+    queues = {key: offsets[-1] + 1 for key, offsets in found.items()}
+    if log.min_offset > 0:
+        # Retention took all of a queue's records, but not its offsets.
+        for topic, queue_id, value in facts.truth.get("queues", []):
+            if not facts.cut and (topic, queue_id) not in queues:
+                queues[topic, queue_id] = value
+    return queues
+
+
+def _check_again(
+    root: Path, records: list[Record], end: int, queues: dict[Queue, int]
+) -> list[bytes]:
+    """
+    A second opening finds all as it was, and a third with consume queues, too;
+    then appends go on.
+
+    Returns:
+        The bytes of the records that were there before.
+    """
+    before = {p.name: p.read_bytes() for p in (root / "commitlog").iterdir()}
+    with CommitLog(root) as log:
+        assert log.recovery.is_clean
+        assert (end, 0) == (log.end_offset, log.recovery.cut_bytes)
+        again = [record.data for record in _records(log)]
+    after = {p.name: p.read_bytes() for p in (root / "commitlog").iterdir()}
+    assert before == after
+    with Store(root, queue_file_bytes=QUEUE_FILE_BYTES) as store:
+        for record in records:
+            read = store.read(record.topic, record.queue_id, record.queue_offset)
+            assert record.data == read.data
+        for (topic, queue_id), value in queues.items():
+            message = Message(topic, b"next", queue_id=queue_id)
+            appended = store.log.append(message)
+            assert value == appended.queue_offset, (topic, queue_id)
+    report = verify_store(root)
+    assert "whole" == report.verdict, report.damages
+    return again

@@ -1,0 +1,182 @@
+"""
+The proof: a story is recorded, and every crash in it is looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from copy import deepcopy
+from pathlib import Path
+
+from crash import stories
+from crash.check import check_store
+from crash.disk import PAGE, Disk
+from crash.facts import Facts
+from crash.recording import Child, Effect, Kind, run_child
+from crash.states import STORE, Image, after_kill, power_cuts
+from crash.teller import Teller
+
+from pystore import boot
+
+__all__ = ["STATES", "Proof", "another_boot"]
+
+STATES = int(os.environ.get("CRASH_STATES", "200"))
+"""How many crash states of each story are looked at."""
+
+SEED = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
+
+
+_KILLS, _CUTS, _EACH = 3, 9, 2  # shares of the states, and of each kind at a point
+_QUIET = (Kind.MARK, Kind.MAP, Kind.CLOSE)
+
+
+class Proof:
+    """
+    One store, recorded over one process or several.
+
+    Args:
+        folder: an empty directory, best on a file system in memory.
+
+    Attributes:
+        folder: what is recorded.
+        store: the store's directory in it.
+        facts: what was promised up to now.
+        disk: the files as they may be on the disk.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "recorded"
+        self.folder.mkdir()
+        self.store = self.folder / STORE
+        self.facts = Facts()
+        self.disk = Disk(self.folder)
+
+    def prepare(self, name: str) -> None:
+        """Make a store by a function of `stories`; it is on the disk for sure."""
+        teller = Teller(self.store, name)
+        getattr(stories, f"prepare_{name}")(teller)
+        for note in teller.notes:
+            self.facts.take(note, [])
+        self.disk = Disk(self.folder)
+
+    def record(
+        self, name: str, *, zero_range: bool = True, kill_after: int | None = None
+    ) -> Child:
+        """Run a story in the store as it is; the model must end where it ended."""
+        script = Path(stories.__file__)
+        child = run_child(
+            self.folder,
+            script,
+            name,
+            str(self.store),
+            zero_range=zero_range,
+            kill_after=kill_after,
+        )
+        model = deepcopy(self.disk)
+        model.begin_process()
+        for effect in child.effects:
+            model.apply(effect)
+        assert_same(model, self.folder)
+        return child
+
+    def look(self, child: Child, states: int = STATES) -> None:
+        """
+        Look at crash states amid what a recorded process did, and take its effects.
+        """
+        print(f"seed {SEED}")
+        draw = random.Random(SEED)
+        effects = list(_in_pages(child.effects))
+        points = [i for i, one in enumerate(effects) if one.kind not in _QUIET]
+        kills = set(draw.sample(points, min(len(points), states // _KILLS)))
+        cuts = set(draw.sample(points, min(len(points), states // _CUTS)))
+        cuts.add(points[-1])
+        notes = [one.note for one in effects if one.kind is Kind.MARK]
+        self.disk.begin_process()
+        seen: set[tuple[bytes, int]] = set()
+        told = 0
+        for number, effect in enumerate(effects):
+            self.disk.apply(effect)
+            if effect.kind is Kind.MARK:
+                told += 1
+                self.facts.take(notes[told - 1], notes[told:])
+                continue
+            images: list[Image] = []
+            if number in kills:
+                images.append(after_kill(self.disk))
+            if number in cuts:
+                images.extend(power_cuts(self.disk, draw, _EACH))
+            for image in images:
+                key = image.digest, told
+                if key not in seen:
+                    seen.add(key)
+                    self._look_at(image, f"effect {number}: {effect!r:.200}")
+        print(f"{len(seen)} states of {len(points)} points")
+
+    def _look_at(self, image: Image, where: str) -> None:
+        image.build(self.folder)
+        try:
+            with another_boot() if image.is_power_cut else nullcontext():
+                check_store(
+                    self.store, deepcopy(self.facts), is_power_cut=image.is_power_cut
+                )
+        except BaseException:
+            # The state that failed can be built again and looked at.
+            kept = self.folder.with_name("failed")
+            image.build(kept)
+            print(f"{image.title}, {where}, built again as {kept}")
+            raise
+
+
+@contextmanager
+def another_boot() -> Iterator[None]:
+    """The machine has started again: it has another boot id."""
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(str(uuid.uuid4()))
+        file.flush()
+        before = boot._LINUX_BOOT_ID
+        boot._LINUX_BOOT_ID = Path(file.name)
+        try:
+            yield
+        finally:
+            boot._LINUX_BOOT_ID = before
+
+
+def _in_pages(effects: Iterable[Effect]) -> Iterator[Effect]:
+    """
+    Large writes to the log page by page: the kernel may stop after any.
+    """
+    logs: dict[int, bool] = {}
+    for effect in effects:
+        if effect.kind is Kind.OPEN:
+            logs[effect.file] = effect.path.startswith("commitlog/")
+        if effect.kind is not Kind.WRITE or not logs.get(effect.file):
+            yield effect
+            continue
+        at, data = effect.a, effect.data
+        while data:
+            size = PAGE - at % PAGE
+            yield effect._replace(a=at, data=data[:size])
+            at, data = at + size, data[size:]
+
+
+def assert_same(disk: Disk, root: Path) -> None:
+    """
+    The recorder missed nothing: the model's newest state is the real directory.
+    """
+    with tempfile.TemporaryDirectory(dir=root.parent) as folder:
+        copy = Path(folder, "copy")
+        after_kill(disk).build(copy)
+        assert _content(copy) == _content(root)
+
+
+def _content(root: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(root)): path.read_bytes() if path.is_file() else b""
+        for path in root.rglob("*")
+        if path.name != "lock.mdb"  # LMDB stores into it through a mapping
+    }

@@ -1,0 +1,201 @@
+"""
+What a recorded process says between its effects: what it begins, what it was
+promised. The notes stand in the trace, so a crash anywhere divides them.
+
+Each deed has a note before and one after. The note after holds the truth as the
+process then knows it, so that a check may expect the one before or the one after.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pystore._seam import POSITION_DTYPE
+from pystore.columns import gather_columns
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.results import Appended
+from pystore.retention import Retention
+from pystore.store import Store
+from pystore.stored_truth import BOUNDS, CUT, INCARNATION
+
+__all__ = ["SEGMENT_SIZE", "Teller"]
+
+SEGMENT_SIZE = 16384
+QUEUE_FILE_BYTES = 400  # 20 entries
+
+
+class Teller:
+    """
+    Does things to a store, and tells.
+
+    Args:
+        root: the store.
+        prefix: of the bodies, so that no two processes write equal ones.
+    """
+
+    def __init__(self, root: Path, prefix: str = "") -> None:
+        self.root = root
+        self.prefix = prefix
+        self.number = 0
+        self.notes: list[dict[str, Any]] = []
+        self._lock = threading.Lock()
+        self._library = ctypes.CDLL(None)
+        self.log: CommitLog
+        self.store: Store | None = None
+
+    def tell(self, **note: Any) -> None:
+        """Put a note into the trace, if there is one."""
+        self.notes.append(note)
+        if hasattr(self._library, "trace_mark"):
+            text = json.dumps(note).encode()
+            self._library.trace_mark(text, ctypes.c_uint64(len(text)))
+
+    def fail_next_sync(self, path: str, number: int) -> None:
+        """The next sync of a file whose path contains ``path`` fails."""
+        self._library.trace_fail(path.encode(), number)
+
+    def truth(self) -> dict[str, Any]:
+        """What the open store knows."""
+        ends = self.log.ends
+        checkpoint = self.log.writer.checkpoint
+        queues, _ = self.log.writer.log.queues_fill()
+        with checkpoint.view() as view:
+            return {
+                "published": ends.published_end,
+                "synced": ends.synced_end,
+                "min": ends.min_offset,
+                "bound": view.read(BOUNDS).synced_end,
+                "generation": view.read(CUT).generation,
+                "counter": view.read(INCARNATION).counter,
+                "epochs": self.log.epochs.pairs(),
+                "queues": [[*key, value] for key, value in sorted(queues.items())],
+            }
+
+    def records(self) -> dict[int, str]:
+        """Every record, by offset."""
+        return {offset: self.log.read(offset).data.hex() for offset in self.starts()}
+
+    def starts(self) -> list[int]:
+        """Where records begin."""
+        return [int(row["offset"]) for rows in self.log.scan() for row in rows]
+
+    def begin(self, deed: str, **more: Any) -> None:
+        """The note before."""
+        self.tell(begin=deed, thread=threading.get_ident(), **more)
+
+    def done(self, deed: str, **more: Any) -> None:
+        """The note after."""
+        more.setdefault("truth", None)
+        more["truth"] = more["truth"] or self.truth()
+        self.tell(done=deed, thread=threading.get_ident(), **more)
+
+    # -- deeds -------------------------------------------------------------
+
+    def open(self, **options: Any) -> CommitLog:
+        """Open for writing; no thread of the core syncs by itself."""
+        options = {"flush_interval_ms": 0, "segment_size": SEGMENT_SIZE} | options
+        self.begin("open")
+        self.log = CommitLog(self.root, **options)
+        self.done("open", records=self.records())
+        return self.log
+
+    def open_store(self) -> Store:
+        """Open with consume queues, whose files are small."""
+        self.begin("open")
+        self.store = Store(
+            self.root,
+            queue_file_bytes=QUEUE_FILE_BYTES,
+            flush_interval_ms=0,
+            segment_size=SEGMENT_SIZE,
+        )
+        self.log = self.store.log
+        self.done("open", records=self.records())
+        return self.store
+
+    def close(self) -> None:
+        """Close, which marks the store clean."""
+        self.begin("close")
+        truth = self.truth()
+        (self.store or self.log).close()
+        truth["synced"] = truth["published"]
+        self.done("close", truth=truth)
+
+    def bodies(self, count: int, size: int) -> list[bytes]:
+        """Bodies that nobody wrote before."""
+        with self._lock:
+            start = self.number
+            self.number += count
+        return [
+            f"{self.prefix}{number}:".encode().ljust(size, b"%x" % (number % 16))
+            for number in range(start, start + count)
+        ]
+
+    def append(
+        self, count: int = 1, size: int = 300, ack: str = "leader", topic: str = "T"
+    ) -> None:
+        """Append messages as one batch, to two queues."""
+        bodies = self.bodies(count, size)
+        self.begin("append", bodies=[body.decode() for body in bodies])
+        batch = [Message(topic, b, queue_id=i % 2) for i, b in enumerate(bodies)]
+        positions = np.zeros(count, POSITION_DTYPE)
+        appended = self.log.append_batch(batch, ack, positions)
+        self._appended(appended, positions, ack)
+
+    def append_columns(self, count: int, size: int = 300, ack: str = "leader") -> None:
+        """Append columns, which may span segments."""
+        bodies = self.bodies(count, size)
+        self.begin("append", bodies=[body.decode() for body in bodies])
+        positions = np.zeros(count, POSITION_DTYPE)
+        columns = gather_columns("C", bodies)
+        appended = self.log.append_columns(columns, ack, positions)
+        self._appended(appended, positions, ack)
+
+    def _appended(self, appended: Appended, positions: Any, ack: str) -> None:
+        offsets = [int(offset) for offset in positions["offset"]]
+        records = {offset: self.log.read(offset).data.hex() for offset in offsets}
+        synced = appended.end if ack == "leader-synced" else 0
+        self.done("append", records=records, synced=synced)
+
+    def sync(self) -> None:
+        """Sync."""
+        self.begin("sync")
+        self.log.sync()
+        self.done("sync")
+
+    def keep(self) -> None:
+        """Store the bounds."""
+        self.begin("keep")
+        (self.store or self.log).keep()
+        self.done("keep")
+
+    def cut(self, offset: int) -> None:
+        """Cut."""
+        self.begin("cut", offset=offset)
+        (self.store or self.log).cut(offset)
+        self.done("cut", offset=offset)
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Begin a mastership."""
+        self.begin("epoch")
+        self.log.begin_epoch(epoch)
+        self.done("epoch")
+
+    def delete_before(self, offset: int) -> None:
+        """Retention."""
+        self.begin("delete")
+        self.log.delete_before(offset)
+        self.done("delete")
+
+    def retain(self, total_bytes_max: int) -> None:
+        """Retention by size, with queues and epochs."""
+        assert self.store is not None
+        self.begin("delete")
+        self.store.retain(Retention(None, total_bytes_max), 0)
+        self.done("delete")

@@ -1,0 +1,73 @@
+"""
+Every story, crashed everywhere: real processes, recorded; power cuts, modelled.
+
+`CRASH_STATES` says how many states of each story are looked at, `CRASH_SEED`
+repeats a run.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash.proof import Proof
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("cc"),
+    reason="the recorder needs Linux and a C compiler",
+)
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def proof() -> Iterator[Proof]:
+    """A store that is not there yet, in memory."""
+    folder = MEMORY if MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="crash-", dir=folder) as name:
+        yield Proof(Path(name).resolve())
+
+
+STORIES = [
+    ("", "first_start"),
+    ("some", "append"),
+    ("some", "roll"),
+    ("segments", "cut"),
+    ("segments", "cut_at_bases"),
+    ("some", "clean"),
+    ("some", "epochs"),
+    ("some", "exports"),
+    ("segments", "retention"),
+    ("queues", "queues"),
+    ("segments", "seal"),
+    ("some", "threads"),
+]
+
+
+@pytest.mark.parametrize(("before", "story"), STORIES)
+def test_a_crash_anywhere_keeps_every_promise(
+    proof: Proof, before: str, story: str
+) -> None:
+    """Opens, holds what was acknowledged, nothing else, and goes on."""
+    if before:
+        proof.prepare(before)
+    child = proof.record(story)
+    assert 0 == child.code, child.output
+    proof.look(child)
+
+
+@pytest.mark.parametrize(
+    ("before", "story"), [("some", "roll"), ("segments", "cut"), ("queues", "queues")]
+)
+def test_so_it_does_where_no_range_can_be_zeroed(
+    proof: Proof, before: str, story: str
+) -> None:
+    """A hole is punched instead, and its space taken again before an append."""
+    proof.prepare(before)
+    child = proof.record(story, zero_range=False)
+    assert 0 == child.code, child.output
+    proof.look(child)
