@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("bench/*.md")]
 )
-EXAMPLES = re.compile(r"^```(python)\n(.*?)^```$", re.M | re.S)
+EXAMPLES = re.compile(r"^```(python|sh)\n(.*?)^```$", re.M | re.S)
 
 
 def _name(page: Path) -> str:
