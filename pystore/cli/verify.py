@@ -104,7 +104,7 @@ def _lines(report: StoreReport) -> list[str]:
             f"  compared: {count_text(report.seals)} seals, "
             f"{count_text(queues.entries)} entries of {queues.queues} queues"
         )
-    if queues.missing:
+    if queues.missing and queues.queues:
         lines.append(
             f"  note: {count_text(queues.missing)} records have no consume queue entry"
         )

@@ -1,0 +1,235 @@
+"""
+Each kind of bad input is one line that says what is wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import (
+    PYSTORE,
+    SEGMENT,
+    make_store,
+    overwrite,
+    run_process,
+    segment_file,
+)
+
+Spoil = Callable[[Path], object]
+
+APPEND = ("append", "--topic", "T")
+COMMANDS = {
+    "append": APPEND,
+    "dump": ("dump",),
+    "info": ("info",),
+    "recover": ("recover",),
+    "epochs": ("epochs",),
+}
+
+
+def complaint(*arguments: str | Path, stdin: bytes = b"a\n") -> str:
+    """
+    Runs a command that cannot be done, and returns the one line it says.
+    """
+    found = run_process(*arguments, stdin=stdin)
+    text = found.stderr.decode()
+    assert 3 == found.returncode, text
+    assert b"" == found.stdout
+    (line,) = text.splitlines()
+    assert line.startswith("pystore: ")
+    return line.removeprefix("pystore: ")
+
+
+def shorten(root: Path) -> None:
+    """
+    Leaves half of the last segment's file.
+    """
+    last = max((root / "commitlog").iterdir())
+    os.truncate(last, SEGMENT // 2)
+
+
+STRUCTURE: dict[str, tuple[Spoil, str]] = {
+    "a segment of a wrong size": (shorten, r"32768 bytes, a segment here has 65536"),
+    "a non-numeric file name": (
+        lambda root: (root / "commitlog" / "notes.txt").write_text("x"),
+        r"commitlog/notes\.txt: ",
+    ),
+    "a gap between segments": (
+        lambda root: segment_file(root, SEGMENT).unlink(),
+        r"commitlog: segment 0+65536 is missing before 0+131072",
+    ),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("what", STRUCTURE)
+def test_files_that_make_no_log(what: str, command: str, tmp_path: Path) -> None:
+    """
+    Every command refuses them, and names the file.
+    """
+    root = make_store(tmp_path / "s")
+    spoil, words = STRUCTURE[what]
+    spoil(root)
+    name, *options = COMMANDS[command]
+
+    assert re.search(words, complaint(name, root, *options))
+
+
+SMALL_FILES = {
+    "checkpoint": b"\x00" * 7,
+    "epochFileCheckpoint": b"123-2\n1-",
+    "brokerIdentity": b"c#b",
+    "meta/lmdb/data.mdb": b"garbage",
+    "meta/live": b"",
+}
+
+
+@pytest.mark.parametrize("name", SMALL_FILES)
+def test_a_small_file_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+    """
+    Half-written or garbage: the line names it, and nothing is taken for empty.
+    """
+    root = make_store(tmp_path / "s")
+    path = root / name
+    path.write_bytes(SMALL_FILES[name])
+
+    for command in (("info",), APPEND):
+        assert name in complaint(command[0], root, *command[1:])
+
+
+def test_a_database_cut_short_or_empty(tmp_path: Path) -> None:
+    """
+    Neither a crash of the process nor a new beginning.
+    """
+    for size in (0, 4096, 10000):
+        root = make_store(tmp_path / str(size))
+        os.truncate(root / "meta" / "lmdb" / "data.mdb", size)
+
+        assert "data.mdb" in complaint("info", root)
+        assert "data.mdb" in complaint("append", root, "--topic", "T")
+
+
+def test_damage_among_promised_bytes(tmp_path: Path) -> None:
+    """
+    Appending is refused with the offset and the ways out.
+    """
+    root = tmp_path / "s"
+    code = "import os, sys; from pystore.log import CommitLog; "
+    code += "from pystore.columns import gather_columns; "
+    code += "log = CommitLog(sys.argv[1]); "
+    code += "log.append_columns(gather_columns('t', [b'body'] * 9)); os._exit(0)"
+    subprocess.run([sys.executable, "-c", code, str(root)], check=True)
+    overwrite(segment_file(root), 28, bytes(8)[:7] + b"\x05")  # claims offset 5
+
+    line = complaint("append", root, "--topic", "T")
+    assert "damage at offset 0" in line
+    assert "pystore recover --accept-loss" in line
+
+
+def test_a_zero_length_last_file_is_what_a_crash_leaves(tmp_path: Path) -> None:
+    """
+    Nothing is wrong with it.
+    """
+    root = make_store(tmp_path / "s")
+    last = int(max((root / "commitlog").iterdir()).name)
+    segment_file(root, last + SEGMENT).touch()
+
+    assert 0 == run_process("verify", root).returncode
+    assert 0 == run_process("append", root, "--topic", "T", stdin=b"a\n").returncode
+
+
+def test_a_lock_that_a_java_process_holds(tmp_path: Path) -> None:
+    """
+    A POSIX record lock on byte 0, as Java takes it; readers do not care.
+    """
+    root = make_store(tmp_path / "s")
+    with (root / "lock").open("r+b") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+
+        assert f"(pid {os.getpid()})" in complaint("append", root, "--topic", "T")
+        assert f"(pid {os.getpid()})" in complaint("recover", root)
+        assert 0 == run_process("verify", root).returncode
+
+
+def in_small_file_system(folder: Path, script: str, size: str = "4m") -> list[str]:
+    """
+    Runs a shell script in a file system of its own, and returns what it printed.
+
+    ``$P`` runs the command line, ``$PYTHON`` is Python.
+    """
+    folder.mkdir()
+    mount = f"mount -t tmpfs -o size={size} none {folder} && cd {folder} || exit 77\n"
+    if os.getuid() or shutil.which("unshare") is None:
+        pytest.skip("mounting a file system needs root and unshare")
+    variables = {"PYTHON": sys.executable, "P": " ".join(PYSTORE)}
+    found = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount + script],
+        capture_output=True,
+        check=False,
+        env=os.environ | variables | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    if found.returncode == 77:
+        pytest.skip("no file system can be mounted here")
+    return (found.stdout + found.stderr).decode().splitlines()
+
+
+NEW_STORE = """
+$PYTHON -c "import pathlib, command_line as c; c.make_store(pathlib.Path('s'), 1)"
+"""
+
+FULL_DISK = """
+head -c 1000000 /dev/zero > filler
+yes "a line of some length" | head -c 4000000 | $P append s --topic T --json
+echo "code $?"
+$P verify s
+rm filler
+echo more | $P append s --topic T --json
+"""
+
+
+def test_a_full_disk_stops_an_append_and_space_lets_it_go_on(tmp_path: Path) -> None:
+    """
+    What was acknowledged is there and nothing else; when there is space again the
+    next append goes on behind it.
+    """
+    first, code, verdict, second, complaint = in_small_file_system(
+        tmp_path / "small", NEW_STORE + FULL_DISK
+    )
+
+    records = json.loads(first)["records"]
+    assert "code 3" == code
+    assert 1000 < records < 4_000_000 / 22
+    assert verdict.startswith(f"s: whole: {records + 1:,} records")
+    assert f"pystore: line {records + 1}: " in complaint
+    assert "No space left on device" in complaint
+    assert (1, None) == (json.loads(second)["records"], json.loads(second)["error"])
+    assert json.loads(first)["endOffset"] <= json.loads(second)["firstOffset"]
+
+
+READ_ONLY = """
+echo line | $P append s --topic T > /dev/null
+mount -o remount,ro .
+for command in "dump s" "info s" "verify s" "epochs s" "recover s --dry-run"
+do $P $command > /dev/null; echo "code $?"; done
+echo more | $P append s --topic T; echo "code $?"
+"""
+
+
+def test_a_read_only_directory_can_be_read_and_not_written(tmp_path: Path) -> None:
+    """
+    The line says what the system refused.
+    """
+    *codes, complaint = in_small_file_system(tmp_path / "small", NEW_STORE + READ_ONLY)
+
+    assert ["code 0"] * 5 + ["code 3"] == codes
+    assert "Read-only file system" in complaint
+    assert "s/" in complaint
