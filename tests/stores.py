@@ -5,9 +5,12 @@ Small stores for tests: made, filled and killed in one line each.
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pystore.log import CommitLog
 from pystore.messages import Message
@@ -53,3 +56,37 @@ def kill_while(root: Path, work: Callable[[CommitLog], object]) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def in_killed_child(work: Callable[[Callable[[object], None]], None]) -> list[Any]:
+    """
+    What a child told before it killed itself.
+    """
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with os.fdopen(write, "wb") as pipe:
+                work(lambda answer: pipe.write(pickle.dumps(answer)))
+                pipe.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)
+    os.close(write)
+    answers = []
+    with os.fdopen(read, "rb") as pipe:
+        while pipe.peek(1):
+            answers.append(pickle.load(pipe))
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    return answers
+
+
+def make_folder() -> Path:
+    """
+    An empty folder for many short-lived stores: in memory where the budget is
+    small, since there nothing waits for a disk. The caller removes it.
+    """
+    memory = "/dev/shm"
+    is_fast = os.environ.get("HYPOTHESIS_PROFILE", "fast") == "fast"
+    where = memory if is_fast and os.access(memory, os.W_OK) else None
+    return Path(tempfile.mkdtemp(prefix="pystore-property-", dir=where))

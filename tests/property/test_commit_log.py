@@ -7,14 +7,9 @@ a repeat, and above the end there are zeros.
 
 from __future__ import annotations
 
-import os
-import pickle
 import shutil
-import signal
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +24,7 @@ from hypothesis.stateful import (
 )
 from model import Form, Model, Placed, Spec
 from reference import BODY, OFFSET, PROPERTY, ROW, TAGS, TOPIC, ReferenceLog
+from stores import in_killed_child, make_folder
 from strategies import TOPICS, message_of, specs
 
 from pystore import (
@@ -45,7 +41,6 @@ from pystore.columns import gather_columns
 SEGMENT = 8192
 BODY_MAX = 900
 ROW_CHECKS = BODY | PROPERTY | OFFSET | TAGS | TOPIC
-T = TypeVar("T")
 
 batches = st.lists(specs(BODY_MAX), min_size=1, max_size=5)
 columns = st.lists(
@@ -91,29 +86,6 @@ def specs_of(rows: list[tuple[int, bytes, str, str]]) -> list[Spec]:
     ]
 
 
-def in_killed_child(work: Callable[[Callable[[object], None]], None]) -> list[Any]:
-    """
-    What a child told before it killed itself.
-    """
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            with os.fdopen(write, "wb") as pipe:
-                work(lambda answer: pipe.write(pickle.dumps(answer)))
-                pipe.flush()
-                os.kill(os.getpid(), signal.SIGKILL)
-        finally:
-            os._exit(1)
-    os.close(write)
-    answers = []
-    with os.fdopen(read, "rb") as pipe:
-        while pipe.peek(1):
-            answers.append(pickle.load(pipe))
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-    return answers
-
-
 class LogMachine(RuleBasedStateMachine):
     """
     A log that is written, its slave, and a reader that follows.
@@ -121,7 +93,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="pystore-property-"))
+        self.folder = make_folder()
         self.root = self.folder / "store"
         self.reader: CommitLog | None = None
         self.store_ms = 0
