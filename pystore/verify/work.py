@@ -116,7 +116,9 @@ class SegmentWork:
             raise _Stopped
         end = min(base + self._size, self._end)
         report = scan_segment(self._log, base, end, self._note, self._stale_above)
-        if report.is_full and base in self._seals.bases:
+        # A cut that is not finished leaves the seal of a segment that it shortens.
+        is_whole = report.is_full and end == base + self._size
+        if is_whole and base in self._seals.bases:
             damages = self._seals.check(self._log, base)
             with self._lock:
                 self.seals_checked += 1

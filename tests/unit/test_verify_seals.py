@@ -84,3 +84,27 @@ def test_a_name_that_is_no_seal_is_damage(tmp_path: Path) -> None:
 
     (damage,) = verify_store(root).damages
     assert damage.path.endswith("other")
+
+
+def test_the_seal_of_a_segment_that_a_cut_shortens_says_nothing(
+    tmp_path: Path,
+) -> None:
+    """
+    The next opening finishes the cut and removes the seal.
+    """
+    root = tmp_path / "s"
+    sealed_store(root)
+    with CommitLog(root) as log:
+        handle = log.writer.log
+        handle.cut_begin(0)
+        with log.writer.checkpoint.change() as change:
+            state = change.intend_cut(0)
+        handle.cut_publish(state.generation)
+
+        report = verify_store(root)
+
+        handle.cut_apply()
+        with log.writer.checkpoint.change() as change:
+            change.finish_cut()
+        handle.cut_end(is_done=True)
+    assert ([], 0, 0) == (report.damages, report.seals, report.end_offset)
