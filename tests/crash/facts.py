@@ -25,6 +25,7 @@ class Facts:
 
     Attributes:
         records: by offset, the bytes of each record that an append returned.
+        maybe: the same, of records that a power cut may have taken.
         synced: the end of what survives a power cut.
         flying: bodies of appends that have not returned, by thread.
         cut: where a cut that has not returned cuts.
@@ -36,6 +37,7 @@ class Facts:
     """
 
     records: dict[int, bytes] = field(default_factory=dict)
+    maybe: dict[int, bytes] = field(default_factory=dict)
     synced: int = 0
     flying: dict[int, list[str]] = field(default_factory=dict)
     cut: int | None = None
@@ -76,11 +78,17 @@ class Facts:
             case "open":
                 # What was found is synced, and what was in flight is decided.
                 self.flying.clear()
+                self.maybe.clear()
                 self.cut = None
                 self.records = _records_of(note)
             case "close":
                 self.is_clean = True
         self.synced = max(self.synced, self.truth["synced"])
+
+    def lose_power(self) -> None:
+        """What was not synced may be gone."""
+        self.maybe |= self.records
+        self.records = self.must_hold(is_power_cut=True)
 
     def _drop_from(self, end: int) -> None:
         self.records = {at: raw for at, raw in self.records.items() if at < end}

@@ -7,13 +7,13 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from copy import deepcopy
 from pathlib import Path
 
 from crash import stories
+from crash.boots import another_boot
 from crash.check import check_store
 from crash.disk import PAGE, Disk
 from crash.facts import Facts
@@ -21,15 +21,15 @@ from crash.recording import Child, Effect, Kind, run_child
 from crash.states import STORE, Image, after_kill, power_cuts
 from crash.teller import Teller
 
-from pystore import boot
-
-__all__ = ["STATES", "Proof", "another_boot"]
+__all__ = ["SEED", "STATES", "Proof"]
 
 STATES = int(os.environ.get("CRASH_STATES", "200"))
 """How many crash states of each story are looked at."""
 
 SEED = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
 
+
+Check = Callable[[Path, Facts, bool], None]
 
 _KILLS, _CUTS, _EACH = 3, 9, 2  # shares of the states, and of each kind at a point
 _QUIET = (Kind.MARK, Kind.MAP, Kind.CLOSE)
@@ -65,7 +65,12 @@ class Proof:
         self.disk = Disk(self.folder)
 
     def record(
-        self, name: str, *, zero_range: bool = True, kill_after: int | None = None
+        self,
+        name: str,
+        *,
+        zero_range: bool = True,
+        kill_after: int | None = None,
+        boot_id: str = "",
     ) -> Child:
         """Run a story in the store as it is; the model must end where it ended."""
         script = Path(stories.__file__)
@@ -74,6 +79,7 @@ class Proof:
             script,
             name,
             str(self.store),
+            *([boot_id] if boot_id else []),
             zero_range=zero_range,
             kill_after=kill_after,
         )
@@ -84,9 +90,45 @@ class Proof:
         assert_same(model, self.folder)
         return child
 
-    def look(self, child: Child, states: int = STATES) -> None:
+    def take(self, child: Child) -> None:
+        """Take what a process did for granted: its effects and what it told."""
+        self.disk.begin_process()
+        notes = [one.note for one in child.effects if one.kind is Kind.MARK]
+        for effect in child.effects:
+            self.disk.apply(effect)
+        for number, note in enumerate(notes, 1):
+            self.facts.take(note, notes[number:])
+
+    def cut_power(self, child: Child, draw: random.Random) -> None:
+        """
+        The machine stops at some moment of what a process did, and starts again:
+        the real directory is then what the disk had.
+        """
+        self.disk.begin_process()
+        count = draw.randrange(len(child.effects))
+        notes = [one.note for one in child.effects if one.kind is Kind.MARK]
+        told = 0
+        for effect in child.effects[:count]:
+            self.disk.apply(effect)
+            if effect.kind is Kind.MARK:
+                told += 1
+                self.facts.take(notes[told - 1], notes[told:])
+        image = draw.choice(list(power_cuts(self.disk, draw, 3)))
+        print(f"{image.title}, after effect {count}")
+        image.build(self.folder)
+        self.facts.lose_power()
+        self.disk = Disk(self.folder)
+
+    def look(
+        self, child: Child, states: int = STATES, check: Check = check_store
+    ) -> None:
         """
         Look at crash states amid what a recorded process did, and take its effects.
+
+        Args:
+            child: the process.
+            states: about how many.
+            check: what must hold of each.
         """
         print(f"seed {SEED}")
         draw = random.Random(SEED)
@@ -114,36 +156,20 @@ class Proof:
                 key = image.digest, told
                 if key not in seen:
                     seen.add(key)
-                    self._look_at(image, f"effect {number}: {effect!r:.200}")
+                    self._look_at(image, check, f"effect {number}: {effect!r:.200}")
         print(f"{len(seen)} states of {len(points)} points")
 
-    def _look_at(self, image: Image, where: str) -> None:
+    def _look_at(self, image: Image, check: Check, where: str) -> None:
         image.build(self.folder)
         try:
             with another_boot() if image.is_power_cut else nullcontext():
-                check_store(
-                    self.store, deepcopy(self.facts), is_power_cut=image.is_power_cut
-                )
+                check(self.store, deepcopy(self.facts), image.is_power_cut)
         except BaseException:
             # The state that failed can be built again and looked at.
             kept = self.folder.with_name("failed")
             image.build(kept)
             print(f"{image.title}, {where}, built again as {kept}")
             raise
-
-
-@contextmanager
-def another_boot() -> Iterator[None]:
-    """The machine has started again: it has another boot id."""
-    with tempfile.NamedTemporaryFile("w") as file:
-        file.write(str(uuid.uuid4()))
-        file.flush()
-        before = boot._LINUX_BOOT_ID
-        boot._LINUX_BOOT_ID = Path(file.name)
-        try:
-            yield
-        finally:
-            boot._LINUX_BOOT_ID = before
 
 
 def _in_pages(effects: Iterable[Effect]) -> Iterator[Effect]:

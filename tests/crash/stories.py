@@ -14,6 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
+from crash.boots import another_boot
 from crash.teller import SEGMENT_SIZE, Teller
 
 from pystore.exports import BrokerIdentity, TemporaryIdentity
@@ -245,4 +246,10 @@ def again(teller: Teller) -> None:
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Teller(Path(sys.argv[2]), sys.argv[1]))
+    name, store, *boot_ids = sys.argv[1:]
+    prefix = f"{name}{os.getpid()}"
+    if boot_ids:
+        with another_boot(boot_ids[0]):
+            globals()[name](Teller(Path(store), prefix))
+    else:
+        globals()[name](Teller(Path(store), prefix))

@@ -7,30 +7,8 @@ repeats a run.
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from crash.proof import Proof
-
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or not shutil.which("cc"),
-    reason="the recorder needs Linux and a C compiler",
-)
-
-MEMORY = Path("/dev/shm")
-
-
-@pytest.fixture
-def proof() -> Iterator[Proof]:
-    """A store that is not there yet, in memory."""
-    folder = MEMORY if MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="crash-", dir=folder) as name:
-        yield Proof(Path(name).resolve())
-
 
 STORIES = [
     ("", "first_start"),
