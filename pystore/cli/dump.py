@@ -29,6 +29,8 @@ _FIELDS = [name for name in RECORD_DTYPE.names or () if name != "reserved"]
 _ROWS = 512
 """At once: their bytes are read together."""
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -210,7 +212,7 @@ def _line(record: Record, *, bodies: bool, decompress: bool) -> str:
         # Which one of a million records it is, only this function knows.
         text = f"record at offset {record.offset}: {error}"
         raise CorruptError(text, offset=record.offset) from error
-    return json.dumps(line, ensure_ascii=False)
+    return _encode(line)
 
 
 def _body(body: bytes) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pystore._seam import NO_CHECK, Check
 from pystore.dispatch import Dispatched, Group, groups_of
 from pystore.errors import PystoreError
 from pystore.queue import ConsumeQueue, is_filler
@@ -69,9 +70,16 @@ class QueueCheck:
     def __exit__(self, *_: object) -> None:
         self.queues.close()
 
+    @property
+    def columns(self) -> Check:
+        """
+        What a scan must fill in the rows; where there are no queues, nothing.
+        """
+        return Check.TAGS | Check.TOPIC if self._matched else NO_CHECK
+
     def note(self, rows: NDArray[Any]) -> None:
         """
-        Compares the records of a scan, with tags codes and topics.
+        Compares the records of a scan with these ``columns``.
         """
         if not self._matched:
             self._miss(len(rows))

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pystore._seam import NO_OFFSET, Check, Stop
+from pystore._seam import NO_CHECK, NO_OFFSET, Check, Stop
 from pystore.reader import LogReader
 from pystore.results import Cursor
 from pystore.verify.coverage import uncovered_bytes
@@ -22,7 +22,7 @@ from pystore.verify.report import Fault, SegmentReport
 
 __all__ = ["CHECKS", "scan_segment"]
 
-CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TAGS | Check.TOPIC
+CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
 
 _SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
 """Bad records whose lengths add up, so that the size is probably right."""
@@ -33,6 +33,8 @@ def scan_segment(
     base: int,
     end: int,
     note: Callable[[NDArray[Any]], None],
+    *,
+    columns: Check = NO_CHECK,
     stale_above: int = NO_OFFSET,
 ) -> SegmentReport:
     """
@@ -43,6 +45,7 @@ def scan_segment(
         base: its base offset.
         end: its end, or that of the log if it is lower.
         note: called with the rows as they come.
+        columns: what to fill in the rows beyond what is checked.
         stale_above: as in ``LogReader.scan``.
 
     Raises:
@@ -52,7 +55,7 @@ def scan_segment(
     records, unproved, record_end = 0, 0, None
     faults: list[Fault] = []
     while True:
-        scan = log.scan(offset, end, CHECKS, stale_above=stale_above)
+        scan = log.scan(offset, end, CHECKS | columns, stale_above=stale_above)
         for rows in scan:
             uncovered += uncovered_bytes(rows)
             row_bytes += int(rows["size"].sum())

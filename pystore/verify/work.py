@@ -115,7 +115,14 @@ class SegmentWork:
         if self._is_stopping:
             raise _Stopped
         end = min(base + self._size, self._end)
-        report = scan_segment(self._log, base, end, self._note, self._stale_above)
+        report = scan_segment(
+            self._log,
+            base,
+            end,
+            self._note,
+            columns=self._queues.columns,
+            stale_above=self._stale_above,
+        )
         # A cut that is not finished leaves the seal of a segment that it shortens.
         is_whole = report.is_full and end == base + self._size
         if is_whole and base in self._seals.bases:
