@@ -145,11 +145,21 @@ static int64_t env_read(void *self, int32_t file, void *to, uint64_t size,
   return end(fs, (int64_t)size);
 }
 
-/* Puts bytes into the cache; the space is there. */
-static void put(memory_file *f, const void *from, uint64_t size, uint64_t at) {
+/* Copies as a kernel does: readers that look again afterwards may race. */
+__attribute__((no_sanitize("thread"))) static void
+copy_unseen(volatile uint8_t *to, const uint8_t *from, uint64_t size) {
+  for (uint64_t i = 0; i < size; i++)
+    to[i] = from != NULL ? from[i] : 0;
+}
+
+/* Puts bytes, or zeroes, into the cache; the space is there. */
+static void put(const memory *fs, memory_file *f, const void *from,
+                uint64_t size, uint64_t at) {
   if (size == 0)
     return;
-  if (from != NULL)
+  if (fs->is_kernel)
+    copy_unseen(f->cache + at, from, size);
+  else if (from != NULL)
     memcpy(f->cache + at, from, size);
   else
     memset(f->cache + at, 0, size);
@@ -176,11 +186,11 @@ static int64_t env_write(void *self, int32_t file, const void *from,
     return end(fs, -ENOSPC);
   if (fs->dies_at != 0 && fs->dies_at == fs->changes) {
     /* Killed inside of the call: a part of it is there. */
-    put(f, from, memory_random(&fs->writeback_seed) % (granted + 1), at);
+    put(fs, f, from, memory_random(&fs->writeback_seed) % (granted + 1), at);
     memory_die(fs);
     return end(fs, -EIO);
   }
-  put(f, from, granted, at);
+  put(fs, f, from, granted, at);
   return end(fs, (int64_t)granted);
 }
 
@@ -210,7 +220,7 @@ static int32_t env_zero(void *self, int32_t file, uint64_t at, uint64_t size) {
     size = at < f->size ? f->size - at : 0;
   if (size == 0)
     return (int32_t)end(fs, PS_ZEROED);
-  put(f, NULL, size, at);
+  put(fs, f, NULL, size, at);
   if (!fs->punches)
     return (int32_t)end(fs, PS_ZEROED);
   uint64_t first = (at + MEMORY_PAGE - 1) / MEMORY_PAGE;

@@ -93,6 +93,7 @@ typedef struct memory {
   int32_t open[MEMORY_OPEN]; /* descriptor -> file, -1: closed */
   int32_t mappings;
   uint64_t space; /* free bytes; pages take of it when first allocated */
+  bool is_kernel; /* ThreadSanitizer sees writes as little as a kernel's */
   bool punches;   /* zeroing gives the space away, as tmpfs does */
   memory_fault faults[MEMORY_FAULTS];
   uint64_t faults_fired;
