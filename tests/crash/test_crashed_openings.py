@@ -5,10 +5,21 @@ Crashes in an opening that follows a crash, and in openings that mend.
 from __future__ import annotations
 
 import random
+import shutil
 import uuid
+from pathlib import Path
 
 import pytest
+from crash.check import check_store
+from crash.disk import Disk
+from crash.facts import Facts
 from crash.proof import SEED, Proof
+from crash.teller import SEGMENT_SIZE
+
+from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, encode_epochs, read_epochs
+from pystore.errors import CorruptError
+from pystore.exports import ABORT
+from pystore.log import CommitLog
 
 STORIES = [
     ("some", "append"),
@@ -46,3 +57,96 @@ def test_a_crash_in_the_opening_after_a_power_cut_is_like_any_other(
     child = proof.record("again", boot_id=str(uuid.uuid4()))
     assert 0 == child.code, child.output
     proof.look(child, 60)
+
+
+def test_what_a_failed_sync_left_is_not_believed_after_a_kill(proof: Proof) -> None:
+    """
+    A12: EIO once, SIGKILL, reopen, power cut: what was acknowledged before is there,
+    and what the next process found was written again.
+    """
+    proof.prepare("some")
+    killed = proof.record("poison")
+    assert (-9, "PoisonedError\n") == (killed.code, killed.output)
+    proof.take(killed)
+    child = proof.record("again")
+    assert 0 == child.code, child.output
+    proof.look(child)
+
+
+def test_a_crash_while_a_loss_is_accepted_takes_nothing_more(proof: Proof) -> None:
+    """
+    A6: before, promised bytes are bad; then they are saved, and cut; never less.
+    """
+    proof.prepare("segments")
+    damaged = sorted(proof.facts.records)[30]
+    base = damaged - damaged % SEGMENT_SIZE
+    segment = proof.store / "commitlog" / f"{base:020}"
+    content = bytearray(segment.read_bytes())
+    content[damaged - base + 120] ^= 1
+    segment.write_bytes(content)
+    (proof.store / ABORT).write_bytes(b"")  # so that the clean mark does not hold
+    proof.disk = Disk(proof.folder)
+    whole = {at: raw for at, raw in proof.facts.records.items() if at < damaged}
+    lost = b"".join(p.read_bytes() for p in sorted(segment.parent.iterdir()))[damaged:]
+    proof.facts.records = whole
+    child = proof.record("loss")
+    assert 0 == child.code, child.output
+
+    def check(root: Path, facts: Facts, is_power_cut: bool) -> None:
+        saved = root.with_name(f"{root.name}.lost-{damaged:020}")
+        try:
+            with CommitLog(root):
+                pass
+        except CorruptError as error:
+            # Nothing was decided yet: it can be accepted again.
+            assert damaged == error.offset
+            assert facts.deed in ("", "open")
+            if saved.exists():
+                shutil.rmtree(saved)
+            with CommitLog(root, accept_loss=True):
+                pass
+        parts = sorted(saved.iterdir())
+        assert [damaged] == [int(part.name) for part in parts][:1]
+        for part in parts:
+            at = int(part.name) - damaged
+            data = part.read_bytes()
+            assert lost[at : at + len(data)] == data
+        check_store(root, facts, is_power_cut, is_foreign=True)
+
+    proof.look(child, check=check)
+
+
+def test_a_crash_while_another_programs_store_is_taken_over(proof: Proof) -> None:
+    """A14: there is no ``meta/`` yet, or all of it, and every record is there."""
+    proof.prepare("segments")
+    shutil.rmtree(proof.store / "meta")
+    proof.disk = Disk(proof.folder)
+    child = proof.record("again")
+    assert 0 == child.code, child.output
+
+    def check(root: Path, facts: Facts, is_power_cut: bool) -> None:
+        check_store(root, facts, is_power_cut, is_foreign=True)
+
+    proof.look(child, check=check)
+
+
+def test_a_crash_while_imported_epochs_cut_the_log(proof: Proof) -> None:
+    """A10: another program cut; its table decides, before and after a crash."""
+    proof.prepare("segments")
+    path = proof.store / EPOCHS
+    found = read_epochs(path.read_bytes(), None, str(path))
+    assert found is not None
+    *kept, last = found.table.entries
+    path.write_bytes(encode_epochs(type(found.table)(tuple(kept))))
+    assert not (proof.store / EPOCHS_BACKUP).exists()
+    proof.disk = Disk(proof.folder)
+    child = proof.record("again")
+    assert 0 == child.code, child.output
+    proof.facts.cut = last.start_offset
+
+    def check(root: Path, facts: Facts, is_power_cut: bool) -> None:
+        if not facts.truth or facts.deed == "open":
+            facts.truth = {}
+        check_store(root, facts, is_power_cut, is_foreign=True)
+
+    proof.look(child, check=check)
