@@ -142,16 +142,14 @@ def _marks_from_json(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ..
 
 
 def _left_to_json(left: Left) -> Json:
-    abort = None if left.abort is None else left.abort.hex()
-    return [left.segments, _marks_to_json(left.queue_lengths), abort]
+    return [left.segments, _marks_to_json(left.queue_lengths)]
 
 
 def _left_from_json(stored: Json) -> Left:
-    segments, lengths, abort = stored
+    segments, lengths = stored
     return Left(
         tuple((int(base), int(size)) for base, size in segments),
         _marks_from_json(lengths),
-        None if abort is None else bytes.fromhex(abort),
     )
 
 

@@ -261,9 +261,7 @@ class Left:
     Attributes:
         segments: (base offset, size in bytes) of each segment, ascending.
         queue_lengths: bytes of each consume queue.
-        abort: text of our ``abort`` file; ``None``: there is none.
     """
 
     segments: tuple[tuple[int, int], ...] = ()
     queue_lengths: tuple[QueueMark, ...] = ()
-    abort: bytes | None = None

@@ -122,7 +122,7 @@ with Checkpoint.open(meta) as checkpoint:
     try:
         with checkpoint.change() as change:
             change.promise(1000)
-            change.leave(Left(abort=bytes(2_000_000)))
+            change.leave(Left(tuple((at, 1) for at in range(200_000))))
     except FullError as error:
         print(error)
     assert checkpoint.read(PROMISED) == 299
@@ -132,12 +132,12 @@ with Checkpoint.open(meta) as checkpoint:
     os.truncate(store / "filler", 0)
     with checkpoint.change() as change:
         change.promise(1000)
-        change.leave(Left(abort=bytes(2_000_000)))
+        change.leave(Left(tuple((at, 1) for at in range(200_000))))
     with checkpoint.change() as change:
         change.promise(1001)
     print("problem:", checkpoint.reserve_problem)
 with Checkpoint.open(meta) as checkpoint:
-    assert len(checkpoint.read(LEFT).abort) == 2_000_000
+    assert len(checkpoint.read(LEFT).segments) == 200_000
     assert checkpoint.read(PROMISED) == 1001
 """
 

@@ -208,7 +208,7 @@ def test_place_and_what_we_left_are_kept(database: Database) -> None:
     """A7, A15: read back as written."""
     change = database.change()
     change.settle_place(Place(1, 2))
-    change.leave(Left(((0, 1024),), (), b"1 pystore x"))
+    change.leave(Left(((0, 1024),)))
     change = database.commit(change)
     assert Place(1, 2) == change.read(PLACE)
-    assert Left(((0, 1024),), (), b"1 pystore x") == change.read(LEFT)
+    assert Left(((0, 1024),)) == change.read(LEFT)

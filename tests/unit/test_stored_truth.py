@@ -59,7 +59,7 @@ EXAMPLES: list[tuple[Kind[Any], Any]] = [
     (EXPORTS, Exports().intend("x", b"1").intend("x", None)),
     (CLEAN, None),
     (CLEAN, CleanMark(500, 400, b"\x00\xff")),
-    (LEFT, Left(((0, 1024), (1024, 1024)), MARKS, b"12 pystore \xff")),
+    (LEFT, Left(((0, 1024), (1024, 1024)), MARKS)),
     (LEFT, Left()),
 ]
 
