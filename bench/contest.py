@@ -1,0 +1,130 @@
+"""
+Contests: who is measured against a limit takes turns with it.
+
+A machine is faster now and slower later, and a neighbour takes its share. So a
+ratio is made of pairs that ran one right after the other: A B, A B, ... and what
+counts is the median of the pairs' ratios, with their spread beside it.
+
+A contender is a context manager: it prepares its place outside the timed region,
+yields what is timed, and checks and cleans up after it. What it yields answers
+its own seconds, or ``None`` to be timed from outside.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+__all__ = ["Contender", "Contest", "Figure", "ratios"]
+
+Timed = Callable[[], float | None]
+Contender = Callable[[], AbstractContextManager[Timed]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """
+    A few measurements of one thing.
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """
+        The middle one.
+        """
+        return statistics.median(self.values)
+
+    @property
+    def least(self) -> float:
+        """
+        The smallest one.
+        """
+        return min(self.values)
+
+    @property
+    def most(self) -> float:
+        """
+        The largest one.
+        """
+        return max(self.values)
+
+    def scaled(self, amount: float) -> Figure:
+        """
+        As a rate: *amount* over each of the values, which are seconds.
+        """
+        return Figure(tuple(amount / value for value in self.values))
+
+
+def ratios(limit: Figure, ours: Figure, factor: float = 1.0) -> Figure:
+    """
+    How fast ours is, as a share of the limit, pair by pair.
+
+    Args:
+        limit: seconds.
+        ours: seconds.
+        factor: our amount over that of the limit.
+    """
+    pairs = zip(limit.values, ours.values, strict=True)
+    return Figure(tuple(factor * theirs / mine for theirs, mine in pairs))
+
+
+def measure(contender: Contender) -> float:
+    """
+    The seconds of one run.
+    """
+    with contender() as timed:
+        start = perf_counter()
+        own = timed()
+        taken = perf_counter() - start
+    return taken if own is None else own
+
+
+class Contest:
+    """
+    Runs a contender and its limits in turns, as one benchmark.
+
+    Args:
+        benchmark: the fixture of pytest-benchmark, which times ours.
+        rounds: how many pairs.
+    """
+
+    def __init__(self, benchmark: BenchmarkFixture, rounds: int) -> None:
+        self._benchmark = benchmark
+        self._rounds = rounds
+
+    def hold(
+        self, ours: Contender, limits: Mapping[str, Contender]
+    ) -> dict[str, Figure]:
+        """
+        Returns the seconds of each limit by its name, and of ours by ``pystore``.
+        """
+        taken: dict[str, list[float]] = {name: [] for name in (*limits, "pystore")}
+        stack = ExitStack()
+
+        def prepare() -> tuple[tuple[Timed], dict[str, object]]:
+            stack.close()
+            for name, limit in limits.items():
+                os.sync()  # what was deleted or left dirty is nobody's burden
+                taken[name].append(measure(limit))
+            os.sync()
+            return (stack.enter_context(ours()),), {}
+
+        def run(timed: Timed) -> None:
+            start = perf_counter()
+            own = timed()
+            outside = perf_counter() - start
+            taken["pystore"].append(outside if own is None else own)
+
+        with stack:
+            self._benchmark.pedantic(run, setup=prepare, rounds=self._rounds)
+        return {name: Figure(tuple(values)) for name, values in taken.items()}
