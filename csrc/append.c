@@ -165,7 +165,7 @@ static ps_status encode_request(ps_log *log, batch *b) {
   r->appended.store_ms = writer->store_ms;
   while (status == PS_OK && r->appended.count + r->encoded < r->totals.count) {
     status = encode_next(log, b);
-    if (status == PS_OK && writer->staged >= PS_PIECE)
+    if (status == PS_OK && ps_writer_has_piece(writer))
       status = ps_writer_flush(log, 0, r->error);
   }
   return status;

@@ -22,8 +22,9 @@
 #include "topics.h"
 #include "turns.h"
 
-/* Pieces that are written end on multiples of a page of the file, so that the
- * page cache is filled page by page. */
+/* Pieces that are written end on their own multiples: the page cache then
+ * holds them in large folios, which is cheaper for the writer and for whoever
+ * maps the file. */
 #define PS_PAGE 4096U
 #define PS_PIECE 131072U
 
@@ -128,7 +129,11 @@ ps_status ps_writer_zero_tail(ps_log *log, ps_error *error);
 ps_status ps_writer_repair(ps_log *log, ps_error *error);
 /* Has the active segment room for `bytes` and a blank record? */
 int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes);
-/* Writes what is staged: whole pages only, or `all`. */
+/* Does what is staged reach the end of a piece? */
+static inline int32_t ps_writer_has_piece(const ps_writer *writer) {
+  return writer->staged_from % PS_PIECE + writer->staged >= PS_PIECE;
+}
+/* Writes what is staged: whole pieces only, or `all`. */
 ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error);
 /* Writes everything staged and moves the published end over it. */
 ps_status ps_writer_publish(ps_log *log, ps_error *error);

@@ -144,13 +144,13 @@ int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes) {
 ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error) {
   ps_writer *writer = &log->writer;
   uint64_t end = writer->staged_from + writer->staged;
-  uint64_t stop = all ? end : end - end % PS_PAGE;
+  uint64_t stop = all ? end : end - end % PS_PIECE;
   uint64_t done = 0;
   if (stop > writer->staged_from)
     writer->is_tail_dirty = 1;
   while (writer->staged_from + done < stop) {
     uint64_t from = writer->staged_from + done;
-    uint64_t to = from - from % PS_PAGE + PS_PIECE;
+    uint64_t to = from - from % PS_PIECE + PS_PIECE;
     if (to > stop)
       to = stop;
     uint64_t written = 0;
