@@ -52,6 +52,11 @@ typedef struct ps_env {
   /* Maps the first `size` bytes for reading. */
   int32_t (*map)(void *self, int32_t file, uint64_t size, const uint8_t **data);
   void (*unmap)(void *self, const uint8_t *data, uint64_t size);
+  /* 1: all of the mapped range is in memory, read without an error, and may be
+   * touched; 0: not, or nobody can tell. Where it was populated before, this
+   * is much cheaper than to populate it again. */
+  int32_t (*resident)(void *self, int32_t file, const uint8_t *data,
+                      uint64_t at, uint64_t size);
   /* Makes the range safe to touch (rule 7): -EFAULT if the file ends early. */
   int32_t (*populate)(void *self, int32_t file, const uint8_t *data,
                       uint64_t at, uint64_t size);

@@ -235,6 +235,20 @@ typedef struct pass {
   uint64_t window; /* size of the next one */
 } pass;
 
+/* Asks for what comes next, unless it seems to be there already: the wish
+ * itself looks at every page. */
+static void prefetch(ps_log *log, const ps_segment *segment,
+                     const uint8_t *data, uint64_t at, uint64_t limit) {
+  const ps_env *env = log->env;
+  uint64_t size = limit - at < 2 * WINDOW_MAX ? limit - at : 2 * WINDOW_MAX;
+  if (size == 0)
+    return;
+  int32_t file = segment->read_file;
+  if (!env->resident(env->self, file, data, at + size - 1, 1) ||
+      !env->resident(env->self, file, data, at, 1))
+    env->prefetch(env->self, data, at, size);
+}
+
 /* Makes the next window of a segment readable. */
 static ps_status widen(ps_log *log, ps_segment *segment, pass *p,
                        ps_window *window, uint64_t wanted, ps_error *error) {
@@ -260,10 +274,7 @@ static ps_status widen(ps_log *log, ps_segment *segment, pass *p,
     return status;
   window->data = data - from;
   window->readable = target;
-  uint64_t ahead =
-      limit - target < 2 * WINDOW_MAX ? limit - target : 2 * WINDOW_MAX;
-  if (ahead > 0)
-    log->env->prefetch(log->env->self, window->data, target, ahead);
+  prefetch(log, segment, window->data, target, limit);
   return PS_OK;
 }
 

@@ -10,6 +10,8 @@
 
 #include "error.h"
 
+#define RESIDENT_LEAST 65536U
+
 void ps_segment_path(const ps_segments *list, uint64_t base, char *path) {
   int length =
       snprintf(path, PS_PATH_MAX, "%s/%020" PRIu64, list->directory, base);
@@ -64,6 +66,26 @@ static int32_t map_locked(ps_segments *list, ps_segment *segment) {
   return 0;
 }
 
+/* Is all of it there already? Asked only where that is likely and cheaper than
+ * to populate it again. */
+static int32_t is_resident(const ps_env *env, const ps_segment *segment,
+                           uint64_t at, uint64_t size) {
+  return size >= RESIDENT_LEAST && at + size <= segment->touched &&
+         env->resident(env->self, segment->read_file, segment->data, at, size);
+}
+
+/* Makes pages of a mapped segment safe to touch. Answers 0 or -errno. */
+static int32_t populate(const ps_env *env, ps_segment *segment, uint64_t at,
+                        uint64_t size) {
+  if (size == 0 || is_resident(env, segment, at, size))
+    return 0;
+  int32_t result =
+      env->populate(env->self, segment->read_file, segment->data, at, size);
+  if (result == 0 && at + size > segment->touched)
+    segment->touched = at + size;
+  return result;
+}
+
 ps_status ps_segment_populate(ps_segments *list, ps_segment *segment,
                               uint64_t offset, uint64_t size,
                               const uint8_t **data, ps_error *error) {
@@ -74,9 +96,8 @@ ps_status ps_segment_populate(ps_segments *list, ps_segment *segment,
   int32_t result = map_locked(list, segment);
   pthread_mutex_unlock(&list->lock);
   uint64_t at = offset - segment->base;
-  if (result == 0 && size > 0)
-    result =
-        env->populate(env->self, segment->read_file, segment->data, at, size);
+  if (result == 0)
+    result = populate(env, segment, at, size);
   if (result == -EFAULT)
     return ps_fail(error, PS_E_CORRUPT, offset,
                    "%s/%020" PRIu64 ": the file ends before byte %" PRIu64

@@ -348,6 +348,13 @@ static void env_unmap(void *self, const uint8_t *data, uint64_t size) {
   (void)end(fs, 0);
 }
 
+/* Never known, so that every populate can fail. */
+static int32_t env_resident(void *self, int32_t file, const uint8_t *data,
+                            uint64_t at, uint64_t size) {
+  (void)self, (void)file, (void)data, (void)at, (void)size;
+  return 0;
+}
+
 static int32_t env_populate(void *self, int32_t file, const uint8_t *data,
                             uint64_t at, uint64_t size) {
   memory *fs = self;
@@ -402,6 +409,7 @@ void memory_offer(memory *fs) {
       .free_bytes = env_free_bytes,
       .map = env_map,
       .unmap = env_unmap,
+      .resident = env_resident,
       .populate = env_populate,
       .prefetch = env_prefetch,
       .wall_ms = env_wall_ms,
