@@ -102,7 +102,7 @@ def _lmdb(root: Path, load: Load) -> Iterator[Timed]:
                         key = number.to_bytes(8, "big")
                         transaction.put(key, body, append=True)
                         number += 1
-            env.sync(True)
+            env.sync(force=True)
 
         yield run
         assert env.stat()["entries"] == load.records
@@ -146,7 +146,7 @@ def _rocksdb(root: Path, load: Load) -> Iterator[Timed]:
                     batch.put(number.to_bytes(8, "big"), body)
                     number += 1
                 db.write(batch)
-            db.flush_wal(True)
+            db.flush_wal(sync=True)
 
         yield run
         last = (load.records - 1).to_bytes(8, "big")

@@ -4,7 +4,8 @@ Where the time of one record goes: the parts of an append, in each of the ways.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,7 @@ from writers import WAYS
 from pystore.log import CommitLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from conftest import Sizes
-
-from contextlib import contextmanager
 
 
 @pytest.mark.benchmark(group="cost of one record")
