@@ -27,6 +27,7 @@
  * maps the file. */
 #define PS_PAGE 4096U
 #define PS_PIECE 131072U
+#define PS_PAD 65536U /* zeros behind a write end on its multiples */
 
 /* Stored by the holder of the write turn, read also after a sync. */
 typedef struct ps_authority {
@@ -41,6 +42,7 @@ typedef struct ps_writer {
   uint64_t staged_from;          /* log offset of staging[0] */
   uint64_t staged;               /* bytes in staging */
   _Atomic uint64_t received_end; /* raw bytes there, maybe half a record */
+  uint64_t padded_end;           /* zeros were written up to here */
   uint64_t last_staged;          /* last record encoded, or PS_NO_OFFSET */
   _Atomic uint64_t last_offset;  /* last record published */
   int64_t store_ms;              /* newest store time given out */

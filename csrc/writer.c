@@ -141,18 +141,38 @@ int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes) {
   return room_left(&log->writer) >= bytes + PS_BLANK_SIZE;
 }
 
+/* Puts zeros behind the end of what is staged, up to a multiple of PS_PAD,
+ * unless that was done before, and answers where they end. The page cache then
+ * makes one large folio of them, and the file system one written extent,
+ * before the small appends that follow fill it: those need no memory, and
+ * their syncs no journal. */
+static uint64_t pad(ps_writer *writer, uint64_t end) {
+  const ps_segment *active = writer->active;
+  uint64_t stop = end + (PS_PAD - end % PS_PAD) % PS_PAD;
+  if (stop > active->base + active->size)
+    stop = active->base + active->size;
+  if (end <= writer->padded_end)
+    return end;
+  writer->padded_end = stop;
+  assert(writer->staged + (stop - end) <= writer->capacity);
+  memset(writer->staging + writer->staged, 0, stop - end);
+  return stop;
+}
+
 ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error) {
   ps_writer *writer = &log->writer;
   uint64_t end = writer->staged_from + writer->staged;
   uint64_t stop = all ? end : end - end % PS_PIECE;
+  if (stop <= writer->staged_from)
+    return PS_OK;
+  writer->is_tail_dirty = 1;
+  uint64_t write_stop = all ? pad(writer, end) : stop;
   uint64_t done = 0;
-  if (stop > writer->staged_from)
-    writer->is_tail_dirty = 1;
-  while (writer->staged_from + done < stop) {
+  while (writer->staged_from + done < write_stop) {
     uint64_t from = writer->staged_from + done;
     uint64_t to = from - from % PS_PIECE + PS_PIECE;
-    if (to > stop)
-      to = stop;
+    if (to > write_stop)
+      to = write_stop;
     uint64_t written = 0;
     ps_status status =
         ps_segment_write(&log->segments, writer->active, from,
@@ -163,9 +183,10 @@ ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error) {
     }
     done += to - from;
   }
+  done = stop - writer->staged_from;
   writer->staged -= done;
-  writer->staged_from += done;
-  if (writer->staged > 0 && done > 0)
+  writer->staged_from = stop;
+  if (writer->staged > 0)
     memmove(writer->staging, writer->staging + done, writer->staged);
   return PS_OK;
 }
