@@ -58,7 +58,7 @@ def kill_while(root: Path, work: Callable[[CommitLog], object]) -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def in_killed_child(work: Callable[[Callable[[object], None]], None]) -> list[Any]:
+def in_killed_child(work: Callable[[Callable[[object], object]], None]) -> list[Any]:
     """
     What a child told before it killed itself.
     """

@@ -301,7 +301,7 @@ class LogMachine(RuleBasedStateMachine):
         self.log.close()
         cut = data.draw(st.none() | st.sampled_from(self.model.cuts))
 
-        def work(tell: Callable[[object], None]) -> None:
+        def work(tell: Callable[[object], object]) -> None:
             log = CommitLog(self.root, **self.options)
             if cut is not None:
                 log.cut(cut)

@@ -152,7 +152,7 @@ class StoreMachine(RuleBasedStateMachine):
         """
         self.store.close()
 
-        def work(tell: Callable[[object], None]) -> None:
+        def work(tell: Callable[[object], object]) -> None:
             store = Store(self.root, **self.options)
             tell(store.log.append_batch(map(message_of, first)))
             if is_kept:

@@ -5,6 +5,7 @@ The plan of an opening: which questions are asked, and in which order.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stores import SEGMENT, fill, kill_while
@@ -73,7 +74,7 @@ def test_the_live_page_of_another_boot_or_mount_binds_nobody(
     _cut_tail(root, 0, bytes(SEGMENT))
     assert inspect(root).plan.corrupt is not None
 
-    other = {"boot_id": bytes(range(16)), "mount_id": 7}
+    other: dict[str, Any] = {"boot_id": bytes(range(16)), "mount_id": 7}
     with Live(root / "meta" / "live", writable=True) as page:
         page.begin(page.read()._replace(**{word: other[word]}))
     made = inspect(root).plan
