@@ -17,6 +17,8 @@ struct ps_live {
   int32_t writable;
 };
 
+#define ADVICE "restore meta/ from a backup, or move meta/ away and open again"
+
 ps_status ps_live_create(const char *path, ps_error *error) {
   _Static_assert(sizeof(ps_live_page) <= PS_LIVE_SIZE, "one page");
   uint8_t bytes[PS_LIVE_SIZE] = {0};
@@ -47,9 +49,8 @@ static ps_status map_page(const char *path, int file, int32_t writable,
     return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s", path);
   if (status.st_size != PS_LIVE_SIZE)
     return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
-                   "%s: %lld bytes, a live page has %d: meta/ is damaged, "
-                   "run `pystore recover`",
-                   path, (long long)status.st_size, PS_LIVE_SIZE);
+                   "%s: %lld bytes, a live page has %d: " ADVICE, path,
+                   (long long)status.st_size, PS_LIVE_SIZE);
   int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void *mapped = mmap(NULL, PS_LIVE_SIZE, protection, MAP_SHARED, file, 0);
   if (mapped == MAP_FAILED)
@@ -59,8 +60,8 @@ static ps_status map_page(const char *path, int file, int32_t writable,
       atomic_load(&found->format) != PS_LIVE_FORMAT) {
     munmap(mapped, PS_LIVE_SIZE);
     return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
-                   "%s: not a live page of this version: meta/ is damaged or "
-                   "newer than this pystore",
+                   "%s: not a live page of this version: use the pystore that "
+                   "wrote it, or " ADVICE,
                    path);
   }
   *page = found;
@@ -70,6 +71,9 @@ static ps_status map_page(const char *path, int file, int32_t writable,
 ps_status ps_live_open(const char *path, int32_t writable, ps_live **live,
                        ps_error *error) {
   int file = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT)
+    return ps_fail(error, PS_E_NOT_STORE, PS_NO_OFFSET,
+                   "%s: no live page: " ADVICE, path);
   if (file < 0)
     return ps_fail_system(error, -errno, PS_NO_OFFSET,
                           "%s: cannot open the live page", path);

@@ -262,7 +262,7 @@ PS_API ps_status ps_live_create(const char *path, ps_error *error);
 
 /* Maps the live page; `writable` 1 for the writer, 0 for readers.
  * Ownership: *live is the caller's until ps_live_close. Threads: [any].
- * Status: PS_E_IO, PS_E_NOT_STORE (size or magic), PS_E_MEMORY. */
+ * Status: PS_E_IO, PS_E_NOT_STORE (none, size, magic), PS_E_MEMORY. */
 PS_API ps_status ps_live_open(const char *path, int32_t writable,
                               ps_live **live, ps_error *error);
 

@@ -65,7 +65,16 @@ static void visit(void *argument, const char *name, int64_t size_bytes) {
   found->sizes[at] = size_bytes;
 }
 
-/* Decides the segment size: the caller's, else the first file's, else 1 GiB.
+/* What the files say: the distance of the first two, if a file is so large,
+ * since one of them may have been cut short; else the size of the first. */
+static uint64_t size_of_files(const listing *found) {
+  for (uint32_t i = 0; found->count > 1 && i < found->count; i++)
+    if ((uint64_t)found->sizes[i] == found->bases[1] - found->bases[0])
+      return (uint64_t)found->sizes[i];
+  return (uint64_t)found->sizes[0];
+}
+
+/* Decides the segment size: the caller's, else the files', else 1 GiB.
  * A lone empty file says nothing. */
 static ps_status decide_size(ps_segments *list, const listing *found,
                              ps_error *error) {
@@ -73,7 +82,7 @@ static ps_status decide_size(ps_segments *list, const listing *found,
     return PS_OK;
   list->segment_size = DEFAULT_SEGMENT_SIZE;
   if (found->count > 0 && found->sizes[0] > 0) {
-    list->segment_size = (uint64_t)found->sizes[0];
+    list->segment_size = size_of_files(found);
     list->is_size_known = 1;
   }
   if (list->segment_size > INT32_MAX)

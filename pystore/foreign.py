@@ -17,6 +17,7 @@ from pathlib import Path
 from pystore.change import View
 from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.epochs import EpochTable
+from pystore.errors import NotAStoreError
 from pystore.exports import (
     ABORT,
     CHECKPOINT,
@@ -31,9 +32,9 @@ from pystore.exports import (
 from pystore.files import storage_error
 from pystore.first_start import place_of
 from pystore.stored_truth import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
-from pystore.truth import Identity, Place
+from pystore.truth import Identity, Left, Place
 
-__all__ = ["EXPORT_NAMES", "Found", "Import", "find", "reasons_of"]
+__all__ = ["EXPORT_NAMES", "Found", "Import", "check_sizes", "find", "reasons_of"]
 
 EXPORT_NAMES = (ABORT, CHECKPOINT, EPOCHS, IDENTITY, TEMPORARY_IDENTITY)
 """RocketMQ's files whose content we write and compare."""
@@ -126,6 +127,25 @@ def _content(path: Path) -> bytes | None:
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("read", path, error) from error
+
+
+def check_sizes(root: Path, left: Left, segments: tuple[tuple[int, int], ...]) -> None:
+    """
+    No program makes a segment shorter or longer: that is damage, not a visit.
+
+    Raises:
+        NotAStoreError: a segment has another size than when it was left.
+    """
+    sizes = dict(segments)
+    for base, size in left.segments:
+        if sizes.get(base, size) != size:
+            path = root / "commitlog" / f"{base:020}"
+            raise NotAStoreError(
+                f"{path}: {sizes[base]} bytes, but {size} when pystore left it: "
+                "restore it from a replica",
+                offset=base,
+                path=str(path),
+            )
 
 
 def reasons_of(

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from pystore.boot import boot_of
 from pystore.checkpoint import Checkpoint
-from pystore.errors import NotAStoreError
 from pystore.first_start import META_NAME
 from pystore.foreign import Found, find
 from pystore.live import Live
 from pystore.opening import Plan, Situation, opening_of, plan
 from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
+from pystore.reading import require_store
 from pystore.results import LiveWords
 from pystore.rocketmq import Opening
 from pystore.starting import LIVE_NAME, queue_file_size_of
@@ -74,9 +74,7 @@ def inspect(
         FormatError: a small file cannot be read.
         StorageError: the system refused.
     """
-    if not (root / "commitlog").is_dir():
-        what = "not a store: it has no commitlog/" if root.is_dir() else "no such store"
-        raise NotAStoreError(f"{root}: {what}: check the path", path=str(root))
+    require_store(root)
     with ExitStack() as stack:
         log = stack.enter_context(LogReader(root))
         queues = stack.enter_context(ConsumeQueues(root, queue_file_size_of(root)))

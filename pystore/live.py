@@ -34,7 +34,7 @@ class Live:
 
     Raises:
         StorageError: the system refused.
-        NotAStoreError: of a wrong size, or no live page.
+        NotAStoreError: missing, of a wrong size, or no live page.
     """
 
     __slots__ = ("_held", "path")

@@ -157,7 +157,9 @@ class CommitLog(ReadableLog):
     @property
     def _handle(self) -> LogHandle:
         if self._writer is None:
-            raise InvalidError(f"{self.path} is open for reading only")
+            raise InvalidError(
+                f"{self.path} is open for reading only: open it with mode 'w'"
+            )
         return self._writer.log
 
     # -- appending ---------------------------------------------------------
@@ -268,7 +270,9 @@ class CommitLog(ReadableLog):
             InvalidError: open for reading only.
         """
         if self._writer is None:
-            raise InvalidError(f"{self.path} is open for reading only")
+            raise InvalidError(
+                f"{self.path} is open for reading only: open it with mode 'w'"
+            )
         return self._writer
 
     def begin_epoch(self, epoch: int) -> EpochTable:

@@ -18,7 +18,7 @@ from pystore.boot import Boot
 from pystore.change import View
 from pystore.epochs import EpochTable
 from pystore.exports import CheckpointTimes
-from pystore.foreign import Found, Import, reasons_of
+from pystore.foreign import Found, Import, check_sizes, reasons_of
 from pystore.queues import ConsumeQueues
 from pystore.results import LiveWords
 from pystore.rocketmq import Opening, rocketmq_end
@@ -130,6 +130,7 @@ def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
     Raises:
         FormatError: a file of the root cannot be read and another program wrote
             it, or the truth does not prove itself.
+        NotAStoreError: a segment has another size than it had.
         CorruptError: a consume queue cannot be read.
     """
     view = situation.view
@@ -155,6 +156,7 @@ def _reasons(situation: Situation) -> list[str]:
     segments = tuple(
         (base, situation.segments.segment_size) for base in situation.segments.bases
     )
+    check_sizes(situation.root, view.read(LEFT), segments)
     left = {(q.topic, q.queue_id): q.value for q in view.read(LEFT).queue_lengths}
     changed = situation.queues.changed(left) if left else []
     return reasons_of(view, situation.found, segments, changed)

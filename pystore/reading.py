@@ -24,7 +24,7 @@ from pystore.report import RecoveryReport
 from pystore.starting import LIVE_NAME
 from pystore.survey import Segments
 
-__all__ = ["binding_page", "find_end", "open_reader"]
+__all__ = ["binding_page", "find_end", "open_reader", "require_store"]
 
 
 def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryReport]:
@@ -35,9 +35,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
         NotAStoreError: missing, or no store.
         StorageError: the system refused.
     """
-    if not (root / "commitlog").is_dir():
-        what = "not a store: it has no commitlog/" if root.is_dir() else "no such store"
-        raise NotAStoreError(f"{root}: {what}: check the path", path=str(root))
+    require_store(root)
     live = binding_page(root)
     if live is not None:
         log = LogReader(root, options, live)
@@ -49,6 +47,23 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     return log, _report(log.ends().min_offset, end, 0, reason)
 
 
+def require_store(root: Path) -> None:
+    """
+    Make sure that there is a store to look at.
+
+    Raises:
+        NotAStoreError: there is none.
+    """
+    if (root / "commitlog").is_dir():
+        return
+    what = "no such directory: check the path"
+    if root.is_dir():
+        what = "not a store: it has no commitlog/: give the root of a store"
+    elif root.exists():
+        what = "not a directory: give the root of a store"
+    raise NotAStoreError(f"{root}: {what}", path=str(root))
+
+
 def binding_page(root: Path) -> Live | None:
     """
     The live page, if what it says holds.
@@ -56,7 +71,11 @@ def binding_page(root: Path) -> Live | None:
     path = root / META_NAME / LIVE_NAME
     if not path.exists():
         return None
-    live = Live(path)
+    try:
+        live = Live(path)
+    except NotAStoreError:
+        # A damaged page binds nobody; whoever opens for writing is told.
+        return None
     words, boot = live.read(), boot_of(root)
     if (words.boot_id, words.mount_id) != (boot.boot_id, boot.mount_id):
         return None

@@ -165,9 +165,16 @@ def prepare_directory(root: Path, *, create: bool) -> None:
             raise NotAStoreError(
                 f"{root}: no such directory: check the path", path=str(root)
             )
+        if not root.parent.exists():
+            raise NotAStoreError(
+                f"{root.parent}: no such directory: create it, or check the path",
+                path=str(root.parent),
+            )
         _make_directory(root)
     if not root.is_dir():
-        raise NotAStoreError(f"{root}: not a directory", path=str(root))
+        raise NotAStoreError(
+            f"{root}: not a directory: give the root of a store", path=str(root)
+        )
     if (root / COMMIT_LOG).is_dir() or (root / META_NAME).is_dir():
         return
     others = sorted(set(os.listdir(root)) - {LOCK})

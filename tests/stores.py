@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable
@@ -90,3 +91,10 @@ def make_folder() -> Path:
     is_fast = os.environ.get("HYPOTHESIS_PROFILE", "fast") == "fast"
     where = memory if is_fast and os.access(memory, os.W_OK) else None
     return Path(tempfile.mkdtemp(prefix="pystore-property-", dir=where))
+
+
+def remove_folder(folder: Path) -> None:
+    """
+    Remove what `make_folder` made.
+    """
+    shutil.rmtree(folder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from model import Spec
 
+from pystore.columns import Columns, gather_columns
 from pystore.messages import Message
 
 TOPICS = ("A", "topic", "Ümläute", "%RETRY%" + "g" * 140)
@@ -80,3 +81,49 @@ def message_of(spec: Spec) -> Message:
         prepared_offset=spec.prepared_offset,
         born_host=spec.born_host,
     )
+
+
+Row = tuple[int, bytes, str, str]
+"""
+Queue, body, keys and tags of one message.
+"""
+
+rows_of_columns = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.integers(0, 900).map(lambda n: bytes([n & 0xFF]) * n),
+        st.sampled_from(["", "k", "k1 k2"]),
+        st.sampled_from(["", "red", "Aa"]),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def columns_of(rows: list[Row]) -> Columns:
+    """
+    Rows as columns.
+    """
+    queues, bodies, keys, tags = zip(*rows, strict=True)
+    return gather_columns(
+        "columns",
+        list(bodies),
+        queue_ids=list(queues),
+        keys=[key.encode() for key in keys],
+        tags=[tag.encode() for tag in tags],
+    )
+
+
+def row_specs(rows: list[Row]) -> list[Spec]:
+    """
+    The messages that rows of columns are.
+    """
+    return [
+        Spec(
+            "columns",
+            body,
+            queue,
+            tuple((n, v) for n, v in (("KEYS", key), ("TAGS", tag)) if v),
+        )
+        for queue, body, key, tag in rows
+    ]

@@ -25,7 +25,15 @@ from hypothesis.stateful import (
 from model import Form, Model, Placed, Spec
 from reference import BODY, OFFSET, PROPERTY, ROW, TAGS, TOPIC, ReferenceLog
 from stores import in_killed_child, make_folder
-from strategies import TOPICS, message_of, specs
+from strategies import (
+    TOPICS,
+    Row,
+    columns_of,
+    message_of,
+    row_specs,
+    rows_of_columns,
+    specs,
+)
 
 from pystore import (
     POSITION_DTYPE,
@@ -36,54 +44,12 @@ from pystore import (
     OffsetOutOfRange,
     Route,
 )
-from pystore.columns import gather_columns
 
 SEGMENT = 8192
 BODY_MAX = 900
 ROW_CHECKS = BODY | PROPERTY | OFFSET | TAGS | TOPIC
 
 batches = st.lists(specs(BODY_MAX), min_size=1, max_size=5)
-columns = st.lists(
-    st.tuples(
-        st.integers(0, 2),
-        st.integers(0, BODY_MAX).map(lambda n: bytes([n & 0xFF]) * n),
-        st.sampled_from(["", "k", "k1 k2"]),
-        st.sampled_from(["", "red", "Aa"]),
-    ),
-    min_size=1,
-    max_size=25,
-)
-
-
-def append_columns(log: CommitLog, rows: list[tuple[int, bytes, str, str]]) -> Appended:
-    """
-    Append rows of (queue, body, keys, tags) as columns.
-    """
-    queues, bodies, keys, tags = zip(*rows, strict=True)
-    return log.append_columns(
-        gather_columns(
-            "columns",
-            list(bodies),
-            queue_ids=list(queues),
-            keys=[key.encode() for key in keys],
-            tags=[tag.encode() for tag in tags],
-        )
-    )
-
-
-def specs_of(rows: list[tuple[int, bytes, str, str]]) -> list[Spec]:
-    """
-    The messages that rows of columns are.
-    """
-    return [
-        Spec(
-            "columns",
-            body,
-            queue,
-            tuple((n, v) for n, v in (("KEYS", key), ("TAGS", tag)) if v),
-        )
-        for queue, body, key, tag in rows
-    ]
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -167,14 +133,14 @@ class LogMachine(RuleBasedStateMachine):
         assert [p.offset for p in placed] == positions["offset"].tolist()
         assert [p.queue_offset for p in placed] == positions["queue_offset"].tolist()
 
-    @rule(rows=columns)
-    def append_columns(self, rows: list[tuple[int, bytes, str, str]]) -> None:
+    @rule(rows=rows_of_columns)
+    def append_columns(self, rows: list[Row]) -> None:
         """
         Several messages in as many segments as it takes.
         """
-        done = append_columns(self.log, rows)
+        done = self.log.append_columns(columns_of(rows))
         self.check_appended(
-            done, self.model.append_columns(specs_of(rows), done.store_ms)
+            done, self.model.append_columns(row_specs(rows), done.store_ms)
         )
 
     @rule(batch=batches, topic=st.sampled_from(TOPICS), queue=st.integers(0, 2))
@@ -287,10 +253,10 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.recovery.is_clean
         assert (0, "") == (self.log.recovery.cut_bytes, self.log.recovery.cut_reason)
 
-    @rule(rows=columns, batch=batches, is_rolled=st.booleans(), data=st.data())
+    @rule(rows=rows_of_columns, batch=batches, is_rolled=st.booleans(), data=st.data())
     def append_and_be_killed(
         self,
-        rows: list[tuple[int, bytes, str, str]],
+        rows: list[Row],
         batch: list[Spec],
         is_rolled: bool,
         data: st.DataObject,
@@ -308,7 +274,7 @@ class LogMachine(RuleBasedStateMachine):
             tell(log.append_batch(map(message_of, batch)))
             if is_rolled:
                 log.writer.log.roll()
-            tell(append_columns(log, rows))
+            tell(log.append_columns(columns_of(rows)))
 
         first, second = in_killed_child(work)
         if cut is not None:
@@ -317,7 +283,7 @@ class LogMachine(RuleBasedStateMachine):
         self.check_appended(first, self.model.append(batch, first.store_ms))
         if is_rolled:
             self.model.roll()
-        placed = self.model.append_columns(specs_of(rows), second.store_ms)
+        placed = self.model.append_columns(row_specs(rows), second.store_ms)
         self.check_appended(second, placed)
         self.reopen()
         assert not self.log.recovery.is_clean

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from logs import make_root, open_log
 
-from pystore.errors import ClosedError, InvalidError, NotAStoreError, StorageError
+from pystore.errors import ClosedError, InvalidError, NotAStoreError
 from pystore.live import Live
 from pystore.messages import Message
 from pystore.reader import LogReader
@@ -99,7 +99,7 @@ def test_what_is_no_page_is_refused_with_its_path(tmp_path: Path) -> None:
     """
     Missing, of a wrong size, or other bytes.
     """
-    with pytest.raises(StorageError, match="missing") as raised:
+    with pytest.raises(NotAStoreError, match="no live page: restore") as raised:
         Live(tmp_path / "missing")
     assert os.fspath(tmp_path / "missing") == raised.value.path
 
