@@ -179,6 +179,17 @@ class Model:
         """
         return self.bases[-1] + self.form.segment_size - self.end if self.bases else 0
 
+    @property
+    def segments(self) -> dict[int, bytes]:
+        """
+        The files that are there, whole, by their bases.
+        """
+        size = self.form.segment_size
+        return {
+            base: bytes(self.data[base : base + size]).ljust(size, b"\0")
+            for base in self.bases
+        }
+
     def next_offset(self, queue: Queue) -> int:
         """
         The queue offset of a queue's next message.

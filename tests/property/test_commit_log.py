@@ -210,16 +210,13 @@ class LogMachine(RuleBasedStateMachine):
         if ends.received_end > self.model.end:
             self.slave.cut(min(ends.published_end, self.model.end))
 
-    @precondition(lambda self: self.model.placed)
+    @precondition(lambda self: self.model.kept)
     @rule(data=st.data())
     def cut_within_a_record(self, data: st.DataObject) -> None:
         """
         Ends are ends of records.
         """
-        kept = self.model.kept
-        if not kept:
-            return
-        record = data.draw(st.sampled_from(kept))
+        record = data.draw(st.sampled_from(self.model.kept))
         offset = data.draw(st.integers(record.offset + 1, record.end - 1))
         with pytest.raises(InvalidError, match="no record ends there"):
             self.log.cut(offset)
@@ -317,11 +314,7 @@ class LogMachine(RuleBasedStateMachine):
         """
         The rows are those of a slow reader of the same bytes.
         """
-        segments = {
-            base: bytes(self.model.data[base : base + SEGMENT]).ljust(SEGMENT, b"\0")
-            for base in self.model.bases
-        }
-        oracle = ReferenceLog(self.model.bases, SEGMENT, segments)
+        oracle = ReferenceLog(self.model.bases, SEGMENT, self.model.segments)
         (expected,) = oracle.rows(self.model.min_offset, ROW_CHECKS)
         found = list(self.log.scan(checks=Check(ROW_CHECKS), rows=rows))
         whole = np.concatenate([np.empty(0, ROW), *found])

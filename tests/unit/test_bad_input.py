@@ -166,8 +166,8 @@ REFUSED: dict[str, Case] = {
         lambda root: overwrite(segment(root), offset_of(root, 9), bytes(300)),
         CorruptError,
         "{root}: damage at offset 2016: nothing was written here, but the published "
-        "end is 158418 (rule A6): restore it from a replica, read what is left with `pystore "
-        "dump`, or give it up with `pystore recover --accept-loss`",
+        "end is 158418 (rule A6): restore it from a replica, read what is left with "
+        "`pystore dump`, or give it up with `pystore recover --accept-loss`",
     ),
     "another offset": (
         claim_another_offset,
