@@ -223,12 +223,11 @@ def main() -> int:
             for mutant, result in zip(mutants, runs, strict=True):
                 try:
                     noticed, seconds = result.result()
+                    line = noticed or "SURVIVED"
                 except Stale as reason:
                     # It says nothing about the tests: as bad as a survivor.
-                    noticed, seconds = "", 0.0
-                    print(reason)
+                    noticed, seconds, line = "", 0.0, f"STALE: {reason}"
                 bad += not noticed
-                line = noticed or "SURVIVED"
                 print(f"{mutant.name:{width}}  {seconds:5.1f} s  {line}", flush=True)
     print(
         f"\n{len(mutants) - bad} of {len(mutants)} mutants noticed "
