@@ -379,7 +379,8 @@ PS_API ps_status ps_log_append_raw(ps_log *log, uint64_t offset,
                                    const uint8_t *data, uint64_t size,
                                    uint64_t *received, ps_error *error);
 
-/* Ends the active segment with a blank record and begins the next one.
+/* Ends the active segment with a blank record and begins the next one; an
+ * empty segment stays as it is.
  * Threads: [serial]. Status: as ps_log_append. */
 PS_API ps_status ps_log_roll(ps_log *log, ps_error *error);
 

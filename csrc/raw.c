@@ -173,7 +173,9 @@ ps_status ps_log_roll(ps_log *log, ps_error *error) {
   status = ps_writer_check(log, error);
   if (status == PS_OK)
     status = ps_writer_repair(log, error);
-  if (status == PS_OK)
+  const ps_segment *active = log->writer.active;
+  if (status == PS_OK && active != NULL &&
+      log->writer.staged_from > active->base)
     status = ps_writer_roll(log, error);
   return end_alone(log, &turn, status);
 }

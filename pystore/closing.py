@@ -99,6 +99,10 @@ def _mark_clean(writer: Writer) -> None:
             offset=log.ends().synced_end,
             path=str(writer.root),
         )
+    ends = log.ends()
+    if ends.received_end > ends.published_end:
+        # Half a raw record is zeroed when the log closes: not clean before that.
+        return
     log.sync(NO_OFFSET)
     catch_up(writer, queue_file_size_of(writer.root))
     positions, bounds = _now(writer)

@@ -166,7 +166,7 @@ static void an_append_takes_the_place_of_half_a_record(void) {
     if (rolls)
       CHECK(PS_OK, ps_log_roll(s->log, &s->error));
     CHECK(PS_OK, store_append(s, 20, PS_ACK_LEADER));
-    CHECK(rolls ? SEGMENT : 0, s->records[0].offset);
+    CHECK(0, s->records[0].offset); /* an empty segment does not roll */
     CHECK_HOLDS(store_verify(s, ACK_LEADER));
     CHECK_HOLDS(store_verify_zero(s));
     CHECK(0, store_free(s));

@@ -54,6 +54,35 @@ def test_the_checkpoint_says_no_more_than_is_on_disk(tmp_path: Path) -> None:
     assert (last, 0) == (times.physic_ms, times.logics_ms)
 
 
+def test_half_a_raw_record_leaves_no_clean_mark(tmp_path: Path) -> None:
+    """
+    What a slave had received of a record goes, and the next opening looks (A9).
+    """
+    with CommitLog(tmp_path / "master", segment_size=SEGMENT) as master:
+        fill(master, 2)
+        data = bytes(master.reader.acquire(0))
+    with CommitLog(tmp_path / "slave", segment_size=SEGMENT) as slave:
+        slave.writer.log.append_raw(0, data[:-7])
+        end = slave.end_offset
+        assert 0 < end < len(data)
+    with CommitLog(tmp_path / "slave") as slave:
+        assert not slave.recovery.is_clean
+        assert (end, 0) == (slave.end_offset, slave.recovery.cut_bytes)
+
+
+def test_rolling_an_empty_segment_changes_nothing(tmp_path: Path) -> None:
+    """
+    There is nothing to end.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        log.writer.log.roll()
+        assert 0 == log.end_offset
+        fill(log, 1)
+        log.writer.log.roll()
+        log.writer.log.roll()
+        assert SEGMENT == log.end_offset
+
+
 def test_a_log_at_a_segments_base_closes_clean(tmp_path: Path) -> None:
     """
     The last record may lie in the segment before the one that is active.
