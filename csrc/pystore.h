@@ -6,9 +6,9 @@
  *  1. Handles (ps_log, ps_lock, ps_live) are opaque. open/close own a handle,
  *     acquire/release borrow a counted block, fill/scan use caller memory.
  *  2. Every fallible call returns ps_status (PS_OK or a negative PS_E_*) and
- *     takes a caller-owned `ps_error *error` last. On failure outputs are
- *     untouched unless a declaration says otherwise, and nothing was
- *     allocated for the caller.
+ *     takes a caller-owned `ps_error *error` last. On failure outputs mean
+ *     nothing unless a declaration says otherwise, and nothing was allocated
+ *     for the caller.
  *  3. Offsets are byte offsets in the whole log, ends are exclusive, sizes are
  *     bytes, times end in _ms (since 1970) or _ns. Integers in files are
  *     big-endian; in these structs they are native.
@@ -16,8 +16,9 @@
  *     is borrowed for the call only.
  *  5. Thread classes: [any] any thread at any time; [serial] any thread, the
  *     core serialises; [owner] no other call on the handle may be running.
- *  6. After close every call answers PS_E_CLOSED; in a forked child every call
- *     answers PS_E_FORKED. The memory of a handle goes with its free call.
+ *  6. After close every call on a log answers PS_E_CLOSED, but that closing
+ *     again is fine; in a forked child every call on a log answers
+ *     PS_E_FORKED. The memory of a handle goes with its free call.
  *  7. The core never calls Python, never prints, never exits. Asserts guard
  *     its own mistakes, never the caller's arguments nor bytes on disk.
  *
@@ -42,7 +43,7 @@ typedef int32_t ps_status;
 #define PS_E_FULL -3       /* no space; nothing of the write is there */
 #define PS_E_CORRUPT -4    /* promised bytes are bad, at error->offset */
 #define PS_E_RANGE -5      /* offset below the minimum or not below the end */
-#define PS_E_BUSY -6       /* a held block or a running cut is in the way */
+#define PS_E_BUSY -6       /* a held block or an unfinished cut is in the way */
 #define PS_E_FENCED -7     /* the write authority is gone */
 #define PS_E_POISONED -8   /* a write-back failed earlier; reopen */
 #define PS_E_CLOSED -9     /* the handle was closed, or is not started */
@@ -235,7 +236,7 @@ PS_API ps_status ps_lock_acquire(const char *path, ps_lock **lock,
                                  ps_error *error);
 
 /* Gives the store back and frees the handle; NULL is fine. Threads: [owner].
- * In a forked child only the memory is freed. */
+ * In a forked child the descriptor is closed, which gives nothing back. */
 PS_API void ps_lock_release(ps_lock *lock);
 
 /* ---- meta/live ------------------------------------------------------- */
@@ -321,19 +322,22 @@ typedef struct ps_start {
 
 /* Makes the log ready for appends at start->end: removes later segments newest
  * first, zeroes above the end, rewrites [synced_end, end), syncs, publishes.
- * The caller has checked every record of [synced_end, end).
+ * The caller has checked every record of [synced_end, end). The outputs of
+ * *start count on failure, too: what was done until then.
  * Threads: [owner]. Status: PS_E_IO, PS_E_FULL (log stays readable),
  * PS_E_POISONED, PS_E_INVALID (started, not for writing, end not within the
  * log). */
 PS_API ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error);
 
-/* Sets a reader's end where no live page binds (A4). Threads: [serial].
+/* Sets a reader's end where no live page binds (A4). Threads: [any].
  * Status: PS_E_INVALID (opened for writing), PS_E_RANGE. */
 PS_API ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error);
 
-/* Syncs if it can, stops the threads, closes; again is fine. Held blocks stay
- * valid until released. Threads: [any]; running calls finish first.
- * Status: PS_E_IO, PS_E_POISONED: closed all the same. */
+/* Zeroes what a failed append left above the end, syncs if it can, stops the
+ * threads, closes; again is fine. Held blocks stay valid until released.
+ * Threads: [any]; running calls finish first, cuts of other threads included.
+ * Status: PS_E_IO (also: a cut did not finish), PS_E_POISONED: closed all the
+ * same. */
 PS_API ps_status ps_log_close(ps_log *log, ps_error *error);
 
 /* Closes if needed and frees; NULL is fine. Threads: [owner]. */
@@ -346,10 +350,14 @@ PS_API void ps_forked(void);
 
 /* Appends messages in message form, all or none, in one segment.
  * Effect: fills *appended and, if not NULL, positions[0..capacity).
- * Threads: [serial]; concurrent calls are written and synced together.
+ * Threads: [serial]; concurrent calls are written and synced together, and
+ * wait while a cut runs.
  * Status: PS_E_INVALID (sizes; text says which message), PS_E_FULL,
- * PS_E_FENCED, PS_E_POISONED, PS_E_BUSY (a cut runs), PS_E_IO.
- * PS_ACK_SYNCED failing with PS_E_POISONED: written, not proven durable. */
+ * PS_E_FENCED, PS_E_POISONED, PS_E_BUSY (a cut did not finish: reopen),
+ * PS_E_CORRUPT (the segment's rest is too small to end it), PS_E_IO,
+ * PS_E_MEMORY. Nothing of a failed append is there, but for two: PS_E_FENCED,
+ * where the authority ran out while it was written, and PS_E_POISONED with
+ * PS_ACK_SYNCED: it is written, not proven durable. */
 PS_API ps_status ps_log_append(ps_log *log, const uint8_t *messages,
                                uint64_t size, uint32_t ack,
                                ps_position *positions, uint64_t capacity,
@@ -372,7 +380,8 @@ PS_API ps_status ps_log_append_client_batch(
 
 /* Appends bytes of another log as they are, at `offset`, which must be the
  * received end (what a slave does). Every record that gets whole is checked;
- * the published end moves by whole records only (A1).
+ * the published end moves by whole records only (A1), and the queue table
+ * counts them. What was whole before a failure stays.
  * Effect: *received is the new received end. Threads: [serial].
  * Status: as ps_log_append; PS_E_RANGE (wrong offset), PS_E_CORRUPT. */
 PS_API ps_status ps_log_append_raw(ps_log *log, uint64_t offset,
@@ -386,7 +395,8 @@ PS_API ps_status ps_log_roll(ps_log *log, ps_error *error);
 
 /* Waits until everything below `end` is on disk; PS_NO_OFFSET: all that is
  * published now. Threads: [any]; one leader syncs for all who wait.
- * Status: PS_E_POISONED, PS_E_RANGE (above the published end). */
+ * Status: PS_E_POISONED (also: another program removed a segment that is
+ * written), PS_E_RANGE (above the published end). */
 PS_API ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error);
 
 /* Grants the right to write as `epoch` until either clock passes: boot time in
@@ -491,7 +501,8 @@ PS_API ps_status ps_log_queues_note(ps_log *log, const ps_record *rows,
 PS_API ps_status ps_log_queues_reset(ps_log *log, ps_error *error);
 
 /* Fills the table in queue form, with the published end it belongs to.
- * *size is the size needed, also with PS_E_SPACE. Threads: [serial]. */
+ * *size is the size needed, *end the end, also with PS_E_SPACE.
+ * Threads: [serial]. */
 PS_API ps_status ps_log_queues_fill(ps_log *log, uint8_t *buffer,
                                     uint64_t capacity, uint64_t *size,
                                     uint64_t *end, ps_error *error);
@@ -526,7 +537,7 @@ PS_API ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
 PS_API ps_status ps_log_cut_end(ps_log *log, uint32_t is_done, ps_error *error);
 
 /* Deletes whole segments that end at or below `offset`, never the active one.
- * Held blocks stay readable. Effect: *removed counts them.
+ * Held blocks stay readable. Effect: *removed counts them, also on failure.
  * Threads: [serial]. Status: PS_E_IO. */
 PS_API ps_status ps_log_delete_before(ps_log *log, uint64_t offset,
                                       uint32_t *removed, ps_error *error);

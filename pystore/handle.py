@@ -59,7 +59,8 @@ class LogHandle(LogReader):
 
     Every append is acknowledged when it returns: by then the bytes are in the
     page cache, or on disk if that was asked for. One that raises is not there,
-    or for ``PoisonedError`` not proven durable.
+    but after ``FencedError`` it may be, and after ``PoisonedError`` it may be
+    without being proven durable. While a cut runs, appends wait.
     """
 
     __slots__ = ()
@@ -123,8 +124,9 @@ class LogHandle(LogReader):
         Raises:
             InvalidError: no message form; the text says which message.
             FullError: no space; nothing of it is there.
-            FencedError: the write authority is gone.
-            BusyError: a cut runs.
+            FencedError: the write authority is gone; if it went while the bytes
+                were written, they are there.
+            BusyError: a cut did not finish; open the store again.
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """

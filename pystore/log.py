@@ -178,7 +178,7 @@ class CommitLog(ReadableLog):
             InvalidError: the message does not fit a segment, or no such ack.
             FullError: no space; nothing of it is there; try again later.
             FencedError: the write authority is gone.
-            BusyError: a cut runs.
+            BusyError: a cut did not finish; open the store again.
             PoisonedError: a write-back failed; close and open again.
             StorageError: the system refused.
         """
