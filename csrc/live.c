@@ -139,9 +139,11 @@ ps_status ps_live_begin(ps_live *live, const ps_live_words *words,
   memcpy(boot, words->boot_id, sizeof boot);
   atomic_store(&page->boot_id[0], 0);
   atomic_store(&page->boot_id[1], 0);
+  /* A reader loads the generation, then the end: with the new generation it
+   * must not see an end that a cut has taken back. */
+  atomic_store(&page->published_end, words->published_end);
   atomic_store(&page->cut_offset, words->cut_offset);
   atomic_store(&page->cut_generation, words->cut_generation);
-  atomic_store(&page->published_end, words->published_end);
   atomic_store(&page->synced_end, words->synced_end);
   atomic_store(&page->confirm_offset, words->confirm_offset);
   atomic_store(&page->min_offset, words->min_offset);
