@@ -17,6 +17,15 @@
 #define PS_ZEROED 0
 #define PS_PUNCHED 1
 
+/* What a mapping was made of may be closed, or populate and resident need it.
+ * Who has closed it gives them PS_FILE_NONE, or PS_FILE_UNSEEN where the system
+ * does not tell what of it is in memory. */
+#define PS_MAPPED 0
+#define PS_MAPPED_UNSEEN 1
+#define PS_MAPPED_BY_FILE 2
+#define PS_FILE_NONE -1
+#define PS_FILE_UNSEEN -2
+
 typedef void (*ps_env_visit)(void *argument, const char *name,
                              int64_t size_bytes);
 
@@ -26,6 +35,8 @@ typedef struct ps_env {
   int32_t (*open)(void *self, const char *path, int32_t mode);
   int32_t (*close)(void *self, int32_t file);
   int64_t (*size)(void *self, int32_t file);
+  /* How many names the file has; 0: it was removed. */
+  int64_t (*links)(void *self, int32_t file);
   /* May answer less than asked; 0 only at the end of the file. */
   int64_t (*read)(void *self, int32_t file, void *to, uint64_t size,
                   uint64_t at);
@@ -49,7 +60,7 @@ typedef struct ps_env {
   int32_t (*list)(void *self, const char *path, ps_env_visit visit,
                   void *argument);
   int64_t (*free_bytes)(void *self, const char *path);
-  /* Maps the first `size` bytes for reading. */
+  /* Maps the first `size` bytes for reading. Answers a PS_MAPPED*. */
   int32_t (*map)(void *self, int32_t file, uint64_t size, const uint8_t **data);
   void (*unmap)(void *self, const uint8_t *data, uint64_t size);
   /* 1: all of the mapped range is in memory, read without an error, and may be

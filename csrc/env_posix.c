@@ -25,8 +25,8 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-#define PAGE 4096U
 #define ZERO_CHUNK 65536U
+#define PAGE 4096U
 #define RESIDENT_PAGES 2048U
 #define AROUND 65536U /* what Linux maps around a fault */
 
@@ -54,6 +54,12 @@ static int64_t posix_size(void *self, int32_t file) {
   (void)self;
   struct stat status;
   return fstat(file, &status) < 0 ? -errno : (int64_t)status.st_size;
+}
+
+static int64_t posix_links(void *self, int32_t file) {
+  (void)self;
+  struct stat status;
+  return fstat(file, &status) < 0 ? -errno : (int64_t)status.st_nlink;
 }
 
 static int64_t posix_read(void *self, int32_t file, void *to, uint64_t size,
@@ -251,6 +257,14 @@ static int64_t posix_free_bytes(void *self, const char *path) {
   return (int64_t)(status.f_bavail * status.f_frsize);
 }
 
+#if PS_LINUX
+/* Of other users' files mincore says that all is in memory. */
+static int32_t is_own(int32_t file) {
+  struct stat status;
+  return fstat(file, &status) == 0 && status.st_uid == geteuid();
+}
+#endif
+
 static int32_t posix_map(void *self, int32_t file, uint64_t size,
                          const uint8_t **data) {
   (void)self;
@@ -258,7 +272,13 @@ static int32_t posix_map(void *self, int32_t file, uint64_t size,
   if (mapped == MAP_FAILED)
     return -errno;
   *data = mapped;
-  return 0;
+#if PS_LINUX
+  /* A log of a terabyte has a thousand segments: none keeps a descriptor where
+   * the system can populate a mapping. A range of no bytes only asks that. */
+  if (madvise(mapped, 0, MADV_POPULATE_READ) == 0)
+    return is_own(file) ? PS_MAPPED : PS_MAPPED_UNSEEN;
+#endif
+  return PS_MAPPED_BY_FILE;
 }
 
 static void posix_unmap(void *self, const uint8_t *data, uint64_t size) {
@@ -270,9 +290,7 @@ static int32_t posix_resident(void *self, int32_t file, const uint8_t *data,
                               uint64_t at, uint64_t size) {
   (void)self;
 #if PS_LINUX
-  /* Of other users' files mincore says that all is there. */
-  struct stat status;
-  if (fstat(file, &status) < 0 || status.st_uid != geteuid())
+  if (file == PS_FILE_UNSEEN || (file >= 0 && !is_own(file)))
     return 0;
   uint8_t pages[RESIDENT_PAGES];
   uint64_t from = at & ~(uint64_t)(PAGE - 1);
@@ -296,9 +314,14 @@ static int32_t posix_resident(void *self, int32_t file, const uint8_t *data,
 #endif
 }
 
+/* Where the page begins that holds `at`; pages are of 4 to 64 KiB. */
+static uint64_t page_start(uint64_t at) {
+  return at & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
 static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
                               uint64_t at, uint64_t size) {
-  uint64_t from = at & ~(uint64_t)(PAGE - 1);
+  uint64_t from = page_start(at);
   uint64_t length = at + size - from;
 #if PS_LINUX
   uint8_t *start = (uint8_t *)(uintptr_t)data + from;
@@ -317,7 +340,7 @@ static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
   while (result < 0 && errno == EINTR);
   if (result == 0)
     return 0;
-  if (errno != EINVAL)
+  if (errno != EINVAL || file < 0)
     return -errno;
 #else
   (void)data;
@@ -340,7 +363,7 @@ static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
 static void posix_prefetch(void *self, const uint8_t *data, uint64_t at,
                            uint64_t size) {
   (void)self;
-  uint64_t from = at & ~(uint64_t)(PAGE - 1);
+  uint64_t from = page_start(at);
   (void)madvise((void *)((uintptr_t)data + from), at + size - from,
                 MADV_WILLNEED);
 }
@@ -368,6 +391,7 @@ const ps_env *ps_env_posix(void) {
       .open = posix_open,
       .close = posix_close,
       .size = posix_size,
+      .links = posix_links,
       .read = posix_read,
       .write = posix_write,
       .allocate = posix_allocate,

@@ -68,6 +68,11 @@ static ps_status check_options(const ps_options *options, ps_error *error) {
                    PS_RECORD_MIN + PS_BLANK_SIZE, INT32_MAX);
   if (options->mode > PS_MODE_WRITE)
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET, "no such mode");
+  if (options->message_size_max > INT32_MAX)
+    return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
+                   "message_size_max %" PRIu32 " is above %d, the most that a "
+                   "record can say",
+                   options->message_size_max, INT32_MAX);
   if (options->store_host_size != 8 && options->store_host_size != 20)
     return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
                    "a store host has 8 or 20 bytes, not %" PRIu32,
@@ -87,8 +92,8 @@ static ps_status prepare_writer(ps_log *log, ps_error *error) {
   atomic_store(&writer->authority.wall_ms, PS_NO_OFFSET);
   if (log->options.mode != PS_MODE_WRITE)
     return PS_OK;
-  writer->capacity = 2 * PS_PIECE + log->options.message_size_max +
-                     2 * (uint64_t)PS_RECORD_EXTRA_MAX;
+  writer->capacity = UINT64_C(2) * PS_PIECE + log->options.message_size_max +
+                     UINT64_C(2) * PS_RECORD_EXTRA_MAX;
   writer->staging = malloc(writer->capacity);
   if (writer->staging == NULL)
     return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET,
@@ -334,6 +339,9 @@ static ps_status finish(ps_log *log, ps_error *error) {
   if (!log->writer.is_broken)
     status = ps_writer_zero_tail(log, &tail);
   ps_status synced = ps_sync_published(log, error);
+  ps_segment *active = log->writer.active;
+  if (synced == PS_OK && active != NULL && active->file >= 0)
+    synced = ps_sync_check_file(log, active, error);
   if (synced != PS_OK)
     return synced;
   if (status == PS_OK && log->writer.is_broken)

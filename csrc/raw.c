@@ -8,6 +8,8 @@
 #include "log.h"
 #include "scan.h"
 
+#define RAW_ROWS 32
+
 /* Begins a call that holds the write turn alone. */
 static ps_status begin_alone(ps_log *log, ps_turn *turn, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
@@ -42,6 +44,30 @@ static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
   ps_flusher_grown(log, whole);
 }
 
+/* Scans what has arrived, and counts whole records in the queue table: whoever
+ * becomes master goes on behind them. */
+static ps_status scan_whole(ps_log *log, const ps_window *window,
+                            ps_cursor *cursor, int32_t *answer,
+                            ps_error *error) {
+  ps_record rows[RAW_ROWS];
+  ps_scan scan;
+  ps_scan_init(&scan, log->topics);
+  ps_status status = PS_OK;
+  do {
+    uint32_t count = 0;
+    uint64_t wanted = 0;
+    *answer = ps_scan_window(&scan, window, cursor, rows, RAW_ROWS, &count,
+                             &wanted, error);
+    if (*answer == PS_SCAN_MEMORY)
+      return PS_E_MEMORY;
+    ps_error counted; /* the scan's own text stays */
+    status = ps_queues_note(log->queues, rows, count, &counted);
+    if (status != PS_OK)
+      *error = counted;
+  } while (status == PS_OK && *answer == PS_STOP_ROWS);
+  return status;
+}
+
 /* Moves the published end over every record that is whole by now (A1), also
  * if one behind them is bad. */
 static ps_status publish_whole(ps_log *log, ps_error *error) {
@@ -54,25 +80,21 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
                                          received - end, &data, error);
   if (status != PS_OK)
     return status;
-  ps_scan scan;
-  ps_scan_init(&scan, log->topics);
   ps_cursor cursor = {.offset = end,
                       .limit = segment->base + segment->size,
                       .stale_above = PS_NO_OFFSET,
                       .record_start = PS_NO_OFFSET,
                       .record_end = end,
-                      .checks =
-                          PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET};
+                      .checks = PS_CHECK_BODY | PS_CHECK_PROPERTY |
+                                PS_CHECK_OFFSET | PS_WANT_TOPIC};
   ps_window window = {.data = data - (end - segment->base),
                       .base = segment->base,
                       .size = segment->size,
                       .readable = received - segment->base};
-  uint32_t count = 0;
-  uint64_t wanted = 0;
-  int32_t answer =
-      ps_scan_window(&scan, &window, &cursor, NULL, 0, &count, &wanted, error);
-  if (answer == PS_SCAN_MEMORY)
-    return PS_E_MEMORY;
+  int32_t answer = 0;
+  status = scan_whole(log, &window, &cursor, &answer, error);
+  if (status != PS_OK)
+    return status;
   /* A blank record is whole only when all of it has arrived. */
   publish_raw(log, &cursor,
               cursor.offset <= received ? cursor.offset : cursor.record_end);

@@ -57,11 +57,14 @@ static int32_t map_locked(ps_segments *list, ps_segment *segment) {
   const uint8_t *data = NULL;
   int32_t result = size < 0 ? (int32_t)size
                             : env->map(env->self, file, segment->size, &data);
-  if (result < 0) {
+  if (result == PS_MAPPED_BY_FILE)
+    segment->read_file = file;
+  else
     env->close(env->self, file);
+  if (result == PS_MAPPED_UNSEEN)
+    segment->read_file = PS_FILE_UNSEEN;
+  if (result < 0)
     return result;
-  }
-  segment->read_file = file;
   segment->data = data;
   return 0;
 }

@@ -23,7 +23,7 @@ typedef struct ps_segment {
   uint32_t references;      /* guarded by the list's lock, like all below */
   uint32_t blocks;          /* held blocks */
   uint64_t blocks_end;      /* highest end of a block since there were none */
-  int32_t read_file;        /* -1: not open for reading */
+  int32_t read_file;        /* or PS_FILE_NONE, PS_FILE_UNSEEN */
   int32_t is_punched;       /* space must be allocated again before an append */
   _Atomic uint64_t touched; /* populated up to here before; only a hint */
   const uint8_t *data;      /* NULL: not mapped yet */

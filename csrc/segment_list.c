@@ -171,7 +171,7 @@ static ps_status add(ps_segments *list, uint64_t base, int32_t file,
                           .base = base,
                           .size = list->segment_size,
                           .file = file,
-                          .read_file = -1,
+                          .read_file = PS_FILE_NONE,
                           .references = 1};
   list->items[list->count++] = segment;
   return PS_OK;

@@ -19,6 +19,23 @@ ps_status ps_log_poison(ps_log *log, int64_t result, uint64_t offset,
                  atomic_load(&log->page->synced_end));
 }
 
+ps_status ps_sync_check_file(ps_log *log, ps_segment *segment,
+                             ps_error *error) {
+  const ps_env *env = log->env;
+  assert(segment->file >= 0);
+  int64_t links = env->links(env->self, segment->file);
+  if (links > 0)
+    return PS_OK;
+  if (links < 0)
+    return ps_log_poison(log, links, segment->base, error);
+  atomic_store(&log->is_poisoned, 1);
+  return ps_fail(error, PS_E_POISONED, segment->base,
+                 "%s/%020" PRIu64 ": another program removed the file while it "
+                 "was written: what was appended there is gone: stop that "
+                 "program, close the log and open it again",
+                 log->segments.directory, segment->base);
+}
+
 ps_status ps_sync_segment(ps_log *log, ps_segment *segment, ps_error *error) {
   const ps_env *env = log->env;
   assert(segment->file >= 0);
@@ -27,6 +44,8 @@ ps_status ps_sync_segment(ps_log *log, ps_segment *segment, ps_error *error) {
   int32_t result = env->sync(env->self, segment->file);
   if (result < 0)
     status = ps_log_poison(log, result, segment->base, error);
+  else /* bytes without a name are on no disk */
+    status = ps_sync_check_file(log, segment, error);
   pthread_mutex_unlock(&log->sync_lock);
   return status;
 }

@@ -88,6 +88,24 @@ static ps_status prepare_segment(ps_log *log, uint64_t base,
   return status;
 }
 
+/* May the active segment end, and the next one begin? */
+static ps_status check_roll(ps_log *log, uint64_t left, ps_segment *next,
+                            ps_error *error) {
+  ps_writer *writer = &log->writer;
+  if (left > 0 && left < PS_BLANK_SIZE)
+    return ps_fail(error, PS_E_CORRUPT, writer->staged_from,
+                   "the last record leaves %" PRIu64
+                   " bytes of its segment, too "
+                   "few for a blank record: no RocketMQ writes so: cut it",
+                   left);
+  ps_status status = PS_OK;
+  if (left > 0)
+    status = ps_sync_check_file(log, writer->active, error);
+  if (status == PS_OK)
+    status = ps_sync_check_file(log, next, error);
+  return status;
+}
+
 /* Makes a prepared segment the active one. */
 static void activate(ps_log *log, ps_segment *next) {
   ps_writer *writer = &log->writer;
@@ -115,6 +133,11 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
   ps_status status = prepare_segment(log, end + left, &next, error);
   if (status != PS_OK)
     return status;
+  status = check_roll(log, left, next, error);
+  if (status != PS_OK) {
+    ps_segment_release(&log->segments, next);
+    return status;
+  }
   if (left > 0) {
     assert(left >= PS_BLANK_SIZE);
     uint8_t blank[PS_BLANK_SIZE];

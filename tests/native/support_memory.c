@@ -130,6 +130,16 @@ static int64_t env_size(void *self, int32_t file) {
   return end(fs, result < 0 ? result : (int64_t)file_of(fs, file)->size);
 }
 
+static int64_t env_links(void *self, int32_t file) {
+  memory *fs = self;
+  pthread_mutex_lock(&fs->lock);
+  (void)file_of(fs, file);
+  int64_t links = 0;
+  for (uint32_t i = 0; i < fs->names_count; i++)
+    links += memory_now(&fs->names[i]) == fs->open[file];
+  return end(fs, links);
+}
+
 static int64_t env_read(void *self, int32_t file, void *to, uint64_t size,
                         uint64_t at) {
   memory *fs = self;
@@ -336,7 +346,7 @@ static int32_t env_map(void *self, int32_t file, uint64_t size,
   (void)size;
   *data = file_of(fs, file)->cache;
   fs->mappings++;
-  return (int32_t)end(fs, 0);
+  return (int32_t)end(fs, PS_MAPPED_BY_FILE);
 }
 
 static void env_unmap(void *self, const uint8_t *data, uint64_t size) {
@@ -395,6 +405,7 @@ void memory_offer(memory *fs) {
       .open = env_open,
       .close = env_close,
       .size = env_size,
+      .links = env_links,
       .read = env_read,
       .write = env_write,
       .allocate = env_allocate,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -240,3 +241,30 @@ def test_epochs_are_durable_before_their_first_byte(tmp_path: Path) -> None:
     with CommitLog(root) as log:
         assert [(1, 0), (4, end)] == log.epochs.pairs()
     assert f"4-{end}\n" in (root / "epochFileCheckpoint").read_text()
+
+
+def test_a_log_of_many_segments_needs_few_descriptors(tmp_path: Path) -> None:
+    """
+    A terabyte in segments of 1 GiB is read under the usual limit of 1024 files.
+    """
+    segments, spare = 80, 40
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with CommitLog(tmp_path / "store", segment_size=4096) as log:
+        for number in range(segments):
+            log.append(message(number, size=3000))
+        log.sync()
+        with (tmp_path / "newest").open("w") as newest:
+            limit = newest.fileno() + spare
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        try:
+            assert segments == len(bodies(log))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_message_size_that_no_record_can_have_is_refused(tmp_path: Path) -> None:
+    """
+    The limit is the caller's argument: an error, never the end of the process.
+    """
+    with pytest.raises(InvalidError, match="message_size_max"):
+        CommitLog(tmp_path / "store", message_size_max=2**32 - 1)
