@@ -5,7 +5,7 @@ PYTEST := $(BIN)/pytest
 PORTABLE := build/portable
 
 .NOTPARALLEL:
-.PHONY: help demo test native crash fuzz property interop mutants types lint \
+.PHONY: help demo test native crash soak fuzz property interop mutants types lint \
         bench wheel portable docs clean
 
 help: ## list the targets
@@ -33,6 +33,9 @@ native: ## the C core over an in-memory environment, under sanitizers
 
 crash: .venv/core ## every crash state, and real writers killed
 	$(PYTEST) tests/crash
+
+soak: .venv/core ## the crash tests with a large budget, for about an hour
+	CRASH_STATES=5000 CRASH_KILLS=500 CRASH_FAULTS=100 $(PYTEST) tests/crash
 
 fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
 	tests/fuzz/run.sh $(or $(FUZZ_SECONDS),60)

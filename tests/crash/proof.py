@@ -23,7 +23,7 @@ from crash.teller import Teller
 
 __all__ = ["SEED", "STATES", "Proof"]
 
-STATES = int(os.environ.get("CRASH_STATES", "200"))
+STATES = int(os.environ.get("CRASH_STATES", "120"))
 """How many crash states of each story are looked at."""
 
 SEED = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Child", "Effect", "Kind", "read_trace", "run_child"]
+__all__ = ["Child", "Effect", "Kind", "read_trace", "run_child", "search_path"]
 
 HERE = Path(__file__).parent
 _HEAD = struct.Struct("=IiiIqqIIQ")
@@ -143,7 +143,7 @@ def run_child(
         environment = {
             **os.environ,
             "LD_PRELOAD": str(_library()),
-            "PYTHONPATH": os.pathsep.join(_search_path()),
+            "PYTHONPATH": os.pathsep.join(search_path()),
             "TRACE_FILE": str(trace),
             "TRACE_ROOT": str(root),
         }
@@ -162,7 +162,7 @@ def run_child(
         return Child(read_trace(trace, root), done.returncode, done.stdout)
 
 
-def _search_path() -> list[str]:
+def search_path() -> list[str]:
     """What this process imports from, so that the child tests the same build."""
     standard = sysconfig.get_paths()["stdlib"]
     return [entry for entry in sys.path if entry and not entry.startswith(standard)]

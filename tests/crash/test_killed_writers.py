@@ -17,7 +17,7 @@ from pystore import Check, CommitLog, Store
 from pystore.verify import verify_store
 
 THREADS = 4
-KILLS = 6
+KILLS = int(os.environ.get("CRASH_KILLS", "6"))
 SEED = int(os.environ.get("PS_SEED", "1"))
 PROVEN = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TOPIC
 

@@ -1,0 +1,218 @@
+"""
+A13: a disk that is full, for real: nothing half there, and space mends it.
+
+Each child has a small file system of its own: tmpfs, whose space is taken by what
+is written, and ext4, which knows ranges that are allocated but never written.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("unshare"),
+    reason="mounting a small file system needs root and unshare",
+)
+
+_TMPFS = "mount -t tmpfs -o size=8m tmpfs {path}"
+_EXT4 = (
+    "truncate -s 16m {path}.image && mkfs.ext4 -q -O ^has_journal {path}.image && "
+    "mount -o loop {path}.image {path}"
+)
+
+PRELUDE = """
+import os, sys
+from pathlib import Path
+from pystore.errors import FullError
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.store import Store
+from pystore.verify import verify_store
+
+disk, root = Path(sys.argv[1]), Path(sys.argv[1], "store")
+OPTIONS = dict(segment_size=1 << 18, flush_interval_ms=0)
+
+def fill():
+    # In pieces of any size, until not a byte is free.
+    with open(disk / "filler", "ab", buffering=0) as file:
+        for size in (1 << 16, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                pass
+
+def make_space():
+    (disk / "filler").unlink()
+
+def append_until_full(log, limit=10**6):
+    done = []
+    try:
+        while len(done) < limit:
+            body = b"%d:" % len(done) + bytes(700)
+            done.append(log.append(Message("T", body)).offset)
+    except FullError as error:
+        print(error)
+    return done
+
+def bodies(log):
+    return [int(log.read(int(r["offset"])).body.split(b":")[0])
+            for rows in log.scan() for r in rows]
+"""
+
+
+def on_a_small_disk(script: str, path: Path, kind: str) -> list[str]:
+    """What a script prints that has a file system of its own."""
+    path = path / "disk"
+    path.mkdir()
+    mount = (_TMPFS if kind == "tmpfs" else _EXT4).format(path=path)
+    done = subprocess.run(
+        [
+            *("unshare", "-m", "sh", "-c"),
+            f'{mount} && exec {sys.executable} -c "$0" {path}',
+            PRELUDE + script,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "" == done.stderr
+    assert 0 == done.returncode
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Of file system."""
+    if request.param == "ext4" and not shutil.which("mkfs.ext4"):
+        pytest.skip("needs mkfs.ext4")
+    name: str = request.param
+    return name
+
+
+ROLLING = """
+log = CommitLog(root, **OPTIONS)
+log.append(Message("T", b"0:"))
+fill()
+told = 1 + len(append_until_full(log))
+end = log.end_offset
+assert told - 1 == len(append_until_full(log, 1)) + told - 1
+assert end == log.end_offset
+log.sync()
+log.keep()
+make_space()
+log.append(Message("T", b"%d:" % told), "leader-synced")
+assert told + 1 == len(bodies(log))
+log.close()
+with CommitLog(root) as log:
+    assert log.recovery.is_clean
+    assert told + 1 == len(bodies(log))
+assert "whole" == verify_store(root).verdict
+"""
+
+
+def test_a_roll_on_a_full_disk_is_refused_until_there_is_space(
+    tmp_path: Path, kind: str
+) -> None:
+    """An error with path and numbers; what is there stays; then it goes on."""
+    lines = on_a_small_disk(ROLLING, tmp_path, kind)
+
+    assert 2 == len(lines)
+    for line in lines:
+        assert f"{tmp_path}/disk/store/commitlog" in line
+        # Without fallocate a segment has holes, and the write is refused.
+        assert "needs 262144 bytes, 0 are free" in line or "0 bytes free" in line
+
+
+APPENDING = """
+log = CommitLog(root, **OPTIONS)
+append_until_full(log, 100)
+log.sync()
+log.cut(log.read(0).end)
+# What a cut gave back was given away: the range must be had again.
+fill()
+told = append_until_full(log)
+before = bodies(log)
+make_space()
+offset = log.append(Message("T", b"7:"), "leader-synced").offset
+assert before + [7] == bodies(log)
+log.close()
+assert "whole" == verify_store(root).verdict
+"""
+
+
+def test_an_append_without_space_leaves_nothing_and_works_later(
+    tmp_path: Path, kind: str
+) -> None:
+    """After a cut, where a hole was punched or a range zeroed."""
+    (refused,) = on_a_small_disk(APPENDING, tmp_path, kind)
+
+    assert f"{tmp_path}/disk/store/commitlog" in refused
+    assert "bytes" in refused
+
+
+OPENING = """
+store = Store(root, queue_file_bytes=2000, **OPTIONS)
+append_until_full(store.log, 900)
+store.keep()
+told = bodies(store.log)
+fill()
+store.close()
+print("closed")
+for _ in range(3):
+    with CommitLog(root, **OPTIONS) as log:
+        assert told == bodies(log)
+print("opened")
+with CommitLog(root, **OPTIONS) as log:
+    assert 2 == log.delete_before(2 << 18)
+    log.begin_epoch(5)
+    log.cut(log.end_offset)
+print("retained")
+make_space()
+with Store(root, queue_file_bytes=2000, **OPTIONS) as store:
+    store.log.append(Message("T", b"7:"), "leader-synced")
+    assert [(5, 0)] != store.log.epochs.pairs()
+    assert 7 == bodies(store.log)[-1]
+assert "whole" == verify_store(root).verdict
+print("whole")
+"""
+
+
+def test_opening_retention_and_closing_work_on_a_full_disk(
+    tmp_path: Path, kind: str
+) -> None:
+    """Room for the truth is reserved; exports wait for space."""
+    lines = on_a_small_disk(OPENING, tmp_path, kind)
+
+    assert ["closed", "opened", "retained", "whole"] == lines
+
+
+KILLED = """
+import signal
+pid = os.fork()
+if pid == 0:
+    log = CommitLog(root, **OPTIONS)
+    append_until_full(log, 300)
+    fill()
+    os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(pid, 0)
+with CommitLog(root, **OPTIONS) as log:
+    assert list(range(300)) == bodies(log)
+    make_space()
+    log.append(Message("T", b"300:"))
+with CommitLog(root) as log:
+    assert list(range(301)) == bodies(log)
+assert "whole" == verify_store(root).verdict
+print("whole")
+"""
+
+
+def test_a_killed_writers_store_opens_on_a_full_disk(tmp_path: Path, kind: str) -> None:
+    """Recovery zeroes and rewrites in the space that the log has."""
+    assert ["whole"] == on_a_small_disk(KILLED, tmp_path, kind)
