@@ -12,19 +12,28 @@ from pathlib import Path
 
 from pystore import boot
 
-__all__ = ["another_boot"]
+__all__ = ["another_boot", "same_boot"]
 
 
 @contextmanager
-def another_boot(boot_id: str = "") -> Iterator[str]:
-    """The machine has started again: it has another boot id."""
-    boot_id = boot_id or str(uuid.uuid4())
+def same_boot(boot_id: str) -> Iterator[None]:
+    """The machine runs in this boot; empty: the real one."""
+    if not boot_id:
+        yield
+        return
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(boot_id)
         file.flush()
         before = boot._LINUX_BOOT_ID
         boot._LINUX_BOOT_ID = Path(file.name)
         try:
-            yield boot_id
+            yield
         finally:
             boot._LINUX_BOOT_ID = before
+
+
+@contextmanager
+def another_boot() -> Iterator[None]:
+    """The machine has started again."""
+    with same_boot(str(uuid.uuid4())):
+        yield

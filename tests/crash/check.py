@@ -83,7 +83,8 @@ def _look(root: Path) -> int | None:
         return None
     # Queue entries are no promise before an opening has cut them to the log.
     damages = verify_store(root).damages
-    assert [] == [one for one in damages if CONSUME_QUEUE not in one.path]
+    of_the_log = [one for one in damages if CONSUME_QUEUE not in one.path]
+    assert not of_the_log, of_the_log
     with CommitLog(root, mode="r") as log:
         for _ in log.scan():
             pass

@@ -7,13 +7,13 @@ from __future__ import annotations
 import os
 import random
 import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
 from copy import deepcopy
 from pathlib import Path
 
 from crash import stories
-from crash.boots import another_boot
+from crash.boots import another_boot, same_boot
 from crash.check import check_store
 from crash.disk import PAGE, Disk
 from crash.facts import Facts
@@ -45,6 +45,7 @@ class Proof:
     Attributes:
         folder: what is recorded.
         store: the store's directory in it.
+        boot_id: of the boot in which processes run; empty: the real one.
         facts: what was promised up to now.
         disk: the files as they may be on the disk.
     """
@@ -53,6 +54,7 @@ class Proof:
         self.folder = folder / "recorded"
         self.folder.mkdir()
         self.store = self.folder / STORE
+        self.boot_id = ""
         self.facts = Facts()
         self.disk = Disk(self.folder)
 
@@ -70,7 +72,6 @@ class Proof:
         *,
         zero_range: bool = True,
         kill_after: int | None = None,
-        boot_id: str = "",
     ) -> Child:
         """Run a story in the store as it is; the model must end where it ended."""
         script = Path(stories.__file__)
@@ -79,7 +80,7 @@ class Proof:
             script,
             name,
             str(self.store),
-            *([boot_id] if boot_id else []),
+            *([self.boot_id] if self.boot_id else []),
             zero_range=zero_range,
             kill_after=kill_after,
         )
@@ -117,6 +118,7 @@ class Proof:
         print(f"{image.title}, after effect {count}")
         image.build(self.folder)
         self.facts.lose_power()
+        self.boot_id = str(uuid.uuid4())
         self.disk = Disk(self.folder)
 
     def look(
@@ -162,7 +164,7 @@ class Proof:
     def _look_at(self, image: Image, check: Check, where: str) -> None:
         image.build(self.folder)
         try:
-            with another_boot() if image.is_power_cut else nullcontext():
+            with same_boot(self.boot_id) if not image.is_power_cut else another_boot():
                 check(self.store, deepcopy(self.facts), image.is_power_cut)
         except BaseException:
             # The state that failed can be built again and looked at.

@@ -14,7 +14,7 @@ import sys
 import threading
 from pathlib import Path
 
-from crash.boots import another_boot
+from crash.boots import same_boot
 from crash.teller import SEGMENT_SIZE, Teller
 
 from pystore.exports import BrokerIdentity, TemporaryIdentity
@@ -216,6 +216,25 @@ def threads(teller: Teller) -> None:
     teller.close()
 
 
+def slave(teller: Teller) -> None:
+    """A slave writes its master's bytes as they come, in pieces of any size."""
+    teller.open()
+    start = teller.log.end_offset
+    teller.append(12, size=400)
+    teller.append_columns(30, size=600)
+    views = [bytes(block.view) for block in teller.log.blocks(start)]
+    teller.cut(start)
+    sent = b"".join(views)
+    for at in range(0, len(sent), 1700):
+        teller.append_raw(start + at, sent[at : at + 1700])
+        if at % 3 == 0:
+            teller.sync()
+        if at % 7 == 0:
+            teller.keep()
+    teller.append(2, ack="leader-synced")
+    teller.close()
+
+
 def loss(teller: Teller) -> None:
     """Promised bytes are bad, and given up."""
     teller.open(accept_loss=True)
@@ -247,9 +266,5 @@ def again(teller: Teller) -> None:
 
 if __name__ == "__main__":
     name, store, *boot_ids = sys.argv[1:]
-    prefix = f"{name}{os.getpid()}"
-    if boot_ids:
-        with another_boot(boot_ids[0]):
-            globals()[name](Teller(Path(store), prefix))
-    else:
-        globals()[name](Teller(Path(store), prefix))
+    with same_boot("".join(boot_ids)):
+        globals()[name](Teller(Path(store), f"{name}{os.getpid()}"))

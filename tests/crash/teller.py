@@ -44,6 +44,7 @@ class Teller:
         self.root = root
         self.prefix = prefix
         self.number = 0
+        self.raw_bodies: list[str] = []
         self.notes: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         self._library = ctypes.CDLL(None)
@@ -142,6 +143,7 @@ class Teller:
     ) -> None:
         """Append messages as one batch, to two queues."""
         bodies = self.bodies(count, size)
+        self.raw_bodies += [body.decode() for body in bodies]
         self.begin("append", bodies=[body.decode() for body in bodies])
         batch = [Message(topic, b, queue_id=i % 2) for i, b in enumerate(bodies)]
         positions = np.zeros(count, POSITION_DTYPE)
@@ -151,6 +153,7 @@ class Teller:
     def append_columns(self, count: int, size: int = 300, ack: str = "leader") -> None:
         """Append columns, which may span segments."""
         bodies = self.bodies(count, size)
+        self.raw_bodies += [body.decode() for body in bodies]
         self.begin("append", bodies=[body.decode() for body in bodies])
         positions = np.zeros(count, POSITION_DTYPE)
         columns = gather_columns("C", bodies)
@@ -162,6 +165,14 @@ class Teller:
         records = {offset: self.log.read(offset).data.hex() for offset in offsets}
         synced = appended.end if ack == "leader-synced" else 0
         self.done("append", records=records, synced=synced)
+
+    def append_raw(self, offset: int, data: bytes) -> None:
+        """Append what a master sent, which was written and cut here before."""
+        before = set(self.starts())
+        self.begin("append", bodies=self.raw_bodies)
+        self.log.writer.log.append_raw(offset, data)
+        records = {at: raw for at, raw in self.records().items() if at not in before}
+        self.done("append", records=records, synced=0)
 
     def sync(self) -> None:
         """Sync."""

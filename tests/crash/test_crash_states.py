@@ -23,6 +23,7 @@ STORIES = [
     ("queues", "queues"),
     ("segments", "seal"),
     ("some", "threads"),
+    ("some", "slave"),
 ]
 
 
