@@ -17,7 +17,7 @@ from pystore.epoch_file import EPOCHS as EPOCH_FILE
 from pystore.errors import ForkedError, PoisonedError
 from pystore.exports import ABORT, CHECKPOINT, CheckpointTimes, parse_checkpoint
 from pystore.starting import Writer, left_of, queue_file_size_of
-from pystore.stored_truth import BOUNDS, EPOCHS, EXPORTS, LEFT, QUEUES
+from pystore.stored_truth import BOUNDS, EPOCHS, EXPORTS, LEFT, POSITIONS, QUEUES
 from pystore.survey import Segments, last_record
 from pystore.truth import Bounds, CleanMark, Positions, QueueMark, digest_of
 
@@ -39,9 +39,10 @@ def keep_bounds(writer: Writer) -> bool:
     """
     positions, bounds = _now(writer)
     stored = writer.checkpoint.read(BOUNDS)
-    if bounds == stored and writer.queue_bounds in (
-        None,
-        writer.checkpoint.read(QUEUES),
+    if (
+        bounds == stored
+        and positions.as_of == writer.checkpoint.read(POSITIONS).as_of
+        and writer.queue_bounds in (None, writer.checkpoint.read(QUEUES))
     ):
         return False
     writer.log.sync(positions.as_of)

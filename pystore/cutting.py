@@ -44,13 +44,15 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
     try:
         queues = _queues_at(writer, offset)
         with writer.checkpoint.change() as change:
+            if change.read(POSITIONS).as_of > offset:
+                # Retention may have taken the records that would tell them. Those
+                # of a lower end stay: this one may not be on disk yet.
+                marks = (QueueMark(*key, value) for key, value in queues.items())
+                change.write(POSITIONS, Positions(offset, tuple(marks)))
             state = change.intend_cut(offset)
             left = change.read(LEFT)
             kept = tuple(pair for pair in left.segments if pair[0] <= offset)
             change.leave(Left(kept, left.queue_lengths))
-            # Retention may have taken the records that would tell them.
-            marks = (QueueMark(*key, value) for key, value in queues.items())
-            change.write(POSITIONS, Positions(offset, tuple(marks)))
             table = change.read(EPOCHS)
         log.cut_publish(state.generation)
         report = log.cut_apply()

@@ -90,7 +90,7 @@ class LogMachine(RuleBasedStateMachine):
             getattr(self, "log", None),
             getattr(self, "slave", None),
         ):
-            if log is not None:
+            if log:
                 log.close()
         shutil.rmtree(self.folder)
 
@@ -106,8 +106,7 @@ class LogMachine(RuleBasedStateMachine):
             done.end,
             done.count,
         )
-        queue_offset = first.queue_offset
-        assert queue_offset == done.queue_offset
+        assert first.queue_offset == done.queue_offset
         assert self.store_ms <= done.store_ms
         self.store_ms = done.store_ms
 
@@ -170,10 +169,11 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def roll(self) -> None:
         """
-        The next segment begins.
+        The next segment begins, unless the active one is empty.
         """
         self.log.writer.log.roll()
-        self.model.roll()
+        if self.model.bases and self.model.end > self.model.bases[-1]:
+            self.model.roll()
 
     @rule()
     def sync(self) -> None:
@@ -263,6 +263,7 @@ class LogMachine(RuleBasedStateMachine):
         """
         self.log.close()
         cut = data.draw(st.none() | st.sampled_from(self.model.cuts))
+        deleted = data.draw(st.integers(0, self.model.end + SEGMENT))
 
         def work(tell: Callable[[object], object]) -> None:
             log = CommitLog(self.root, **self.options)
@@ -271,15 +272,17 @@ class LogMachine(RuleBasedStateMachine):
             tell(log.append_batch(map(message_of, batch)))
             if is_rolled:
                 log.writer.log.roll()
+            tell(log.delete_before(deleted))
             tell(log.append_columns(columns_of(rows)))
 
-        first, second = in_killed_child(work)
+        first, removed, second = in_killed_child(work)
         if cut is not None:
             self.model.cut(cut)
             self.follow_cut()
         self.check_appended(first, self.model.append(batch, first.store_ms))
         if is_rolled:
             self.model.roll()
+        assert self.model.delete_before(deleted) == removed
         placed = self.model.append_columns(row_specs(rows), second.store_ms)
         self.check_appended(second, placed)
         self.reopen()
@@ -330,8 +333,7 @@ class LogMachine(RuleBasedStateMachine):
         """
         A reader sees what the writer has, as soon as it has it.
         """
-        if self.reader is None:
-            self.reader = CommitLog(self.root, mode="r")
+        self.reader = self.reader or CommitLog(self.root, mode="r")
         self.check_bytes(self.reader)
 
     @rule(size=st.integers(1, 3 * SEGMENT))

@@ -4,6 +4,7 @@ Bounds while a store is open, and the mark that a clean close leaves.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from stores import SEGMENT, fill
@@ -94,3 +95,19 @@ def test_a_log_at_a_segments_base_closes_clean(tmp_path: Path) -> None:
     with CommitLog(root) as log:
         assert log.recovery.is_clean
         assert SEGMENT == log.end_offset
+
+
+def test_positions_are_stored_when_only_they_are_new(tmp_path: Path) -> None:
+    """
+    A store without `meta/` is open, and its queues are not known to it yet.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 10)
+    shutil.rmtree(root / "meta")
+    with CommitLog(root) as log:
+        assert 0 == log.writer.checkpoint.read(POSITIONS).as_of
+        assert log.keep()
+
+        assert log.end_offset == log.writer.checkpoint.read(POSITIONS).as_of
+        assert not log.keep()

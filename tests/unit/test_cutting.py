@@ -11,6 +11,7 @@ from stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.cutting import cut_log
 from pystore.errors import FullError
+from pystore.live import Live
 from pystore.log import CommitLog
 from pystore.stored_truth import CUT, POSITIONS
 
@@ -89,3 +90,35 @@ def test_positions_above_a_cut_are_void(tmp_path: Path) -> None:
         log.cut(offsets[3])
 
         assert offsets[3] >= log.writer.checkpoint.read(POSITIONS).as_of
+
+
+def test_positions_that_are_on_disk_stay_as_long_as_the_log_does(
+    tmp_path: Path,
+) -> None:
+    """
+    A cut above what is synced does not tie a queue, whose records retention took,
+    to bytes that a power cut can take.
+    """
+    root = tmp_path / "store"
+    kept_end = 2 * SEGMENT
+
+    def work(log: CommitLog) -> None:
+        log.append(message(0, topic="Once"))
+        fill(log, 1000)
+        assert 2 == log.delete_before(kept_end)
+        assert log.writer.checkpoint.read(POSITIONS).as_of == log.end_offset
+        offsets = fill(log, 9)
+        log.cut(offsets[5])
+
+    kill_while(root, work)
+    with CommitLog(root, mode="r") as log:
+        stored = [int(at) for rows in log.scan() for at in rows["offset"]][-5]
+    end = stored - stored % SEGMENT
+    with (root / "commitlog" / f"{end:020d}").open("r+b") as file:
+        file.seek(stored - end)
+        file.write(bytes(SEGMENT - (stored - end)))
+    with Live(root / "meta" / "live", writable=True) as page:
+        page.begin(page.read()._replace(boot_id=bytes(range(16))))
+    with CommitLog(root) as log:
+        assert stored == log.end_offset
+        assert 1 == log.append(message(0, topic="Once")).queue_offset
