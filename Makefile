@@ -51,7 +51,7 @@ mutants: .venv/core ## each known mistake, made on purpose, must be noticed
 
 types: .venv/core .venv/lint ## mypy and pyright, over every file
 	$(PYTEST) tests/unit/test_layout.py -m slow
-	$(BIN)/mypy setup.py csrc wheels tests
+	$(BIN)/mypy setup.py csrc wheels tests bench
 	$(BIN)/pyright
 
 lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject
@@ -59,10 +59,11 @@ lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
 	$(BIN)/validate-pyproject pyproject.toml
-	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.[ch] tests/*/*.[ch])
+	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.[ch] */*/*.[ch])
 
-bench: .venv/core .venv/bench ## numbers beside their limits and rivals
-	$(PYTEST) bench
+bench: .venv/core .venv/bench ## numbers beside their limits and rivals, and plots
+	$(PYTEST) -p no:randomly bench $(BENCH)
+	[ ! -e build/bench/points.json ] || $(BIN)/python bench/plots.py build/bench/points.json bench/plots
 
 wheel: .venv/wheel ## sdist and wheel, checked and repaired
 	rm -rf build dist wheels/out

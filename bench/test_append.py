@@ -76,6 +76,11 @@ def test_append_is_near_the_same_work_without_python(
     }
     absolute["pystore, bodies alone"] = _rate(taken["pystore"], bodies)
     benchmark.extra_info.update(bytes=total, records=load.records, **absolute)
+    if way == "columns":
+        shares = {"bare loop": size / total, "C loop": 1.0}
+        for name, share in shares.items():
+            rate = taken[name].scaled(share * bodies).median / 1e6
+            table.point("limits", name, load.batch, rate)
     what = f"`append_{way}`, batches of {batch}, of the "
     of_c = ratios(taken["C loop"], taken["pystore"])
     of_bare = ratios(taken["bare loop"], taken["pystore"], total / size)

@@ -61,4 +61,5 @@ def test_the_cost_of_a_record_is_split(
     }
     split["rest"] = max(0.0, total - sum(split.values()))
     for name, value in split.items():
-        table.point("cost", f"{way}, batch of {batch}", name, value)
+        line = way if batch == 1 else f"{way} of {batch}"
+        table.point("cost", line, name, value)
