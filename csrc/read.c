@@ -10,7 +10,6 @@
 
 #define WINDOW_FIRST 262144U /* a scan's windows grow from here */
 #define WINDOW_MAX 8388608U
-#define READ_FIRST 4096U
 
 /* Has a reader's list to be read again: for a new segment, or after a cut? */
 static ps_status follow(ps_log *log, int32_t is_missing, ps_error *error) {
@@ -172,7 +171,12 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
   uint64_t stop = segment->base + segment->size;
   if (stop > end)
     stop = end;
-  uint64_t got = stop - offset < READ_FIRST ? stop - offset : READ_FIRST;
+  /* Mostly the page that the record begins in holds all of it. */
+  uint64_t got = PS_PAGE - (offset - segment->base) % PS_PAGE;
+  if (got < 4)
+    got = 4;
+  if (got > stop - offset)
+    got = stop - offset;
   const uint8_t *data = NULL;
   status =
       ps_segment_populate(&log->segments, segment, offset, got, &data, error);

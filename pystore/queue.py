@@ -32,6 +32,8 @@ Entries: TypeAlias = NDArray[np.void]
 
 _ENTRY = struct.Struct(">qiq")
 _FILLER_SIZE = 2**31 - 1
+_unpack_entry = _ENTRY.unpack
+_tuple_new = tuple.__new__
 _FILLER = _ENTRY.pack(0, _FILLER_SIZE, 0)
 _LAST_INDEX = (2**63 - 1) // ENTRY_SIZE - 1
 
@@ -146,7 +148,7 @@ class ConsumeQueue:
         data = self.files.read(index * ENTRY_SIZE, ENTRY_SIZE)
         if data == _FILLER:
             raise self._out_of_range(index)
-        return QueueEntry._make(_ENTRY.unpack(data))
+        return _tuple_new(QueueEntry, _unpack_entry(data))
 
     def _out_of_range(self, index: int) -> OffsetOutOfRange:
         return OffsetOutOfRange(

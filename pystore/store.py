@@ -63,6 +63,7 @@ class Store:
         **options: Unpack[LogArguments],
     ) -> None:
         self.log = CommitLog(path, mode=mode, **options)
+        self._read_record = self.log.reader.read
         self._is_writable = mode == "w"
         self._closers: list[Callable[[], object]] = []
         root = self.log.path
@@ -168,11 +169,11 @@ class Store:
             OffsetOutOfRange: the queue has no such record, or no longer.
             CorruptError: the log has no whole record there.
         """
-        queue = self._queue(topic, queue_id)
-        if queue_offset >= queue.max_index:
+        queue = self.queues.get(topic, queue_id)
+        if queue is None or queue_offset >= queue.max_index:
             self._catch_up()
             queue = self._queue(topic, queue_id)
-        return self.log.read(queue.read(queue_offset).offset)
+        return self._read_record(queue.read(queue_offset).offset)
 
     def read_from(
         self, topic: str, queue_id: int, queue_offset: int, count: int
