@@ -298,8 +298,8 @@ def test_more_segments_than_one_call_lists_are_all_listed(
     """
     monkeypatch.setattr(reader, "_SEGMENTS", 3)
     with open_log(make_root(tmp_path), segment_size=4096) as log:
-        log.append(Message("T", b"").form)
         for _ in range(9):
+            log.append(Message("T", b"").form)
             log.roll()
 
         assert list(range(0, 40960, 4096)) == log.segments()
