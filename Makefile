@@ -51,7 +51,8 @@ mutants: .venv/core ## each known mistake, made on purpose, must be noticed
 
 types: .venv/core .venv/lint ## mypy and pyright, over every file
 	$(PYTEST) tests/unit/test_layout.py -m slow
-	$(BIN)/mypy setup.py csrc wheels tests bench
+	$(BIN)/mypy setup.py csrc wheels tests
+	$(BIN)/mypy bench
 	$(BIN)/pyright
 
 lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject
@@ -59,7 +60,7 @@ lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
 	$(BIN)/validate-pyproject pyproject.toml
-	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.[ch] */*/*.[ch])
+	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.[ch] bench/*/*.[ch] tests/*/*.[ch])
 
 bench: .venv/core .venv/bench ## numbers beside their limits and rivals, and plots
 	$(PYTEST) -p no:randomly bench $(BENCH)
