@@ -18,8 +18,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pystore.adopting import adopt, is_adopted, prepare_adoption
 from pystore.boot import Boot, boot_of
-from pystore.change import Change
 from pystore.checkpoint import Checkpoint
 from pystore.dispatching import load_table, next_offsets
 from pystore.epoch_file import EPOCHS as EPOCH_FILE
@@ -35,7 +35,7 @@ from pystore.files import (
     sync_directory,
 )
 from pystore.first_start import META_NAME, TEMPORARY_NAME, create_meta, place_of
-from pystore.foreign import EXPORT_NAMES, Found, find
+from pystore.foreign import Found, find
 from pystore.handle import LogHandle
 from pystore.live import Live
 from pystore.lock import Lock
@@ -49,14 +49,12 @@ from pystore.stored_truth import (
     CUT,
     EPOCHS,
     EXPORTS,
-    IDENTITY,
     INCARNATION,
     LEFT,
     POSITIONS,
-    QUEUES,
 )
 from pystore.survey import Segments, last_record
-from pystore.truth import Bounds, Incarnation, Left, Positions, QueueBounds, QueueMark
+from pystore.truth import Bounds, Incarnation, Left, QueueBounds, QueueMark
 
 __all__ = ["LIVE_NAME", "Writer", "left_of", "open_writer"]
 
@@ -84,6 +82,8 @@ class Writer:
         queue_lengths: of the consume queues, if a `pystore.store.Store` keeps them.
         queue_bounds: how far they are on disk, likewise.
         unsealable: segments whose damage was found when they were to be sealed.
+        cuts: where the log was cut and the consume queues were not yet.
+        delayed_abort: our ``abort``, if a full disk has delayed it.
         is_closed: whether closing has begun.
     """
 
@@ -99,6 +99,8 @@ class Writer:
     queue_lengths: tuple[QueueMark, ...] | None = None
     queue_bounds: QueueBounds | None = None
     unsealable: set[int] = field(default_factory=set)
+    cuts: list[int] = field(default_factory=list)
+    delayed_abort: bytes | None = None
     is_closed: bool = False
 
     @property
@@ -295,6 +297,8 @@ def _refuse(root: Path, made: Plan) -> None:
 
 def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> None:
     made = writer.plan
+    if is_adopted(made):
+        prepare_adoption(writer.root, (COMMIT_LOG, CONSUME_QUEUE), writer.live)
     state = _store_truth(writer, found)
     text = abort_text(os.getpid(), state.text)
     _write_abort(writer, text)
@@ -327,7 +331,8 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
         remove_seals(writer.root, made.end_offset, writer.log.ends().segment_size)
         writer.limit_checkpoint(made.end_offset)
     with writer.checkpoint.change() as change:
-        change.settle_export(ABORT)
+        if writer.delayed_abort is None:
+            change.settle_export(ABORT)
         if cut.intent is not None:
             change.finish_cut()
         boot_id, mount_id = writer.boot.text
@@ -350,8 +355,8 @@ def _store_truth(writer: Writer, found: Found) -> Incarnation:
         state = change.begin_incarnation(os.urandom)
         change.settle_place(place_of(writer.root))
         change.void_clean()
-        if made.is_new or made.reasons:
-            _adopt(change, made, found, writer.boot)
+        if is_adopted(made):
+            adopt(change, made, found, writer.boot)
         elif change.read(EPOCHS) != made.epochs:
             change.replace_epochs(made.epochs)
         if made.import_cut is not None or made.corrupt is not None:
@@ -363,31 +368,12 @@ def _store_truth(writer: Writer, found: Found) -> Incarnation:
     return state
 
 
-def _adopt(change: Change, made: Plan, found: Found, boot: Boot) -> None:
-    """
-    Take what another program left as the truth (A7, A10).
-    """
-    for name in EXPORT_NAMES:
-        change.intend_export(name, found.contents[name])
-        change.settle_export(name)
-    change.write(IDENTITY, made.identity)
-    change.write(CUT, made.cut)
-    boot_id, mount_id = boot.text
-    change.store_bounds(
-        Bounds(made.synced_end, made.confirm_offset, boot_id, mount_id), Positions()
-    )
-    if change.read(EPOCHS) != made.epochs:
-        change.replace_epochs(made.epochs)
-    change.leave(Left())
-    change.write(QUEUES, QueueBounds())
-
-
 def _write_abort(writer: Writer, text: bytes) -> None:
     try:
         replace_file(writer.root / ABORT, text, writer.temporary)
     except FullError:
         # Opening works on a full disk (A13); the digests allow both contents.
-        return
+        writer.delayed_abort = text
 
 
 def left_of(writer: Writer, before: Left) -> Left:

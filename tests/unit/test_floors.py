@@ -18,6 +18,7 @@ FLOORS = {
     "pystore._core": 0,
     "pystore._seam": 0,
     "pystore.errors": 0,
+    "pystore.adopting": 1,
     "pystore.arrow": 1,
     "pystore.bodies": 1,
     "pystore.boot": 1,

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while
 
-from pystore.errors import FormatError, LockedError, NotAStoreError
+from pystore import starting
+from pystore.errors import FormatError, FullError, LockedError, NotAStoreError
+from pystore.files import replace_file
 from pystore.log import CommitLog
 from pystore.stored_truth import INCARNATION
 
@@ -132,3 +135,31 @@ def test_an_empty_last_file_is_what_a_crash_left(tmp_path: Path) -> None:
         fill(log, 1000, first=10)
 
         assert 1010 == len(bodies(log))
+
+
+def test_an_abort_that_a_full_disk_delays_is_nobody_elses_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Killed before there was space again, the store is still ours; with space the
+    file is written (A7, A13).
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 3)
+
+    def replace_if_there_is_space(path: Path, *rest: Any) -> None:
+        if path.name == "abort":
+            raise FullError("no space")
+        replace_file(path, *rest)
+
+    monkeypatch.setattr(starting, "replace_file", replace_if_there_is_space)
+    kill_while(root, lambda log: (fill(log, 3), log.keep()))
+    assert not (root / "abort").exists()
+    with CommitLog(root) as log:
+        assert () == log.recovery.foreign
+        assert 6 == len(bodies(log))
+        monkeypatch.undo()
+        fill(log, 1)
+        log.keep()
+        assert b" pystore " in (root / "abort").read_bytes()
