@@ -34,7 +34,15 @@ from pystore.first_start import place_of
 from pystore.stored_truth import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
 from pystore.truth import Identity, Left, Place
 
-__all__ = ["EXPORT_NAMES", "Found", "Import", "check_sizes", "find", "reasons_of"]
+__all__ = [
+    "EXPORT_NAMES",
+    "Found",
+    "Import",
+    "changed_exports",
+    "check_sizes",
+    "find",
+    "reasons_of",
+]
 
 EXPORT_NAMES = (ABORT, CHECKPOINT, EPOCHS, IDENTITY, TEMPORARY_IDENTITY)
 """RocketMQ's files whose content we write and compare."""
@@ -164,13 +172,7 @@ def reasons_of(
         queues_changed: how consume queues differ, if the store was closed cleanly.
     """
     reasons = _of_place(view.read(PLACE), place_of(found.root))
-    exports = view.read(EXPORTS)
-    for name in EXPORT_NAMES:
-        content = found.contents[name]
-        if name == ABORT and _is_our_abort(view, content):
-            continue
-        if not exports.is_ours(name, content):
-            reasons.append(f"{name} {_change(content)}")
+    reasons.extend(changed_exports(view, found))
     left = view.read(LEFT)
     if view.read(CLEAN) is not None:
         if segments != left.segments:
@@ -178,6 +180,21 @@ def reasons_of(
         reasons.extend(queues_changed)
     elif lost := _lost_segments(left.segments, segments):
         reasons.append(f"segment {lost[0]:020} is gone")
+    return reasons
+
+
+def changed_exports(view: View, found: Found) -> list[str]:
+    """
+    Which small files are not as we left them, one line each.
+    """
+    exports = view.read(EXPORTS)
+    reasons = []
+    for name in EXPORT_NAMES:
+        content = found.contents[name]
+        if name == ABORT and _is_our_abort(view, content):
+            continue
+        if not exports.is_ours(name, content):
+            reasons.append(f"{name} {_change(content)}")
     return reasons
 
 

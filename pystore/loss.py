@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +70,16 @@ def save_loss(root: Path, segments: Segments, end: int) -> Loss:
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("create", directory, error) from error
+    try:
+        loss = _save(directory, segments, end)
+    except BaseException:
+        # Half a copy would only be in the way of the next attempt.
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return loss
+
+
+def _save(directory: Path, segments: Segments, end: int) -> Loss:
     saved, records = 0, []
     for base in segments.bases:
         at = max(end, base)

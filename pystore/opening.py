@@ -18,7 +18,13 @@ from pystore.boot import Boot
 from pystore.change import View
 from pystore.epochs import EpochTable
 from pystore.exports import CheckpointTimes
-from pystore.foreign import Found, Import, check_sizes, reasons_of
+from pystore.foreign import (
+    Found,
+    Import,
+    changed_exports,
+    check_sizes,
+    reasons_of,
+)
 from pystore.queues import ConsumeQueues
 from pystore.results import LiveWords
 from pystore.rocketmq import Opening, rocketmq_end
@@ -135,7 +141,9 @@ def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
     """
     view = situation.view
     reasons = _reasons(situation)
-    if view is not None and not reasons:
+    if view is not None and _is_emptied(situation, view):
+        made = _plan_ours(situation, view)
+    elif view is not None and not reasons:
         if mark := _clean_mark(situation, view):
             made = _plan_clean(situation, view, mark)
         else:
@@ -160,6 +168,18 @@ def _reasons(situation: Situation) -> list[str]:
     left = {(q.topic, q.queue_id): q.value for q in view.read(LEFT).queue_lengths}
     changed = situation.queues.changed(left) if left else []
     return reasons_of(view, situation.found, segments, changed)
+
+
+def _is_emptied(situation: Situation, view: View) -> bool:
+    """
+    Whether the log's files are gone and nothing else changed. No program leaves a
+    store so: they were lost, or a file system is not mounted.
+    """
+    return (
+        not situation.segments.bases
+        and view.read(BOUNDS).synced_end > 0
+        and not changed_exports(view, situation.found)
+    )
 
 
 def _clean_mark(situation: Situation, view: View) -> CleanMark | None:
@@ -209,8 +229,8 @@ def _plan_ours(situation: Situation, view: View) -> Plan:
         synced = min(synced, intent)
     segments = situation.segments
     start = segments.base_of(min(bounds.synced_end, bound.offset))
-    if bound.offset > segments.end and segments.end == 0:
-        start = bound.offset
+    if not segments.bases:
+        start = 0  # all of it is gone: nothing is whole below the bound
     limit = NO_OFFSET if intent is None else intent
     survey = survey_ours(segments, bound, start, limit)
     made = _base(situation, view, survey, bound, is_clean=False)

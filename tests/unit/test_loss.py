@@ -4,12 +4,14 @@ Giving up damaged bytes saves and names what goes.
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while, message
 
-from pystore.errors import CorruptError, InvalidError
+from pystore import loss
+from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.log import CommitLog
 
 
@@ -71,3 +73,24 @@ def test_a_loss_is_not_saved_over_an_earlier_one(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidError, match="move it away"):
         CommitLog(root, accept_loss=True)
+
+
+def test_a_loss_that_cannot_be_saved_leaves_nothing_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    With space the next attempt works, and nobody has to tidy up before.
+    """
+    root = tmp_path / "store"
+    _damaged(root)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(loss, "sync_descriptor", refuse)
+    with pytest.raises(FullError):
+        CommitLog(root, accept_loss=True)
+    assert [root] == list(tmp_path.iterdir())
+    monkeypatch.undo()
+    with CommitLog(root, accept_loss=True) as log:
+        assert 100 == len(bodies(log))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from stores import SEGMENT, fill, kill_while
 
+from pystore.errors import CorruptError
 from pystore.inspection import inspect
 from pystore.live import Live
 from pystore.log import CommitLog
@@ -112,3 +113,21 @@ def test_a_clean_mark_whose_last_record_changed_is_not_believed(
     _cut_tail(root, last + 100, b"\xff")
 
     assert inspect(root).plan.corrupt is not None
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["at once", "kept"])
+def test_a_log_without_its_files_is_lost_and_not_empty(
+    tmp_path: Path, is_kept: bool
+) -> None:
+    """
+    A file system that is not mounted must not become a new log over the old one.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: (fill(log, 30), is_kept and log.keep()))
+    (root / "commitlog" / f"{0:020d}").unlink()
+
+    with pytest.raises(CorruptError, match="accept-loss") as caught:
+        CommitLog(root)
+    assert 0 == caught.value.offset
+    with CommitLog(root, accept_loss=True) as log:
+        assert 0 == log.end_offset
