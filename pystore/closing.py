@@ -10,16 +10,32 @@ Rules: docs/crash-safety.md, A5, A9, A11.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pystore._seam import NO_OFFSET
-from pystore.change import Change
 from pystore.dispatching import catch_up
 from pystore.epoch_file import EPOCHS as EPOCH_FILE
 from pystore.errors import ForkedError, PoisonedError
 from pystore.exports import ABORT, CHECKPOINT, CheckpointTimes, parse_checkpoint
 from pystore.starting import Writer, left_of, queue_file_size_of
-from pystore.stored_truth import BOUNDS, EPOCHS, EXPORTS, LEFT, POSITIONS, QUEUES
+from pystore.stored_truth import (
+    BOUNDS,
+    CUT,
+    EPOCHS,
+    EXPORTS,
+    LEFT,
+    POSITIONS,
+    QUEUES,
+)
 from pystore.survey import Segments, last_record
-from pystore.truth import Bounds, CleanMark, Positions, QueueMark, digest_of
+from pystore.truth import (
+    Bounds,
+    CleanMark,
+    Positions,
+    QueueBounds,
+    QueueMark,
+    digest_of,
+)
 
 __all__ = ["close_writer", "keep_bounds"]
 
@@ -37,20 +53,37 @@ def keep_bounds(writer: Writer) -> bool:
         PoisonedError: a write-back failed.
         StorageError: the system refused.
     """
+    _export_abort(writer)
+    before = writer.checkpoint.read(CUT)
     positions, bounds = _now(writer)
     stored = writer.checkpoint.read(BOUNDS)
+    queues = _queue_bounds(writer)
     if (
         bounds == stored
         and positions.as_of == writer.checkpoint.read(POSITIONS).as_of
-        and writer.queue_bounds in (None, writer.checkpoint.read(QUEUES))
+        and queues in (None, writer.checkpoint.read(QUEUES))
     ):
         return False
     writer.log.sync(positions.as_of)
     with writer.checkpoint.change() as change:
+        if before.intent is not None or change.read(CUT) != before:
+            # Another thread cut: these ends were another log's. A cut that is not
+            # done has forgotten the queues.
+            return False
         change.store_bounds(bounds, positions)
-        _store_queues(writer, change)
+        if queues is not None:
+            change.write(QUEUES, queues)
         change.leave(left_of(writer, change.read(LEFT)))
     return True
+
+
+def _export_abort(writer: Writer) -> None:
+    """
+    Write the ``abort`` that a full disk has delayed, if there is space now (A13).
+    """
+    text = writer.delayed_abort
+    if text is not None and writer.export(ABORT, text):
+        writer.delayed_abort = None
 
 
 def _now(writer: Writer) -> tuple[Positions, Bounds]:
@@ -64,9 +97,15 @@ def _now(writer: Writer) -> tuple[Positions, Bounds]:
     return Positions(end, marks), Bounds(end, confirm, boot_id, mount_id)
 
 
-def _store_queues(writer: Writer, change: Change) -> None:
-    if writer.queue_bounds is not None:
-        change.write(QUEUES, writer.queue_bounds)
+def _queue_bounds(writer: Writer) -> QueueBounds | None:
+    """
+    How far the queues are on disk and right: not above a cut that they do not know.
+    """
+    bounds = writer.queue_bounds
+    if bounds is None:
+        return None
+    end = min(bounds.synced_end, *writer.cuts) if writer.cuts else bounds.synced_end
+    return replace(bounds, synced_end=end)
 
 
 def close_writer(writer: Writer) -> None:
@@ -109,10 +148,15 @@ def _mark_clean(writer: Writer) -> None:
     positions, bounds = _now(writer)
     mark, store_ms = _mark_of(writer, positions.as_of)
     times = _times(writer, store_ms)
+    left = left_of(writer, writer.checkpoint.read(LEFT))
+    queues = _queue_bounds(writer)
+    # Half a raw record may stand above the end, which the mark calls zero.
+    log.close()
     with writer.checkpoint.change() as change:
         change.store_bounds(bounds, positions, times)
-        _store_queues(writer, change)
-        change.leave(left_of(writer, change.read(LEFT)))
+        if queues is not None:
+            change.write(QUEUES, queues)
+        change.leave(left)
         change.intend_export(ABORT, None)
         change.mark_clean(mark)
         exports, epochs = change.read(EXPORTS), change.read(EPOCHS)
@@ -148,10 +192,11 @@ def _times(writer: Writer, store_ms: int) -> CheckpointTimes:
         if path.exists()
         else CheckpointTimes()
     )
+    # Without queues nothing of them is on disk, whatever was said before.
     queues_ms = writer.queue_bounds.synced_ms if writer.queue_bounds else 0
     return CheckpointTimes(
         physic_ms=store_ms,
-        logics_ms=min(max(before.logics_ms, queues_ms), store_ms),
+        logics_ms=min(queues_ms, store_ms),
         index_ms=min(before.index_ms, store_ms),
         master_flushed_offset=before.master_flushed_offset,
         confirm_offset=writer.log.ends().confirm_offset,

@@ -10,16 +10,19 @@ Rules: docs/crash-safety.md, A2 and A3.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pystore._seam import Check
+from pystore.errors import InvalidError, PoisonedError, PystoreError
 from pystore.sealing import remove_seals
 from pystore.stored_truth import EPOCHS, LEFT, POSITIONS
 from pystore.truth import Left, Positions, QueueMark
 
 if TYPE_CHECKING:
+    from pystore.epochs import EpochTable
     from pystore.results import CutReport
     from pystore.starting import Writer
 
@@ -39,22 +42,18 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
             the store again, which finishes the cut.
     """
     log = writer.log
-    log.cut_begin(offset)
-    is_done = False
+    is_intended = is_done = False
     try:
+        log.cut_begin(offset)
         queues = _queues_at(writer, offset)
-        with writer.checkpoint.change() as change:
-            if change.read(POSITIONS).as_of > offset:
-                # Retention may have taken the records that would tell them. Those
-                # of a lower end stay: this one may not be on disk yet.
-                marks = (QueueMark(*key, value) for key, value in queues.items())
-                change.write(POSITIONS, Positions(offset, tuple(marks)))
-            state = change.intend_cut(offset)
-            left = change.read(LEFT)
-            kept = tuple(pair for pair in left.segments if pair[0] <= offset)
-            change.leave(Left(kept, left.queue_lengths))
-            table = change.read(EPOCHS)
-        log.cut_publish(state.generation)
+        is_intended = True
+        try:
+            generation, table = _intend(writer, offset, queues)
+        except PystoreError as error:
+            # A refused transaction left nothing, but for one whose end is unknown.
+            is_intended = isinstance(error, PoisonedError)
+            raise
+        log.cut_publish(generation)
         report = log.cut_apply()
         log.queues_load(queues)
         remove_seals(writer.root, offset, log.ends().segment_size)
@@ -63,11 +62,48 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
             change.finish_cut()
         is_done = True
     finally:
-        # Appends behind an intent that is still open would be cut by the next
-        # opening.
-        log.cut_end(is_done)
+        _end(writer, is_intended=is_intended, is_done=is_done)
     writer.export_epochs(table)
     return report
+
+
+def _intend(
+    writer: Writer, offset: int, queues: dict[tuple[str, int], int]
+) -> tuple[int, EpochTable]:
+    """
+    Make the intent durable; answers the generation and the epochs that are left.
+    """
+    with writer.checkpoint.change() as change:
+        if change.read(POSITIONS).as_of > offset:
+            # Retention may have taken the records that would tell them. Those of a
+            # lower end stay: this one may not be on disk yet.
+            marks = (QueueMark(*key, value) for key, value in queues.items())
+            change.write(POSITIONS, Positions(offset, tuple(marks)))
+        state = change.intend_cut(offset)
+        left = change.read(LEFT)
+        kept = tuple(pair for pair in left.segments if pair[0] <= offset)
+        change.leave(Left(kept, left.queue_lengths))
+        table = change.read(EPOCHS)
+        writer.cuts.append(offset)
+    return state.generation, table
+
+
+def _end(writer: Writer, *, is_intended: bool, is_done: bool) -> None:
+    """
+    End the cut of this thread, if it has begun one.
+
+    What is appended behind an intent that is still open would be cut by the next
+    opening. Ctrl-C may come between the intent and the step that holds appends
+    back for good, so that step is made up for here.
+    """
+    log = writer.log
+    try:
+        if is_intended and not is_done:
+            with suppress(InvalidError):  # it was published
+                log.cut_publish(log.ends().cut_generation + 1)
+    finally:
+        with suppress(InvalidError):  # none was begun
+            log.cut_end(is_done)
 
 
 def _queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pystore._seam import Check
+from pystore._seam import Check, Stop
 from pystore.errors import CorruptError
 from pystore.queues import CONSUME_QUEUE, ConsumeQueues
 from pystore.stored_truth import QUEUES
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "catch_up",
+    "check_dispatched",
     "dispatch",
+    "follow_cuts",
     "load_table",
     "next_offsets",
     "note_queues",
@@ -68,6 +70,7 @@ def dispatch(writer: Writer, queues: ConsumeQueues, *, fill_gaps: bool = False) 
         CorruptError: entries are missing below.
         StorageError: the system refused; dispatch again later.
     """
+    follow_cuts(writer, queues)
     log = writer.log
     ends = log.ends()
     start = max(queues.dispatched_end, ends.min_offset)
@@ -77,6 +80,46 @@ def dispatch(writer: Writer, queues: ConsumeQueues, *, fill_gaps: bool = False) 
         done = queues.dispatch(rows, scan.cursor.offset, log.topic, fill_gaps=fill_gaps)
         written += done.written
     return written
+
+
+def follow_cuts(writer: Writer, queues: ConsumeQueues) -> None:
+    """
+    Cut the queues where the log was cut since.
+
+    Raises:
+        StorageError: the system refused; the cut is not forgotten.
+    """
+    while writer.cuts:
+        offset = writer.cuts.pop()
+        try:
+            queues.cut(offset)
+        except BaseException:
+            # Whatever it was: entries of other records must not stay.
+            writer.cuts.append(offset)
+            raise
+
+
+def check_dispatched(writer: Writer, queues: ConsumeQueues) -> None:
+    """
+    Make sure that the queues reach the log's end.
+
+    Raises:
+        CorruptError: a record that was promised is bad, so that what follows it
+            has no entries.
+    """
+    log = writer.log
+    end = log.ends().published_end
+    start = max(queues.dispatched_end, log.ends().min_offset)
+    if start >= end:
+        return
+    found = log.scan(start, end).finish()
+    if found.stop.is_bad or found.stop == Stop.ZERO:
+        raise CorruptError(
+            f"{writer.root}: damage at offset {found.offset}: consume queues end "
+            f"there, the log at {end}: {found.text or 'nothing was written there'}",
+            offset=found.offset,
+            path=str(writer.root),
+        )
 
 
 def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
@@ -89,12 +132,15 @@ def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
     bounds = writer.checkpoint.read(QUEUES)
     end, made = writer.log.ends().published_end, writer.plan
     if made.is_new or made.reasons:
-        # RocketMQ's queues: entries above the end go, the rest is compared.
-        queues.cut(end)
+        # RocketMQ's queues: entries above the end go, the rest is compared. The log
+        # may have grown since it was opened.
+        queues.cut(min(made.end_offset, end))
+        follow_cuts(writer, queues)
         queues.resume(0, 0)
     else:
         if not made.is_clean or bounds.synced_end > end:
             queues.cut(min(bounds.synced_end, end))
+        follow_cuts(writer, queues)
         queues.resume(min(bounds.synced_end, end), bounds.synced_ms)
     try:
         dispatch(writer, queues)
@@ -134,5 +180,6 @@ def catch_up(writer: Writer, file_size: int) -> None:
     with ConsumeQueues(writer.root, file_size, is_writable=True) as queues:
         queues.load()
         resume_queues(writer, queues)
+        check_dispatched(writer, queues)
         queues.sync()
         note_queues(writer, queues)

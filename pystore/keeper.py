@@ -130,7 +130,7 @@ def open_store(
     Raises:
         PystoreError: as `Store`.
     """
-    store = Store(path, mode=mode, **options)
+    store = Store(path, mode=mode, lock=threading.RLock(), **options)
     if mode == "w":
         store.before_close(Keeper(store).stop)
     return store

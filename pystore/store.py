@@ -5,18 +5,26 @@ The queues are derived from the log: entries are built from the columns of a
 scan, a piece at a time, and only for what is synced is it remembered that they
 are on disk. After a crash the rest is cut away and built again.
 
-Threads: any thread may append and read; one thread at a time dispatches, keeps
-or closes (`pystore.open_store` has a thread that does).
+Threads: any thread may append. Reading at the queues' end dispatches first, so all
+else needs a lock, if more than one thread does it: `pystore.open_store`, which has
+a thread that keeps the store, gives it one.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
-from pystore.dispatching import dispatch, note_queues, resume_queues
+from pystore.dispatching import (
+    check_dispatched,
+    dispatch,
+    follow_cuts,
+    note_queues,
+    resume_queues,
+)
 from pystore.errors import OffsetOutOfRange
 from pystore.log import CommitLog
 from pystore.options import LogArguments
@@ -44,10 +52,12 @@ class Store:
         path: the store's directory.
         mode: ``w`` or ``r``.
         queue_file_bytes: size of new queue files; existing ones keep theirs.
+        lock: held while the queues change, by the same thread perhaps twice; without
+            one, one thread at a time may use the store but to append.
         options: of `CommitLog`.
 
     Attributes:
-        log: the log; append to it.
+        log: the log; append to it, but cut through the store.
         queues: the consume queues, as far as they were dispatched.
 
     Raises:
@@ -60,12 +70,14 @@ class Store:
         *,
         mode: str = "w",
         queue_file_bytes: int = 6_000_000,
+        lock: AbstractContextManager[object] | None = None,
         **options: Unpack[LogArguments],
     ) -> None:
         self.log = CommitLog(path, mode=mode, **options)
         self._read_record = self.log.reader.read
         self._is_writable = mode == "w"
         self._closers: list[Callable[[], object]] = []
+        self._lock = nullcontext() if lock is None else lock
         root = self.log.path
         size = queue_file_size_of(root, queue_file_size(queue_file_bytes))
         self.queues = ConsumeQueues(root, size, is_writable=self._is_writable)
@@ -99,13 +111,19 @@ class Store:
         """
         while self._closers:
             self._closers.pop()()
-        try:
-            if self._is_writable and not self.log.is_closed:
-                self.dispatch()
-                self._sync_queues()
-        finally:
-            self.queues.close()
-            self.log.close()
+        with self._lock:
+            try:
+                if self._is_writable and not self.log.is_closed:
+                    self.dispatch()
+                    self._sync_queues()
+            except BaseException:
+                # Whatever it was: without all entries there is no clean mark, so
+                # the log tries once more as it closes.
+                self.log.writer.queue_lengths = None
+                raise
+            finally:
+                self.queues.close()
+                self.log.close()
 
     def before_close(self, closer: Callable[[], object]) -> None:
         """
@@ -123,10 +141,13 @@ class Store:
             How many entries were written.
 
         Raises:
-            CorruptError: entries are missing below.
+            CorruptError: entries are missing below, or a record is bad.
             StorageError: the system refused; dispatch again later.
         """
-        return dispatch(self.log.writer, self.queues)
+        with self._lock:
+            written = dispatch(self.log.writer, self.queues)
+            check_dispatched(self.log.writer, self.queues)
+        return written
 
     def _sync_queues(self) -> None:
         self.queues.sync()
@@ -137,11 +158,15 @@ class Store:
         Dispatch, sync the queues, store bounds, seal a segment: once a second.
 
         Raises:
+            CorruptError: as `dispatch`; the bounds are stored all the same.
             StorageError: the system refused.
         """
-        self.dispatch()
-        self._sync_queues()
-        kept = self.log.keep()
+        try:
+            with self._lock:
+                self.dispatch()
+                self._sync_queues()
+        finally:
+            kept = self.log.keep()
         return seal_next(self.log.writer) or kept
 
     # -- reading -----------------------------------------------------------
@@ -159,7 +184,8 @@ class Store:
         if self._is_writable:
             self.dispatch()
         else:
-            self.queues.load()
+            with self._lock:
+                self.queues.load()
 
     def read(self, topic: str, queue_id: int, queue_offset: int) -> Record:
         """
@@ -243,9 +269,10 @@ class Store:
         Raises:
             PystoreError: as `CommitLog.cut`.
         """
-        report = self.log.cut(offset)
-        self.queues.cut(offset)
-        note_queues(self.log.writer, self.queues)
+        with self._lock:
+            report = self.log.cut(offset)
+            follow_cuts(self.log.writer, self.queues)
+            note_queues(self.log.writer, self.queues)
         return report.bytes_cut
 
     def retain(self, retention: Retention, now_ms: int) -> int:
@@ -267,14 +294,15 @@ class Store:
         offset = delete_before(ages, retention, now_ms)
         if offset is None:
             return 0
-        removed = self.log.delete_before(offset)
-        self.queues.delete_before(offset)
         writer = self.log.writer
-        with writer.checkpoint.change() as change:
-            table = change.read(EPOCHS).cut_prefix(self.log.min_offset - 1)
-            change.replace_epochs(table)
-        writer.export_epochs(table)
-        note_queues(self.log.writer, self.queues)
+        with self._lock:
+            removed = self.log.delete_before(offset)
+            self.queues.delete_before(offset)
+            with writer.checkpoint.change() as change:
+                table = change.read(EPOCHS).cut_prefix(self.log.min_offset - 1)
+                change.replace_epochs(table)
+            writer.export_epochs(table)
+            note_queues(writer, self.queues)
         return removed
 
     def _last_ms(self, base: int, end: int) -> int | None:

@@ -5,12 +5,15 @@ Bounds while a store is open, and the mark that a clean close leaves.
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
-from stores import SEGMENT, fill
+from stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.exports import parse_checkpoint
+from pystore.handle import LogHandle
 from pystore.log import CommitLog
+from pystore.store import Store
 from pystore.stored_truth import BOUNDS, CLEAN, POSITIONS
 
 
@@ -111,3 +114,44 @@ def test_positions_are_stored_when_only_they_are_new(tmp_path: Path) -> None:
 
         assert log.end_offset == log.writer.checkpoint.read(POSITIONS).as_of
         assert not log.keep()
+
+
+def test_bounds_of_before_a_cut_are_not_stored_behind_it(tmp_path: Path) -> None:
+    """
+    A cut by another thread between the sync of a keeper and its transaction: ends
+    above the cut would make the store look damaged.
+    """
+    root = tmp_path / "store"
+
+    def work(log: CommitLog) -> None:
+        offsets = fill(log, 300)
+        sync = LogHandle.sync
+
+        def sync_and_be_cut(handle: LogHandle, end: int) -> None:
+            sync(handle, end)
+            thread = threading.Thread(target=log.cut, args=(offsets[10],))
+            thread.start()
+            thread.join()
+
+        LogHandle.sync = sync_and_be_cut  # type: ignore[method-assign, assignment]
+        log.keep()
+
+    kill_while(root, work)
+    with CommitLog(root) as log:
+        assert () == log.recovery.foreign
+        assert 10 == len(bodies(log))
+        assert 3 == log.append(message(10)).queue_offset
+
+
+def test_without_queues_the_checkpoint_says_nothing_of_them(tmp_path: Path) -> None:
+    """
+    Queues that somebody removed are on no disk, whatever was true before (A11).
+    """
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT) as store:
+        fill(store.log, 5)
+    assert 0 < parse_checkpoint((root / "checkpoint").read_bytes()).logics_ms
+    shutil.rmtree(root / "consumequeue")
+    CommitLog(root).close()
+
+    assert 0 == parse_checkpoint((root / "checkpoint").read_bytes()).logics_ms

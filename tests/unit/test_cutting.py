@@ -4,13 +4,17 @@ A cut as a whole: queues, epochs, and what a failure in the middle leaves.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while, message
 
+from pystore.change import Change
+from pystore.checkpoint import Checkpoint
 from pystore.cutting import cut_log
-from pystore.errors import FullError
+from pystore.errors import BusyError, FullError, StorageError
 from pystore.live import Live
 from pystore.log import CommitLog
 from pystore.stored_truth import CUT, POSITIONS
@@ -122,3 +126,63 @@ def test_positions_that_are_on_disk_stay_as_long_as_the_log_does(
     with CommitLog(root) as log:
         assert stored == log.end_offset
         assert 1 == log.append(message(0, topic="Once")).queue_offset
+
+
+def _interrupted(checkpoint: Checkpoint) -> Checkpoint:
+    """
+    A checkpoint whose first change is made, and then Ctrl-C comes.
+    """
+    change = checkpoint.change
+
+    @contextmanager
+    def change_once() -> Iterator[Change]:
+        del checkpoint.change
+        with change() as made:
+            yield made
+        raise KeyboardInterrupt
+
+    checkpoint.change = change_once  # type: ignore[method-assign]
+    return checkpoint
+
+
+def test_nothing_is_appended_behind_an_intent_that_may_be_durable(
+    tmp_path: Path,
+) -> None:
+    """
+    Ctrl-C right behind the intent: appends are refused, the next opening cuts, and
+    nothing that was acknowledged is above the cut.
+    """
+    root = tmp_path / "store"
+    log = CommitLog(root, segment_size=SEGMENT)
+    offsets = fill(log, 30)
+    _interrupted(log.writer.checkpoint)
+    with pytest.raises(KeyboardInterrupt):
+        log.cut(offsets[10])
+    with pytest.raises(BusyError, match="open it again"):
+        log.append(message(30))
+    with pytest.raises(StorageError, match="did not finish"):
+        log.close()
+    with CommitLog(root) as log:
+        assert 10 == len(bodies(log))
+        assert log.writer.checkpoint.read(CUT).intent is None
+
+
+def test_bounds_are_not_kept_while_a_cut_is_unfinished(tmp_path: Path) -> None:
+    """
+    The core has forgotten the queues by then: stored so, their offsets would begin
+    again behind the next opening.
+    """
+    root = tmp_path / "store"
+    log = CommitLog(root, segment_size=SEGMENT)
+    offsets = fill(log, 30)
+    (root / "meta" / "seals").rmdir()
+    (root / "meta" / "seals").write_text("not a directory")
+    with pytest.raises(StorageError):
+        log.cut(offsets[9])
+    assert not log.keep()
+    with pytest.raises(StorageError):
+        log.close()
+    (root / "meta" / "seals").unlink()
+    (root / "meta" / "seals").mkdir()
+    with CommitLog(root) as log:
+        assert 3 == log.append(message(9)).queue_offset

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from stores import SEGMENT, fill, kill_while, message
 
+from pystore.errors import CorruptError
 from pystore.log import CommitLog
 from pystore.queues import ConsumeQueues
 from pystore.starting import queue_file_size_of
@@ -61,3 +63,80 @@ def test_entries_that_may_be_lost_are_made_again(tmp_path: Path) -> None:
     with Store(root) as store:
         assert (0, 110) == store.queue_range("Topic", 0)
         assert message(327).body == store.read("Topic", 0, 109).body
+
+
+def test_entries_follow_a_cut_of_a_log_without_its_store(tmp_path: Path) -> None:
+    """
+    Records that were cut leave no entries for those that took their place.
+    """
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT) as store:
+        offsets = fill(store.log, 30)
+    with CommitLog(root) as log:
+        log.cut(offsets[9])
+        for number in range(9, 20):
+            log.append(message(number, size=50))
+
+    with Store(root) as store:
+        assert store.log.recovery.is_clean
+        assert (0, 7) == store.queue_range("Topic", 1)
+        assert message(13, size=50).body == store.read("Topic", 1, 4).body
+        assert message(19, size=50).body == store.read("Topic", 1, 6).body
+
+
+def test_the_log_of_a_store_may_be_cut_itself(tmp_path: Path) -> None:
+    """
+    The queues follow before they go on.
+    """
+    with Store(tmp_path / "store", segment_size=SEGMENT) as store:
+        offsets = fill(store.log, 30)
+        store.keep()
+        store.log.cut(offsets[9])
+        for number in range(9, 12):
+            store.log.append(message(number, size=50))
+        store.keep()
+
+        assert message(10, size=50).body == store.read("Topic", 1, 3).body
+        assert (0, 4) == store.queue_range("Topic", 1)
+
+
+def test_a_bad_record_does_not_end_the_queues_silently(tmp_path: Path) -> None:
+    """
+    What follows it has no entries: that is an error each time, and the store does
+    not close clean, since a Java broker would never dispatch it.
+    """
+    root = tmp_path / "store"
+    store = Store(root, segment_size=SEGMENT)
+    offsets = fill(store.log, 30)
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(offsets[10])
+        file.write(b"\xff" * 8)
+    for refused in (store.dispatch, store.keep, store.close):
+        with pytest.raises(CorruptError, match="consume queues end there") as caught:
+            refused()
+        assert offsets[10] == caught.value.offset
+
+    assert (root / "abort").exists()
+
+
+def test_queues_of_a_visitor_follow_the_log_as_it_was_opened(tmp_path: Path) -> None:
+    """
+    Entries above the end that an opening found are not those of records that were
+    appended since.
+    """
+    root = tmp_path / "store"
+    with Store(root, segment_size=SEGMENT) as store:
+        offsets = fill(store.log, 30)
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(offsets[20])
+        file.write(bytes(SEGMENT - offsets[20]))
+    (root / "abort").write_text("4711")
+    with CommitLog(root) as log:
+        assert log.recovery.foreign
+        assert offsets[20] == log.end_offset
+        for number in range(20, 24):
+            log.append(message(number, size=50))
+
+    with Store(root) as store:
+        assert message(21, size=50).body == store.read("Topic", 0, 7).body
+        assert (0, 8) == store.queue_range("Topic", 0)

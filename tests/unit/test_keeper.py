@@ -7,10 +7,10 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from stores import fill
+from stores import fill, message
 
-from pystore.errors import FullError
-from pystore.keeper import Keeper, open_log
+from pystore.errors import FullError, OffsetOutOfRange
+from pystore.keeper import Keeper, open_log, open_store
 
 
 class _Kept:
@@ -66,3 +66,39 @@ def test_an_opened_log_closes_with_its_keeper(tmp_path: Path) -> None:
         assert log.end_offset > 0
 
     assert "pystore-keeper" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_many_threads_read_where_the_queues_end(tmp_path: Path) -> None:
+    """
+    Whoever reads there dispatches, as the keeper does: each record gets one entry,
+    and nobody gets another's error.
+    """
+    count = 3000
+    with open_store(tmp_path / "store", segment_size=1 << 20) as store:
+        problems: list[BaseException] = []
+        is_over = threading.Event()
+
+        def read_on() -> None:
+            at = 0
+            while not (is_over.is_set() or problems):
+                try:
+                    assert message(3 * at).body == store.read("Topic", 0, at).body
+                    at += 1
+                except OffsetOutOfRange:
+                    continue  # not appended yet
+                except BaseException as error:
+                    problems.append(error)
+
+        readers = [threading.Thread(target=read_on) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        with Keeper(store, interval_s=0.001) as keeper:
+            for number in range(count):
+                store.log.append(message(number))
+        is_over.set()
+        for reader in readers:
+            reader.join()
+
+        assert [] == problems
+        assert keeper.error is None
+        assert (0, count // 3) == store.queue_range("Topic", 0)
