@@ -107,9 +107,11 @@ def _check_records(
 ) -> None:
     must = facts.must_hold(is_power_cut=is_power_cut)
     if facts.cut is not None and end <= facts.cut:
-        # The cut is done: at its very offset, or lower where nothing was synced.
+        # The cut is done: at its very offset, or lower where nothing was synced when
+        # power was lost, now or before.
         held = max((at + len(raw) for at, raw in must.items()), default=0)
-        assert end == facts.cut or (is_power_cut and end >= min(held, facts.cut))
+        may_be_lower = is_power_cut or bool(facts.maybe)
+        assert end == facts.cut or (may_be_lower and end >= min(held, facts.cut))
         must = {at: raw for at, raw in must.items() if at < facts.cut}
     found = {record.offset: record.data for record in records}
     lowest = min(facts.allowed("min"), default=0)
