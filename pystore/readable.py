@@ -87,6 +87,7 @@ class ReadableLog:
         checks: Check = Check.TOPIC | Check.TAGS,
         *,
         rows: int = 8192,
+        stops_at_damage: bool = False,
     ) -> Scan:
         """
         Rows of a range, one numpy array after the other.
@@ -96,13 +97,16 @@ class ReadableLog:
             to_offset: exclusive; ``None``: the end.
             checks: what to check, and which columns to fill.
             rows: of one array.
+            stops_at_damage: end without an error at a bad record; the scan's
+                ``cursor`` then says where and why.
 
         Raises:
+            CorruptError: a bad record; all rows below it were given out.
             OffsetOutOfRange, CutError, StorageError: while iterating.
         """
         start = self.min_offset if from_offset is None else from_offset
         end = NO_OFFSET if to_offset is None else to_offset
-        return self._log.scan(start, end, checks, rows=rows)
+        return self._log.scan(start, end, checks, rows=rows, raises=not stops_at_damage)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return iter(self.scan())

@@ -226,6 +226,7 @@ class LogReader:
         rows: int = ROWS,
         stale_above: int = NO_OFFSET,
         after: Cursor | None = None,
+        raises: bool = False,
     ) -> Scan:
         """
         Returns an iterator over the rows of a range.
@@ -239,6 +240,8 @@ class LogReader:
                 is bad (A8).
             after: the scan that this one continues: store times are compared
                 with its last record's, too.
+            raises: whether iterating ends with an error at a bad record; else the
+                cursor alone says so.
 
         Raises:
             InvalidError: no offset, no checks, or no rows.
@@ -259,7 +262,7 @@ class LogReader:
             cursor.record_end = after.record_end
             cursor.record_ms = after.record_ms
         cursor.stop = Stop.ROWS
-        return Scan(self._log, self.path, cursor, rows)
+        return Scan(self._log, self.path, cursor, rows, raises=raises)
 
     def acquire(self, offset: int, size_max: int = BLOCK_BYTES) -> memoryview:
         """

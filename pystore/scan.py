@@ -7,7 +7,7 @@ where, which rule, and in words.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from pystore._seam import (
     pointer,
     unpack_record,
 )
-from pystore.errors import InvalidError
+from pystore.errors import CorruptError, InvalidError
 from pystore.record import Record
 from pystore.results import Cursor
 
@@ -80,15 +80,32 @@ class Scan:
         cursor: where the scan stands; final when the iteration has ended.
     """
 
-    __slots__ = ("_cursor", "_has_ended", "_log", "_path", "_rows", "_text")
+    __slots__ = (
+        "_cursor",
+        "_has_ended",
+        "_log",
+        "_path",
+        "_raises",
+        "_rows",
+        "_text",
+    )
 
-    def __init__(self, log: CData, path: str, cursor: CData, rows: int) -> None:
+    def __init__(
+        self,
+        log: CData,
+        path: str,
+        cursor: CData,
+        rows: int,
+        *,
+        raises: bool = False,
+    ) -> None:
         if rows < 1:
             raise InvalidError(f"rows must be at least 1, not {rows}")
         self._log = log
         self._path = path
         self._cursor = cursor
         self._rows = rows
+        self._raises = raises
         self._text = ""
         self._has_ended = False
 
@@ -97,13 +114,18 @@ class Scan:
 
     def __next__(self) -> NDArray[Any]:
         if self._has_ended:
-            raise StopIteration
+            self._end()
         rows = np.empty(self._rows, RECORD_DTYPE)
         count = self._step(ffi.from_buffer("ps_record[]", rows), self._rows)
         self._has_ended = self._cursor.stop != Stop.ROWS
         if not count and self._has_ended:
-            raise StopIteration
+            self._end()
         return rows[:count]
+
+    def _end(self) -> NoReturn:
+        if self._raises and self._cursor.stop >= Stop.SIZE:
+            raise CorruptError(self._text, offset=self._cursor.offset, path=self._path)
+        raise StopIteration
 
     def finish(self) -> Cursor:
         """

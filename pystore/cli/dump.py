@@ -157,7 +157,9 @@ class _RecordReader:
         while offset < wanted.end:
             segment_end = offset - offset % self._size + self._size
             checks = Check.OFFSET | Check.TOPIC
-            scan = self._log.scan(offset, segment_end, checks, rows=_ROWS)
+            scan = self._log.scan(
+                offset, segment_end, checks, rows=_ROWS, stops_at_damage=True
+            )
             for rows in scan:
                 yield from self._read(wanted.among(rows, self._log.topic))
                 if int(rows["offset"][-1]) >= wanted.end:

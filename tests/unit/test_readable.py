@@ -37,3 +37,25 @@ def test_reading_where_no_record_begins_is_one_clear_error(tmp_path: Path) -> No
         offsets = fill(log, 3)
         with pytest.raises(CorruptError, match=f"offset {offsets[1] + 4}"):
             log.read(offsets[1] + 4)
+
+
+def test_a_scan_never_ends_silently_at_damage(tmp_path: Path) -> None:
+    """
+    All rows below the bad record come out, then the error; or the cursor says it.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        offsets = fill(log, 20)
+        with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+            file.seek(offsets[7] + 4)
+            file.write(b"\xff")
+        failing = log.scan()
+        seen = next(failing)["offset"].tolist()
+        with pytest.raises(CorruptError, match=str(offsets[7])) as caught:
+            next(failing)
+        scan = log.scan(stops_at_damage=True)
+
+        assert offsets[:7] == seen
+        assert offsets[7] == caught.value.offset
+        assert 7 == sum(len(rows) for rows in scan)
+        assert offsets[7] == scan.cursor.offset
