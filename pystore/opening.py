@@ -264,7 +264,29 @@ def _plan_foreign(situation: Situation, reasons: list[str]) -> Plan:
         positions=Positions(),
         cut=replace(made.cut, intent=None),
     )
-    return _with_imported_epochs(made, imported)
+    return _with_copied_cut(situation, _with_imported_epochs(made, imported))
+
+
+def _with_copied_cut(situation: Situation, made: Plan) -> Plan:
+    """
+    A copy of a store whose cut was unfinished finishes it, if nobody else wrote
+    (A3, A15): what a master ordered to be cut does not come back by copying.
+    """
+    view = situation.view
+    end = view.read(CUT).intent if view is not None else None
+    if view is None or end is None or end >= made.end_offset:
+        return made
+    if changed_exports(view, situation.found) or made.corrupt is not None:
+        return made
+    return replace(
+        made,
+        end_offset=end,
+        synced_end=min(made.synced_end, end),
+        confirm_offset=min(made.confirm_offset, end),
+        epochs=made.epochs.drop_above(end),
+        cut_reason="a cut is finished first",
+        rule="A3",
+    )
 
 
 def _with_imported_epochs(made: Plan, imported: Import) -> Plan:

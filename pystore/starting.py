@@ -318,13 +318,14 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
             cut_offset=made.end_offset if cut.intent is None else cut.intent,
         )
     )
+    last = made.survey.last_offset
     writer.report = writer.log.start(
         made.end_offset,
         synced_end=made.synced_end,
         confirm_offset=made.confirm_offset,
         clean=made.is_clean,
         store_ms=made.survey.store_ms,
-        last_offset=None if made.import_cut else made.survey.last_offset,
+        last_offset=None if last is None or last >= made.end_offset else last,
     )
     load_table(writer, known)
     if made.intent is not None or made.cut_reason:

@@ -178,6 +178,11 @@ def survey_ours(
     if last.stop == Stop.LAST and bound.offset < end:
         # A blank record without its next segment: the blank may be replaced.
         end = max(bound.offset, *(scan.record_end for scan in scans))
+    store_ms = max(scan.record_ms for scan in scans)
+    last_offset = _last_offset(scans, end)
+    if last_offset is None and (before := last_record(segments, min(start, end))):
+        # A segment was just begun: store times go on from the one before.
+        last_offset, store_ms = before
     return Survey(
         verdict=verdict,
         end_offset=end,
@@ -185,8 +190,8 @@ def survey_ours(
         scanned_bytes=last.offset - start,
         records=sum(scan.records for scan in scans),
         unproved=sum(scan.unproved for scan in scans),
-        store_ms=max(scan.record_ms for scan in scans),
-        last_offset=_last_offset(scans, end),
+        store_ms=store_ms,
+        last_offset=last_offset,
         text=last.text,
     )
 

@@ -4,11 +4,12 @@ The plan of an opening: which questions are asked, and in which order.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import SEGMENT, fill, kill_while
+from stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import CorruptError
 from pystore.inspection import inspect
@@ -131,3 +132,48 @@ def test_a_log_without_its_files_is_lost_and_not_empty(
     assert 0 == caught.value.offset
     with CommitLog(root, accept_loss=True) as log:
         assert 0 == log.end_offset
+
+
+def test_store_times_go_on_behind_a_segment_that_was_just_begun(
+    tmp_path: Path,
+) -> None:
+    """
+    A clock that was set back meanwhile gives no record a time below the last one,
+    wherever that is.
+    """
+    root = tmp_path / "store"
+
+    def work(log: CommitLog) -> None:
+        fill(log, 5)
+        log.writer.log.roll()
+        log.keep()
+
+    kill_while(root, work)
+    with CommitLog(root, mode="r") as log:
+        last = log.read([int(at) for rows in log.scan() for at in rows["offset"]][-1])
+    survey = inspect(root).plan.survey
+    assert (0, SEGMENT) == (survey.records, survey.end_offset)
+    assert (last.offset, last.store_ms) == (survey.last_offset, survey.store_ms)
+
+
+def test_a_copy_finishes_the_cut_that_was_copied(tmp_path: Path) -> None:
+    """
+    What was cut does not come back by a copy or a restore (A3, A15).
+    """
+    root, copy = tmp_path / "store", tmp_path / "copy"
+
+    def work(log: CommitLog) -> None:
+        offsets = fill(log, 30)
+        log.sync()
+        with log.writer.checkpoint.change() as change:
+            change.intend_cut(offsets[10])
+
+    kill_while(root, work)
+    shutil.copytree(root, copy)
+    with CommitLog(copy) as log:
+        assert "A3" == log.recovery.rule
+        assert log.recovery.foreign
+        assert 10 == len(bodies(log))
+    with CommitLog(copy) as log:
+        assert log.recovery.is_clean
+        assert 10 == len(bodies(log))
