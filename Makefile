@@ -49,7 +49,7 @@ interop: .venv/core ## RocketMQ's own classes read what pystore wrote
 mutants: .venv/core ## each known mistake, made on purpose, must be noticed
 	$(BIN)/python tests/mutants/run.py
 
-types: .venv/core .venv/lint ## mypy and pyright, over every file
+types: .venv/core .venv/lint .venv/bench ## mypy and pyright, over every file
 	$(PYTEST) tests/unit/test_layout.py -m slow
 	$(BIN)/mypy setup.py csrc wheels tests
 	$(BIN)/mypy bench
