@@ -86,7 +86,7 @@ def _look(root: Path) -> int | None:
     of_the_log = [one for one in damages if CONSUME_QUEUE not in one.path]
     assert not of_the_log, of_the_log
     with CommitLog(root, mode="r") as log:
-        for _ in log.scan():
+        for _ in log.scan(stops_at_damage=True):
             pass
     try:
         return inspect(root).plan.end_offset
