@@ -45,7 +45,8 @@ class Sizes:
         syncs: synchronous appends of one round, by one thread.
         batches: that are synced one by one.
         sparse: segments of the large sparse store.
-        touched: bytes that are touched once before anything is measured.
+        touched: bytes that are touched before anything is measured, and again
+            before each run of a contest.
     """
 
     rounds: int
@@ -59,7 +60,7 @@ class Sizes:
     touched: int
 
 
-REAL = Sizes(5, 4 * _GIB, _GIB // 2, _GIB, 100_000, 2000, 4000, 100, 4 * _GIB)
+REAL = Sizes(5, 4 * _GIB, _GIB // 2, _GIB, 100_000, 2000, 4000, 100, 5 * _GIB)
 SMOKE = Sizes(1, 8 * _MIB, _MIB, 4 * _MIB, 100, 64, 4, 4, _MIB)
 
 
@@ -88,7 +89,7 @@ def sizes(is_smoke: bool) -> Sizes:
     found = SMOKE if is_smoke else REAL
     if not is_smoke and "BENCH_BYTES" in os.environ:
         total = int(os.environ["BENCH_BYTES"])
-        found = replace(found, total=total, curve=total // 8)
+        found = replace(found, total=total, curve=total // 8, touched=total * 5 // 4)
     touch_memory(found.touched)
     return found
 
@@ -148,7 +149,7 @@ def contest(benchmark: BenchmarkFixture, sizes: Sizes) -> Contest:
     """
     The one contest of a bench.
     """
-    return Contest(benchmark, sizes.rounds)
+    return Contest(benchmark, sizes.rounds, sizes.touched)
 
 
 @pytest.fixture(scope="session")

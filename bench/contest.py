@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from machine import touch_memory
+
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
@@ -96,11 +98,15 @@ class Contest:
     Args:
         benchmark: the fixture of pytest-benchmark, which times ours.
         rounds: how many pairs.
+        touched: bytes of memory to touch before each run.
     """
 
-    def __init__(self, benchmark: BenchmarkFixture, rounds: int) -> None:
+    def __init__(
+        self, benchmark: BenchmarkFixture, rounds: int, touched: int = 0
+    ) -> None:
         self._benchmark = benchmark
         self._rounds = rounds
+        self._touched = touched
 
     def hold(
         self, ours: Contender, limits: Mapping[str, Contender]
@@ -114,9 +120,9 @@ class Contest:
         def prepare() -> tuple[tuple[Timed], dict[str, object]]:
             stack.close()
             for name, limit in limits.items():
-                os.sync()  # what was deleted or left dirty is nobody's burden
+                self._settle()
                 taken[name].append(measure(limit))
-            os.sync()
+            self._settle()
             return (stack.enter_context(ours()),), {}
 
         def run(timed: Timed) -> None:
@@ -128,3 +134,12 @@ class Contest:
         with stack:
             self._benchmark.pedantic(run, setup=prepare, rounds=self._rounds)
         return {name: Figure(tuple(values)) for name, values in taken.items()}
+
+    def _settle(self) -> None:
+        """
+        What was deleted or left dirty is nobody's burden, and nobody pays for memory
+        that the machine has given back to its host meanwhile.
+        """
+        os.sync()
+        if self._touched:
+            touch_memory(self._touched)

@@ -36,9 +36,10 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 def touch_memory(size_bytes: int) -> None:
     """
-    Touch so much memory once, in a process that ends then.
+    Touch so much memory, in a process that ends then.
 
-    A virtual machine gets its memory on first touch, and pays for it only then.
+    A virtual machine gets its memory on first touch, and pays for it then; what is
+    free for seconds it may give back to its host.
     """
     code = f"bytearray({size_bytes})[::4096] = b'1' * len(range(0, {size_bytes}, 4096))"
     subprocess.run([sys.executable, "-c", code], check=True)

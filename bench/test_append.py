@@ -157,7 +157,7 @@ def test_throughput_grows_with_the_batch(
     )
     rounds = min(3, sizes.rounds)
 
-    taken = Contest(benchmark, rounds).hold(contender, {})
+    taken = Contest(benchmark, rounds, 2 * sizes.curve).hold(contender, {})
 
     rate = taken["pystore"].scaled(load.body_bytes).median / 1e6
     benchmark.extra_info.update(bytes=load.body_bytes, mb_per_s=rate)
