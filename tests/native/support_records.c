@@ -257,7 +257,7 @@ static int slow_parses(const uint8_t *at, const uint8_t *end) {
 
 static uint32_t slow_fields(const uint8_t *data, const ps_record *record) {
   const uint8_t *properties = data + record->properties_at;
-  int is_bad = record->born_ms == 0 || record->store_ms == 0 ||
+  int is_bad = record->store_ms == 0 ||
                !slow_parses(properties, properties + record->properties_size);
   for (uint32_t i = 0; i < record->topic_size; i++)
     is_bad |= data[record->topic_at + i] == 0;
