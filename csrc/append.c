@@ -207,53 +207,45 @@ static void finish_synced(ps_log *log, request *r, ps_status status,
   r->status = status;
 }
 
-/* Wakes the served requests of one wish, all but the leader's own. */
-static void serve(ps_log *log, request *own, ps_turn *list, ps_wish wish) {
-  while (list != NULL) {
-    ps_turn *next = list->next; /* read before its thread may go away */
-    if (list != &own->turn && list->wish == wish)
-      ps_turns_served(&log->turns, list);
-    list = next;
+/* Splits a list by wish, and leaves the leader's own turn out of the answers:
+ * nobody wakes it. */
+static void split_wishes(const request *own, ps_turn *list, ps_turn **writes,
+                         ps_turn **syncs) {
+  *writes = *syncs = NULL;
+  for (ps_turn *next; list != NULL; list = next) {
+    ps_turn ***tail = list->wish == PS_WISH_SYNC ? &syncs : &writes;
+    next = list->next;
+    if (list == &own->turn)
+      continue;
+    **tail = list;
+    *tail = &list->next;
+    list->next = NULL;
   }
 }
 
-/* Splits a list by wish; what wants a sync is answered. */
-static ps_turn *keep_syncs(ps_log *log, request *own, ps_turn *list) {
-  ps_turn *kept = NULL;
-  ps_turn **tail = &kept;
-  while (list != NULL) {
-    ps_turn *next = list->next;
-    if (list->wish == PS_WISH_SYNC) {
-      *tail = list;
-      tail = &list->next;
-      *tail = NULL;
-    } else if (list != &own->turn) {
-      ps_turns_served(&log->turns, list);
-    }
-    list = next;
-  }
-  return kept;
-}
-
-/* Syncs for all of `list`, with the sync turn taken on the way out. */
+/* Syncs for the leader and for all of `list`, with the sync turn taken on the
+ * way out. */
 static void sync_for(ps_log *log, request *own, ps_turn *list) {
   ps_error reason;
   ps_status status = ps_sync_published(log, &reason);
   ps_turns_synced(&log->turns);
+  finish_synced(log, own, status, &reason);
   for (ps_turn *turn = list; turn != NULL; turn = turn->next)
     finish_synced(log, request_of(turn), status, &reason);
-  serve(log, own, list, PS_WISH_SYNC);
+  ps_turns_served(&log->turns, list);
 }
 
 static void lead(ps_log *log, request *own) {
+  ps_turn *writes;
+  ps_turn *syncs;
   own->turn.next = ps_turns_take(&log->turns, own->turn.wish);
   write_requests(log, own);
-  int32_t wants_sync = 0;
-  for (ps_turn *turn = &own->turn; turn != NULL; turn = turn->next)
-    if (turn->wish == PS_WISH_SYNC)
-      wants_sync = 1;
+  split_wishes(own, &own->turn, &writes, &syncs);
+  /* Who leads only to be written took none that wants more. */
+  int32_t wants_sync = own->turn.wish == PS_WISH_SYNC;
+  assert(wants_sync || syncs == NULL);
   ps_turns_wrote(&log->turns, wants_sync);
-  ps_turn *syncs = keep_syncs(log, own, &own->turn);
+  ps_turns_served(&log->turns, writes);
   if (wants_sync)
     sync_for(log, own, syncs);
 }

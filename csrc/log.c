@@ -118,7 +118,7 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->fork_stamp = atomic_load(&fork_count);
   log->live = live;
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
-  ps_turns_init(&log->turns);
+  ps_turns_init(&log->turns, options->wake_in_line);
   ps_flusher_init(&log->flusher);
   pthread_mutex_init(&log->sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);

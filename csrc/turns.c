@@ -45,13 +45,14 @@ static void change(ps_turns *turns, ps_turn *turn, uint32_t state) {
 }
 #endif
 
-void ps_turns_init(ps_turns *turns) {
+void ps_turns_init(ps_turns *turns, uint32_t in_line) {
   pthread_mutex_init(&turns->lock, NULL);
 #ifndef __linux__
   pthread_cond_init(&turns->changed, NULL);
 #endif
   turns->first = turns->last = NULL;
   turns->is_writing = turns->is_syncing = turns->standstills = 0;
+  turns->in_line = in_line;
 }
 
 /* May this wish lead now? The lock is held. */
@@ -95,6 +96,28 @@ static ps_turn *choose_next(ps_turns *turns) {
   return NULL;
 }
 
+/* Cuts a list after its first half; answers the other half. */
+static ps_turn *split(ps_turn *list) {
+  ps_turn *middle = list;
+  for (ps_turn *end = list->next; end != NULL && end->next != NULL;
+       end = end->next->next)
+    middle = middle->next;
+  ps_turn *half = middle->next;
+  middle->next = NULL;
+  return half;
+}
+
+/* Wakes others that were served with this one: its turn is still its own, and
+ * theirs wait. */
+static void wake_others(ps_turns *turns, ps_turn *list) {
+  if (list == NULL)
+    return;
+  ps_turn *half = turns->in_line ? NULL : split(list);
+  change(turns, list, SERVED);
+  if (half != NULL)
+    change(turns, half, SERVED);
+}
+
 int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn) {
   turn->next = NULL;
   atomic_store(&turn->state, WAITS);
@@ -113,7 +136,10 @@ int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn) {
     turns->standstills++;
   pthread_mutex_unlock(&turns->lock);
   wait_for_change(turns, turn);
-  return atomic_load(&turn->state) == LEADS;
+  if (atomic_load(&turn->state) == LEADS)
+    return 1;
+  wake_others(turns, turn->next);
+  return 0;
 }
 
 ps_turn *ps_turns_take(ps_turns *turns, ps_wish wish) {
@@ -179,6 +205,7 @@ void ps_turns_leave(ps_turns *turns, ps_turn *turn) {
   give_on(turns, 1, turn->wish == PS_WISH_STANDSTILL);
 }
 
-void ps_turns_served(ps_turns *turns, ps_turn *turn) {
-  change(turns, turn, SERVED);
+void ps_turns_served(ps_turns *turns, ps_turn *list) {
+  if (list != NULL)
+    change(turns, list, SERVED);
 }

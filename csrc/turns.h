@@ -6,6 +6,11 @@
  * to be synced it takes the sync turn (only a holder of the write turn may)
  * and syncs for all of them. While it syncs, the write turn is free for those
  * who only want to be written; those who want a sync gather for the next one.
+ *
+ * A leader wakes one of those whom it served and goes on; who is woken wakes
+ * others. Each wakes two, so that all processors help; or, in line, the next
+ * one only: where threads need one lock to go on, such as an interpreter's,
+ * many that awake at once only push each other aside.
  */
 #ifndef PS_TURNS_H
 #define PS_TURNS_H
@@ -39,9 +44,10 @@ typedef struct ps_turns {
   uint32_t is_writing;
   uint32_t is_syncing;
   uint32_t standstills; /* queued; nobody may overtake them */
+  uint32_t in_line;     /* who is woken wakes one other, not two */
 } ps_turns;
 
-void ps_turns_init(ps_turns *turns);
+void ps_turns_init(ps_turns *turns, uint32_t in_line);
 
 /* Waits. Answers 1: the caller leads, it holds the write turn (and for a
  * standstill the sync turn); 0: another thread has served the wish. */
@@ -61,7 +67,8 @@ void ps_turns_synced(ps_turns *turns);
 /* Gives everything on that a lone leader holds. */
 void ps_turns_leave(ps_turns *turns, ps_turn *turn);
 
-/* Wakes a thread whose wish was served; its turn is gone after this. */
-void ps_turns_served(ps_turns *turns, ps_turn *turn);
+/* Wakes the threads of a list of turns, linked by `next`, whose wishes were
+ * served; the turns are gone after this. */
+void ps_turns_served(ps_turns *turns, ps_turn *list);
 
 #endif

@@ -204,15 +204,17 @@ static void many_threads_append_each_record_once(void) {
   CHECK(0, store_free(s));
 }
 
-/* The same with a flusher that writes back and syncs by itself. */
+/* The same with a flusher that writes back and syncs by itself, and with
+ * threads that wake each other in line. */
 static void a_flusher_works_beside_many_threads(void) {
   store *s = store_new(SEGMENT);
   ps_log_free(s->log);
   s->options.writeback_bytes = 8192;
   s->options.flush_interval_ms = 1;
+  s->options.wake_in_line = 1;
   CHECK(PS_OK, store_recover(s, 0));
   bystander beside;
-  worker *workers = begin(s, THREADS, APPENDS, PS_ACK_LEADER);
+  worker *workers = begin(s, THREADS, APPENDS, 2);
   stand_by(&beside, s, read_and_sync);
   join(workers, THREADS);
   stand_down(&beside);
