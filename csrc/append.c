@@ -108,8 +108,8 @@ static ps_status encode_next(ps_log *log, batch *b) {
   int32_t found = ps_source_next(&r->source, &message);
   assert(found);
   (void)found;
-  uint32_t size = ps_record_size(&message, &writer->stamp);
   if (r->may_span) {
+    uint32_t size = ps_record_size(&message, &writer->stamp);
     ps_status status = make_room(log, b, size);
     if (status != PS_OK)
       return status;
@@ -123,11 +123,11 @@ static ps_status encode_next(ps_log *log, batch *b) {
   stamp->offset = writer->staged_from + writer->staged;
   stamp->queue_offset = *next;
   stamp->store_ms = r->appended.store_ms;
-  assert(writer->staged + size <= writer->capacity);
-  uint32_t encoded = ps_record_encode(writer->staging + writer->staged,
-                                      &message, stamp, &writer->cache);
-  assert(encoded == size);
-  writer->staged += encoded;
+  assert(writer->staged + r->totals.bytes_max <= writer->capacity);
+  uint32_t size = ps_record_encode(writer->staging + writer->staged, &message,
+                                   stamp, &writer->cache);
+  assert(size <= r->totals.bytes_max);
+  writer->staged += size;
   writer->last_staged = stamp->offset;
   if (takes_queue_offset(&message))
     *next += 1;

@@ -69,6 +69,18 @@ static inline int32_t ps_properties_may_strip(const uint8_t *properties,
   return size > PS_CRC_NAME_SIZE && memchr(properties, '#', size) != NULL;
 }
 
+/* 1 if the string begins with a name of up to 16 bytes and a value: most do,
+ * and that is all that ps_properties_parse asks for. */
+static inline int32_t ps_properties_begins(const uint8_t *properties,
+                                           uint32_t size) {
+  uint32_t most = size < 17 ? size : 17;
+  uint32_t at = 0;
+  while (at < most && properties[at] > PS_ENTRY_END)
+    at++;
+  return at > 0 && at < most && properties[at] == PS_NAME_END &&
+         at + 1 < size && properties[at + 1] != PS_ENTRY_END;
+}
+
 /* 1 if RocketMQ's parser finds an entry, or the string is empty. It drops
  * chunks without name or value silently, so a string without any entry is the
  * least that it does not understand. */

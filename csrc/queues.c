@@ -12,6 +12,7 @@
 /* Queues live in blocks, so that they never move. */
 #define BLOCK_QUEUES 256u
 #define SLOTS_FIRST 64u
+#define RECENT 16u
 
 /* Sizes in queue form around the topic: u16 in front; i32, i64 behind. */
 #define FORM_AROUND 14u
@@ -30,8 +31,8 @@ typedef struct queue {
 struct ps_queues {
   ps_topics *topics;
   queue **blocks;
-  uint32_t *slots; /* number + 1, 0: free; at most half are taken */
-  queue *last;     /* the last hit */
+  uint32_t *slots;       /* number + 1, 0: free; at most half are taken */
+  queue *recent[RECENT]; /* the last hits, by the low bits of their queue id */
   uint32_t count;
   uint32_t blocks_count;
   uint32_t slots_mask;
@@ -89,7 +90,7 @@ void ps_queues_reset(ps_queues *queues) {
   memset(queues->slots, 0,
          ((size_t)queues->slots_mask + 1) * sizeof *queues->slots);
   queues->count = 0;
-  queues->last = NULL;
+  memset(queues->recent, 0, sizeof queues->recent);
 }
 
 static queue *queue_at(const ps_queues *queues, uint32_t number) {
@@ -173,15 +174,16 @@ static queue *add(ps_queues *queues, const uint8_t *topic, uint32_t size,
 int64_t *ps_queues_next(ps_queues *queues, const uint8_t *topic,
                         uint32_t topic_size, int32_t queue_id) {
   assert(queues && (topic || topic_size == 0));
-  if (queues->last && is_queue(queues->last, topic, topic_size, queue_id))
-    return &queues->last->next;
+  queue **recent = &queues->recent[(uint32_t)queue_id % RECENT];
+  if (*recent && is_queue(*recent, topic, topic_size, queue_id))
+    return &(*recent)->next;
   uint32_t hash = hash_of(topic, topic_size, queue_id);
   const uint32_t *slot = slot_of(queues, topic, topic_size, queue_id, hash);
   queue *found = *slot != 0 ? queue_at(queues, *slot - 1)
                             : add(queues, topic, topic_size, queue_id, hash);
   if (!found)
     return NULL;
-  queues->last = found;
+  *recent = found;
   return &found->next;
 }
 

@@ -58,6 +58,9 @@ static ps_status check_topic(checker *check, const uint8_t *topic,
 /* 1 if what will be stored of the properties is empty or holds an entry. */
 static int32_t is_parsed(const uint8_t *properties, uint32_t size) {
   assert(size <= PS_PROPERTIES_MAX);
+  /* Most begin with an entry, and only what it begins may be stripped. */
+  if (properties[0] != '_' && ps_properties_begins(properties, size))
+    return 1;
   if (!ps_properties_may_strip(properties, size))
     return ps_properties_parse(properties, size);
   uint8_t copy[PS_PROPERTIES_MAX];

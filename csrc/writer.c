@@ -190,23 +190,15 @@ ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error) {
     return PS_OK;
   writer->is_tail_dirty = 1;
   uint64_t write_stop = all ? pad(writer, end) : stop;
-  uint64_t done = 0;
-  while (writer->staged_from + done < write_stop) {
-    uint64_t from = writer->staged_from + done;
-    uint64_t to = from - from % PS_PIECE + PS_PIECE;
-    if (to > write_stop)
-      to = write_stop;
-    uint64_t written = 0;
-    ps_status status =
-        ps_segment_write(&log->segments, writer->active, from,
-                         writer->staging + done, to - from, &written, error);
-    if (status != PS_OK) {
-      writer->has_failed = 1;
-      return status;
-    }
-    done += to - from;
+  uint64_t written = 0;
+  ps_status status = ps_segment_write(
+      &log->segments, writer->active, writer->staged_from, writer->staging,
+      write_stop - writer->staged_from, &written, error);
+  if (status != PS_OK) {
+    writer->has_failed = 1;
+    return status;
   }
-  done = stop - writer->staged_from;
+  uint64_t done = stop - writer->staged_from;
   writer->staged -= done;
   writer->staged_from = stop;
   if (writer->staged > 0)

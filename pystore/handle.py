@@ -130,7 +130,9 @@ class LogHandle(LogReader):
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """
-        room, capacity = (_NULL, 0) if positions is None else _room(positions)
+        room, capacity = _NULL, 0
+        if positions is not None:
+            room, capacity = _room(positions)
         try:
             scratch = take()
         except IndexError:  # more calls run at once than ever before

@@ -98,6 +98,7 @@ class CommitLog(ReadableLog):
         self._writer: Writer | None = None
         self._closers: list[Callable[[], object]] = []
         self._log: LogReader
+        self._append: Callable[[bytes, int], Appended]
         options = LogOptions(
             writable=mode == "w",
             segment_size=segment_size,
@@ -112,9 +113,11 @@ class CommitLog(ReadableLog):
                 self.path, options, create=create, accept_loss=accept_loss
             )
             self._log = self._writer.log
+            self._append = self._writer.log.append
             self.recovery = report_of(self._writer)
         elif mode == "r":
             self._log, self.recovery = open_reader(self.path, options)
+            self._append = self._append_nothing
         else:
             raise InvalidError(f"mode {mode!r} is neither 'r' nor 'w'")
 
@@ -154,6 +157,10 @@ class CommitLog(ReadableLog):
         """
         self._closers.append(closer)
 
+    def _append_nothing(self, form: bytes, ack: int) -> Appended:
+        # What a reader has for ``append``: the hottest call asks nothing twice.
+        return self._handle.append(form, ack)
+
     @property
     def _handle(self) -> LogHandle:
         if self._writer is None:
@@ -182,7 +189,11 @@ class CommitLog(ReadableLog):
             PoisonedError: a write-back failed; close and open again.
             StorageError: the system refused.
         """
-        return self._handle.append(message.form, _ack(ack))
+        try:
+            form, wish = message.form, _ACKS[ack]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise _refusal(message, ack) from error
+        return self._append(form, wish)
 
     def append_batch(
         self,
@@ -335,6 +346,12 @@ class CommitLog(ReadableLog):
 def _ack(name: str) -> int:
     try:
         return _ACKS[name]
-    except KeyError:
+    except (KeyError, TypeError):
         # The other names need replicas.
         raise InvalidError(f"ack {name!r}: one log knows {', '.join(_ACKS)}") from None
+
+
+def _refusal(message: object, ack: str) -> InvalidError:
+    if hasattr(message, "form"):
+        return InvalidError(f"ack {ack!r}: one log knows {', '.join(_ACKS)}")
+    return InvalidError(f"{type(message).__name__} is no Message: make one of it")
