@@ -22,6 +22,8 @@
 #define PS_MAGIC_BLANK UINT32_C(0xCBD43194) /* the rest of a segment */
 #define PS_BLANK_SIZE 8                     /* the least, and what is written */
 
+#define PS_QUEUE_ENTRY 20 /* bytes of a consume queue's entry */
+
 #define PS_AT_SIZE 0
 #define PS_AT_MAGIC 4
 #define PS_AT_BODY_CRC 8

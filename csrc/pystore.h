@@ -451,6 +451,15 @@ PS_API ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
                              uint32_t capacity, uint32_t *size,
                              ps_record *record, ps_error *error);
 
+/* The same of the record that an entry of a consume queue names: the 20 bytes
+ * at `at` of `file`, which is open for reading. One crossing for both.
+ * Threads: [any]. Status: PS_E_RANGE also where no entry is: what is there, and
+ * why, the queue itself tells. */
+PS_API ps_status ps_log_read_entry(ps_log *log, int32_t file, uint64_t at,
+                                   uint8_t *buffer, uint32_t capacity,
+                                   uint32_t *size, ps_record *record,
+                                   ps_error *error);
+
 /* A borrowed range of one segment, readable until released. */
 typedef struct ps_block {
   const uint8_t *data;

@@ -216,9 +216,10 @@ ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
   uint64_t generation = atomic_load(&log->page->cut_generation);
   uint32_t found = 0;
   status = read_record(log, offset, buffer, capacity, &found, record, error);
-  if (status == PS_OK || status == PS_E_CORRUPT) {
+  if (status == PS_OK || status == PS_E_CORRUPT || status == PS_E_RANGE) {
     ps_error cut;
-    if (check_cut(log, generation, offset + found, &cut) != PS_OK) {
+    if (check_cut(log, generation, offset + (found ? found : 1), &cut) !=
+        PS_OK) {
       *error = cut;
       status = PS_E_CUT;
     }
@@ -227,6 +228,23 @@ ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
     *size = found;
   ps_log_leave(log);
   return status;
+}
+
+ps_status ps_log_read_entry(ps_log *log, int32_t file, uint64_t at,
+                            uint8_t *buffer, uint32_t capacity, uint32_t *size,
+                            ps_record *record, ps_error *error) {
+  const ps_env *env = log->env;
+  uint8_t entry[PS_QUEUE_ENTRY];
+  int64_t got = env->read(env->self, file, entry, sizeof entry, at);
+  if (got < 0)
+    return ps_fail_system(error, (int32_t)got, PS_NO_OFFSET,
+                          "cannot read an entry at byte %" PRIu64, at);
+  uint64_t offset = ps_load64(entry);
+  /* The filler of slots that were never written has this size. */
+  if (got != sizeof entry || ps_load32(entry + 8) == INT32_MAX)
+    return ps_fail(error, PS_E_RANGE, PS_NO_OFFSET,
+                   "no entry stands at byte %" PRIu64, at);
+  return ps_log_read(log, offset, buffer, capacity, size, record, error);
 }
 
 /* What one scan call carries from window to window. */
@@ -354,12 +372,12 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
     status = scan_log(log, &p, limit, error);
   cursor->limit = limit;
   /* What stopped the scan was read, too: zeroes or a bad record may be the
-   * cut's or what came after it. */
+   * cut's or what came after it, and so may a segment that is gone. */
   uint64_t read_end = cursor->offset;
-  if (cursor->stop >= PS_STOP_ZERO)
+  if (cursor->stop >= PS_STOP_ZERO || status == PS_E_RANGE)
     read_end++;
   ps_error cut;
-  if (status == PS_OK && read_end > start &&
+  if ((status == PS_OK || status == PS_E_RANGE) && read_end > start &&
       check_cut(log, generation, read_end, &cut) != PS_OK) {
     *error = cut;
     status = PS_E_CUT;

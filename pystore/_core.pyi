@@ -173,6 +173,17 @@ class Lib:
         record: CData,
         error: CData,
     ) -> int: ...
+    def ps_log_read_entry(
+        self,
+        log: CData,
+        file: int,
+        at: int,
+        buffer: CData,
+        capacity: int,
+        size: CData,
+        record: CData,
+        error: CData,
+    ) -> int: ...
     def ps_block_acquire(
         self, log: CData, offset: int, size_max: int, block: CData, error: CData
     ) -> int: ...

@@ -244,7 +244,7 @@ class Scratch:
             buffer, because taking a struct apart at once is five times faster
             than reading it field by field.
         number, count: a ``uint64_t`` and a ``uint32_t``.
-        data: ``DATA_SIZE`` bytes for a record.
+        data: ``DATA_SIZE`` bytes for a record; ``data_bytes`` as a buffer.
     """
 
     __slots__ = (
@@ -252,6 +252,7 @@ class Scratch:
         "appended_bytes",
         "count",
         "data",
+        "data_bytes",
         "ends",
         "ends_bytes",
         "error",
@@ -273,6 +274,7 @@ class Scratch:
         self.number = ffi.new("uint64_t *")
         self.count = ffi.new("uint32_t *")
         self.data = ffi.new("uint8_t[]", self.DATA_SIZE)
+        self.data_bytes = ffi.buffer(self.data)
 
 
 _pool: list[Scratch] = []

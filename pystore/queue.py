@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pystore.errors import InvalidError, OffsetOutOfRange
+from pystore.file_pool import Descriptor
 from pystore.queue_files import QueueFiles
 
 __all__ = ["ENTRY_DTYPE", "ENTRY_SIZE", "ConsumeQueue", "Entries", "QueueEntry"]
@@ -149,6 +150,18 @@ class ConsumeQueue:
         if data == _FILLER:
             raise self._out_of_range(index)
         return _tuple_new(QueueEntry, _unpack_entry(data))
+
+    def place(self, index: int) -> tuple[Descriptor, int]:
+        """
+        Returns the file with the entry of one queue offset, and where it begins.
+
+        Raises:
+            OffsetOutOfRange: as `read`.
+            StorageError: the system refused.
+        """
+        if not self.first_slot <= index < self.max_index:
+            raise self._out_of_range(index)
+        return self.files.place(index * ENTRY_SIZE)
 
     def _out_of_range(self, index: int) -> OffsetOutOfRange:
         return OffsetOutOfRange(

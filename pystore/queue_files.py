@@ -143,6 +143,22 @@ class QueueFiles:
             path = self._paths[base] = str(self.folder / f"{base:020d}")
         return path
 
+    def place(self, position: int) -> tuple[Descriptor, int]:
+        """
+        Returns the open file that holds a position, and the position in it.
+
+        Raises:
+            StorageError: the system refused.
+        """
+        at = position % self.file_size
+        base = position - at
+        path = self._paths.get(base) or self._path(base)
+        try:
+            return self._pool.get(path, self._flags), at
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("read", Path(path), error) from error
+
     def read(self, position: int, count: int) -> bytes:
         """
         Returns ``count`` bytes, which must lie in existing files.

@@ -24,6 +24,7 @@ from pystore._seam import (
     ffi,
     give_back,
     lib,
+    take,
     unpack_record,
     view,
 )
@@ -46,11 +47,13 @@ BLOCK_BYTES = 4 * 1024 * 1024
 
 _ENDS = struct.Struct("=QQQQQQQQII")
 _SEGMENTS = 256
+_tuple_new = tuple.__new__
 _TOPIC_BYTES = 65536
 
 # Looking a function up in `lib` takes half as long as calling it.
 _ps_log_ends = lib.ps_log_ends
 _ps_log_read = lib.ps_log_read
+_ps_log_read_entry = lib.ps_log_read_entry
 
 
 class LogReader:
@@ -213,6 +216,43 @@ class LogReader:
         record = Record.of(
             unpack_record(scratch.record_bytes),
             ffi.buffer(data, scratch.count[0])[:],
+        )
+        give_back(scratch)
+        return record
+
+    def read_entry(self, file: int, at: int) -> Record | None:
+        """
+        Returns the record that a consume queue's entry names, read in one crossing.
+
+        Args:
+            file: an open descriptor of the queue's file.
+            at: where the entry begins in it.
+
+        Returns:
+            ``None`` if that fails for any reason: the two reads one by one say why.
+        """
+        try:
+            scratch = take()
+        except IndexError:  # more calls run at once than ever before
+            scratch = Scratch()
+        status = _ps_log_read_entry(
+            self._log,
+            file,
+            at,
+            scratch.data,
+            Scratch.DATA_SIZE,
+            scratch.count,
+            scratch.record,
+            scratch.error,
+        )
+        if status:
+            return None
+        record = _tuple_new(
+            Record,
+            (
+                *unpack_record(scratch.record_bytes),
+                scratch.data_bytes[: scratch.count[0]],
+            ),
         )
         give_back(scratch)
         return record

@@ -74,7 +74,7 @@ class Store:
         **options: Unpack[LogArguments],
     ) -> None:
         self.log = CommitLog(path, mode=mode, **options)
-        self._read_record = self.log.reader.read
+        self._read_entry = self.log.reader.read_entry
         self._is_writable = mode == "w"
         self._closers: list[Callable[[], object]] = []
         self._lock = nullcontext() if lock is None else lock
@@ -199,7 +199,12 @@ class Store:
         if queue is None or queue_offset >= queue.max_index:
             self._catch_up()
             queue = self._queue(topic, queue_id)
-        return self._read_record(queue.read(queue_offset).offset)
+        # The name keeps the descriptor open during the call.
+        file, at = queue.place(queue_offset)
+        record = self._read_entry(file.number, at)
+        if record is None:
+            record = self.log.read(queue.read(queue_offset).offset)
+        return record
 
     def read_from(
         self, topic: str, queue_id: int, queue_offset: int, count: int

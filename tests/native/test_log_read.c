@@ -252,6 +252,37 @@ static void a_file_cut_short_is_an_error(void) {
   CHECK(0, store_free(s));
 }
 
+/* An entry of a consume queue leads to its record; a filler, half an entry and
+ * one that cannot be read lead nowhere. */
+static void an_entry_leads_to_its_record(void) {
+  store *s = store_new(SEGMENT);
+  for (uint32_t i = 0; i < 3; i++)
+    CHECK(PS_OK, store_append(s, 1000, PS_ACK_LEADER));
+  uint8_t entries[2 * PS_QUEUE_ENTRY + 7] = {0};
+  ps_store64(entries, s->records[2].offset);
+  ps_store32(entries + 8, 1234);
+  ps_store32(entries + PS_QUEUE_ENTRY + 8, INT32_MAX);
+  memory_put(s->fs, "queue", entries, sizeof entries);
+  int32_t file = s->fs->env.open(s->fs, "queue", PS_FILE_READ);
+  uint8_t buffer[4096];
+  uint32_t size = 0;
+  ps_record record;
+  ps_error *error = &s->error;
+  CHECK(PS_OK, ps_log_read_entry(s->log, file, 0, buffer, sizeof buffer, &size,
+                                 &record, error));
+  CHECK(s->records[2].offset, record.offset);
+  CHECK(1000, record.body_size);
+  for (uint64_t at = PS_QUEUE_ENTRY; at < 4 * PS_QUEUE_ENTRY;
+       at += PS_QUEUE_ENTRY)
+    CHECK(PS_E_RANGE, ps_log_read_entry(s->log, file, at, buffer, sizeof buffer,
+                                        &size, &record, error));
+  memory_fail(s->fs, CALL_READ, 1, EIO, false);
+  CHECK(PS_E_IO, ps_log_read_entry(s->log, file, 0, buffer, sizeof buffer,
+                                   &size, &record, error));
+  s->fs->env.close(s->fs, file);
+  CHECK(0, store_free(s));
+}
+
 /* A record is copied whole, or its size is told. */
 static void a_record_that_does_not_fit_tells_its_size(void) {
   store *s = store_new(SEGMENT);
@@ -300,5 +331,6 @@ CHECK_MAIN(CASE(a_reader_follows_its_writer),
            CASE(a_reader_follows_deletions),
            CASE(a_reader_without_a_live_page_has_a_limit),
            CASE(a_file_cut_short_is_an_error),
+           CASE(an_entry_leads_to_its_record),
            CASE(a_record_that_does_not_fit_tells_its_size),
            CASE(a_block_outlives_the_closing))

@@ -17,6 +17,9 @@ typedef struct answer {
   uint32_t ack;
 } answer;
 
+/* Somebody cuts: what was synced may be gone when it is asked for. */
+static _Atomic uint32_t is_cutting;
+
 typedef struct worker {
   pthread_t thread;
   store *s;
@@ -44,7 +47,7 @@ static void append_one(worker *w, uint32_t i) {
     return;
   ps_ends ends;
   if (ps_log_ends(w->s->log, &ends, &error) == PS_OK &&
-      ends.synced_end < appended.end && ends.cut_generation == 0)
+      ends.synced_end < appended.end && !atomic_load(&is_cutting))
     w->early++;
 }
 
@@ -261,10 +264,12 @@ static void cuts_between_appends_leave_an_order(void) {
   s->fs->is_kernel = true; /* readers that a cut overtakes look again */
   worker *workers = begin(s, THREADS, APPENDS, 2);
   stand_by(&beside, s, read_and_sync);
+  atomic_store(&is_cutting, 1);
   stand_by(&cutter, s, cut_now_and_then);
   join(workers, THREADS);
   stand_down(&beside);
   stand_down(&cutter);
+  atomic_store(&is_cutting, 0);
   uint8_t *seen = calloc(THREADS, APPENDS);
   take_stock(s, workers, THREADS, seen);
   for (uint32_t i = 0; i < THREADS * APPENDS; i++)
