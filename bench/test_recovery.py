@@ -91,7 +91,7 @@ def _end_of(root: Path) -> int:
     "is_warm", [False, True], ids=["mapping=new", "mapping=populated"]
 )
 def test_the_recovery_scan_is_near_one_checksum_pass(
-    is_warm: bool, contest: Contest, stores: Stores, table: Table
+    is_warm: bool, quick_contest: Contest, stores: Stores, table: Table
 ) -> None:
     """
     Timed: the scan that opening makes after SIGKILL, over all records; the limit
@@ -105,7 +105,7 @@ def test_the_recovery_scan_is_near_one_checksum_pass(
     ends = [min(size, end - number * size) for number in range(len(paths))]
     limits = {"isal": _checksum(paths, ends, is_warm=is_warm)}
 
-    taken = contest.hold(_recovery_scan(root, end, is_warm=is_warm), limits)
+    taken = quick_contest.hold(_recovery_scan(root, end, is_warm=is_warm), limits)
 
     table.at_least(
         "recovery scan, warm cache, "

@@ -74,7 +74,7 @@ def _record_size(folder: Callable[[], Path]) -> int:
 
 @pytest.mark.benchmark(group="synchronous appends, 1 thread")
 def test_a_synchronous_append_costs_a_write_and_a_sync(
-    contest: Contest, folder: Callable[[], Path], sizes: Sizes, table: Table
+    quick_contest: Contest, folder: Callable[[], Path], sizes: Sizes, table: Table
 ) -> None:
     """
     Timed: appends of one message, each on disk before the next. The limit writes
@@ -87,7 +87,7 @@ def test_a_synchronous_append_costs_a_write_and_a_sync(
         "from C": threads(folder, 1, records, sizes.segment),
     }
 
-    taken = contest.hold(_python(folder, 1, records, sizes.segment), limits)
+    taken = quick_contest.hold(_python(folder, 1, records, sizes.segment), limits)
 
     table.at_least(
         "synchronous append, 1 thread, of a bare `pwrite` + `fdatasync` loop",
@@ -107,7 +107,7 @@ def test_one_sync_serves_all_who_wait(
     language: str,
     contender: Callable[[Callable[[], Path], int, int, int], Contender],
     least: float,
-    contest: Contest,
+    quick_contest: Contest,
     folder: Callable[[], Path],
     sizes: Sizes,
     table: Table,
@@ -121,7 +121,7 @@ def test_one_sync_serves_all_who_wait(
     limit = contender(folder, 1, alone, sizes.segment)
     ours = contender(folder, THREADS, together, sizes.segment)
 
-    taken = contest.hold(ours, {"1 thread": limit})
+    taken = quick_contest.hold(ours, {"1 thread": limit})
 
     factor = together / alone
     rates = _rates(taken, records)
