@@ -60,7 +60,7 @@ class Sizes:
     touched: int
 
 
-REAL = Sizes(7, 4 * _GIB, _GIB // 2, _GIB, 100_000, 2000, 4000, 100, 5 * _GIB)
+REAL = Sizes(5, 4 * _GIB, _GIB // 2, _GIB, 100_000, 2000, 4000, 100, 5 * _GIB)
 SMOKE = Sizes(1, 8 * _MIB, _MIB, 4 * _MIB, 100, 64, 4, 4, _MIB)
 
 
@@ -158,7 +158,7 @@ def quick_contest(benchmark: BenchmarkFixture, sizes: Sizes) -> Contest:
     The same of runs that take less than a second and need no new memory: more
     pairs, because a neighbour's burst spoils short ones more often.
     """
-    return Contest(benchmark, 3 * sizes.rounds)
+    return Contest(benchmark, 4 * sizes.rounds + 1)
 
 
 @pytest.fixture(scope="session")
