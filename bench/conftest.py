@@ -136,6 +136,7 @@ def folder(place: Path) -> Iterator[Callable[[], Path]]:
 
     def make() -> Path:
         clear()
+        os.sync()  # nobody's time is what the deletion still costs
         last.append(place / f"store-{next(numbers)}")
         last[0].mkdir()
         return last[0]

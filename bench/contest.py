@@ -2,8 +2,9 @@
 Contests: who is measured against a limit takes turns with it.
 
 A machine is faster now and slower later, and a neighbour takes its share. So a
-ratio is made of pairs that ran one right after the other: A B, A B, ... and what
-counts is the median of the pairs' ratios, with their spread beside it.
+ratio is made of pairs that ran one right after the other: A B, B A, A B, ... (who
+goes first changes, since it may matter) and what counts is the median of the pairs'
+ratios, with their spread beside it.
 
 A contender is a context manager: it prepares its place outside the timed region,
 yields what is timed, and checks and cleans up after it. What it yields answers
@@ -117,11 +118,16 @@ class Contest:
         taken: dict[str, list[float]] = {name: [] for name in (*limits, "pystore")}
         stack = ExitStack()
 
+        def measure_limits(pairs: int) -> None:
+            while any(len(taken[name]) < pairs for name in limits):
+                for name, limit in limits.items():
+                    self._settle()
+                    taken[name].append(measure(limit))
+
         def prepare() -> tuple[tuple[Timed], dict[str, object]]:
             stack.close()
-            for name, limit in limits.items():
-                self._settle()
-                taken[name].append(measure(limit))
+            pairs = len(taken["pystore"])
+            measure_limits(pairs + 1 - pairs % 2)
             self._settle()
             return (stack.enter_context(ours()),), {}
 
@@ -133,6 +139,7 @@ class Contest:
 
         with stack:
             self._benchmark.pedantic(run, setup=prepare, rounds=self._rounds)
+        measure_limits(len(taken["pystore"]))
         return {name: Figure(tuple(values)) for name, values in taken.items()}
 
     def _settle(self) -> None:

@@ -444,6 +444,13 @@ PS_API ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
                              uint32_t capacity, uint32_t *count,
                              ps_error *error);
 
+/* Maps [offset, offset + size), as far as it is in one segment, so that a scan
+ * that comes there need not: a hint for a thread that runs ahead of it.
+ * Effect: *size becomes what was mapped. Threads: [any].
+ * Status: PS_E_RANGE, PS_E_CORRUPT, PS_E_IO. */
+PS_API ps_status ps_log_populate(ps_log *log, uint64_t offset, uint64_t *size,
+                                 ps_error *error);
+
 /* Copies the record at `offset` and parses it (structure, embedded offset).
  * Effect: *size is the record's size, also with PS_E_SPACE.
  * Threads: [any]. Status: PS_E_RANGE, PS_E_SPACE, PS_E_CORRUPT, PS_E_CUT. */

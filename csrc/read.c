@@ -386,6 +386,31 @@ ps_status ps_log_scan(ps_log *log, ps_cursor *cursor, ps_record *rows,
   return status;
 }
 
+ps_status ps_log_populate(ps_log *log, uint64_t offset, uint64_t *size,
+                          ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK)
+    return status;
+  uint64_t end = ps_log_read_end(log);
+  ps_segment *segment = NULL;
+  status = check_range(log, offset, end, error);
+  if (status == PS_OK)
+    status = find_segment(log, offset, &segment, error);
+  if (status == PS_OK) {
+    uint64_t stop = segment->base + segment->size;
+    if (stop > end)
+      stop = end;
+    if (*size > stop - offset)
+      *size = stop - offset;
+    const uint8_t *data = NULL;
+    status = ps_segment_populate(&log->segments, segment, offset, *size, &data,
+                                 error);
+    ps_segment_release(&log->segments, segment);
+  }
+  ps_log_leave(log);
+  return status;
+}
+
 void ps_block_release(ps_block *block) {
   ps_segment *segment = block->segment;
   if (segment == NULL)

@@ -163,6 +163,9 @@ class Lib:
         count: CData,
         error: CData,
     ) -> int: ...
+    def ps_log_populate(
+        self, log: CData, offset: int, size: CData, error: CData
+    ) -> int: ...
     def ps_log_read(
         self,
         log: CData,

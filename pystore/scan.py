@@ -7,6 +7,7 @@ where, which rule, and in words.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -38,8 +39,9 @@ __all__ = ["ROWS", "Scan", "check_record"]
 ROWS = 8192
 """Rows of one array, as long as nobody says otherwise."""
 
-# Signals are seen between two calls, so one call should not take for ever.
-_STEP_BYTES = 256 * 1024 * 1024
+# Signals are seen between two calls, so one call should not take for ever; and a
+# thread maps the next step while this one is scanned.
+_STEP_BYTES = 64 * 1024 * 1024
 
 
 def check_record(
@@ -136,17 +138,28 @@ class Scan:
             PystoreError: as ``LogReader.scan``.
         """
         limit, step = self._cursor.limit, _STEP_BYTES
-        while not self._has_ended:
-            start = self._cursor.offset
-            self._cursor.limit = min(limit, start + step)
-            self._step(ffi.NULL, 0)
-            stop = self._cursor.stop
-            at_step = stop == Stop.LIMIT and self._cursor.limit < limit
-            self._has_ended = not at_step and stop != Stop.ROWS
-            if at_step and self._cursor.offset == start:
-                step *= 2  # one blank record can be as long as a segment
+        with ThreadPoolExecutor(1, "pystore-populate") as ahead:
+            while not self._has_ended:
+                start = self._cursor.offset
+                self._cursor.limit = min(limit, start + step)
+                if start + step < limit:
+                    ahead.submit(self._populate, start + step, step)
+                self._step(ffi.NULL, 0)
+                stop = self._cursor.stop
+                at_step = stop == Stop.LIMIT and self._cursor.limit < limit
+                self._has_ended = not at_step and stop != Stop.ROWS
+                if at_step and self._cursor.offset == start:
+                    step *= 2  # one blank record can be as long as a segment
         self._cursor.limit = limit
         return self.cursor
+
+    def _populate(self, offset: int, size: int) -> None:
+        error, mapped = ffi.new("ps_error *"), ffi.new("uint64_t *")
+        while size > 0:
+            mapped[0] = size
+            if lib.ps_log_populate(self._log, offset, mapped, error):
+                return  # the scan comes there, too, and says why
+            offset, size = offset + mapped[0], size - mapped[0]
 
     def _step(self, rows: CData, capacity: int) -> int:
         scratch = borrow()

@@ -283,6 +283,25 @@ static void an_entry_leads_to_its_record(void) {
   CHECK(0, store_free(s));
 }
 
+/* What is mapped ahead ends with the segment and with the log. */
+static void a_range_is_mapped_ahead_within_its_segment(void) {
+  store *s = store_new(SEGMENT);
+  for (uint32_t i = 0; i < 20; i++)
+    CHECK(PS_OK, store_append(s, 1000, PS_ACK_LEADER));
+  uint64_t end = store_ends(s).published_end;
+  uint64_t size = 100000;
+  CHECK(PS_OK, ps_log_populate(s->log, 5000, &size, &s->error));
+  CHECK(SEGMENT - 5000, size);
+  size = 100000;
+  CHECK(PS_OK, ps_log_populate(s->log, end - 7, &size, &s->error));
+  CHECK(7, size);
+  CHECK(PS_E_RANGE, ps_log_populate(s->log, end, &size, &s->error));
+  memory_at(s->fs, STORE_LOG "00000000000000000000")->size = MEMORY_PAGE;
+  size = 100;
+  CHECK(PS_E_CORRUPT, ps_log_populate(s->log, 5000, &size, &s->error));
+  CHECK(0, store_free(s));
+}
+
 /* A record is copied whole, or its size is told. */
 static void a_record_that_does_not_fit_tells_its_size(void) {
   store *s = store_new(SEGMENT);
@@ -332,5 +351,6 @@ CHECK_MAIN(CASE(a_reader_follows_its_writer),
            CASE(a_reader_without_a_live_page_has_a_limit),
            CASE(a_file_cut_short_is_an_error),
            CASE(an_entry_leads_to_its_record),
+           CASE(a_range_is_mapped_ahead_within_its_segment),
            CASE(a_record_that_does_not_fit_tells_its_size),
            CASE(a_block_outlives_the_closing))
