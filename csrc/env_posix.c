@@ -58,8 +58,19 @@ static int64_t posix_size(void *self, int32_t file) {
 
 static int64_t posix_links(void *self, int32_t file) {
   (void)self;
+#if PS_LINUX && defined(STATX_NLINK)
+  /* Who asks for the times of a file as well makes its next write note a new
+   * one, and so its next sync wait for the journal: a fifth of its speed. */
+  struct statx status;
+  if (statx(file, "", AT_EMPTY_PATH, STATX_NLINK, &status) < 0)
+    return -errno;
+  return status.stx_nlink;
+#else
   struct stat status;
-  return fstat(file, &status) < 0 ? -errno : (int64_t)status.st_nlink;
+  if (fstat(file, &status) < 0)
+    return -errno;
+  return (int64_t)status.st_nlink;
+#endif
 }
 
 static int64_t posix_read(void *self, int32_t file, void *to, uint64_t size,
