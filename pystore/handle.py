@@ -169,7 +169,10 @@ class LogHandle(LogReader):
         Raises:
             PystoreError: as ``append``.
         """
-        form = b"".join([message.form for message in messages])
+        try:
+            form = b"".join([message.form for message in messages])
+        except AttributeError as error:  # bytes, most likely
+            raise InvalidError(f"a batch is made of Messages: {error}") from error
         return self.append(form, ack, positions)
 
     def append_columns(

@@ -348,10 +348,14 @@ def _ack(name: str) -> int:
         return _ACKS[name]
     except (KeyError, TypeError):
         # The other names need replicas.
-        raise InvalidError(f"ack {name!r}: one log knows {', '.join(_ACKS)}") from None
+        raise _no_ack(name) from None
+
+
+def _no_ack(name: str) -> InvalidError:
+    return InvalidError(f"ack {name!r}: one log knows {', '.join(_ACKS)}")
 
 
 def _refusal(message: object, ack: str) -> InvalidError:
     if hasattr(message, "form"):
-        return InvalidError(f"ack {ack!r}: one log knows {', '.join(_ACKS)}")
+        return _no_ack(ack)
     return InvalidError(f"{type(message).__name__} is no Message: make one of it")

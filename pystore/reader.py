@@ -246,6 +246,7 @@ class LogReader:
             scratch.error,
         )
         if status:
+            give_back(scratch)
             return None
         record = _tuple_new(
             Record,

@@ -7,7 +7,8 @@ where, which rule, and in words.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import contextlib
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
@@ -138,12 +139,15 @@ class Scan:
             PystoreError: as ``LogReader.scan``.
         """
         limit, step = self._cursor.limit, _STEP_BYTES
+        mapping: Future[None] | None = None
         with ThreadPoolExecutor(1, "pystore-populate") as ahead:
             while not self._has_ended:
                 start = self._cursor.offset
                 self._cursor.limit = min(limit, start + step)
-                if start + step < limit:
-                    ahead.submit(self._populate, start + step, step)
+                if start + step < limit and (mapping is None or mapping.done()):
+                    # At the end of the interpreter no thread begins any more.
+                    with contextlib.suppress(RuntimeError):
+                        mapping = ahead.submit(self._populate, start + step, step)
                 self._step(ffi.NULL, 0)
                 stop = self._cursor.stop
                 at_step = stop == Stop.LIMIT and self._cursor.limit < limit

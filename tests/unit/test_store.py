@@ -11,7 +11,7 @@ import pytest
 from golden_data import STORES, GoldenStore
 from stores import SEGMENT, message
 
-from pystore.errors import OffsetOutOfRange
+from pystore.errors import InvalidError, OffsetOutOfRange
 from pystore.messages import Message
 from pystore.retention import Retention
 from pystore.store import Store
@@ -39,6 +39,33 @@ def test_a_record_is_found_by_topic_queue_and_queue_offset(tmp_path: Path) -> No
         store.keep()
         with Store(root, mode="r") as reader:
             assert message(7).body == reader.read("Topic", 1, 2).body
+
+
+def test_a_large_record_is_found_by_its_queue_offset_too(tmp_path: Path) -> None:
+    """
+    One that needs more memory than a read has at hand takes the longer way.
+    """
+    body = bytes(range(256)) * 200
+    with Store(tmp_path / "store", segment_size=SEGMENT * 64) as store:
+        store.log.append(Message("T", body))
+
+        assert body == store.read("T", 0, 0).body
+        assert body == store.read("T", 0, 0).body
+
+
+def test_what_is_no_message_is_refused_by_its_type(tmp_path: Path) -> None:
+    """
+    Bytes are the first thing that a newcomer tries.
+    """
+    with Store(tmp_path / "store", segment_size=SEGMENT) as store:
+        with pytest.raises(InvalidError, match="bytes is no Message"):
+            store.log.append(b"body")  # type: ignore[arg-type]
+        with pytest.raises(InvalidError, match="'bytes' object"):
+            store.log.append_batch([b"body"])  # type: ignore[list-item]
+        with pytest.raises(InvalidError, match="ack 'all'"):
+            store.log.append(message(1), "all")
+
+        assert 0 == store.log.end_offset
 
 
 def test_records_are_found_by_tag_not_by_its_hash(tmp_path: Path) -> None:
