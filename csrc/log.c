@@ -92,7 +92,8 @@ static ps_status prepare_writer(ps_log *log, ps_error *error) {
   atomic_store(&writer->authority.wall_ms, PS_NO_OFFSET);
   if (log->options.mode != PS_MODE_WRITE)
     return PS_OK;
-  writer->capacity = UINT64_C(2) * PS_PIECE + log->options.message_size_max +
+  writer->capacity = UINT64_C(2) * PS_PIECE + PS_PAD_SYNCED +
+                     log->options.message_size_max +
                      UINT64_C(2) * PS_RECORD_EXTRA_MAX;
   writer->staging = malloc(writer->capacity);
   if (writer->staging == NULL)

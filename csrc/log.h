@@ -27,7 +27,11 @@
  * maps the file. */
 #define PS_PAGE 4096U
 #define PS_PIECE 131072U
-#define PS_PAD 65536U /* zeros behind a write end on its multiples */
+/* Zeros behind a write end on multiples of the first; behind a small one that
+ * is synced on those of the second, for there a journal's commit is behind
+ * every pad: far rarer, and not yet slow to write in one go. */
+#define PS_PAD 65536U
+#define PS_PAD_SYNCED 1048576U
 
 /* Stored by the holder of the write turn, read also after a sync. */
 typedef struct ps_authority {
@@ -51,6 +55,7 @@ typedef struct ps_writer {
   ps_stamp stamp;
   ps_record_cache cache;
   uint32_t has_failed;    /* a write failed; discard before going on */
+  uint32_t wants_sync;    /* a sync follows what is staged */
   uint32_t is_tail_dirty; /* bytes above the end may be non-zero */
   uint32_t is_broken;     /* a cut failed half-way: no appends */
 } ps_writer;

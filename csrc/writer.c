@@ -164,14 +164,16 @@ int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes) {
   return room_left(&log->writer) >= bytes + PS_BLANK_SIZE;
 }
 
-/* Puts zeros behind the end of what is staged, up to a multiple of PS_PAD,
- * unless that was done before, and answers where they end. The page cache then
- * makes one large folio of them, and the file system one written extent,
- * before the small appends that follow fill it: those need no memory, and
- * their syncs no journal. */
+/* Puts zeros behind the end of what is staged, up to a multiple of PS_PAD or
+ * PS_PAD_SYNCED, unless that was done before, and answers where they end. The
+ * page cache then makes large folios of them, and the file system one written
+ * extent, before the small appends that follow fill it: those need no memory,
+ * and their syncs no journal. */
 static uint64_t pad(ps_writer *writer, uint64_t end) {
   const ps_segment *active = writer->active;
-  uint64_t stop = end + (PS_PAD - end % PS_PAD) % PS_PAD;
+  int32_t is_far = writer->wants_sync && writer->staged < PS_PIECE;
+  uint64_t unit = is_far ? PS_PAD_SYNCED : PS_PAD;
+  uint64_t stop = end + (unit - end % unit) % unit;
   if (stop > active->base + active->size)
     stop = active->base + active->size;
   if (end <= writer->padded_end)
