@@ -8,6 +8,9 @@
 #include "format.h"
 #include "log.h"
 
+/* Groups that one leader syncs before another takes over. */
+enum { GROUPS_MAX = 4 };
+
 /* One append, on its caller's stack. `turn` comes first: the queue's turns
  * are these requests. */
 typedef struct request {
@@ -174,6 +177,7 @@ static ps_status encode_request(ps_log *log, batch *b) {
 /* Writes a list of requests together; each gets its own status. */
 static void write_requests(ps_log *log, request *first) {
   batch b = {.first = first, .last = first};
+  log->writer.wants_sync = first->turn.wish == PS_WISH_SYNC;
   for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
     request *r = b.last = request_of(turn);
     if (r->totals.count == 0)
@@ -223,31 +227,45 @@ static void split_wishes(const request *own, ps_turn *list, ps_turn **writes,
   }
 }
 
-/* Syncs for the leader and for all of `list`, with the sync turn taken on the
- * way out. */
-static void sync_for(ps_log *log, request *own, ps_turn *list) {
+/* Syncs for all of `list`, and for the leader unless it has its answer, with
+ * the sync turn taken on the way out. Answers who is to be served next. */
+static ps_turn *sync_for(ps_log *log, request *own, ps_turn *list,
+                         int32_t is_last) {
   ps_error reason;
+  ps_turn *next = NULL;
   ps_status status = ps_sync_published(log, &reason);
-  ps_turns_synced(&log->turns);
-  finish_synced(log, own, status, &reason);
+  if (is_last)
+    ps_turns_synced(&log->turns);
+  else
+    next = ps_turns_again(&log->turns);
+  if (own != NULL)
+    finish_synced(log, own, status, &reason);
   for (ps_turn *turn = list; turn != NULL; turn = turn->next)
     finish_synced(log, request_of(turn), status, &reason);
   ps_turns_served(&log->turns, list);
+  return next;
 }
 
+/* Serves the leader and all who wait with it; where a sync has gathered many
+ * more, them too: the disk would idle while one of them is woken. Not for
+ * ever: the leader has its own answer already. */
 static void lead(ps_log *log, request *own) {
   ps_turn *writes;
   ps_turn *syncs;
-  own->turn.next = ps_turns_take(&log->turns, own->turn.wish);
-  write_requests(log, own);
-  split_wishes(own, &own->turn, &writes, &syncs);
-  /* Who leads only to be written took none that wants more. */
+  ps_turn *list = &own->turn;
   int32_t wants_sync = own->turn.wish == PS_WISH_SYNC;
-  assert(wants_sync || syncs == NULL);
-  ps_turns_wrote(&log->turns, wants_sync);
-  ps_turns_served(&log->turns, writes);
-  if (wants_sync)
-    sync_for(log, own, syncs);
+  list->next = ps_turns_take(&log->turns, own->turn.wish);
+  for (int32_t group = 1; list != NULL; group++) {
+    write_requests(log, request_of(list));
+    split_wishes(own, list, &writes, &syncs);
+    /* Who leads only to be written took none that wants more. */
+    assert(wants_sync || syncs == NULL);
+    ps_turns_wrote(&log->turns, wants_sync);
+    ps_turns_served(&log->turns, writes);
+    if (!wants_sync)
+      return;
+    list = sync_for(log, group == 1 ? own : NULL, syncs, group == GROUPS_MAX);
+  }
 }
 
 /* Runs one request to its end. */

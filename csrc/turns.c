@@ -96,6 +96,18 @@ static ps_turn *choose_next(ps_turns *turns) {
   return NULL;
 }
 
+/* Do PS_TURNS_MANY wait to be synced, and nobody to be alone? The lock is
+ * held. */
+static int32_t has_many(const ps_turns *turns) {
+  uint32_t count = 0;
+  for (const ps_turn *turn = turns->first; turn != NULL; turn = turn->next) {
+    if (turn->wish >= PS_WISH_ALONE)
+      return 0;
+    count += turn->wish == PS_WISH_SYNC;
+  }
+  return count >= PS_TURNS_MANY;
+}
+
 /* Cuts a list after its first half; answers the other half. */
 static ps_turn *split(ps_turn *list) {
   ps_turn *middle = list;
@@ -198,6 +210,21 @@ void ps_turns_wrote(ps_turns *turns, int32_t keep_sync) {
 void ps_turns_synced(ps_turns *turns) {
   assert(turns->is_syncing);
   give_on(turns, 0, 1);
+}
+
+ps_turn *ps_turns_again(ps_turns *turns) {
+  pthread_mutex_lock(&turns->lock);
+  assert(turns->is_syncing);
+  int32_t goes_on = !turns->is_writing && has_many(turns);
+  if (goes_on) {
+    turns->is_writing = 1;
+    turns->is_syncing = 0;
+  }
+  pthread_mutex_unlock(&turns->lock);
+  if (goes_on)
+    return ps_turns_take(turns, PS_WISH_SYNC);
+  ps_turns_synced(turns);
+  return NULL;
 }
 
 void ps_turns_leave(ps_turns *turns, ps_turn *turn) {

@@ -20,6 +20,8 @@
 
 #include "pystore.h"
 
+#define PS_TURNS_MANY 16U
+
 typedef enum ps_wish {
   PS_WISH_WRITE = 0,     /* be written */
   PS_WISH_SYNC = 1,      /* be written and synced */
@@ -63,6 +65,12 @@ void ps_turns_wrote(ps_turns *turns, int32_t keep_sync);
 
 /* Gives the sync turn on. */
 void ps_turns_synced(ps_turns *turns);
+
+/* Gives the sync turn on and answers NULL; or, where PS_TURNS_MANY have gathered
+ * for the next sync, takes the write turn for it and answers them as
+ * `ps_turns_take` does: who is awake serves them sooner than one of them that
+ * has to be woken. With few it would be missed among them. */
+ps_turn *ps_turns_again(ps_turns *turns);
 
 /* Gives everything on that a lone leader holds. */
 void ps_turns_leave(ps_turns *turns, ps_turn *turn);

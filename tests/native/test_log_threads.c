@@ -429,22 +429,79 @@ static void a_leader_append_waits_for_no_sync(void) {
   CHECK(0, store_free(s));
 }
 
+/* Lets one sync after the other through, and notes whose each is. */
+enum { GROUP = PS_TURNS_MANY, SYNCS = 6 };
+
+typedef struct steps {
+  _Atomic uint32_t allowed;
+  _Atomic uint32_t arrived;
+  pthread_t who[SYNCS];
+} steps;
+
+static void step(void *argument, memory_call kind, int32_t file) {
+  steps *t = argument;
+  (void)file;
+  if (kind != CALL_SYNC)
+    return;
+  uint32_t number = atomic_load(&t->arrived);
+  REQUIRE(number < SYNCS);
+  t->who[number] = pthread_self();
+  atomic_store(&t->arrived, number + 1);
+  while (atomic_load(&t->allowed) <= number)
+    usleep(50);
+}
+
+/* A thread that comes back from a sync serves the many who gathered meanwhile,
+ * but not for ever: the fifth group is synced by one of its own. */
+static void a_leader_serves_four_groups_at_most(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 8, PS_ACK_LEADER));
+  steps t = {0};
+  s->fs->hook_argument = &t;
+  s->fs->hook = step;
+  worker *groups[SYNCS];
+  for (uint32_t i = 0; i < SYNCS; i++) {
+    groups[i] = begin(s, i == 0 ? 1 : GROUP, 1, PS_ACK_SYNCED);
+    if (i > 0) {
+      until(s, GROUP);
+      atomic_store(&t.allowed, i);
+    }
+    while (atomic_load(&t.arrived) <= i)
+      usleep(50);
+  }
+  atomic_store(&t.allowed, SYNCS);
+  for (uint32_t i = 0; i < SYNCS; i++) {
+    uint32_t count = i == 0 ? 1 : GROUP;
+    join(groups[i], count);
+    for (uint32_t k = 0; k < count; k++)
+      CHECK(PS_OK, groups[i][k].answers[0].status);
+    CHECK(i < 4, pthread_equal(t.who[i], t.who[0]) != 0);
+    forget(groups[i], count);
+  }
+  CHECK(0, store_free(s));
+}
+
 /* A failed sync fails all who waited for it, and none who had been answered
- * by the one before. */
-static void a_failed_sync_fails_all_who_waited(void) {
+ * by the one before: few, one of whom leads, or many, whom that one serves. */
+static void fail_second_sync(uint32_t count) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 8, PS_ACK_LEADER));
   gate g;
   worker *first, *rest;
   memory_fail(s->fs, CALL_SYNC, 2, EIO, false);
-  gather(s, &g, &first, &rest, 15);
+  gather(s, &g, &first, &rest, count);
   CHECK(PS_OK, first->answers[0].status);
-  for (uint32_t i = 0; i < 15; i++)
+  for (uint32_t i = 0; i < count; i++)
     CHECK(PS_E_POISONED, rest[i].answers[0].status);
   CHECK(PS_E_POISONED, store_append(s, 8, PS_ACK_LEADER));
   forget(first, 1);
-  forget(rest, 15);
+  forget(rest, count);
   CHECK(0, store_free(s));
+}
+
+static void a_failed_sync_fails_all_who_waited(void) {
+  fail_second_sync(PS_TURNS_MANY - 1);
+  fail_second_sync(PS_TURNS_MANY);
 }
 
 CHECK_MAIN(CASE(many_threads_append_each_record_once),
@@ -454,4 +511,5 @@ CHECK_MAIN(CASE(many_threads_append_each_record_once),
            CASE(several_threads_may_close),
            CASE(those_who_wait_for_a_sync_share_one),
            CASE(a_leader_append_waits_for_no_sync),
+           CASE(a_leader_serves_four_groups_at_most),
            CASE(a_failed_sync_fails_all_who_waited))
