@@ -157,9 +157,10 @@ ps_status ps_block_acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   return status;
 }
 
-/* Reads the record at `offset` into the caller's memory. */
-static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
-                             uint32_t capacity, uint32_t *size,
+/* Reads the record at `offset` into the caller's memory. `expected` is its size
+ * as far as the caller knows, or 0. */
+static ps_status read_record(ps_log *log, uint64_t offset, uint32_t expected,
+                             uint8_t *buffer, uint32_t capacity, uint32_t *size,
                              ps_record *record, ps_error *error) {
   uint64_t end = ps_log_read_end(log);
   ps_status status = check_range(log, offset, end, error);
@@ -175,6 +176,8 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
   uint64_t got = PS_PAGE - (offset - segment->base) % PS_PAGE;
   if (got < 4)
     got = 4;
+  if (got < expected)
+    got = expected;
   if (got > stop - offset)
     got = stop - offset;
   const uint8_t *data = NULL;
@@ -207,15 +210,16 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint8_t *buffer,
   return status;
 }
 
-ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
-                      uint32_t capacity, uint32_t *size, ps_record *record,
-                      ps_error *error) {
+static ps_status read_sized(ps_log *log, uint64_t offset, uint32_t expected,
+                            uint8_t *buffer, uint32_t capacity, uint32_t *size,
+                            ps_record *record, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
   uint64_t generation = atomic_load(&log->page->cut_generation);
   uint32_t found = 0;
-  status = read_record(log, offset, buffer, capacity, &found, record, error);
+  status = read_record(log, offset, expected, buffer, capacity, &found, record,
+                       error);
   if (status == PS_OK || status == PS_E_CORRUPT || status == PS_E_RANGE) {
     ps_error cut;
     if (check_cut(log, generation, offset + (found ? found : 1), &cut) !=
@@ -230,6 +234,12 @@ ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
   return status;
 }
 
+ps_status ps_log_read(ps_log *log, uint64_t offset, uint8_t *buffer,
+                      uint32_t capacity, uint32_t *size, ps_record *record,
+                      ps_error *error) {
+  return read_sized(log, offset, 0, buffer, capacity, size, record, error);
+}
+
 ps_status ps_log_read_entry(ps_log *log, int32_t file, uint64_t at,
                             uint8_t *buffer, uint32_t capacity, uint32_t *size,
                             ps_record *record, ps_error *error) {
@@ -240,11 +250,13 @@ ps_status ps_log_read_entry(ps_log *log, int32_t file, uint64_t at,
     return ps_fail_system(error, (int32_t)got, PS_NO_OFFSET,
                           "cannot read an entry at byte %" PRIu64, at);
   uint64_t offset = ps_load64(entry);
+  uint32_t expected = ps_load32(entry + 8);
   /* The filler of slots that were never written has this size. */
-  if (got != sizeof entry || ps_load32(entry + 8) == INT32_MAX)
+  if (got != sizeof entry || expected == INT32_MAX)
     return ps_fail(error, PS_E_RANGE, PS_NO_OFFSET,
                    "no entry stands at byte %" PRIu64, at);
-  return ps_log_read(log, offset, buffer, capacity, size, record, error);
+  return read_sized(log, offset, expected, buffer, capacity, size, record,
+                    error);
 }
 
 /* What one scan call carries from window to window. */

@@ -66,7 +66,7 @@ void ps_turns_wrote(ps_turns *turns, int32_t keep_sync);
 /* Gives the sync turn on. */
 void ps_turns_synced(ps_turns *turns);
 
-/* Gives the sync turn on and answers NULL; or, where PS_TURNS_MANY have gathered
+/* Gives the sync turn on and answers NULL; or, where PS_TURNS_MANY gathered
  * for the next sync, takes the write turn for it and answers them as
  * `ps_turns_take` does: who is awake serves them sooner than one of them that
  * has to be woken. With few it would be missed among them. */

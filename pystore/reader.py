@@ -48,6 +48,7 @@ BLOCK_BYTES = 4 * 1024 * 1024
 _ENDS = struct.Struct("=QQQQQQQQII")
 _SEGMENTS = 256
 _tuple_new = tuple.__new__
+_SIZE = Record._fields.index("size")
 _TOPIC_BYTES = 65536
 
 # Looking a function up in `lib` takes half as long as calling it.
@@ -248,15 +249,10 @@ class LogReader:
         if status:
             give_back(scratch)
             return None
-        record = _tuple_new(
-            Record,
-            (
-                *unpack_record(scratch.record_bytes),
-                scratch.data_bytes[: scratch.count[0]],
-            ),
-        )
+        fields = unpack_record(scratch.record_bytes)
+        data = scratch.data_bytes[: fields[_SIZE]]
         give_back(scratch)
-        return record
+        return _tuple_new(Record, fields + (data,))  # noqa: RUF005, a fifth faster
 
     def scan(
         self,
