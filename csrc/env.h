@@ -80,4 +80,7 @@ typedef struct ps_env {
 /* The real one. */
 const ps_env *ps_env_posix(void);
 
+/* For waits between threads, which are of no environment. */
+uint64_t ps_monotonic_ns(void);
+
 #endif

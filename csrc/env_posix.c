@@ -386,6 +386,12 @@ static int64_t posix_wall_ms(void *self) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+uint64_t ps_monotonic_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static int64_t posix_boottime_ns(void *self) {
   (void)self;
   struct timespec now;

@@ -120,12 +120,6 @@ void ps_flusher_init(ps_flusher *flusher) {
 #endif
 }
 
-static uint64_t monotonic_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Sleeps until woken, or until the deadline if there is one (not 0). */
 static void sleep_until(ps_flusher *flusher, uint64_t deadline_ns) {
   if (deadline_ns == 0) {
@@ -133,7 +127,7 @@ static void sleep_until(ps_flusher *flusher, uint64_t deadline_ns) {
     return;
   }
 #ifdef __APPLE__
-  uint64_t now = monotonic_ns();
+  uint64_t now = ps_monotonic_ns();
   deadline_ns = deadline_ns > now ? deadline_ns - now : 0;
 #endif
   struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000),
@@ -158,7 +152,7 @@ static int32_t wait_for_work(ps_log *log, uint64_t deadline_ns) {
   pthread_mutex_lock(&flusher->lock);
   while (!flusher->is_stopping &&
          !has_grown(log, atomic_load(&log->page->published_end)) &&
-         (deadline_ns == 0 || monotonic_ns() < deadline_ns))
+         (deadline_ns == 0 || ps_monotonic_ns() < deadline_ns))
     sleep_until(flusher, deadline_ns);
   int32_t goes_on = !flusher->is_stopping;
   pthread_mutex_unlock(&flusher->lock);
@@ -197,7 +191,7 @@ static void write_back(ps_log *log, uint64_t end) {
 static void *run_flusher(void *argument) {
   ps_log *log = argument;
   uint64_t interval_ns = (uint64_t)log->options.flush_interval_ms * 1000000;
-  uint64_t deadline_ns = interval_ns > 0 ? monotonic_ns() + interval_ns : 0;
+  uint64_t deadline_ns = interval_ns > 0 ? ps_monotonic_ns() + interval_ns : 0;
   while (wait_for_work(log, deadline_ns)) {
     uint64_t end = atomic_load(&log->page->published_end);
     if (has_grown(log, end)) {
@@ -205,13 +199,13 @@ static void *run_flusher(void *argument) {
       write_back(log, atomic_load(&log->page->published_end));
       pthread_mutex_unlock(&log->flusher.work);
     }
-    if (interval_ns == 0 || monotonic_ns() < deadline_ns)
+    if (interval_ns == 0 || ps_monotonic_ns() < deadline_ns)
       continue;
     ps_error ignored; /* a failure poisons the log, which is remembered */
     if (atomic_load(&log->page->synced_end) < end &&
         !atomic_load(&log->is_poisoned))
       (void)ps_log_sync(log, PS_NO_OFFSET, &ignored);
-    deadline_ns = monotonic_ns() + interval_ns;
+    deadline_ns = ps_monotonic_ns() + interval_ns;
   }
   return NULL;
 }

@@ -2,6 +2,7 @@
 #include "turns.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stddef.h>
 
 #ifdef __linux__
@@ -11,9 +12,12 @@
 #include <unistd.h>
 #endif
 
+#include "env.h"
+
 #define WAITS 0U
 #define LEADS 1U
 #define SERVED 2U
+#define AHEAD_NS 20000U /* an interpreter is given on within this, mostly */
 
 #ifdef __linux__
 static void wait_for_change(ps_turns *turns, ps_turn *turn) {
@@ -52,6 +56,7 @@ void ps_turns_init(ps_turns *turns, uint32_t in_line) {
 #endif
   turns->first = turns->last = NULL;
   turns->is_writing = turns->is_syncing = turns->standstills = 0;
+  atomic_store(&turns->entered, 0);
   turns->in_line = in_line;
 }
 
@@ -119,12 +124,26 @@ static ps_turn *split(ps_turn *list) {
   return half;
 }
 
+/* Lets the thread that woke this one go ahead, until some thread is back in the
+ * queue and so has given the interpreter on: to sleep for that lock costs more
+ * than to wait. Not for long, for it may have gone elsewhere. */
+static void let_ahead(ps_turns *turns, const ps_turn *turn) {
+  uint64_t deadline = ps_monotonic_ns() + AHEAD_NS;
+  while (atomic_load(&turns->entered) == turn->entered &&
+         ps_monotonic_ns() < deadline)
+    sched_yield(); /* it may need this very processor */
+}
+
 /* Wakes others that were served with this one: its turn is still its own, and
  * theirs wait. */
-static void wake_others(ps_turns *turns, ps_turn *list) {
+static void wake_others(ps_turns *turns, ps_turn *turn) {
+  if (turns->in_line)
+    let_ahead(turns, turn);
+  ps_turn *list = turn->next;
   if (list == NULL)
     return;
   ps_turn *half = turns->in_line ? NULL : split(list);
+  list->entered = atomic_load(&turns->entered);
   change(turns, list, SERVED);
   if (half != NULL)
     change(turns, half, SERVED);
@@ -134,6 +153,7 @@ int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn) {
   turn->next = NULL;
   atomic_store(&turn->state, WAITS);
   pthread_mutex_lock(&turns->lock);
+  atomic_fetch_add(&turns->entered, 1);
   if (may_lead(turns, turn) && turns->standstills == 0) {
     take_turn(turns, turn);
     pthread_mutex_unlock(&turns->lock);
@@ -150,7 +170,7 @@ int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn) {
   wait_for_change(turns, turn);
   if (atomic_load(&turn->state) == LEADS)
     return 1;
-  wake_others(turns, turn->next);
+  wake_others(turns, turn);
   return 0;
 }
 
@@ -233,6 +253,8 @@ void ps_turns_leave(ps_turns *turns, ps_turn *turn) {
 }
 
 void ps_turns_served(ps_turns *turns, ps_turn *list) {
-  if (list != NULL)
-    change(turns, list, SERVED);
+  if (list == NULL)
+    return;
+  list->entered = atomic_load(&turns->entered);
+  change(turns, list, SERVED);
 }

@@ -9,8 +9,9 @@
  *
  * A leader wakes one of those whom it served and goes on; who is woken wakes
  * others. Each wakes two, so that all processors help; or, in line, the next
- * one only: where threads need one lock to go on, such as an interpreter's,
- * many that awake at once only push each other aside.
+ * one only, and lets the one before it go ahead: where threads need one lock to
+ * go on, such as an interpreter's, many that awake at once only push each other
+ * aside.
  */
 #ifndef PS_TURNS_H
 #define PS_TURNS_H
@@ -34,6 +35,7 @@ typedef struct ps_turn {
   struct ps_turn *next;
   ps_wish wish;
   _Atomic uint32_t state;
+  uint32_t entered; /* of the queue, when it was woken */
 } ps_turn;
 
 typedef struct ps_turns {
@@ -45,8 +47,9 @@ typedef struct ps_turns {
   ps_turn *last;
   uint32_t is_writing;
   uint32_t is_syncing;
-  uint32_t standstills; /* queued; nobody may overtake them */
-  uint32_t in_line;     /* who is woken wakes one other, not two */
+  uint32_t standstills;     /* queued; nobody may overtake them */
+  _Atomic uint32_t entered; /* how often a thread came, so far */
+  uint32_t in_line;         /* who is woken wakes one other, not two */
 } ps_turns;
 
 void ps_turns_init(ps_turns *turns, uint32_t in_line);
