@@ -10,16 +10,15 @@ fills are reused through a pool that is a plain list, whose ``pop`` and
 call. Views: ``view`` is the only place that lets Python see mapped memory.
 Forks: the child is told, so that every handle it inherited refuses to work.
 
-The core's constants are repeated as enums and dtypes, so that the layers above
-need no ``_core``; tests compare each with the header.
+The core's constants are repeated as enums and dtypes, here and in `pystore.rows`,
+so that the layers above need no ``_core``; tests compare each with the header.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Callable
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from errno import ENOMEM
 from typing import TYPE_CHECKING, NoReturn
 
@@ -41,6 +40,16 @@ from pystore.errors import (
     PoisonedError,
     PystoreError,
     StorageError,
+)
+from pystore.rows import (
+    NO_CHECK,
+    NO_OFFSET,
+    NO_TOPIC,
+    RECORD_DTYPE,
+    Check,
+    Proof,
+    Stop,
+    unpack_record,
 )
 
 if TYPE_CHECKING:
@@ -70,12 +79,6 @@ __all__ = [
     "view",
 ]
 
-NO_OFFSET: int = lib.PS_NO_OFFSET
-"""Where no offset applies, or no bound."""
-
-NO_TOPIC: int = lib.PS_NO_TOPIC
-"""The topic id of a row whose topic was not asked for."""
-
 MESSAGE_HEAD_SIZE: int = lib.PS_MESSAGE_HEAD
 """The fixed part of the message form, in bytes."""
 
@@ -91,96 +94,8 @@ class Ack(IntEnum):
     """On disk: survives a power cut."""
 
 
-class Check(IntFlag):
-    """
-    What a scan checks beyond the structure, and what it fills.
-    """
-
-    BODY = 1
-    PROPERTY = 2
-    OFFSET = 4
-    FIELDS = 8
-    TAGS = 16
-    TOPIC = 32
-    NEED_PROPERTY = 64
-    ONCE = 128
-
-
-NO_CHECK = Check(0)
-"""The structure alone, which is always checked."""
-
-
-class Proof(IntFlag):
-    """
-    What was proven of a row (its ``proof``).
-    """
-
-    BODY = 1
-    PROPERTY = 2
-    HAS_PROPERTY = 4
-
-
-class Stop(IntEnum):
-    """
-    Why a scan came back. From ``SIZE`` on it is a bad record.
-    """
-
-    ROWS = 1
-    LIMIT = 2
-    ZERO = 3
-    LAST = 4
-    SIZE = 5
-    MAGIC = 6
-    LENGTHS = 7
-    BODY = 8
-    PROPERTY = 9
-    OFFSET = 10
-    FIELDS = 11
-    STALE = 12
-    UNREADABLE = 13
-    BLANK = 14
-
-    @property
-    def is_bad(self) -> bool:
-        """
-        Whether a record was found that is not whole.
-        """
-        return self >= Stop.SIZE
-
-
-RECORD_DTYPE = np.dtype(
-    [
-        ("offset", "=u8"),
-        ("queue_offset", "=i8"),
-        ("store_ms", "=i8"),
-        ("born_ms", "=i8"),
-        ("tags_code", "=i8"),
-        ("prepared_offset", "=i8"),
-        ("size", "=u4"),
-        ("queue_id", "=i4"),
-        ("flag", "=i4"),
-        ("sys_flag", "=u4"),
-        ("reconsume_times", "=i4"),
-        ("body_crc", "=u4"),
-        ("body_at", "=u4"),
-        ("body_size", "=u4"),
-        ("topic_at", "=u4"),
-        ("topic_id", "=u4"),
-        ("properties_at", "=u4"),
-        ("topic_size", "=u2"),
-        ("properties_size", "=u2"),
-        ("version", "=u2"),
-        ("proof", "=u2"),
-        ("reserved", "=u4"),
-    ]
-)
-"""One row of a scan: ``ps_record``, field by field."""
-
 POSITION_DTYPE = np.dtype([("offset", "=u8"), ("queue_offset", "=i8")])
 """Where one appended record went: ``ps_position``."""
-
-unpack_record = struct.Struct("=QqqqqqIiiIiIIIIIIHHHH4x").unpack
-"""Takes a ``ps_record`` apart, without the reserved bytes."""
 
 # A failure of memory is one of the system, and has its number there.
 _ERRORS: dict[int, type[PystoreError]] = {

@@ -14,18 +14,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pystore._seam import NO_CHECK, NO_OFFSET, Check, Stop
+from pystore._seam import NO_CHECK, NO_OFFSET, Check
+from pystore.bad_record import following
 from pystore.reader import LogReader
-from pystore.results import Cursor
 from pystore.verify.coverage import uncovered_bytes
 from pystore.verify.report import Fault, SegmentReport
 
 __all__ = ["CHECKS", "scan_segment"]
 
 CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
-
-_SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
-"""Bad records whose lengths add up, so that the size is probably right."""
 
 
 def scan_segment(
@@ -67,14 +64,14 @@ def scan_segment(
             record_end = found.record_end
         if not found.stop.is_bad:
             break
-        following = _following(log, found, end)
-        skipped = (following or end) - found.offset
+        behind = following(log, found, end)
+        skipped = (behind or end) - found.offset
         faults.append(
             Fault(found.offset, found.stop, found.text, skipped, records, record_end)
         )
-        if following is None:
+        if behind is None:
             break
-        offset = following
+        offset = behind
     passed_over = sum(f.skipped_bytes for f in faults if f.offset < found.offset)
     return SegmentReport(
         base_offset=base,
@@ -88,17 +85,3 @@ def scan_segment(
         uncovered_bytes=uncovered,
         faults=tuple(faults),
     )
-
-
-def _following(log: LogReader, found: Cursor, end: int) -> int | None:
-    """
-    The record behind a bad one, if the bad one's size leads to it.
-    """
-    if found.stop not in _SIZED:
-        return None
-    following = found.offset + int.from_bytes(log.acquire(found.offset, 4))
-    if following >= end:
-        return None
-    probe = log.scan(following, end, Check.OFFSET, rows=1)
-    has_record = next(probe, None) is not None
-    return following if has_record or not probe.cursor.stop.is_bad else None

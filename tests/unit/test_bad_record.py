@@ -1,0 +1,71 @@
+"""
+Behind a bad record: going on where its size leads, or not at all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from logs import SEGMENT_SIZE, make_root, open_log
+
+from pystore.bad_record import following
+from pystore.messages import Message
+from pystore.reader import LogReader
+from pystore.rows import Check
+
+CHECKS = Check.BODY | Check.OFFSET
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """
+    Five records of one size.
+    """
+    root = make_root(tmp_path)
+    with open_log(root) as log:
+        for _ in range(5):
+            log.append(Message("T", b"body" * 20).form)
+    return root
+
+
+@pytest.fixture
+def ends(root: Path) -> list[int]:
+    """
+    Where each record ends.
+    """
+    with LogReader(root) as log:
+        (rows,) = log.scan(0)
+    return [int(row["offset"] + row["size"]) for row in rows]
+
+
+def _behind(root: Path, at: int, what: bytes, end: int) -> int | None:
+    path = root / "commitlog" / f"{0:020d}"
+    content = bytearray(path.read_bytes())
+    content[at : at + len(what)] = what
+    path.write_bytes(content)
+    with LogReader(root) as log:
+        found = log.scan(0, end, CHECKS).finish()
+        assert found.stop.is_bad
+        return following(log, found, end)
+
+
+def test_a_bad_body_leads_to_the_next_record(root: Path, ends: list[int]) -> None:
+    """
+    Its lengths add up.
+    """
+    assert ends[1] == _behind(root, ends[0] + 100, b"?", SEGMENT_SIZE)
+
+
+def test_a_bad_last_record_leads_nowhere(root: Path, ends: list[int]) -> None:
+    """
+    Nothing is behind it.
+    """
+    assert _behind(root, ends[3] + 100, b"?", ends[4]) is None
+
+
+def test_a_bad_magic_leads_nowhere(root: Path, ends: list[int]) -> None:
+    """
+    Its size is not believed.
+    """
+    assert _behind(root, ends[0] + 4, b"????", SEGMENT_SIZE) is None
