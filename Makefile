@@ -5,7 +5,7 @@ PYTEST := $(BIN)/pytest
 PORTABLE := build/portable
 
 .NOTPARALLEL:
-.PHONY: help demo test native crash soak fuzz property interop mutants types lint \
+.PHONY: help demo test native crash soak fuzz property interop spark mutants types lint \
         bench wheel portable docs clean
 
 help: ## list the targets
@@ -43,13 +43,16 @@ fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
 property: .venv/core ## the property tests with a large budget
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/property
 
+spark: .venv/core .venv/spark ## commit logs as tables, in Spark (needs Java 17 or 21)
+	$(PYTEST) tests/spark
+
 interop: .venv/core ## RocketMQ's own classes read what pystore wrote
 	$(PYTEST) tests/interop
 
 mutants: .venv/core ## each known mistake, made on purpose, must be noticed
 	$(BIN)/python tests/mutants/run.py
 
-types: .venv/core .venv/lint .venv/bench ## mypy and pyright, over every file
+types: .venv/core .venv/lint .venv/bench .venv/spark ## mypy and pyright, over every file
 	$(PYTEST) tests/unit/test_layout.py -m slow
 	$(BIN)/mypy setup.py csrc wheels tests
 	$(BIN)/mypy bench

@@ -21,6 +21,7 @@ setup(
         "pystore.controller",
         "pystore.demo",
         "pystore.ha",
+        "pystore.spark",
         "pystore.verify",
     ],
     package_dir={"pystore.controller": "controller", "pystore.ha": "ha"},

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pystore.spark.columns import COLUMNS
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SOURCES = [
@@ -137,3 +139,13 @@ def test_every_file_of_the_project_that_a_page_names_exists(page: str) -> None:
     named = re.findall(r"`((?:csrc|pystore|tests|bench|wheels)/[\w./]*)`", _text(page))
 
     assert [] == sorted(name for name in named if not (ROOT / name).exists())
+
+
+def test_the_columns_of_the_spark_page_are_those_of_the_source() -> None:
+    """
+    Each with its type and what it holds, in the order of a table.
+    """
+    table = _text("spark.md").split("## Columns")[1].split("## Options")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([\w<>,]+) \| (.*) \|$", table, re.M)
+
+    assert [(one.name, one.type, one.text) for one in COLUMNS.values()] == rows

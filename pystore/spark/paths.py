@@ -1,0 +1,69 @@
+"""
+Which stores a path names: a root, a glob over roots, a ``file:`` URL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from glob import glob, has_magic
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pystore.errors import InvalidError, NotAStoreError
+
+__all__ = ["find_stores"]
+
+
+def find_stores(paths: Iterable[str]) -> list[Path]:
+    """
+    Returns the absolute roots of the stores, each once, in the order of the paths;
+    those of a glob by name.
+
+    What a glob matches beside stores is passed over; a path without a pattern is
+    a store, or an error.
+
+    Raises:
+        InvalidError: a URL that names no local file.
+        NotAStoreError: nothing is there, or no store.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        local = _local(path)
+        if not has_magic(local):
+            found[_require(Path(local))] = None
+            continue
+        roots = [Path(name) for name in sorted(glob(local)) if _is_store(Path(name))]
+        if not roots:
+            raise NotAStoreError(
+                f"{path}: no store matches: a store is a directory with commitlog/",
+                path=path,
+            )
+        found.update(dict.fromkeys(roots))
+    return list(found)
+
+
+def _local(path: str) -> str:
+    parts = urlsplit(path)
+    if "://" not in path and parts.scheme != "file":
+        return os.path.abspath(path)  # workers stand in another directory
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        raise InvalidError(
+            f"{path}: only local paths and file: URLs can be read: mount the file "
+            "system on every host, under the same path"
+        )
+    return unquote(parts.path)
+
+
+def _is_store(root: Path) -> bool:
+    return (root / "commitlog").is_dir()
+
+
+def _require(root: Path) -> Path:
+    if _is_store(root):
+        return root
+    if not root.exists():
+        what = "no such directory: check the path, and that this host has it"
+    else:
+        what = "not a store: it has no commitlog/: give the root of a store"
+    raise NotAStoreError(f"{root}: {what}", path=str(root))

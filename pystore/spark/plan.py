@@ -1,0 +1,126 @@
+"""
+From stores to splits: what the tasks of a query read. On the driver.
+
+Where a log ends is asked once, of the live page or of a scan of the newest
+segment. A segment that cannot hold a wanted record is not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+
+from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.errors import OffsetOutOfRange, PystoreError
+from pystore.options import LogOptions
+from pystore.reader import LogReader
+from pystore.reading import open_reader
+from pystore.spark.options import SourceOptions
+from pystore.spark.selection import Selection
+from pystore.spark.split import Split
+
+__all__ = ["plan_splits"]
+
+
+def plan_splits(
+    stores: Iterable[Path],
+    options: SourceOptions,
+    selection: Selection,
+    *,
+    with_epochs: bool,
+) -> list[Split]:
+    """
+    Returns the splits of all stores.
+
+    Args:
+        stores: their roots.
+        options: of the source.
+        selection: what can be wanted.
+        with_epochs: whether a column asks who wrote a record.
+
+    Raises:
+        NotAStoreError, StorageError: a store cannot be read.
+        FormatError: its epoch file cannot, and it is asked for.
+    """
+    chosen = selection.offsets(options.from_offset, options.to_offset)
+    splits: list[Split] = []
+    for store in stores:
+        log, _ = open_reader(store, LogOptions())
+        with log:
+            splits += _splits(store, log, options, chosen, with_epochs=with_epochs)
+    return splits
+
+
+def _splits(
+    store: Path,
+    log: LogReader,
+    options: SourceOptions,
+    chosen: Selection,
+    *,
+    with_epochs: bool,
+) -> list[Split]:
+    ends = log.ends()
+    size, end = ends.segment_size, ends.published_end
+    top = end if chosen.to_offset is None else min(end, chosen.to_offset)
+    bases = [base for base in log.segments() if base < end]
+    epochs = _epochs(store, end) if with_epochs else ()
+    splits = []
+    for base, following in zip_longest(bases, bases[1:]):
+        start = max(base, chosen.from_offset)
+        stop = min(base + size, top)
+        if start >= stop or not _may_hold(log, base, following, chosen):
+            continue
+        step = options.split_bytes or size
+        for at in range(start, stop, step):
+            piece = min(at + step, stop)
+            splits.append(Split(str(store), base, size, at, piece, end, epochs))
+    return splits
+
+
+def _may_hold(
+    log: LogReader, base: int, following: int | None, chosen: Selection
+) -> bool:
+    """
+    Whether a segment can hold records of these store times.
+
+    Store times do not fall from record to record, so the first record of this
+    segment and that of the next one say it. What is damaged may hold anything.
+    """
+    if chosen.to_ms is not None:
+        first = _first_ms(log, base)
+        if first is not None and first > chosen.to_ms:
+            return False
+    if chosen.from_ms is not None and following is not None:
+        last = _first_ms(log, following)
+        if last is not None and last < chosen.from_ms:
+            return False
+    return True
+
+
+def _first_ms(log: LogReader, base: int) -> int | None:
+    try:
+        return log.read(base).store_ms
+    except OffsetOutOfRange:
+        # A blank segment, or one that was deleted meanwhile: it says nothing.
+        return None
+    except PystoreError:
+        # Whoever reads it says what is wrong.
+        return None
+
+
+def _epochs(store: Path, end: int) -> tuple[tuple[int, int, int], ...]:
+    texts = [_content(store / name) for name in (EPOCHS, EPOCHS_BACKUP)]
+    found = read_epochs(texts[0], texts[1], str(store / EPOCHS))
+    if found is None:
+        return ()
+    ranges = found.table.ranges(0, end)
+    return tuple((one.epoch, one.start_offset, one.end_offset) for one in ranges)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        # A store without a controller has none.
+        return None

@@ -1,0 +1,135 @@
+"""
+What a task does: one split to Arrow batches.
+
+The core reads where it is installed; where it is not, Python does, with the same
+rows (`pystore.spark.decoder`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pystore.errors import CorruptError
+from pystore.rows import Check
+from pystore.spark.batches import Batches
+from pystore.spark.columns import BODY, Column, needs_of
+from pystore.spark.decoder import PlainSegment
+from pystore.spark.selection import Selection
+from pystore.spark.split import Damaged, Split
+
+if TYPE_CHECKING:
+    from pystore.spark.segment import CoreSegment
+
+__all__ = ["read_split"]
+
+_BATCH_BYTES = 64 << 20
+"""Of the log, in one Arrow batch; a single record may be larger."""
+
+_ADVICE = (
+    "read with onDamage=report to see what is damaged, or skip to pass over it; "
+    "`pystore verify` says more"
+)
+
+_log = logging.getLogger(__name__)
+
+
+def read_split(
+    split: Split,
+    columns: Sequence[Column],
+    selection: Selection,
+    *,
+    on_damage: str,
+    rows_per_batch: int,
+) -> Iterator[pa.RecordBatch]:
+    """
+    Yields the records of a split.
+
+    Checksums are checked where bodies are read; else only structure and embedded
+    offsets are, since what nobody asked for is not read.
+
+    Args:
+        split: what to read.
+        columns: wanted.
+        selection: what can be wanted of the rows.
+        on_damage: ``fail``, ``report`` or ``skip``.
+        rows_per_batch: at most so many in one batch.
+
+    Raises:
+        CorruptError: damage, where it must fail.
+        StorageError, NotAStoreError: the segment cannot be read.
+    """
+    with _open(split, _checks(columns, selection), rows_per_batch) as segment:
+        batches = Batches(split, columns, segment.topic)
+        needs_bytes = "bytes" in needs_of(columns)
+        for piece in segment.pieces():
+            if isinstance(piece, Damaged):
+                if on_damage == "fail":
+                    path = f"{split.store}/commitlog/{split.base:020d}"
+                    raise CorruptError(
+                        f"{path}: {piece.text} ({piece.size} bytes): {_ADVICE}",
+                        offset=piece.offset,
+                        path=path,
+                    )
+                if on_damage == "report":
+                    yield batches.of_damage(piece)
+                else:
+                    _log.warning(
+                        "%s: passed over %d bytes at offset %d: %s",
+                        split.store,
+                        piece.size,
+                        piece.offset,
+                        piece.text,
+                    )
+                continue
+            for rows in _parts(piece, selection, segment):
+                first, last = rows[0], rows[-1]
+                start = int(first["offset"])
+                size = int(last["offset"]) + int(last["size"]) - start
+                data = segment.data(start, size) if needs_bytes else None
+                yield batches.of(rows, data)
+
+
+def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PlainSegment:
+    try:
+        from pystore.spark.segment import CoreSegment  # noqa: PLC0415
+    except ImportError:  # no wheel here, only Python files: slower, and the same
+        return PlainSegment(split, checks, rows)
+    return CoreSegment(split, checks, rows)
+
+
+def _checks(columns: Sequence[Column], selection: Selection) -> Check:
+    needs = needs_of(columns)
+    checks = Check.OFFSET
+    if any(column.name == BODY for column in columns):
+        checks |= Check.BODY | Check.PROPERTY
+    if "topic" in needs or selection.needs_topics:
+        checks |= Check.TOPIC
+    if "tags" in needs:
+        checks |= Check.TAGS
+    return checks
+
+
+def _parts(
+    rows: NDArray[Any], selection: Selection, segment: CoreSegment | PlainSegment
+) -> Iterator[NDArray[Any]]:
+    """
+    The rows that can be wanted, in parts that fit into a batch.
+    """
+    mask = selection.mask(rows, segment.topic)
+    if mask is not None:
+        rows = rows[mask]
+    if not len(rows):
+        return
+    ends = (rows["offset"] + rows["size"]).astype(np.int64)
+    first = 0
+    while first < len(rows):
+        limit = int(rows["offset"][first]) + _BATCH_BYTES
+        last = max(first + 1, int(np.searchsorted(ends, limit, "right")))
+        yield rows[first:last]
+        first = last

@@ -1,0 +1,110 @@
+"""
+One segment, read through the core.
+
+The log is opened for reading only, without a lock and without LMDB, and closed
+with the task: nothing of it ever leaves the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from pystore.bad_record import following
+from pystore.reader import LogReader
+from pystore.results import Cursor
+from pystore.rows import Check, Stop
+from pystore.spark.split import Damaged, Split, nothing_written, over_the_end
+
+__all__ = ["CoreSegment"]
+
+
+class CoreSegment:
+    """
+    The rows of a split, and their bytes. A context manager; one thread.
+
+    Args:
+        split: what to read.
+        checks: what to check and to fill in the rows.
+        rows: at most so many at once.
+
+    Raises:
+        NotAStoreError, StorageError: while entering or reading.
+    """
+
+    def __init__(self, split: Split, checks: Check, rows: int) -> None:
+        self._split = split
+        self._checks = checks
+        self._rows = rows
+        self._log = LogReader(split.store)
+        self._log.limit(split.end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+
+    def topic(self, topic_id: int) -> str:
+        """
+        Returns the name of a row's topic.
+        """
+        return self._log.topic(topic_id)
+
+    def data(self, offset: int, size: int) -> memoryview:
+        """
+        Returns bytes of the segment, without a copy where that is possible.
+        """
+        return self._log.acquire(offset, size)
+
+    def pieces(self) -> Iterator[NDArray[Any] | Damaged]:
+        """
+        Yields rows, and ranges that are no records, in order.
+        """
+        split = self._split
+        offset = self._start()
+        while offset is not None and offset < split.to_offset:
+            scan = self._log.scan(offset, split.limit, self._checks, rows=self._rows)
+            for rows in scan:
+                if rows["offset"][-1] >= split.to_offset:
+                    yield rows[rows["offset"] < split.to_offset]
+                    return
+                yield rows
+            found = scan.cursor
+            if found.offset >= min(split.limit, split.to_offset):
+                return
+            offset = self._behind(found)
+            size = (offset or split.limit) - found.offset
+            yield Damaged(found.offset, size, self._text(found))
+
+    def _text(self, found: Cursor) -> str:
+        if found.stop == Stop.LIMIT:
+            return over_the_end(found.offset, self._split.limit)
+        return found.text or nothing_written(found.offset)
+
+    def _behind(self, found: Cursor) -> int | None:
+        return following(self._log, found, self._split.limit)
+
+    def _start(self) -> int | None:
+        """
+        The first record that begins in the range; ``None``: bytes that are no
+        records reach into it or over it, and whoever reads their first one tells.
+        """
+        split = self._split
+        offset: int | None = split.base
+        while offset is not None and offset < split.from_offset:
+            found = self._log.scan(offset, split.from_offset, self._checks).finish()
+            if found.offset >= split.from_offset:
+                return found.offset
+            # What stands here reaches into the range, if it is a record.
+            probe = self._log.scan(found.offset, split.limit, self._checks, rows=1)
+            rows = next(probe, None)
+            if rows is not None:
+                offset = int(rows["offset"][0] + rows["size"][0])
+            elif probe.cursor.stop.is_bad:
+                offset = self._behind(probe.cursor)
+            else:
+                return None
+        return offset

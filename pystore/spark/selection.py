@@ -1,0 +1,106 @@
+"""
+Which records a query can want at all. Pure.
+
+A hint, not a promise: Spark asks its own questions again, so that what is kept
+too many costs time only. What is left out must be out for sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Selection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """
+    Bounds that every wanted record keeps; ``None``: no bound.
+
+    Attributes:
+        topics: names.
+        queues: queue ids.
+        from_offset: the least offset.
+        to_offset: above the largest offset.
+        from_ms: the least store time, ms since 1970.
+        to_ms: the largest store time.
+    """
+
+    topics: frozenset[str] | None = None
+    queues: frozenset[int] | None = None
+    from_offset: int = 0
+    to_offset: int | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
+
+    def only_topics(self, names: frozenset[str]) -> Selection:
+        """
+        Narrowed to these topics.
+        """
+        return replace(self, topics=_both(self.topics, names))
+
+    def only_queues(self, ids: frozenset[int]) -> Selection:
+        """
+        Narrowed to these queue ids.
+        """
+        return replace(self, queues=_both(self.queues, ids))
+
+    def offsets(self, least: int | None, above: int | None) -> Selection:
+        """
+        Narrowed to offsets in ``[least, above)``.
+        """
+        start = max(self.from_offset, least or 0)
+        ends = [end for end in (self.to_offset, above) if end is not None]
+        return replace(self, from_offset=start, to_offset=min(ends, default=None))
+
+    def times(self, least_ms: int | None, most_ms: int | None) -> Selection:
+        """
+        Narrowed to store times in ``[least_ms, most_ms]``.
+        """
+        starts = [one for one in (self.from_ms, least_ms) if one is not None]
+        ends = [one for one in (self.to_ms, most_ms) if one is not None]
+        return replace(
+            self, from_ms=max(starts, default=None), to_ms=min(ends, default=None)
+        )
+
+    @property
+    def needs_topics(self) -> bool:
+        """
+        Whether rows must come with topic ids.
+        """
+        return self.topics is not None
+
+    def mask(
+        self, rows: NDArray[Any], topic: Callable[[int], str]
+    ) -> NDArray[np.bool_] | None:
+        """
+        Returns which rows can be wanted; ``None``: all of them.
+
+        Args:
+            rows: of ``RECORD_DTYPE``.
+            topic: names a topic id.
+        """
+        masks = []
+        if self.topics is not None:
+            known = np.unique(rows["topic_id"])
+            wanted = [one for one in known.tolist() if topic(one) in self.topics]
+            masks.append(np.isin(rows["topic_id"], wanted))
+        if self.queues is not None:
+            masks.append(np.isin(rows["queue_id"], list(self.queues)))
+        if self.from_ms is not None:
+            masks.append(rows["store_ms"] >= self.from_ms)
+        if self.to_ms is not None:
+            masks.append(rows["store_ms"] <= self.to_ms)
+        if not masks:
+            return None
+        found: NDArray[np.bool_] = np.logical_and.reduce(masks)
+        return found
+
+
+def _both(one: frozenset[Any] | None, other: frozenset[Any]) -> frozenset[Any]:
+    return other if one is None else one & other

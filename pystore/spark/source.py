@@ -1,0 +1,161 @@
+"""
+``spark.read.format("pystore")``: commit logs as a table.
+
+Everything that Spark sends to its workers is plain values: options, columns,
+splits. Nothing opened on the driver goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    Filter,
+    InputPartition,
+)
+
+from pystore.errors import InvalidError
+from pystore.spark.columns import COLUMNS, Column, choose_columns, ddl, needs_of
+from pystore.spark.filters import select
+from pystore.spark.options import SourceOptions, parse_options
+from pystore.spark.paths import find_stores
+from pystore.spark.reading import read_split
+from pystore.spark.selection import Selection
+from pystore.spark.split import Split
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["FilteringSource", "PystoreSource"]
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """
+    A split, as Spark sends it to a task.
+    """
+
+    split: Split
+
+
+class PystoreSource(DataSource):
+    """
+    Stores as a table. Register it by `pystore.spark.register`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """
+        What ``format`` takes.
+        """
+        return "pystore"
+
+    def schema(self) -> str:
+        """
+        The columns, where the user gave no schema.
+        """
+        return ddl(_columns(parse_options(self.options)))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """
+        The reader of a batch query.
+        """
+        return PystoreReader(parse_options(self.options), _asked(schema))
+
+
+class FilteringSource(PystoreSource):
+    """
+    The same, for a session that lets Python sources see filters.
+    """
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """
+        The reader of a batch query.
+        """
+        return FilteringReader(parse_options(self.options), _asked(schema))
+
+
+class PystoreReader(DataSourceReader):
+    """
+    Plans on the driver, reads on the workers.
+    """
+
+    def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+        self._selection = Selection()
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """
+        One for each segment that can hold a wanted record, or several.
+        """
+        # The driver has the wheel; workers may go without.
+        from pystore.spark.plan import plan_splits  # noqa: PLC0415
+
+        splits = plan_splits(
+            find_stores(self._options.paths),
+            self._options,
+            self._selection,
+            with_epochs="epochs" in needs_of(self._columns),
+        )
+        return [SplitPartition(split) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """
+        The records of one partition.
+        """
+        if not isinstance(partition, SplitPartition):  # an empty table's only one
+            return iter(())
+        return read_split(
+            partition.split,
+            self._columns,
+            self._selection,
+            on_damage=self._options.on_damage,
+            rows_per_batch=self._options.rows_per_batch,
+        )
+
+
+class FilteringReader(PystoreReader):
+    """
+    Leaves out what filters cannot want. Spark asks all of them again.
+    """
+
+    def pushFilters(  # noqa: N802  Spark's name
+        self, filters: list[Filter]
+    ) -> Iterable[Filter]:
+        """
+        Takes hints, and gives every filter back.
+        """
+        self._selection = select(self._selection, filters)
+        return filters
+
+
+def _columns(options: SourceOptions) -> tuple[Column, ...]:
+    return choose_columns(
+        options.columns,
+        with_body=options.include_body,
+        with_damage=options.on_damage == "report",
+    )
+
+
+def _asked(schema: StructType) -> tuple[Column, ...]:
+    """
+    The columns of a schema, which the user may have given.
+
+    Raises:
+        InvalidError: no such column, or one of another type.
+    """
+    columns = choose_columns(schema.names, with_body=False, with_damage=False)
+    for column, field in zip(columns, schema.fields, strict=True):
+        given = field.dataType.simpleString()
+        if given != column.type:
+            raise InvalidError(
+                f"column {column.name!r} is {COLUMNS[column.name].type}, not {given}: "
+                "give it that type in the schema, and cast it afterwards"
+            )
+    return columns

@@ -1,0 +1,55 @@
+"""
+Filters as Spark pushes them: what they leave out for sure.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from pystore.spark.filters import select
+from pystore.spark.selection import Selection
+
+
+def test_filters_narrow_the_selection() -> None:
+    """
+    Each by its bound; what says nothing about records is passed over.
+    """
+    given: list[Filter] = [
+        IsNotNull(("topic",)),
+        EqualTo(("keys",), "k"),
+        In(("topic",), ("A", "B")),
+        EqualTo(("queueId",), 3),
+        GreaterThan(("offset",), 10),
+        LessThanOrEqual(("offset",), 99),
+        GreaterThanOrEqual(("offset",), 5),
+        LessThan(("offset",), 1000),
+    ]
+
+    assert Selection(frozenset(["A", "B"]), frozenset([3]), 11, 100) == select(
+        Selection(), given
+    )
+
+
+def test_times_are_narrowed_with_a_millisecond_to_spare() -> None:
+    """
+    Stored times are whole milliseconds, asked ones are not.
+    """
+    at = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+
+    found = select(
+        Selection(),
+        [GreaterThan(("storeTimestamp",), at), LessThan(("storeTimestamp",), at)],
+    )
+
+    assert (999, 1001) == (found.from_ms, found.to_ms)

@@ -1,0 +1,39 @@
+"""
+The examples of docs/spark.md: whoever copies them sees them work.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from logs import open_log
+from pyspark.sql import SparkSession
+
+from pystore.messages import Message
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+
+
+def test_the_examples_of_the_page_run_one_after_another(
+    session: SparkSession,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """
+    In a folder with a store.
+    """
+    assert session is not None
+    (tmp_path / "store" / "commitlog").mkdir(parents=True)
+    (tmp_path / "store" / "meta" / "tmp").mkdir(parents=True)
+    with open_log(tmp_path / "store") as log:
+        log.append(Message("fruit", b"apple").form)
+    names: dict[str, object] = {}
+
+    # The session stands where it began, not here.
+    page = PAGE.read_text().replace('load("store")', f'load("{tmp_path}/store")')
+    for code in re.findall(r"^```py\n(.*?)^```", page, re.M | re.S):
+        exec(compile(code, str(PAGE), "exec"), names)
+
+    assert "fruit" in capfd.readouterr().out

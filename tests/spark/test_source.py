@@ -1,0 +1,213 @@
+"""
+``spark.read.format("pystore")``, in a session as a user has one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_data import GoldenStore
+from logs import SEGMENT_SIZE, make_root, open_log
+from pyspark.sql import DataFrame, SparkSession
+
+from pystore.messages import Message
+from pystore.spark import register
+from pystore.spark.columns import COLUMNS
+from pystore.spark.source import PystoreSource
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """
+    A store of 300 records in several segments.
+    """
+    root = make_root(tmp_path)
+    with open_log(root) as log:
+        for number in range(300):
+            message = Message(f"T{number % 3}", bytes(number * 5), queue_id=number % 4)
+            log.append(message.form)
+    return root
+
+
+def load(session: SparkSession, *paths: Path | str, **options: Any) -> DataFrame:
+    """
+    The stores as a table.
+    """
+    reader = session.read.format("pystore").options(**options)
+    return reader.load(
+        [str(path) for path in paths] if len(paths) > 1 else str(paths[0])
+    )
+
+
+def test_a_store_of_java_is_a_table(
+    session: SparkSession, golden_store: GoldenStore, golden_root: Path
+) -> None:
+    """
+    With RocketMQ's own words for every column.
+    """
+    table = load(session, golden_root, includeBody="true")
+
+    rows = table.orderBy("offset").collect()
+
+    lines = golden_store.records
+    assert [line["offset"] for line in lines] == [row.offset for row in rows]
+    for line, row in zip(lines, rows, strict=True):
+        assert line["topic"] == row.topic
+        assert line["properties"] == row.properties
+        assert line["bodyLength"] == len(row.body)
+        assert line["msgId"] == row.msgId
+        assert line["tagsCode"] == row.tagsCode
+        assert line["storeTimestamp"] == round(row.storeTimestamp.timestamp() * 1000)
+
+
+def test_only_the_columns_asked_for_are_read(session: SparkSession, root: Path) -> None:
+    """
+    By a schema or by an option; in any order.
+    """
+    by_schema = session.read.format("pystore").schema("topic string, offset bigint")
+    by_option = load(session, root, columns="topic,offset")
+
+    assert ["topic", "offset"] == by_option.columns
+    assert by_option.collect() == by_schema.load(str(root)).collect()
+    assert "body" not in load(session, root).columns
+    assert set(COLUMNS) == set(
+        load(session, root, includeBody="true", onDamage="report").columns
+    )
+
+
+def test_filters_leave_segments_and_rows_out(session: SparkSession, root: Path) -> None:
+    """
+    Fewer tasks, and the same answer as without.
+    """
+    table = load(session, root)
+    all_parts = table.rdd.getNumPartitions()
+
+    late = table.where(f"offset >= {3 * SEGMENT_SIZE}")
+    one = table.where("topic = 'T1' and queueId in (1, 2)")
+
+    assert all_parts == len(list((root / "commitlog").iterdir()))
+    assert all_parts - 3 == late.rdd.getNumPartitions()
+    assert 50 == one.count()
+    assert {"T1"} == {row.topic for row in one.select("topic").distinct().collect()}
+    early = table.where("storeTimestamp < timestamp '2020-01-01 00:00:00'")
+    assert 0 == early.count()
+
+
+def test_several_stores_are_one_table(session: SparkSession, root: Path) -> None:
+    """
+    ``store`` tells them apart.
+    """
+    table = load(session, f"{root.parent}/*")
+
+    counts = {
+        row.store: row["count"] for row in table.groupBy("store").count().collect()
+    }
+
+    assert {str(root): 300} == counts
+
+
+def test_an_empty_store_is_an_empty_table(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    With its columns.
+    """
+    table = load(session, make_root(tmp_path))
+
+    assert 0 == table.count()
+    assert "offset" in table.columns
+
+
+def test_damage_is_seen_as_it_was_asked(session: SparkSession, root: Path) -> None:
+    """
+    The query fails with one line that says where; or the damage is a row.
+    """
+    path = sorted((root / "commitlog").iterdir())[2]
+    content = bytearray(path.read_bytes())
+    content[4:8] = b"oops"
+    path.write_bytes(content)
+
+    with pytest.raises(
+        Exception, match=f"{path.name}: record at offset {int(path.name)}"
+    ):
+        load(session, root).collect()
+    rows = load(session, root, onDamage="report").where("damage is not null").collect()
+    assert [(2 * SEGMENT_SIZE, SEGMENT_SIZE)] == [
+        (row.offset, row.size) for row in rows
+    ]
+    assert 300 > load(session, root, onDamage="skip").count() > 200
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"onDamage": "ignore"}, "onDamage 'ignore'"),
+        ({"columns": "topics"}, "column 'topics'"),
+        ({"fromOffset": "x"}, "fromOffset 'x'"),
+    ],
+)
+def test_bad_options_are_told_in_words(
+    session: SparkSession, root: Path, options: dict[str, str], said: str
+) -> None:
+    """
+    Before anything is read.
+    """
+    with pytest.raises(Exception, match=said):
+        load(session, root, **options).count()
+
+
+def test_a_path_without_a_store_is_told_in_words(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    An empty table would look like an empty log.
+    """
+    with pytest.raises(Exception, match="no such directory"):
+        load(session, tmp_path / "nothing").count()
+
+
+def test_the_source_works_without_filter_push_down(
+    session: SparkSession, root: Path
+) -> None:
+    """
+    In a session that nobody switched it on in.
+    """
+    session.conf.unset("spark.sql.python.filterPushdown.enabled")
+    session.dataSource.register(PystoreSource)
+    try:
+        assert 100 == load(session, root).where("topic = 'T1'").count()
+    finally:
+        register(session)
+
+
+def test_a_cluster_of_processes_reads_as_threads_do(root: Path, tmp_path: Path) -> None:
+    """
+    A driver and two workers that share nothing but the disk.
+    """
+    script = tmp_path / "count.py"
+    script.write_text(
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "from pystore.spark import register\n"
+        "builder = SparkSession.builder.master('local-cluster[2,1,1024]')\n"
+        "builder = builder.config('spark.ui.enabled', 'false')\n"
+        "session = builder.config('spark.driver.host', '127.0.0.1').getOrCreate()\n"
+        "register(session)\n"
+        "table = session.read.format('pystore').load(sys.argv[1])\n"
+        "print('counted', table.groupBy('topic').count().count(), table.count())\n"
+        "session.stop()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, str(script), str(root)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+
+    assert "counted 3 300" in done.stdout, done.stderr[-2000:]

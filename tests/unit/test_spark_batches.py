@@ -1,0 +1,89 @@
+"""
+Rows to Arrow: what golden stores do not show.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from logs import make_root, open_log
+
+from pystore.messages import Message
+from pystore.reader import LogReader
+from pystore.rows import RECORD_DTYPE, Check
+from pystore.spark.batches import Batches
+from pystore.spark.columns import choose_columns
+from pystore.spark.split import Damaged, Split
+
+SPLIT = Split("/s", 0, 65536, 0, 65536, 65536, epochs=((2, 10, 20), (3, 20, 30)))
+
+
+def batches(*names: str) -> Batches:
+    """
+    Of these columns, with one topic.
+    """
+    columns = choose_columns(names, with_body=False, with_damage=False)
+    return Batches(SPLIT, columns, lambda _: "T")
+
+
+def test_an_epoch_is_known_within_its_range_only() -> None:
+    """
+    Below the first and behind the last nobody knows.
+    """
+    rows = np.zeros(5, RECORD_DTYPE)
+    rows["offset"] = [5, 10, 19, 25, 30]
+
+    found = batches("epoch", "store", "segment").of(rows, None).to_pydict()
+
+    assert [None, 2, 2, 3, None] == found["epoch"]
+    assert (["/s"] * 5, [0] * 5) == (found["store"], found["segment"])
+
+
+def test_a_time_that_no_timestamp_holds_is_null() -> None:
+    """
+    A client may say any time.
+    """
+    rows = np.zeros(3, RECORD_DTYPE)
+    rows["born_ms"] = [2**63 - 1, -(2**63), 1]
+
+    (one, other, third) = batches("bornTimestamp").of(rows, None)[0].to_pylist()
+
+    assert (None, None) == (one, other)
+    assert 0.001 == third.timestamp()
+
+
+def test_damage_is_a_row_with_its_place() -> None:
+    """
+    And nothing else.
+    """
+    names = ("segment", "offset", "size", "topic", "properties", "damage")
+
+    batch = batches(*names).of_damage(Damaged(7, 2**40, "what"))
+
+    assert [(0, 7, 2**31 - 1, None, None, "what")] == [
+        tuple(row.values()) for row in batch.to_pylist()
+    ]
+
+
+def test_hosts_of_both_kinds_stand_in_one_column(tmp_path: Path) -> None:
+    """
+    As one record at a time says them.
+    """
+    root, records = make_root(tmp_path), []
+    with open_log(root) as log:
+        for number in range(6):
+            born = "[::1]:1" if number % 2 else f"10.0.0.{number}:2"
+            log.append(Message("T", b"b", born_host=born).form)
+    with LogReader(root) as log:
+        (rows,) = log.scan(0, checks=Check.TOPIC)
+        records = [log.read(int(offset)) for offset in rows["offset"]]
+        data = log.acquire(0, int(rows["offset"][-1] + rows["size"][-1]))
+        found: dict[str, list[Any]] = (
+            batches("bornHost", "storeHost", "msgId").of(rows, data).to_pydict()
+        )
+
+    assert [one.born_host for one in records] == found["bornHost"]
+    assert [one.store_host for one in records] == found["storeHost"]
+    assert [one.msg_id for one in records] == found["msgId"]

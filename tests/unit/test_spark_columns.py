@@ -1,0 +1,43 @@
+"""
+The columns of the Spark source.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pystore.errors import InvalidError
+from pystore.spark.columns import BODY, COLUMNS, DAMAGE, choose_columns, ddl, needs_of
+
+
+def test_bodies_and_damage_come_only_where_they_are_asked_for() -> None:
+    """
+    A body is most of a record, and damage is rare.
+    """
+    plain = [c.name for c in choose_columns(None, with_body=False, with_damage=False)]
+    whole = [c.name for c in choose_columns(None, with_body=True, with_damage=True)]
+
+    assert whole == list(COLUMNS)
+    assert plain == [name for name in COLUMNS if name not in (BODY, DAMAGE)]
+
+
+def test_columns_come_in_the_order_asked_for() -> None:
+    """
+    And where damage is reported, it is always among them.
+    """
+    found = choose_columns(["topic", "offset"], with_body=True, with_damage=True)
+
+    assert "`topic` string, `offset` bigint, `damage` string" == ddl(found)
+    assert {"topic"} == needs_of(found)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(["topics"], "'topics': there is none"), (["topic", "topic"], "asked for twice")],
+)
+def test_columns_that_are_none_are_refused(names: list[str], said: str) -> None:
+    """
+    With all the names that there are.
+    """
+    with pytest.raises(InvalidError, match=said):
+        choose_columns(names, with_body=False, with_damage=False)

@@ -1,0 +1,95 @@
+"""
+From stores to splits: what is opened at all.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from logs import SEGMENT_SIZE, make_root, open_log
+
+from pystore.epoch_file import EPOCHS, encode_epochs
+from pystore.epochs import EpochTable
+from pystore.errors import FormatError
+from pystore.messages import Message
+from pystore.reader import LogReader
+from pystore.spark.options import SourceOptions
+from pystore.spark.plan import plan_splits
+from pystore.spark.selection import Selection
+from pystore.spark.split import Split
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """
+    A store of a few segments.
+    """
+    root = make_root(tmp_path)
+    with open_log(root) as log:
+        for _ in range(60):
+            log.append(Message("T", bytes(5000)).form)
+    return root
+
+
+def plan(
+    root: Path, selection: Selection | None = None, **chosen: int | None
+) -> list[Split]:
+    """
+    The splits of one store.
+    """
+    options = SourceOptions((str(root),), **chosen)  # type: ignore[arg-type]
+    return plan_splits([root], options, selection or Selection(), with_epochs=True)
+
+
+def test_a_segment_is_a_split(root: Path) -> None:
+    """
+    From its first byte to its last one, or to the log's end.
+    """
+    splits = plan(root)
+
+    assert list(range(0, len(splits) * SEGMENT_SIZE, SEGMENT_SIZE)) == [
+        split.base for split in splits
+    ]
+    assert splits[-1].end == splits[-1].to_offset < splits[-1].base + SEGMENT_SIZE
+
+
+def test_a_smaller_split_is_cut_out_of_one_segment(root: Path) -> None:
+    """
+    Without a gap, whatever the numbers are.
+    """
+    splits = plan(root, split_bytes=10_000, from_offset=5, to_offset=2 * SEGMENT_SIZE)
+
+    assert 14 == len(splits)
+    assert (5, 2 * SEGMENT_SIZE) == (splits[0].from_offset, splits[-1].to_offset)
+    for one, other in pairwise(splits):
+        assert one.to_offset == other.from_offset
+
+
+def test_segments_of_other_times_are_not_opened(root: Path) -> None:
+    """
+    The first records of a segment and of the next one say when.
+    """
+    with LogReader(root) as log:
+        ms = log.read(0).store_ms
+
+    assert [] == plan(root, Selection(to_ms=ms - 1))
+    assert plan(root) == plan(root, Selection(from_ms=ms))
+    late = plan(root, Selection(from_ms=ms + 3_600_000))
+    assert [plan(root)[-1]] == late  # nobody knows when the last one ends
+
+
+def test_who_wrote_a_byte_is_said_by_the_epoch_file(root: Path) -> None:
+    """
+    None: nobody knows; garbage is an error, not a guess.
+    """
+    assert () == plan(root)[0].epochs
+    table = EpochTable.of([(1, 0), (4, 70_000)])
+    (root / EPOCHS).write_bytes(encode_epochs(table))
+
+    end = plan(root)[0].end
+    assert ((1, 0, 70_000), (4, 70_000, end)) == plan(root)[0].epochs
+    (root / EPOCHS).write_bytes(b"garbage")
+    with pytest.raises(FormatError, match="epochFileCheckpoint"):
+        plan(root)
