@@ -22,6 +22,8 @@ from pystore.spark.split import Split
 
 __all__ = ["plan_splits"]
 
+_STALE_MS = 3000
+
 
 def plan_splits(
     stores: Iterable[Path],
@@ -84,16 +86,16 @@ def _may_hold(
     """
     Whether a segment can hold records of these store times.
 
-    Store times do not fall from record to record, so the first record of this
-    segment and that of the next one say it. What is damaged may hold anything.
+    The first record of this segment and that of the next one say it, since store
+    times fall back by no more than 3 s (A8). What is damaged may hold anything.
     """
     if chosen.to_ms is not None:
         first = _first_ms(log, base)
-        if first is not None and first > chosen.to_ms:
+        if first is not None and first > chosen.to_ms + _STALE_MS:
             return False
     if chosen.from_ms is not None and following is not None:
         last = _first_ms(log, following)
-        if last is not None and last < chosen.from_ms:
+        if last is not None and last < chosen.from_ms - _STALE_MS:
             return False
     return True
 
