@@ -176,7 +176,7 @@ static ps_status read_record(ps_log *log, uint64_t offset, uint32_t expected,
   uint64_t got = PS_PAGE - (offset - segment->base) % PS_PAGE;
   if (got < 4)
     got = 4;
-  if (got < expected)
+  if (got < expected && expected <= capacity) /* an entry may be garbage */
     got = expected;
   if (got > stop - offset)
     got = stop - offset;
