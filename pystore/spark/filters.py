@@ -31,49 +31,42 @@ def select(selection: Selection, filters: Iterable[Filter]) -> Selection:
     Returns the selection, narrowed by what the filters leave out.
     """
     for one in filters:
-        attribute = getattr(one, "attribute", ())
-        if attribute == ("topic",):
-            selection = _topic(selection, one)
-        elif attribute == ("queueId",):
-            selection = _queue(selection, one)
+        attribute, values = getattr(one, "attribute", ()), _values(one)
+        if attribute == ("topic",) and values is not None:
+            selection = selection.only_topics(values)
+        elif attribute == ("queueId",) and values is not None:
+            selection = selection.only_queues(values)
         elif attribute == ("offset",):
-            selection = selection.offsets(*_bounds(one, 1))
+            selection = selection.offsets(*_bounds(one))
         elif attribute == ("storeTimestamp",):
             selection = _time(selection, one)
     return selection
 
 
-def _topic(selection: Selection, one: Filter) -> Selection:
+def _values(one: Filter) -> frozenset[Any] | None:
+    """
+    The only values that pass; ``None``: it does not say.
+    """
     if isinstance(one, EqualTo):
-        return selection.only_topics(frozenset([one.value]))
-    if isinstance(one, In):
-        return selection.only_topics(frozenset(one.value))
-    return selection
+        return frozenset([one.value])
+    return frozenset(one.value) if isinstance(one, In) else None
 
 
-def _queue(selection: Selection, one: Filter) -> Selection:
-    if isinstance(one, EqualTo):
-        return selection.only_queues(frozenset([one.value]))
-    if isinstance(one, In):
-        return selection.only_queues(frozenset(one.value))
-    return selection
-
-
-def _bounds(one: Filter, step: int) -> tuple[int | None, int | None]:
+def _bounds(one: Filter) -> tuple[int | None, int | None]:
     """
     The least value that passes, and the one above the largest.
     """
     value: Any = getattr(one, "value", None)
     if isinstance(one, EqualTo):
-        return value, value + step
+        return value, value + 1
     if isinstance(one, GreaterThan):
-        return value + step, None
+        return value + 1, None
     if isinstance(one, GreaterThanOrEqual):
         return value, None
     if isinstance(one, LessThan):
         return None, value
     if isinstance(one, LessThanOrEqual):
-        return None, value + step
+        return None, value + 1
     return None, None
 
 
