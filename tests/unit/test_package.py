@@ -1,0 +1,43 @@
+"""
+The package: its parts are loaded when they are asked for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import pystore
+
+
+def test_every_public_name_has_a_home() -> None:
+    """
+    And ``dir`` shows it before it was loaded.
+    """
+    assert sorted(pystore._HOMES) == sorted(pystore.__all__)
+    assert set(pystore.__all__) <= set(dir(pystore))
+    for name in pystore.__all__:
+        assert getattr(pystore, name) is not None
+
+
+def test_a_name_that_is_none_is_an_attribute_error() -> None:
+    """
+    As of any module.
+    """
+    with pytest.raises(AttributeError, match="'pystore' has no attribute 'Stroe'"):
+        _ = pystore.Stroe  # type: ignore[attr-defined]
+
+
+def test_the_package_alone_loads_no_core() -> None:
+    """
+    A worker with Python files only could not.
+    """
+    code = "import sys, pystore; print('pystore._core' in sys.modules)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True
+    )
+
+    assert "False" == done.stdout.strip()
