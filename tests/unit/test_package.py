@@ -26,8 +26,8 @@ def test_a_name_that_is_none_is_an_attribute_error() -> None:
     """
     As of any module.
     """
-    with pytest.raises(AttributeError, match="'pystore' has no attribute 'Stroe'"):
-        _ = pystore.Stroe  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="'pystore' has no attribute 'NoSuchName'"):
+        _ = pystore.NoSuchName  # type: ignore[attr-defined]
 
 
 def test_the_package_alone_loads_no_core() -> None:
