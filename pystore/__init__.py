@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         PystoreError,
         RemoteViolation,
         StorageError,
+        UnavailableError,
     )
     from pystore.inspection import Inspection, inspect
     from pystore.keeper import Keeper, open_log, open_store
@@ -86,6 +87,7 @@ __all__ = [
     "Stop",
     "StorageError",
     "Store",
+    "UnavailableError",
     "gather_columns",
     "inspect",
     "open_log",
@@ -134,6 +136,7 @@ _HOMES = {
     "Stop": "_seam",
     "StorageError": "errors",
     "Store": "store",
+    "UnavailableError": "errors",
     "gather_columns": "columns",
     "inspect": "inspection",
     "open_log": "keeper",

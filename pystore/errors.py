@@ -26,6 +26,7 @@ __all__ = [
     "PystoreError",
     "RemoteViolation",
     "StorageError",
+    "UnavailableError",
 ]
 
 
@@ -148,6 +149,12 @@ class ClosedError(PystoreError, ValueError):
 class ForkedError(PystoreError):
     """
     The handle belongs to the parent process; open the store again here.
+    """
+
+
+class UnavailableError(PystoreError):
+    """
+    What the work needs is not there: Java, a package, a cluster; or a task failed.
     """
 
 

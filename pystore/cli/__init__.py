@@ -13,6 +13,7 @@ from pystore.cli.dump import dump
 from pystore.cli.epochs import epochs
 from pystore.cli.info import info
 from pystore.cli.recover import recover
+from pystore.cli.spark import spark
 from pystore.cli.verify import verify
 
 __all__ = ["main"]
@@ -43,5 +44,5 @@ def main() -> None:
     """
 
 
-for command in (append, dump, info, verify, recover, epochs, demo):
+for command in (append, dump, info, verify, recover, epochs, demo, spark):
     main.add_command(command)

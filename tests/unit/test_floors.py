@@ -84,6 +84,10 @@ FLOORS = {
     "pystore.__main__": 4,
     "pystore.cli": 4,
     "pystore.demo": 4,
+    "pystore.spark.compact": 4,
+    "pystore.spark.export": 4,
+    "pystore.spark.session": 4,
+    "pystore.spark.verify": 4,
 }
 
 # Sockets, threads, clocks and chance come in from the rim.

@@ -116,7 +116,8 @@ def test_every_module_has_a_test_file_of_its_name() -> None:
         folder, *rest = path.relative_to(ROOT).with_suffix("").parts
         parts = rest if folder == "pystore" else [folder, *rest]
         name = "_".join(part.strip("_") for part in parts)
-        places = (UNIT / f"test_{name}.py", SPARK / f"test_{rest[-1]}.py")
+        short = name.removeprefix("spark_")
+        places = (UNIT / f"test_{name}.py", SPARK / f"test_{short}.py")
         if path.name != "__init__.py" and not any(place.exists() for place in places):
             untested.append(_name(path))
 

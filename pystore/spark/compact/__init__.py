@@ -1,0 +1,3 @@
+"""
+The latest record of each key, as a store and as RocketMQ's compaction store.
+"""

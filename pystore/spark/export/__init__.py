@@ -1,0 +1,3 @@
+"""
+Records as Parquet, by topic and day, each exactly once.
+"""

@@ -1,0 +1,174 @@
+"""
+A Spark session for a job of ours: started if there is none, and stopped again.
+
+What is missing (Java, PySpark, pyarrow) is one line that says how to get it, and so
+is what went wrong in a task.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystore.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["java_problem", "job_errors", "open_session"]
+
+_JAVA_LEAST = 17
+_JAVA_ADVICE = (
+    "install Java 17 or 21 (Debian: apt-get install openjdk-17-jre-headless; "
+    "macOS: brew install openjdk@17) or let JAVA_HOME name it"
+)
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_QUIET = Path(__file__).with_name("log4j2.properties")
+_PYTHON_ERROR = re.compile(r"^(?P<name>[A-Za-z_][\w.]*): (?P<text>.*)$", re.MULTILINE)
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+
+
+@contextmanager
+def open_session(
+    name: str,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """
+    Yields the session of this process, or a new one that ends with the block.
+
+    Workers run the interpreter that runs this, unless ``PYSPARK_PYTHON`` or the
+    setting ``spark.pyspark.python`` names another one.
+
+    Args:
+        name: of the application.
+        master: as in Spark; ``None``: what spark-submit says, else ``local[*]``.
+        settings: further ones of Spark, for a new session.
+
+    Raises:
+        UnavailableError: no PySpark or pyarrow, no Java or one that is too old, or
+            no cluster there.
+    """
+    for package in ("pyspark", "pyarrow"):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(
+                f"this Python ({sys.executable}) has no {package}: "
+                "pip install 'pystore-commitlog[spark]'"
+            )
+    # PySpark is needed from here on; the package alone must not need it.
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    existing = SparkSession.getActiveSession()
+    if existing is not None:
+        yield existing
+        return
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    problem = None if is_submitted else java_problem()
+    if problem:
+        raise UnavailableError(problem)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in _settings(master, settings or {}, is_submitted).items():
+        builder = builder.config(key, value)
+    with job_errors():
+        session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _settings(
+    master: str | None, given: Mapping[str, str], is_submitted: bool
+) -> dict[str, str]:
+    chosen = {
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if not is_submitted:
+        chosen["spark.master"] = master or os.environ.get("MASTER", "local[*]")
+        chosen["spark.driver.extraJavaOptions"] = (
+            f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
+        )
+        if chosen["spark.master"].startswith("local"):
+            # Nobody else has to reach a driver that is the whole cluster.
+            chosen["spark.driver.host"] = "127.0.0.1"
+            chosen["spark.driver.bindAddress"] = "127.0.0.1"
+            chosen["spark.ui.enabled"] = "false"
+    elif master:
+        chosen["spark.master"] = master
+    return chosen | dict(given)
+
+
+def java_problem() -> str | None:
+    """
+    Returns what is wrong with the machine's Java and what to do; ``None``: nothing.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if java is None:
+        where = f"JAVA_HOME={home} has no bin/java" if home else "no Java here"
+        return f"{where}, and Spark runs on it: {_JAVA_ADVICE}"
+    try:
+        asked = subprocess.run(
+            [java, "-version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.CalledProcessError) as error:
+        # A wrapper without a Java behind it, as macOS has one.
+        return f"{java} does not run ({error}): {_JAVA_ADVICE}"
+    found = _VERSION.search(asked.stderr + asked.stdout)
+    if found and int(found[1]) < _JAVA_LEAST:
+        return f"{java} is Java {found[1]}, too old for Spark: {_JAVA_ADVICE}"
+    return None
+
+
+@contextmanager
+def job_errors() -> Iterator[None]:
+    """
+    Turns what Spark raises within the block into one line.
+
+    Raises:
+        UnavailableError: instead of an error of Spark, of Py4J or of a task.
+    """
+    from py4j.protocol import Py4JError  # noqa: PLC0415  comes with PySpark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        # Pages of frames of two languages; what a user can act on is one line.
+        raise UnavailableError(_one_line(str(error))) from error
+
+
+def _one_line(text: str) -> str:
+    """
+    What went wrong, out of the traces of a worker and of the JVM.
+    """
+    missing = _NO_MODULE.search(text)
+    if missing:
+        return (
+            f"the workers' Python has no {missing[1]}: install "
+            "pystore-commitlog[spark] for it, or let PYSPARK_PYTHON name one that has "
+            "it"
+        )
+    raised = [
+        found
+        for found in _PYTHON_ERROR.finditer(text)
+        if found["name"].startswith("pystore.") or found["name"].endswith("Error")
+    ]
+    if raised:
+        return f"in a task: {raised[-1]['text']}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"Spark: {lines[0] if lines else 'failed without a word'}"
