@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.hosts import IPV4_SIZE, IPV6_SIZE, host_text
+from pystore.hosts import IPV4_SIZE, IPV6_SIZE
 from pystore.properties import KEYS, TAGS, UNIQUE_KEY
+from pystore.spark.addresses import address_texts, message_ids
 from pystore.spark.columns import BODY, DAMAGE, Column
-from pystore.spark.gathering import gather
+from pystore.spark.gathering import gather, texts
 from pystore.spark.property_maps import PropertyMaps, parse_property_maps
 from pystore.spark.split import Damaged, Split
 
@@ -44,6 +45,7 @@ _NUMBERS = {
     "bodyCRC": "body_crc",
     "bodyLength": "body_size",
 }
+_ERRORS = "surrogateescape"  # how the log names what is no UTF-8
 _MAGICS = np.array([0, 0xDAA320A7, 0xDAA320AB], np.int64)
 _BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
 _BORN_HOST_AT = 48
@@ -111,8 +113,8 @@ class Batches:
 
     def _topics(self, ids: NDArray[Any]) -> pa.Array:
         known, places = np.unique(ids, return_inverse=True)
-        names = pa.array([self._topic(int(one)) for one in known], pa.string())
-        return names.take(pa.array(places))
+        names = [self._topic(int(one)).encode("utf-8", _ERRORS) for one in known]
+        return texts(pa.array(names, pa.binary())).take(pa.array(places))
 
     def _epochs(self, offsets: NDArray[Any]) -> pa.Array:
         ranges = np.array(self._split.epochs, np.int64).reshape(-1, 3)
@@ -161,34 +163,16 @@ def _hosts(name: str, source: _Source) -> pa.Array:
     Addresses, or the message ids that hold one.
     """
     flags = source.rows["sys_flag"]
-    born = np.where(flags & _BORN_IPV6, IPV6_SIZE, IPV4_SIZE)
     at, is_wide = source.starts + _BORN_HOST_AT, (flags & _BORN_IPV6) != 0
-    if name != "bornHost":
-        at, is_wide = at + born + 8, (flags & _STORE_IPV6) != 0
-    found = np.empty(len(at), object)
-    for size, chosen in ((IPV4_SIZE, ~is_wide), (IPV6_SIZE, is_wide)):
-        if not chosen.any():
-            continue
-        raw = source.bytes[at[chosen][:, None] + np.arange(size)]
-        if name == "msgId":
-            offsets = (
-                source.rows["offset"][chosen].astype(">u8")[:, None].view(np.uint8)
-            )
-            joined = np.ascontiguousarray(np.hstack([raw, offsets]))
-            found[chosen] = _hex(joined)
-        else:
-            known, places = np.unique(raw, axis=0, return_inverse=True)
-            names = np.array([host_text(one.tobytes()) for one in known], object)
-            found[chosen] = names[places.ravel()]
-    return pa.array(found, pa.string())
-
-
-def _hex(raw: NDArray[np.uint8]) -> NDArray[Any]:
-    """
-    The upper hex of each row.
-    """
-    digits = np.frombuffer(raw.tobytes().hex().upper().encode(), f"S{2 * raw.shape[1]}")
-    return digits.astype(f"U{2 * raw.shape[1]}").astype(object)
+    if name == "bornHost":
+        return address_texts(source.bytes, at, is_wide)
+    at, is_wide = (
+        at + np.where(is_wide, IPV6_SIZE, IPV4_SIZE) + 8,
+        (flags & _STORE_IPV6) != 0,
+    )
+    if name == "storeHost":
+        return address_texts(source.bytes, at, is_wide)
+    return message_ids(source.bytes, at, is_wide, source.rows["offset"])
 
 
 _MADE: dict[str, Callable[[_Source], pa.Array]] = {

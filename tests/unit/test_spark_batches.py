@@ -87,3 +87,13 @@ def test_hosts_of_both_kinds_stand_in_one_column(tmp_path: Path) -> None:
     assert [one.born_host for one in records] == found["bornHost"]
     assert [one.store_host for one in records] == found["storeHost"]
     assert [one.msg_id for one in records] == found["msgId"]
+
+
+def test_a_topic_that_is_no_text_is_told_with_a_sign_in_its_place() -> None:
+    """
+    As RocketMQ shows it.
+    """
+    columns = choose_columns(["topic"], with_body=False, with_damage=False)
+    found = Batches(SPLIT, columns, lambda _: "a\udcff")
+
+    assert ["a\ufffd"] == found.of(np.zeros(1, RECORD_DTYPE), None)[0].to_pylist()

@@ -1,0 +1,96 @@
+"""
+The addresses of many records at once, and the message ids that hold one.
+
+Few values repeat in most logs: each is made into text once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pystore.hosts import IPV4_SIZE, IPV6_SIZE, host_text
+
+__all__ = ["address_texts", "message_ids"]
+
+_HEX = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), np.uint16)
+
+
+def address_texts(
+    data: NDArray[np.uint8], at: NDArray[Any], is_wide: NDArray[np.bool_]
+) -> pa.Array:
+    """
+    Returns ``address:port`` of each record.
+
+    Args:
+        data: bytes of the records.
+        at: where each address begins in them.
+        is_wide: whether it is one of IPv6.
+    """
+
+    def make(raw: NDArray[np.uint8], _: NDArray[np.bool_]) -> pa.Array:
+        count, size = raw.shape
+        whole = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(size), count, [None, pa.py_buffer(raw)]
+        )
+        known = whole.dictionary_encode()
+        names = pa.array([host_text(one.as_py()) for one in known.dictionary])
+        return names.take(known.indices)
+
+    return _both_kinds(data, at, is_wide, make)
+
+
+def message_ids(
+    data: NDArray[np.uint8],
+    at: NDArray[Any],
+    is_wide: NDArray[np.bool_],
+    offsets: NDArray[Any],
+) -> pa.Array:
+    """
+    Returns the message id of each record: store host and offset, in upper hex.
+
+    Args:
+        data: bytes of the records.
+        at: where each store host begins in them.
+        is_wide: whether it is one of IPv6.
+        offsets: of the records in the log.
+    """
+    big = offsets.astype(">u8")[:, None].view(np.uint8)
+
+    def make(raw: NDArray[np.uint8], chosen: NDArray[np.bool_]) -> pa.Array:
+        digits = np.ascontiguousarray(_HEX[np.hstack([raw, big[chosen]])])
+        count, size = digits.shape
+        edges = np.arange(count + 1, dtype=np.int32) * (2 * size)
+        return pa.StringArray.from_buffers(
+            count, pa.py_buffer(edges), pa.py_buffer(digits)
+        )
+
+    return _both_kinds(data, at, is_wide, make)
+
+
+def _both_kinds(
+    data: NDArray[np.uint8],
+    at: NDArray[Any],
+    is_wide: NDArray[np.bool_],
+    make: Callable[[NDArray[np.uint8], NDArray[np.bool_]], pa.Array],
+) -> pa.Array:
+    """
+    What *make* makes of the addresses of either size, in the order of the records.
+    """
+    parts, places = [], np.empty(len(at), np.int64)
+    count = 0
+    for size, chosen in ((IPV4_SIZE, ~is_wide), (IPV6_SIZE, is_wide)):
+        found = int(np.count_nonzero(chosen))
+        if not found:
+            continue
+        raw = data[at[chosen][:, None] + np.arange(size)]
+        parts.append(make(raw, chosen).cast(pa.string()))
+        places[chosen] = np.arange(count, count + found)
+        count += found
+    if len(parts) == 1:
+        return parts[0]
+    return pa.concat_arrays(parts).take(pa.array(places))
