@@ -30,7 +30,13 @@ from pystore.properties import (
     tags_code,
 )
 from pystore.rows import RECORD_DTYPE, Check, Proof, Stop
-from pystore.spark.split import Damaged, Split, nothing_written, over_the_end
+from pystore.spark.split import (
+    Damaged,
+    Split,
+    gone,
+    nothing_written,
+    over_the_end,
+)
 
 __all__ = ["PlainSegment"]
 
@@ -77,6 +83,10 @@ class PlainSegment:
         try:
             with open(path, "rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        except FileNotFoundError as error:
+            # Deleted since the work was planned, or everything above is.
+            names = sorted(os.listdir(os.path.join(split.store, "commitlog")))
+            raise gone(split, [int(name) for name in names]) from error
         except (OSError, ValueError) as error:  # an empty file cannot be mapped
             raise StorageError(f"{path}: cannot read it: {error}", path=path) from error
         self._data = memoryview(self._map)
@@ -114,7 +124,7 @@ class PlainSegment:
         """
         split = self._split
         rows: list[tuple[Any, ...]] = []
-        offset = split.base
+        offset = split.first
         while offset < min(split.limit, split.to_offset):
             try:
                 row = self._row(offset)

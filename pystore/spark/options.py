@@ -10,23 +10,47 @@ from dataclasses import dataclass
 
 from pystore.errors import InvalidError
 
-__all__ = ["ON_DAMAGE", "SourceOptions", "parse_options"]
+__all__ = ["ON_DAMAGE", "SourceOptions", "StreamOptions", "parse_options"]
 
 ON_DAMAGE = ("fail", "report", "skip")
 
 _ROWS_PER_BATCH = 8192
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_KNOWN = (
+_BOTH = (
     "path",
     "paths",
     "columns",
-    "includebody",
-    "fromoffset",
-    "tooffset",
-    "ondamage",
-    "rowsperbatch",
-    "splitbytes",
+    "includeBody",
+    "onDamage",
+    "failOnDataLoss",
+    "rowsPerBatch",
+    "splitBytes",
 )
+_BATCH = ("fromOffset", "toOffset")
+_STREAM = (
+    "startingOffsets",
+    "readUpTo",
+    "maxBytesPerTrigger",
+    "maxRecordsPerTrigger",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """
+    What a user chose for a stream alone.
+
+    Attributes:
+        starting: ``earliest``, ``latest`` or an offset.
+        published: whether records are read that the set may still lose.
+        max_bytes: at most so many of the log in one batch; ``None``: all.
+        max_records: at most so many records in one batch; ``None``: all.
+    """
+
+    starting: str | int = "earliest"
+    published: bool = False
+    max_bytes: int | None = None
+    max_records: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +67,9 @@ class SourceOptions:
         on_damage: ``fail``, ``report`` or ``skip``.
         rows_per_batch: at most so many in one Arrow batch.
         split_bytes: at most so many of one segment in one partition.
+        fail_on_data_loss: whether a query ends where records are gone that it should
+            read, or that it has read.
+        stream: what is said of streams alone.
     """
 
     paths: tuple[str, ...]
@@ -53,22 +80,25 @@ class SourceOptions:
     on_damage: str = "fail"
     rows_per_batch: int = _ROWS_PER_BATCH
     split_bytes: int | None = None
+    fail_on_data_loss: bool = True
+    stream: StreamOptions = StreamOptions()
 
 
-def parse_options(given: Mapping[str, str]) -> SourceOptions:
+def parse_options(
+    given: Mapping[str, str], *, is_stream: bool | None = None
+) -> SourceOptions:
     """
     Returns the options that Spark hands on; names are of any case.
+
+    Args:
+        given: by name.
+        is_stream: whether a stream or a batch will be read; ``None``: not yet known.
 
     Raises:
         InvalidError: a name that is unknown, or a value that means nothing.
     """
     options = {name.lower(): value for name, value in given.items()}
-    for name in options:
-        if name not in _KNOWN:
-            raise InvalidError(
-                f"option {name!r} is unknown: one of includeBody, columns, fromOffset, "
-                "toOffset, onDamage, rowsPerBatch, splitBytes"
-            )
+    _check_names(options, is_stream)
     columns = options.get("columns")
     on_damage = options.get("ondamage", "fail").lower()
     if on_damage not in ON_DAMAGE:
@@ -85,6 +115,46 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         rows_per_batch=_number("rowsPerBatch", options.get("rowsperbatch"), 1)
         or _ROWS_PER_BATCH,
         split_bytes=_number("splitBytes", options.get("splitbytes"), 1),
+        fail_on_data_loss=_flag(
+            "failOnDataLoss", options.get("failondataloss", "true")
+        ),
+        stream=_stream(options),
+    )
+
+
+def _check_names(options: Mapping[str, str], is_stream: bool | None) -> None:
+    other = {True: _BATCH, False: _STREAM, None: ()}[is_stream]
+    for name in options:
+        for one in other:
+            if name == one.lower():
+                raise InvalidError(
+                    f"option {one} is for streams: read them with readStream"
+                    if one in _STREAM
+                    else f"option {one} is not for streams: give startingOffsets"
+                )
+        if name not in [one.lower() for one in _BOTH + _BATCH + _STREAM]:
+            known = ", ".join((_BOTH + _BATCH + _STREAM)[2:])
+            raise InvalidError(f"option {name!r} is unknown: one of {known}")
+
+
+def _stream(options: Mapping[str, str]) -> StreamOptions:
+    starting: str | int
+    starting = options.get("startingoffsets", "earliest").lower()
+    if starting not in ("earliest", "latest"):
+        if not starting[:1].isdigit():
+            raise InvalidError(
+                f"startingOffsets {starting!r}: it is earliest, latest or an offset"
+            )
+        starting = _number("startingOffsets", starting, 0) or 0
+    up_to = options.get("readupto", "confirmed").lower()
+    if up_to not in ("confirmed", "published"):
+        raise InvalidError(f"readUpTo {up_to!r}: it is one of confirmed, published")
+    number = options.get("maxrecordspertrigger")
+    return StreamOptions(
+        starting=starting,
+        published=up_to == "published",
+        max_bytes=_number("maxBytesPerTrigger", options.get("maxbytespertrigger"), 1),
+        max_records=_number("maxRecordsPerTrigger", number, 1),
     )
 
 

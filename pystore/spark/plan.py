@@ -15,12 +15,12 @@ from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.errors import OffsetOutOfRange, PystoreError
 from pystore.options import LogOptions
 from pystore.reader import LogReader
-from pystore.reading import open_reader
+from pystore.reading import binding_page, open_reader, require_store
 from pystore.spark.options import SourceOptions
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
 
-__all__ = ["plan_splits"]
+__all__ = ["plan_range", "plan_splits"]
 
 _STALE_MS = 3000
 
@@ -48,22 +48,58 @@ def plan_splits(
     chosen = selection.offsets(options.from_offset, options.to_offset)
     splits: list[Split] = []
     for store in stores:
-        log, _ = open_reader(store, LogOptions())
+        log, generation = _open(store)
         with log:
-            splits += _splits(store, log, options, chosen, with_epochs=with_epochs)
+            splits += plan_range(
+                store,
+                log,
+                options,
+                chosen,
+                log.ends().published_end,
+                with_epochs=with_epochs,
+                generation=generation,
+            )
     return splits
 
 
-def _splits(
+def _open(store: Path) -> tuple[LogReader, int | None]:
+    """
+    A store, and the generation of its cuts if a live page tells it.
+    """
+    require_store(store)
+    live = binding_page(store)
+    if live is None:
+        log, _ = open_reader(store, LogOptions())
+        return log, None
+    log = LogReader(store, LogOptions(), live)
+    return log, log.ends().cut_generation
+
+
+def plan_range(
     store: Path,
     log: LogReader,
     options: SourceOptions,
     chosen: Selection,
+    end: int,
     *,
     with_epochs: bool,
+    record_at: int | None = None,
+    generation: int | None = None,
 ) -> list[Split]:
-    ends = log.ends()
-    size, end = ends.segment_size, ends.published_end
+    """
+    Returns the splits of one store.
+
+    Args:
+        store: its root.
+        log: of the store, open.
+        options: of the source.
+        chosen: what can be wanted.
+        end: nothing above it is read.
+        with_epochs: whether a column asks who wrote a record.
+        record_at: the least wanted offset, if a record is known to begin there.
+        generation: of the log's cuts, if a live page tells it.
+    """
+    size = log.ends().segment_size
     top = end if chosen.to_offset is None else min(end, chosen.to_offset)
     bases = [base for base in log.segments() if base < end]
     epochs = _epochs(store, end) if with_epochs else ()
@@ -73,10 +109,23 @@ def _splits(
         stop = min(base + size, top)
         if start >= stop or not _may_hold(log, base, following, chosen):
             continue
+        known = record_at if record_at is not None and record_at >= base else None
         step = options.split_bytes or size
         for at in range(start, stop, step):
             piece = min(at + step, stop)
-            splits.append(Split(str(store), base, size, at, piece, end, epochs))
+            splits.append(
+                Split(
+                    str(store),
+                    base,
+                    size,
+                    at,
+                    piece,
+                    end,
+                    epochs,
+                    record_at=known,
+                    generation=generation,
+                )
+            )
     return splits
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.errors import CorruptError
+from pystore.errors import CorruptError, CutError, OffsetOutOfRange
 from pystore.rows import Check
 from pystore.spark.batches import Batches
 from pystore.spark.columns import BODY, Column, needs_of
@@ -46,6 +46,7 @@ def read_split(
     *,
     on_damage: str,
     rows_per_batch: int,
+    fail_on_data_loss: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """
     Yields the records of a split.
@@ -59,11 +60,35 @@ def read_split(
         selection: what can be wanted of the rows.
         on_damage: ``fail``, ``report`` or ``skip``.
         rows_per_batch: at most so many in one batch.
+        fail_on_data_loss: whether it must fail where the log was cut or the segment
+            deleted since the work was planned; else what is gone is passed over.
 
     Raises:
         CorruptError: damage, where it must fail.
+        CutError, OffsetOutOfRange: what was planned is gone, likewise.
         StorageError, NotAStoreError: the segment cannot be read.
     """
+    try:
+        yield from _read(split, columns, selection, on_damage, rows_per_batch)
+    except CutError as error:
+        text = f"{split.store}: {error}"
+        if fail_on_data_loss:
+            # Spark shows the text alone.
+            raise CutError(text, offset=error.offset, path=split.store) from error
+        _log.warning("%s", text)
+    except OffsetOutOfRange as error:
+        if fail_on_data_loss:
+            raise
+        _log.warning("%s", error)
+
+
+def _read(
+    split: Split,
+    columns: Sequence[Column],
+    selection: Selection,
+    on_damage: str,
+    rows_per_batch: int,
+) -> Iterator[pa.RecordBatch]:
     with _open(split, _checks(columns, selection), rows_per_batch) as segment:
         batches = Batches(split, columns, segment.topic)
         needs_bytes = "bytes" in needs_of(columns)

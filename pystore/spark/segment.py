@@ -8,15 +8,25 @@ with the task: nothing of it ever leaves the worker.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Self
 
 from numpy.typing import NDArray
 
 from pystore.bad_record import following
+from pystore.errors import OffsetOutOfRange
+from pystore.options import LogOptions
 from pystore.reader import LogReader
+from pystore.reading import binding_page
 from pystore.results import Cursor
 from pystore.rows import Check, Stop
-from pystore.spark.split import Damaged, Split, nothing_written, over_the_end
+from pystore.spark.split import (
+    Damaged,
+    Split,
+    gone,
+    nothing_written,
+    over_the_end,
+)
 
 __all__ = ["CoreSegment"]
 
@@ -31,15 +41,38 @@ class CoreSegment:
         rows: at most so many at once.
 
     Raises:
-        NotAStoreError, StorageError: while entering or reading.
+        NotAStoreError, StorageError: the system refused.
+        OffsetOutOfRange: the segment was deleted since the work was planned.
+        CutError: the log was cut below since then, or while it is read.
     """
 
     def __init__(self, split: Split, checks: Check, rows: int) -> None:
         self._split = split
         self._checks = checks
         self._rows = rows
-        self._log = LogReader(split.store)
-        self._log.limit(split.end)
+        live = None
+        if split.generation is not None:
+            # Not on another host than the writer's: there nobody hears of a cut.
+            live = binding_page(Path(split.store))
+        self._log = LogReader(split.store, LogOptions(), live)
+        try:
+            self._begin(is_live=live is not None)
+        except BaseException:
+            self._log.close()
+            raise
+
+    def _begin(self, *, is_live: bool) -> None:
+        split = self._split
+        if is_live and split.generation is not None:
+            self._log.unchanged(split.generation, split.to_offset)
+        try:
+            if not is_live:
+                self._log.limit(split.end)
+            # Once it is mapped, deleting the file takes nothing away.
+            self._log.acquire(split.base, 1)
+        except OffsetOutOfRange as error:
+            # It was there, and reached that far, when the work was planned.
+            raise gone(split, self._log.segments()) from error
 
     def __enter__(self) -> Self:
         return self
@@ -93,7 +126,7 @@ class CoreSegment:
         records reach into it or over it, and whoever reads their first one tells.
         """
         split = self._split
-        offset: int | None = split.base
+        offset: int | None = split.first
         while offset is not None and offset < split.from_offset:
             found = self._log.scan(offset, split.from_offset, self._checks).finish()
             if found.offset >= split.from_offset:

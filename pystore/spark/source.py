@@ -8,12 +8,12 @@ splits. Nothing opened on the driver goes with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     Filter,
     InputPartition,
 )
@@ -22,25 +22,15 @@ from pystore.errors import InvalidError
 from pystore.spark.columns import COLUMNS, Column, choose_columns, ddl, needs_of
 from pystore.spark.filters import select
 from pystore.spark.options import SourceOptions, parse_options
+from pystore.spark.partition import SplitPartition, read_partition
 from pystore.spark.paths import find_stores
-from pystore.spark.reading import read_split
 from pystore.spark.selection import Selection
-from pystore.spark.split import Split
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
 __all__ = ["FilteringSource", "PystoreSource"]
-
-
-@dataclass
-class SplitPartition(InputPartition):
-    """
-    A split, as Spark sends it to a task.
-    """
-
-    split: Split
 
 
 class PystoreSource(DataSource):
@@ -65,7 +55,21 @@ class PystoreSource(DataSource):
         """
         The reader of a batch query.
         """
-        return PystoreReader(parse_options(self.options), _asked(schema))
+        return PystoreReader(
+            parse_options(self.options, is_stream=False), _asked(schema)
+        )
+
+    def streamReader(  # noqa: N802  Spark's name
+        self, schema: StructType
+    ) -> DataSourceStreamReader:
+        """
+        The reader of a streaming query.
+        """
+        # Its base class is of PySpark 4.2; workers may go without the wheel.
+        from pystore.spark.stream import PystoreStreamReader  # noqa: PLC0415
+
+        options = parse_options(self.options, is_stream=True)
+        return PystoreStreamReader(options, _asked(schema))
 
 
 class FilteringSource(PystoreSource):
@@ -77,7 +81,9 @@ class FilteringSource(PystoreSource):
         """
         The reader of a batch query.
         """
-        return FilteringReader(parse_options(self.options), _asked(schema))
+        return FilteringReader(
+            parse_options(self.options, is_stream=False), _asked(schema)
+        )
 
 
 class PystoreReader(DataSourceReader):
@@ -109,15 +115,7 @@ class PystoreReader(DataSourceReader):
         """
         The records of one partition.
         """
-        if not isinstance(partition, SplitPartition):  # an empty table's only one
-            return iter(())
-        return read_split(
-            partition.split,
-            self._columns,
-            self._selection,
-            on_damage=self._options.on_damage,
-            rows_per_batch=self._options.rows_per_batch,
-        )
+        return read_partition(partition, self._columns, self._selection, self._options)
 
 
 class FilteringReader(PystoreReader):

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.spark.options import parse_options
+from pystore.spark.options import StreamOptions, parse_options
 
 
 def test_names_are_of_any_case_and_numbers_have_units() -> None:
@@ -46,6 +46,45 @@ def test_several_paths_come_as_json() -> None:
     assert ("/a", "/b") == parse_options({"paths": json.dumps(["/a", "/b"])}).paths
 
 
+def test_a_stream_has_options_of_its_own() -> None:
+    """
+    A limit, a beginning, and what counts as its end.
+    """
+    found = parse_options(
+        {
+            "path": "/a",
+            "startingOffsets": "4k",
+            "maxBytesPerTrigger": "1g",
+            "maxRecordsPerTrigger": "1000",
+            "readUpTo": "Published",
+            "failOnDataLoss": "false",
+        },
+        is_stream=True,
+    )
+
+    assert (
+        StreamOptions(4096, published=True, max_bytes=1 << 30, max_records=1000)
+        == found.stream
+    )
+    assert not found.fail_on_data_loss
+    assert StreamOptions() == parse_options({"path": "/a"}, is_stream=True).stream
+
+
+@pytest.mark.parametrize(
+    ("name", "is_stream"), [("toOffset", True), ("readUpTo", False)]
+)
+def test_options_of_the_other_kind_are_refused(name: str, is_stream: bool) -> None:
+    """
+    Until it is known what will be read, both are fine.
+    """
+    given = {"path": "/a", name: "published" if name == "readUpTo" else "7"}
+    parse_options(given)
+    parse_options(given, is_stream=not is_stream)
+
+    with pytest.raises(InvalidError, match=f"option {name} is (not )?for streams"):
+        parse_options(given, is_stream=is_stream)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -59,6 +98,9 @@ def test_several_paths_come_as_json() -> None:
         ({"path": "/a", "fromOffset": "-1"}, "fromOffset '-1': it is a number from 0"),
         ({"path": "/a", "rowsPerBatch": "0"}, "a number from 1 on"),
         ({"path": "/a", "splitBytes": "m"}, "splitBytes 'm'"),
+        ({"path": "/a", "startingOffsets": "soon"}, "startingOffsets 'soon'"),
+        ({"path": "/a", "readUpTo": "end"}, "one of confirmed, published"),
+        ({"path": "/a", "maxBytesPerTrigger": "0"}, "maxBytesPerTrigger '0'"),
     ],
 )
 def test_what_means_nothing_is_refused(given: dict[str, str], said: str) -> None:

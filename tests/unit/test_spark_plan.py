@@ -13,10 +13,11 @@ from logs import SEGMENT_SIZE, make_root, open_log
 from pystore.epoch_file import EPOCHS, encode_epochs
 from pystore.epochs import EpochTable
 from pystore.errors import FormatError
+from pystore.log import CommitLog
 from pystore.messages import Message
 from pystore.reader import LogReader
 from pystore.spark.options import SourceOptions
-from pystore.spark.plan import plan_splits
+from pystore.spark.plan import plan_range, plan_splits
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
 
@@ -94,3 +95,39 @@ def test_who_wrote_a_byte_is_said_by_the_epoch_file(root: Path) -> None:
     (root / EPOCHS).write_bytes(b"garbage")
     with pytest.raises(FormatError, match="epochFileCheckpoint"):
         plan(root)
+
+
+def test_a_walk_begins_where_a_record_is_known(root: Path) -> None:
+    """
+    In the first segment; the others begin with one.
+    """
+    with LogReader(root) as log:
+        at = log.read(0).size
+        splits = plan_range(
+            root,
+            log,
+            SourceOptions((str(root),), split_bytes=40_000),
+            Selection().offsets(at, SEGMENT_SIZE + 10),
+            3 * SEGMENT_SIZE,
+            with_epochs=False,
+            record_at=at,
+            generation=3,
+        )
+
+    assert [at, at, SEGMENT_SIZE] == [split.first for split in splits]
+    assert {3} == {split.generation for split in splits}
+
+
+def test_a_writer_of_ours_tells_the_generation_of_its_cuts(tmp_path: Path) -> None:
+    """
+    So that a cut is heard of; a store without a live page tells nothing.
+    """
+    assert plan(make_root(tmp_path)) == []
+    with CommitLog(tmp_path / "live", segment_size=SEGMENT_SIZE) as log:
+        log.append(Message("T", b"1"))
+        second = log.append(Message("T", b"2")).offset
+        before = plan(log.path)[0].generation
+        log.cut(second)
+
+        assert before is not None
+        assert before + 1 == plan(log.path)[0].generation

@@ -1,0 +1,143 @@
+"""
+From record to record: where a batch of a stream may end.
+
+Headers are walked in the core, never what was walked before: from a place where a
+record begins, or from the segment's first byte if that is nearer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pystore.bad_record import following
+from pystore.reader import LogReader
+from pystore.results import Cursor
+from pystore.rows import NO_CHECK, Stop
+
+__all__ = ["Step", "first_from", "last_below", "walk"]
+
+_ROWS = 8192
+
+
+class Step(NamedTuple):
+    """
+    What a walk came to.
+
+    Attributes:
+        offset: a record begins there, or will.
+        record: where the last record below begins, if it is known.
+        records: how many were passed.
+    """
+
+    offset: int
+    record: int | None
+    records: int
+
+
+def last_below(log: LogReader, start: int, top: int, end: int) -> Step:
+    """
+    Returns the end of the last record that is wholly below *top*.
+
+    Only the newest segment with such a record is walked, so ``records`` are not
+    those from *start* on.
+
+    Args:
+        log: open for reading.
+        start: a record begins there.
+        top: any offset up to *end*.
+        end: of the log; a record begins there, or will.
+    """
+    size = log.ends().segment_size
+    while start < top:
+        at = max(start, _segment_end(log, top - 1) - size)
+        found = walk(log, at, top, end)
+        if found.offset > at:
+            return found
+        top = at  # a blank, or the beginning of a record over the top
+    return Step(start, None, 0)
+
+
+def first_from(log: LogReader, offset: int, end: int) -> int:
+    """
+    Returns where the first record at or above *offset* begins, at most *end*.
+    """
+    ends = log.ends()
+    offset = max(offset, ends.min_offset)
+    if offset >= end:
+        return end
+    base = _segment_end(log, offset) - ends.segment_size
+    below = walk(log, base, offset, end).offset
+    if below == offset:
+        return offset
+    one = walk(log, below, end, end, 1)
+    if one.record is None:
+        return end
+    return one.record if one.record >= offset else one.offset
+
+
+def walk(
+    log: LogReader, start: int, top: int, end: int, records: int | None = None
+) -> Step:
+    """
+    Returns how far records go that are wholly below *top*.
+
+    Damage is passed over where the next record can be found, or where everything up
+    to the segment's end or the log's is below *top*: whoever reads it reports it.
+
+    Args:
+        log: open for reading.
+        start: a record begins there.
+        top: any offset up to *end*.
+        end: of the log; a record begins there, or will.
+        records: at most so many; ``None``: all.
+    """
+    at, step = start, Step(start, None, 0)
+    while at < top and (records is None or step.records < records):
+        segment_end = _segment_end(log, at)
+        left = None if records is None else records - step.records
+        found, step = _scan(log, at, min(top, segment_end), left, step)
+        if left is not None and step.records == records:
+            break
+        if found.stop == Stop.LIMIT:
+            if segment_end >= top:
+                break
+            at = segment_end
+            continue
+        stop = min(segment_end, end)
+        behind = following(log, found, stop) or stop
+        if found.stop == Stop.LAST or behind > top:
+            break
+        at, step = behind, Step(behind, None, step.records)
+    return step
+
+
+def _scan(
+    log: LogReader, at: int, stop: int, left: int | None, step: Step
+) -> tuple[Cursor, Step]:
+    """
+    Walks within one segment.
+    """
+    if left is None:
+        found = log.scan(at, stop, NO_CHECK).finish()
+        if found.record_start is not None:
+            count = step.records + found.records
+            step = Step(found.record_end, found.record_start, count)
+        return found, step
+    scan = log.scan(at, stop, NO_CHECK, rows=min(left, _ROWS))
+    for rows in scan:
+        last = rows[min(left, len(rows)) - 1]
+        offset, count = int(last["offset"]), min(left, len(rows))
+        step = Step(offset + int(last["size"]), offset, step.records + count)
+        left -= count
+        if not left:
+            break
+    return scan.cursor, step
+
+
+def _segment_end(log: LogReader, offset: int) -> int:
+    """
+    Where the segment ends that holds an offset.
+    """
+    ends = log.ends()
+    first, size = ends.min_offset, ends.segment_size
+    return first + ((offset - first) // size + 1) * size

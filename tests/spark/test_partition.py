@@ -1,0 +1,38 @@
+"""
+What travels to a task, and what it makes of it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+from pyspark.sql.datasource import InputPartition
+from spark_reading import make_store
+
+from pystore.spark.columns import choose_columns
+from pystore.spark.options import SourceOptions
+from pystore.spark.partition import SplitPartition, read_partition
+from pystore.spark.plan import plan_splits
+from pystore.spark.selection import Selection
+
+
+def test_a_partition_travels_and_is_read(tmp_path: Path) -> None:
+    """
+    An empty table's only one, which Spark makes, holds nothing.
+    """
+    root = make_store(tmp_path)
+    options = SourceOptions((str(root),))
+    columns = choose_columns(["offset"], with_body=False, with_damage=False)
+    splits = plan_splits([root], options, Selection(), with_epochs=False)
+    parts = [pickle.loads(pickle.dumps(SplitPartition(split))) for split in splits]
+
+    found = [
+        batch.num_rows
+        for part in parts
+        for batch in read_partition(part, columns, Selection(), options)
+    ]
+
+    assert 400 == sum(found)
+    nothing = read_partition(InputPartition(None), columns, Selection(), options)
+    assert [] == list(nothing)

@@ -1,0 +1,364 @@
+"""
+The stream reader as Spark's driver calls it, without a session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+)
+from stores import SEGMENT, fill
+
+from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
+from pystore.log import CommitLog
+from pystore.spark.columns import choose_columns
+from pystore.spark.options import parse_options
+from pystore.spark.stream import PystoreStreamReader
+
+RECORD = 230
+"""More than a record of `fill` takes."""
+
+
+class Driver:
+    """
+    Calls a reader as Spark does: what it answers travels as JSON and pickles.
+    """
+
+    def __init__(self, path: Path | str, **options: Any) -> None:
+        given = {name: str(value) for name, value in options.items()}
+        self._options = parse_options({"path": str(path), **given}, is_stream=True)
+        self.start: dict[str, Any] | None = None
+        self.reader = self.restart()
+
+    def restart(self) -> PystoreStreamReader:
+        """
+        A new process on the driver; what Spark kept is kept.
+        """
+        columns = choose_columns(["offset"], with_body=False, with_damage=False)
+        self.reader = PystoreStreamReader(self._options, columns)
+        return self.reader
+
+    def begin(self) -> None:
+        """
+        Asks where to begin, where that is not known.
+        """
+        if self.start is None:
+            self.start = json.loads(json.dumps(self.reader.initialOffset()))
+
+    def batch(self, limit: ReadLimit | None = None) -> list[int]:
+        """
+        Offsets of the records of the next batch.
+        """
+        self.begin()
+        limit = limit or self.reader.getDefaultReadLimit()
+        assert self.start is not None
+        end = self.reader.latestOffset(self.start, limit)
+        found = self.between(end)
+        self.start = json.loads(json.dumps(end))
+        return found
+
+    def between(self, end: dict[str, Any]) -> list[int]:
+        """
+        Offsets of the records up to *end*.
+        """
+        assert self.start is not None
+        planned = self.reader.partitions(self.start, json.loads(json.dumps(end)))
+        return [offset for part in planned for offset in self.read(part)]
+
+    def read(self, partition: InputPartition) -> list[int]:
+        """
+        What a worker would read, which has a reader of its own.
+        """
+        worker = PystoreStreamReader(self._options, self.reader._columns)
+        worker, partition = pickle.loads(pickle.dumps((worker, partition)))
+        return [
+            offset
+            for batch in worker.read(partition)
+            for offset in batch.column(0).to_pylist()
+        ]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Any:
+    """
+    A store that is being written.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        yield log
+
+
+def test_batches_hold_each_record_once(log: CommitLog) -> None:
+    """
+    Between two of them the store grows, and the reader begins anew.
+    """
+    driver, found, written = Driver(log.path), list[int](), list[int]()
+    for first in range(0, 2000, 400):
+        written += fill(log, 400, first)
+        found += driver.batch()
+        driver.restart()
+
+    assert written == found
+    assert [] == driver.batch()
+
+
+@pytest.mark.parametrize(
+    ("option", "limit"),
+    [
+        ({"maxBytesPerTrigger": 50 * RECORD}, ReadMaxBytes(50 * RECORD)),
+        ({"maxRecordsPerTrigger": 50}, ReadMaxRows(50)),
+    ],
+)
+def test_a_batch_is_as_small_as_asked(
+    log: CommitLog, option: dict[str, int], limit: ReadLimit
+) -> None:
+    """
+    By the option, which Spark hands back; all of it where Spark wants that.
+    """
+    written = fill(log, 600)
+    driver = Driver(log.path, **option)
+    assert limit == driver.reader.getDefaultReadLimit()
+
+    found, sizes = list[int](), list[int]()
+    while len(found) < 500:
+        found += driver.batch()
+        sizes.append(len(found) - sum(sizes))
+    assert all(40 <= size <= 60 for size in sizes), sizes
+    found += driver.batch(ReadAllAvailable())
+
+    assert written == found
+
+
+def test_two_limits_hold_together(log: CommitLog) -> None:
+    """
+    Spark knows of one, the options of both.
+    """
+    fill(log, 100)
+    driver = Driver(log.path, maxBytesPerTrigger="1m", maxRecordsPerTrigger=7)
+
+    assert 7 == len(driver.batch())
+
+
+def test_a_record_larger_than_the_limit_comes_alone(log: CommitLog) -> None:
+    """
+    Or the stream would stand still.
+    """
+    written = fill(log, 3)
+    driver = Driver(log.path, maxBytesPerTrigger=1)
+
+    assert [[offset] for offset in written] == [driver.batch() for _ in range(3)]
+    assert [] == driver.batch()
+
+
+def test_stores_share_a_limit(tmp_path: Path) -> None:
+    """
+    What a short one leaves is for the others; none is forgotten.
+    """
+    with (
+        CommitLog(tmp_path / "a", segment_size=SEGMENT) as one,
+        CommitLog(tmp_path / "b", segment_size=SEGMENT) as other,
+    ):
+        fill(one, 10)
+        fill(other, 500)
+        driver = Driver(tmp_path / "*", maxRecordsPerTrigger=100)
+
+        assert 100 == len(driver.batch())
+        assert driver.start is not None
+        stores = driver.start["stores"]
+        assert one.end_offset == stores[str(one.path)]["offset"]
+        fill(one, 300)
+        assert 100 == len(driver.batch())
+
+
+def test_a_store_that_comes_later_joins_at_its_beginning(tmp_path: Path) -> None:
+    """
+    Also where the others began at their ends.
+    """
+    with CommitLog(tmp_path / "a", segment_size=SEGMENT) as one:
+        fill(one, 10)
+        driver = Driver(tmp_path / "*", startingOffsets="latest")
+        assert [] == driver.batch()
+        with CommitLog(tmp_path / "b", segment_size=SEGMENT) as other:
+            written = fill(other, 5)
+            assert written == driver.batch()
+
+
+def test_a_stream_begins_where_it_is_told(log: CommitLog) -> None:
+    """
+    At a record, or at the first one behind an offset.
+    """
+    written = fill(log, 100)
+    assert written == Driver(log.path, startingOffsets="Earliest").batch()
+    for offset in (written[60], written[60] - 1):
+        assert written[60:] == Driver(log.path, startingOffsets=offset).batch()
+    latest = Driver(log.path, startingOffsets="latest")
+    latest.begin()
+    assert latest.start == latest.reader.initialOffset()
+    behind = fill(log, 5)
+    assert latest.start == latest.reader.initialOffset()  # Spark asks again
+    assert behind == latest.batch()
+
+
+def test_available_now_ends_at_what_was_there(log: CommitLog) -> None:
+    """
+    In as many batches as the limit makes of it, whatever comes meanwhile.
+    """
+    written = fill(log, 100)
+    driver = Driver(log.path, maxRecordsPerTrigger=30)
+    driver.reader.prepareForTriggerAvailableNow()
+    driver.begin()
+    found: list[int] = []
+    while batch := driver.batch():
+        found += batch
+        fill(log, 10)
+
+    assert written == found
+
+
+def test_what_is_confirmed_is_read_and_no_more(log: CommitLog) -> None:
+    """
+    By default; what is published if it is asked for.
+    """
+    written = fill(log, 10)
+    log.writer.log.confirm(written[5] + 17)  # a follower may have half a record
+
+    assert written[:5] == Driver(log.path).batch()
+    assert written == Driver(log.path, readUpTo="published").batch()
+
+
+def test_the_progress_tells_how_far_the_stores_reach(log: CommitLog) -> None:
+    """
+    For the lag that Spark shows.
+    """
+    fill(log, 10)
+    driver = Driver(log.path, maxRecordsPerTrigger=1)
+    driver.batch()
+
+    found = driver.reader.reportLatestOffset()
+
+    assert found is not None
+    assert log.end_offset == found["stores"][str(log.path)]["offset"]
+
+
+def test_records_deleted_before_they_were_read_end_the_stream(log: CommitLog) -> None:
+    """
+    Or it goes on with the first one that is left.
+    """
+    written = fill(log, 2000)
+    driver = Driver(log.path, maxRecordsPerTrigger=10)
+    tolerant = Driver(log.path, maxRecordsPerTrigger=10, failOnDataLoss="false")
+    assert written[:10] == driver.batch() == tolerant.batch()
+    log.delete_before(2 * SEGMENT)
+
+    with pytest.raises(OffsetOutOfRange, match="were deleted before the stream read"):
+        driver.batch()
+    left = [offset for offset in written if offset >= 2 * SEGMENT]
+    assert left == tolerant.batch(ReadAllAvailable())
+
+
+def test_a_cut_below_what_was_read_ends_the_stream(log: CommitLog) -> None:
+    """
+    Or it goes on with what was written since.
+    """
+    written = fill(log, 100)
+    driver = Driver(log.path)
+    tolerant = Driver(log.path, failOnDataLoss="false")
+    assert written == driver.batch() == tolerant.batch()
+    log.cut(written[40])
+    fresh = fill(log, 80, 1000)
+
+    with pytest.raises(CutError, match="the log was cut below offset"):
+        driver.batch()
+    assert fresh == tolerant.batch()
+    assert fill(log, 3) == tolerant.batch()
+
+
+def test_a_planned_batch_whose_end_was_cut_is_not_read(log: CommitLog) -> None:
+    """
+    A restarted query runs its last batch again, between the same ends.
+    """
+    written = fill(log, 100)
+    driver = Driver(log.path)
+    driver.begin()
+    assert driver.start is not None
+    end = driver.reader.latestOffset(driver.start, ReadAllAvailable())
+    log.cut(written[50])
+    fill(log, 60, 1000)
+    driver.restart()
+
+    with pytest.raises(CutError, match="the log was cut below offset"):
+        driver.between(end)
+
+
+def test_a_store_that_is_gone_ends_the_stream(tmp_path: Path) -> None:
+    """
+    Or its position is kept until it is back.
+    """
+    root = tmp_path / "a"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        fill(log, 10)
+    driver = Driver(tmp_path / "*")
+    tolerant = Driver(tmp_path / "*", failOnDataLoss="false")
+    assert 10 == len(driver.batch()) == len(tolerant.batch())
+    root.rename(tmp_path / "away")
+    away = Driver(tmp_path / "away")
+    away.begin()
+
+    (tmp_path / "away").rename(tmp_path.parent / "away")
+    with pytest.raises(NotAStoreError, match="no store matches"):
+        driver.batch()
+    assert [] == tolerant.batch()
+    (tmp_path.parent / "away").rename(root)
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        assert fill(log, 3) == tolerant.batch()
+
+
+def test_a_reader_without_a_start_goes_on_where_it_was(log: CommitLog) -> None:
+    """
+    PySpark 4.1 asks without arguments; limits hold from the second batch on.
+    """
+    written = fill(log, 100)
+    driver = Driver(log.path, maxRecordsPerTrigger=30)
+    driver.begin()
+    found: list[int] = []
+    for _ in range(5):
+        end = driver.reader.latestOffset()
+        batch = driver.between(end)
+        assert len(batch) <= 30
+        driver.start, found = end, found + batch
+    assert written == found
+
+    fresh = fill(log, 50)
+    driver.restart()
+    end = driver.reader.latestOffset()
+    assert fresh == driver.between(end)
+
+
+def test_nothing_stays_open_between_batches(log: CommitLog) -> None:
+    """
+    A driver lives for months.
+    """
+    driver = Driver(log.path, maxRecordsPerTrigger=1)
+    fill(log, 60)
+    driver.batch()
+    before = set(os.listdir("/proc/self/fd")), _mappings(log.path)
+
+    for _ in range(50):
+        driver.batch()
+        driver.reader.reportLatestOffset()
+
+    assert before == (set(os.listdir("/proc/self/fd")), _mappings(log.path))
+
+
+def _mappings(root: Path) -> int:
+    return Path("/proc/self/maps").read_text().count(str(root))

@@ -1,0 +1,225 @@
+"""
+Streams in a session, as a user has them: checkpoints, stops, and a writer meanwhile.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from stores import SEGMENT, fill
+
+from pystore.log import CommitLog
+
+_WRITER = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from stores import SEGMENT, fill
+from pystore.log import CommitLog
+with CommitLog(sys.argv[1], segment_size=SEGMENT) as log:
+    for first in range(0, 1 << 40, 50):
+        fill(log, 50, first)
+        print(first, flush=True)
+        if not sys.stdin.readline():
+            break
+"""
+
+
+class Follower:
+    """
+    A query that may be stopped and started again: a table, a checkpoint, options.
+    """
+
+    def __init__(
+        self, session: SparkSession, folder: Path, *paths: Path | str, **options: Any
+    ) -> None:
+        self._session = session
+        self._folder = folder
+        self._paths = ",".join(str(path) for path in paths)
+        self.options = options
+
+    def stream(self) -> DataFrame:
+        """
+        What the query reads.
+        """
+        reader = self._session.readStream.format("pystore").options(**self.options)
+        return reader.load(self._paths)
+
+    def start(self, **trigger: Any) -> StreamingQuery:
+        """
+        Starts the query, or goes on with it.
+        """
+        writer = self.stream().writeStream.format("parquet").trigger(**trigger)
+        writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
+        return writer.start(str(self._folder / "table"))
+
+    def run(self) -> list[int]:
+        """
+        Reads what is there, and answers how many records each batch had.
+        """
+        query = self.start(availableNow=True)
+        query.awaitTermination(120)
+        return [one.numInputRows for one in query.recentProgress if one.numInputRows]
+
+    def offsets(self) -> list[int]:
+        """
+        Of every record in the table, in order.
+        """
+        table = self._session.read.parquet(str(self._folder / "table"))
+        return sorted(row.offset for row in table.select("offset").collect())
+
+
+def offsets_of(log: CommitLog) -> list[int]:
+    """
+    Of every record in a log.
+    """
+    return [int(offset) for rows in log.scan() for offset in rows["offset"]]
+
+
+def test_a_stopped_stream_goes_on_where_it_was(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    Each record once, while the store stays open for writing; a stream of nothing
+    new runs no batch.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 1000)
+        follower = Follower(session, tmp_path, log.path)
+
+        assert [1000] == follower.run()
+        assert [] == follower.run()
+        fill(log, 700, 1000)
+        assert [700] == follower.run()
+
+        assert offsets_of(log) == follower.offsets()
+
+
+def test_a_stream_beside_a_writer_has_each_record_once(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    Whenever it is stopped: the batch that was cut off is read again.
+    """
+    root, tests = tmp_path / "store", [str(Path(__file__).parents[1])]
+    command = [sys.executable, "-c", _WRITER, str(root), *tests]
+    follower = Follower(session, tmp_path, root, maxRecordsPerTrigger=120)
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdin
+        assert writer.stdout
+        for _ in range(3):
+            writer.stdout.readline()
+            query = follower.start(processingTime="0 seconds")
+            for _ in range(4):
+                writer.stdin.write("\n")
+                writer.stdin.flush()
+                writer.stdout.readline()
+                query.processAllAvailable()
+            writer.stdin.write("\n")
+            writer.stdin.flush()
+            query.stop()  # wherever it is
+        writer.stdin.close()
+        assert 0 == writer.wait(60)
+
+    sizes = follower.run()
+
+    assert all(size <= 120 for size in sizes)
+    with CommitLog(root, mode="r") as log:
+        written = offsets_of(log)
+    assert len(written) > 600
+    assert written == follower.offsets()
+
+
+def test_columns_and_bodies_are_those_of_a_batch(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    The same schema, and rows that are the same.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 100)
+    options = {"includeBody": "true", "splitBytes": "4k", "onDamage": "report"}
+    follower = Follower(session, tmp_path, tmp_path / "store", **options)
+    table = session.read.format("pystore").options(**options)
+    batch = table.load(str(tmp_path / "store"))
+
+    assert [100] == follower.run()
+
+    assert batch.schema == follower.stream().schema
+    streamed = session.read.parquet(str(tmp_path / "table"))
+    assert (
+        batch.orderBy("offset").collect()
+        == streamed.select(batch.columns).orderBy("offset").collect()
+    )
+
+
+def test_loss_ends_a_query_with_one_line_or_is_passed_over(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    As the option says.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 100)
+        follower = Follower(session, tmp_path, log.path)
+        assert [100] == follower.run()
+        fill(log, 2000, 100)
+        log.delete_before(2 * SEGMENT)
+
+        with pytest.raises(Exception, match=r"store: the records from offset \d+ to"):
+            follower.run()
+        follower.options["failOnDataLoss"] = "false"
+        (count,) = follower.run()
+
+        left = offsets_of(log)
+        assert len(left) == count
+        assert left == [one for one in follower.offsets() if one >= 2 * SEGMENT]
+
+
+@pytest.mark.parametrize(
+    ("is_stream", "options", "said"),
+    [
+        (True, {"fromOffset": "7"}, "fromOffset is not for streams"),
+        (True, {"startingOffsets": "soon"}, "startingOffsets"),
+        (False, {"maxBytesPerTrigger": "7"}, "maxBytesPerTrigger is for streams"),
+    ],
+)
+def test_options_of_the_other_kind_are_refused(
+    session: SparkSession,
+    tmp_path: Path,
+    is_stream: bool,
+    options: dict[str, str],
+    said: str,
+) -> None:
+    """
+    Or somebody would believe that they did something.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 1)
+
+    def read() -> None:
+        if is_stream:
+            Follower(session, tmp_path, tmp_path / "store", **options).run()
+        else:
+            table = session.read.format("pystore").options(**options)
+            table.load(str(tmp_path / "store")).count()
+
+    with pytest.raises(Exception, match=said):
+        read()
+
+
+def test_a_pattern_that_matches_nothing_is_told_in_words(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    When the query begins; a store that comes later is not waited for.
+    """
+    with pytest.raises(Exception, match="no store matches"):
+        Follower(session, tmp_path, tmp_path / "nothing*").run()

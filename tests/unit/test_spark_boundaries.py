@@ -1,0 +1,126 @@
+"""
+Where a batch of a stream may end: between two records, wherever the limit is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from logs import SEGMENT_SIZE
+from spark_reading import make_store
+
+from pystore.options import LogOptions
+from pystore.reader import LogReader
+from pystore.reading import open_reader
+from pystore.spark.boundaries import Step, first_from, last_below, walk
+
+Records = list[tuple[int, int]]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """
+    A store of 400 records in several segments.
+    """
+    return make_store(tmp_path)
+
+
+@pytest.fixture
+def log(root: Path) -> Iterator[LogReader]:
+    """
+    The same, open for reading.
+    """
+    found, _ = open_reader(root, LogOptions())
+    with found:
+        yield found
+
+
+def records_of(log: LogReader) -> Records:
+    """
+    Begin and end of every record.
+    """
+    return [
+        (int(row["offset"]), int(row["offset"] + row["size"]))
+        for rows in log.scan(0)
+        for row in rows
+    ]
+
+
+def test_a_walk_ends_with_the_last_whole_record_below_any_limit(
+    log: LogReader,
+) -> None:
+    """
+    From any record on, by bytes and by records, over the ends of segments.
+    """
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    records, end = records_of(log), log.ends().published_end
+
+    for _ in range(300):
+        first = chance.randrange(len(records))
+        start = records[first][0]
+        top = chance.randint(start, end)
+        count = chance.choice([None, 1, 7, 100])
+        whole = [one for one in records[first:] if one[1] <= top][:count]
+        wanted = Step(whole[-1][1], whole[-1][0], len(whole)) if whole else None
+
+        assert (wanted or Step(start, None, 0)) == walk(log, start, top, end, count)
+        if count is None:
+            found = last_below(log, start, top, end)
+            assert (found.offset, found.record) == (
+                (whole[-1][1], whole[-1][0]) if whole else (start, None)
+            )
+
+
+def test_an_offset_inside_a_record_leads_to_the_next_one(log: LogReader) -> None:
+    """
+    One in a blank to the next segment's first, one above the end to the end.
+    """
+    records, end = records_of(log), log.ends().published_end
+    (inside,) = [i for i, (at, _) in enumerate(records) if at == SEGMENT_SIZE]
+    last_of_first = records[inside - 1]
+
+    assert records[3][0] == first_from(log, records[3][0], end)
+    assert records[4][0] == first_from(log, records[3][0] + 1, end)
+    assert SEGMENT_SIZE == first_from(log, last_of_first[1] + 1, end)
+    assert end == first_from(log, end - 1, end)
+    assert end == first_from(log, end + 5, end)
+
+
+def test_damage_is_passed_where_what_follows_is_certain(
+    root: Path, log: LogReader
+) -> None:
+    """
+    A segment's end is; before it comes, the walk stands at the damage.
+    """
+    records, end = records_of(log), log.ends().published_end
+    victim = next(one for one in records if one[0] > SEGMENT_SIZE + 20_000)
+    with (root / "commitlog" / f"{SEGMENT_SIZE:020d}").open("r+b") as file:
+        file.seek(victim[0] - SEGMENT_SIZE)
+        file.write(b"garbage!")
+
+    at_damage = last_below(log, 0, victim[0] + 9000, end)
+    behind = walk(log, 0, 2 * SEGMENT_SIZE, end)
+    beyond = last_below(log, 0, end, end)
+
+    assert victim[0] == at_damage.offset
+    assert (2 * SEGMENT_SIZE, None) == (behind.offset, behind.record)
+    assert (records[-1][1], records[-1][0]) == (beyond.offset, beyond.record)
+
+
+def test_a_bad_record_whose_size_holds_is_walked_over(
+    root: Path, log: LogReader
+) -> None:
+    """
+    Headers are looked at, not bodies: whoever reads them says what is wrong.
+    """
+    records, end = records_of(log), log.ends().published_end
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(records[50][0] + 100)
+        file.write(b"\xff")
+
+    assert records[80][1] == last_below(log, 0, records[80][1], end).offset

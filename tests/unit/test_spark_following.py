@@ -1,0 +1,189 @@
+"""
+Stores as a stream sees them: live, killed, cut, cleaned up, written by others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from logs import SEGMENT_SIZE, make_root, open_log
+from stores import SEGMENT, fill, kill_while
+
+from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.reading import find_end
+from pystore.spark import following
+from pystore.spark.following import Followed
+from pystore.spark.positions import Position
+from pystore.survey import Segments
+
+
+def test_a_live_store_is_followed_to_its_published_end(tmp_path: Path) -> None:
+    """
+    A position names the last record before it.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        followed = Followed(log.path, published=False)
+        with followed.look() as sight:
+            assert (0, 0) == (sight.top, sight.end)
+            assert Position(0) == sight.last(0, sight.top)
+
+        offsets = fill(log, 1000)
+
+        with followed.look() as sight:
+            found = sight.last(0, sight.top)
+            assert log.end_offset == sight.top == found.offset
+            assert offsets[-1] == found.record
+            assert sight.holds(found)
+            assert sight.generation is not None
+
+
+def test_a_store_of_a_set_is_followed_to_its_confirm_offset(tmp_path: Path) -> None:
+    """
+    What the set may still lose is read only if that is asked for.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 10)
+        log.writer.log.confirm(offsets[5])
+        with Followed(log.path, published=False).look() as sight:
+            assert offsets[5] == sight.top
+            assert offsets[5] == sight.last(0, sight.top).offset
+        with Followed(log.path, published=True).look() as sight:
+            assert log.end_offset == sight.top
+
+
+def test_a_killed_writers_store_is_followed_to_what_it_published(
+    tmp_path: Path,
+) -> None:
+    """
+    Also while the next writer has begun to open it, when the page is not yet its.
+    """
+    root = tmp_path / "store"
+    kill_while(root, lambda log: fill(log, 100))
+    with Followed(root, published=False).look() as sight:
+        end = sight.end
+    abort = root / "abort"
+    text = abort.read_text()
+    incarnation = next(word for word in text.split() if "-" in word)
+    number, _, rest = incarnation.partition("-")
+    abort.write_text(text.replace(incarnation, f"{int(number) + 1}-{rest}"))
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        record = file.read(200)
+        file.seek(end)
+        file.write(record)
+
+    with Followed(root, published=False).look() as sight:
+        assert end == sight.end
+
+
+def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A store of RocketMQ: the end is searched once, then only what is new is walked,
+    over the end of a segment, too; what was cut is searched anew.
+    """
+    root = make_root(tmp_path)
+    searched: list[int] = []
+
+    def search(segments: Segments) -> tuple[int, str]:
+        searched.append(1)
+        return find_end(segments)
+
+    monkeypatch.setattr(following, "find_end", search)
+    followed = Followed(root, published=False)
+    with open_log(root) as log:
+        body = Message("T", bytes(5000)).form
+        log.append(body)
+        with followed.look() as sight:
+            assert log.ends().published_end == sight.end
+            assert sight.generation is None
+        for _ in range(20):
+            log.append(body)
+            with followed.look() as sight:
+                assert log.ends().published_end == sight.end
+        assert log.ends().published_end > SEGMENT_SIZE
+        assert 1 == len(searched)
+
+        fifth = 5 * log.read(0).size
+    (root / "commitlog" / f"{SEGMENT_SIZE:020d}").unlink()
+    with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
+        file.seek(fifth)
+        file.write(bytes(SEGMENT_SIZE - fifth))
+
+    with followed.look() as sight:
+        assert fifth == sight.end
+    assert 2 == len(searched)
+
+
+def test_a_cut_below_the_position_is_one_line(tmp_path: Path) -> None:
+    """
+    Also when other records have grown over it, and when the writer has closed; a cut
+    above it is nothing.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 100)
+        followed = Followed(log.path, published=False)
+        with followed.look() as sight:
+            position = sight.last(0, offsets[50])
+        log.cut(offsets[70])
+        with followed.look() as sight:
+            assert offsets[50] == sight.resume(position, fails=True)
+
+        log.cut(offsets[30])
+        for first in (30, 1000):
+            with followed.look() as sight:
+                with pytest.raises(CutError, match=r"store: the log was cut below"):
+                    sight.resume(position, fails=True)
+                assert offsets[30] == sight.resume(position, fails=False)
+            fill(log, 60, 500 + first)
+    with followed.look() as sight, pytest.raises(CutError, match="failOnDataLoss"):
+        sight.resume(position, fails=True)
+
+
+def test_the_same_records_written_again_are_no_loss(tmp_path: Path) -> None:
+    """
+    A replica that cuts and fetches what it had.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        offsets = fill(log, 20)
+        followed = Followed(log.path, published=False)
+        with followed.look() as sight:
+            position = sight.last(0, sight.top)
+        end = log.end_offset
+        kept = bytes(log.reader.acquire(offsets[10], end - offsets[10]))
+        log.cut(offsets[10])
+        log.writer.log.append_raw(offsets[10], kept)
+
+        with followed.look() as sight:
+            assert end == sight.resume(position, fails=True)
+
+
+def test_segments_deleted_before_they_were_read_are_one_line(tmp_path: Path) -> None:
+    """
+    Or the stream goes on with the first record that is left.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        fill(log, 2000)
+        followed = Followed(log.path, published=False)
+        with followed.look() as sight:
+            position = sight.last(0, 1000)
+        log.delete_before(2 * SEGMENT)
+
+        with followed.look() as sight:
+            with pytest.raises(OffsetOutOfRange, match="were deleted before the str"):
+                sight.resume(position, fails=True)
+            assert 2 * SEGMENT == sight.resume(position, fails=False)
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    """
+    In words.
+    """
+    with (
+        pytest.raises(NotAStoreError, match="no such directory"),
+        Followed(tmp_path / "nothing", published=False).look(),
+    ):
+        pass
