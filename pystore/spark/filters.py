@@ -3,6 +3,11 @@ The filters that Spark pushes down, as a `Selection`.
 
 Only what surely leaves records out is taken; every filter is given back to Spark,
 which asks it again.
+
+A key leaves rows out, never segments. RocketMQ's index files know where a key may be,
+but not where it is not: they are written behind the log by a thread of its own, the
+newest is flushed only when it is full, no bound on disk says which records have their
+entries, and records without keys have none, so that a gap cannot be seen.
 """
 
 from __future__ import annotations
@@ -36,6 +41,10 @@ def select(selection: Selection, filters: Iterable[Filter]) -> Selection:
             selection = selection.only_topics(values)
         elif attribute == ("queueId",) and values is not None:
             selection = selection.only_queues(values)
+        elif attribute in (("keys",), ("uniqKey",)) and values is not None:
+            selection = selection.only_with(values)
+        elif attribute == ("queueOffset",):
+            selection = selection.queue_offsets(*_bounds(one))
         elif attribute == ("offset",):
             selection = selection.offsets(*_bounds(one))
         elif attribute == ("storeTimestamp",):

@@ -20,6 +20,7 @@ from pystore.rows import Check
 from pystore.spark.batches import Batches
 from pystore.spark.columns import BODY, Column, needs_of
 from pystore.spark.decoder import PlainSegment
+from pystore.spark.finding import rows_with
 from pystore.spark.selection import Selection
 from pystore.spark.split import Damaged, Split
 
@@ -91,7 +92,7 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     with _open(split, _checks(columns, selection), rows_per_batch) as segment:
         batches = Batches(split, columns, segment.topic)
-        needs_bytes = "bytes" in needs_of(columns)
+        needs_bytes = bool(selection.texts) or "bytes" in needs_of(columns)
         for piece in segment.pieces():
             if isinstance(piece, Damaged):
                 if on_damage == "fail":
@@ -113,11 +114,34 @@ def _read(
                     )
                 continue
             for rows in _parts(piece, selection, segment):
-                first, last = rows[0], rows[-1]
-                start = int(first["offset"])
-                size = int(last["offset"]) + int(last["size"]) - start
-                data = segment.data(start, size) if needs_bytes else None
-                yield batches.of(rows, data)
+                data = _data(rows, segment) if needs_bytes else None
+                wanted, data = _holding(rows, data, selection)
+                if len(wanted):
+                    yield batches.of(wanted, data)
+
+
+def _data(rows: NDArray[Any], segment: CoreSegment | PlainSegment) -> memoryview:
+    first, last = rows[0], rows[-1]
+    start = int(first["offset"])
+    return segment.data(start, int(last["offset"]) + int(last["size"]) - start)
+
+
+def _holding(
+    rows: NDArray[Any], data: memoryview | None, selection: Selection
+) -> tuple[NDArray[Any], memoryview | None]:
+    """
+    The rows with the texts that are wanted, and their bytes.
+    """
+    for values in selection.texts:
+        if data is None or not len(rows):
+            break
+        start = int(rows[0]["offset"])
+        rows = rows_with(rows, data, values)
+        if len(rows):
+            last = rows[-1]
+            end = int(last["offset"]) + int(last["size"])
+            data = data[int(rows[0]["offset"]) - start : end - start]
+    return rows, data
 
 
 def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PlainSegment:

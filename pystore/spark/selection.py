@@ -29,6 +29,9 @@ class Selection:
         to_offset: above the largest offset.
         from_ms: the least store time, ms since 1970.
         to_ms: the largest store time.
+        from_queue_offset: the least queue offset.
+        to_queue_offset: above the largest queue offset.
+        texts: of each set one must stand in the record's properties, as it is.
     """
 
     topics: frozenset[str] | None = None
@@ -37,6 +40,9 @@ class Selection:
     to_offset: int | None = None
     from_ms: int | None = None
     to_ms: int | None = None
+    from_queue_offset: int | None = None
+    to_queue_offset: int | None = None
+    texts: tuple[frozenset[str], ...] = ()
 
     def only_topics(self, names: frozenset[str]) -> Selection:
         """
@@ -57,6 +63,24 @@ class Selection:
         start = max(self.from_offset, least or 0)
         ends = [end for end in (self.to_offset, above) if end is not None]
         return replace(self, from_offset=start, to_offset=min(ends, default=None))
+
+    def queue_offsets(self, least: int | None, above: int | None) -> Selection:
+        """
+        Narrowed to queue offsets in ``[least, above)``.
+        """
+        starts = [one for one in (self.from_queue_offset, least) if one is not None]
+        ends = [one for one in (self.to_queue_offset, above) if one is not None]
+        return replace(
+            self,
+            from_queue_offset=max(starts, default=None),
+            to_queue_offset=min(ends, default=None),
+        )
+
+    def only_with(self, values: frozenset[str]) -> Selection:
+        """
+        Narrowed to records with one of these values among their properties.
+        """
+        return replace(self, texts=(*self.texts, values))
 
     def times(self, least_ms: int | None, most_ms: int | None) -> Selection:
         """
@@ -92,6 +116,10 @@ class Selection:
             masks.append(np.isin(rows["topic_id"], wanted))
         if self.queues is not None:
             masks.append(np.isin(rows["queue_id"], list(self.queues)))
+        if self.from_queue_offset is not None:
+            masks.append(rows["queue_offset"] >= self.from_queue_offset)
+        if self.to_queue_offset is not None:
+            masks.append(rows["queue_offset"] < self.to_queue_offset)
         if self.from_ms is not None:
             masks.append(rows["store_ms"] >= self.from_ms)
         if self.to_ms is not None:

@@ -27,7 +27,7 @@ def test_filters_narrow_the_selection() -> None:
     """
     given: list[Filter] = [
         IsNotNull(("topic",)),
-        EqualTo(("keys",), "k"),
+        EqualTo(("tags",), "k"),
         In(("topic",), ("A", "B")),
         EqualTo(("queueId",), 3),
         GreaterThan(("offset",), 10),
@@ -53,3 +53,21 @@ def test_times_are_narrowed_with_a_millisecond_to_spare() -> None:
     )
 
     assert (999, 1001) == (found.from_ms, found.to_ms)
+
+
+def test_keys_and_queue_offsets_are_taken() -> None:
+    """
+    A value that must stand in the properties, and a range of queue offsets.
+    """
+    found = select(
+        Selection(),
+        [
+            EqualTo(("keys",), "k1"),
+            In(("uniqKey",), ("u1", "u2")),
+            GreaterThanOrEqual(("queueOffset",), 5),
+            LessThan(("queueOffset",), 9),
+        ],
+    )
+
+    assert (frozenset(["k1"]), frozenset(["u1", "u2"])) == found.texts
+    assert (5, 9) == (found.from_queue_offset, found.to_queue_offset)

@@ -97,6 +97,25 @@ def test_filters_leave_segments_and_rows_out(session: SparkSession, root: Path) 
     assert 0 == early.count()
 
 
+def test_a_key_and_a_queue_offset_are_found(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    As without a filter, whatever the order of the columns.
+    """
+    root = make_root(tmp_path)
+    with open_log(root) as log:
+        for number in range(300):
+            message = Message("T", bytes(number), keys=[f"order-{number}"])
+            log.append(message.form)
+    table = load(session, root)
+
+    (one,) = table.where("keys = 'order-17'").collect()
+    assert (17, "order-17") == (one.queueOffset, one.keys)
+    assert 5 == table.where("queueOffset >= 7 and queueOffset < 12").count()
+    assert 0 == table.where("uniqKey = 'nobody'").count()
+
+
 def test_several_stores_are_one_table(session: SparkSession, root: Path) -> None:
     """
     ``store`` tells them apart.
