@@ -14,6 +14,7 @@ from pystore.cli.epochs import epochs
 from pystore.cli.info import info
 from pystore.cli.recover import recover
 from pystore.cli.spark import spark
+from pystore.cli.spark_export import export
 from pystore.cli.verify import verify
 
 __all__ = ["main"]
@@ -46,3 +47,6 @@ def main() -> None:
 
 for command in (append, dump, info, verify, recover, epochs, demo, spark):
     main.add_command(command)
+
+for job in (export,):
+    spark.add_command(job)

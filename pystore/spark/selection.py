@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Selection:
         from_queue_offset: the least queue offset.
         to_queue_offset: above the largest queue offset.
         texts: of each set one must stand in the record's properties, as it is.
+        topic_globs: patterns as in a shell, of which a topic matches one.
     """
 
     topics: frozenset[str] | None = None
@@ -43,6 +45,7 @@ class Selection:
     from_queue_offset: int | None = None
     to_queue_offset: int | None = None
     texts: tuple[frozenset[str], ...] = ()
+    topic_globs: tuple[str, ...] | None = None
 
     def only_topics(self, names: frozenset[str]) -> Selection:
         """
@@ -97,7 +100,7 @@ class Selection:
         """
         Whether rows must come with topic ids.
         """
-        return self.topics is not None
+        return self.topics is not None or self.topic_globs is not None
 
     def mask(
         self, rows: NDArray[Any], topic: Callable[[int], str]
@@ -110,9 +113,9 @@ class Selection:
             topic: names a topic id.
         """
         masks = []
-        if self.topics is not None:
+        if self.needs_topics:
             known = np.unique(rows["topic_id"])
-            wanted = [one for one in known.tolist() if topic(one) in self.topics]
+            wanted = [one for one in known.tolist() if self._has(topic(one))]
             masks.append(np.isin(rows["topic_id"], wanted))
         if self.queues is not None:
             masks.append(np.isin(rows["queue_id"], list(self.queues)))
@@ -128,6 +131,12 @@ class Selection:
             return None
         found: NDArray[np.bool_] = np.logical_and.reduce(masks)
         return found
+
+    def _has(self, topic: str) -> bool:
+        if self.topics is not None and topic not in self.topics:
+            return False
+        globs = self.topic_globs
+        return globs is None or any(fnmatchcase(topic, one) for one in globs)
 
 
 def _both(one: frozenset[Any] | None, other: frozenset[Any]) -> frozenset[Any]:

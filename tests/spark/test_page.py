@@ -32,7 +32,9 @@ def test_the_examples_of_the_page_run_one_after_another(
     names: dict[str, object] = {}
 
     # The session stands where it began, not here.
-    page = PAGE.read_text().replace('load("store")', f'load("{tmp_path}/store")')
+    page = PAGE.read_text()
+    for name in ("store", "messages", "compact"):
+        page = page.replace(f'"{name}"', f'"{tmp_path}/{name}"')
     for code in re.findall(r"^```py\n(.*?)^```", page, re.M | re.S):
         exec(compile(code, str(PAGE), "exec"), names)
 

@@ -44,3 +44,5 @@ def test_rows_that_cannot_be_wanted_are_left_out() -> None:
     assert [1, 2] == mask(Selection(from_ms=20, to_ms=30))
     rows["queue_offset"] = [5, 6, 7, 8]
     assert [1, 2] == mask(Selection().queue_offsets(6, None).queue_offsets(0, 8))
+    assert [1, 3] == mask(Selection(topic_globs=("[B-D]", "X*")))
+    assert [] == mask(Selection(topics=frozenset("A"), topic_globs=("B*",)))

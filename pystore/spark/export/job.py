@@ -1,0 +1,41 @@
+"""
+An export as a Spark job: what the command and notebooks call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pystore.spark.export.commit import Commit
+from pystore.spark.export.run import Request, run_export
+from pystore.spark.export.task import ExportTask, TaskResult, write_task
+from pystore.spark.session import job_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["export"]
+
+
+def export(session: SparkSession, request: Request) -> Commit | None:
+    """
+    Exports what is new in the stores, as Parquet by topic and day.
+
+    Args:
+        session: of Spark; its workers write the files.
+        request: what to do.
+
+    Returns:
+        What was published; ``None``: nothing was new.
+
+    Raises:
+        PystoreError: as `run_export`; `UnavailableError` where a task failed.
+    """
+    context = session.sparkContext
+
+    def run(tasks: Sequence[ExportTask]) -> list[TaskResult]:
+        return context.parallelize(tasks, len(tasks)).map(write_task).collect()
+
+    with job_errors():
+        return run_export(request, run, context.defaultParallelism)

@@ -1,0 +1,258 @@
+"""
+Record batches into Parquet files, one for each topic and day.
+
+Rows wait in memory until they are worth a row group. What a task may keep is bounded:
+the largest part is written first, so that rare topics still get one file each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pystore.files import storage_error, sync_descriptor
+
+__all__ = ["Limits", "ParquetParts", "Part", "PartFile"]
+
+_PLAIN = frozenset(
+    {"offset", "queueOffset", "bodyCRC", "msgId", "uniqKey", "keys", "body"}
+)
+"""Columns whose values hardly repeat: a dictionary of them costs, and saves nothing."""
+
+_NO_DAY = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """
+    What the names of directories say of a record.
+
+    Attributes:
+        topic: name.
+        day: when it was stored, ``yyyy-mm-dd`` in UTC; ``None``: no such time.
+    """
+
+    topic: str | None
+    day: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """
+    A file that is whole and on the disk.
+
+    Attributes:
+        name: within its folder.
+        part: that it holds.
+        rows: records.
+        size: in bytes.
+        min_offset: of the first record.
+        max_offset: of the last record.
+    """
+
+    name: str
+    part: Part
+    rows: int
+    size: int
+    min_offset: int
+    max_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    What a writer keeps.
+
+    Attributes:
+        group_bytes: of one row group, before it is encoded.
+        memory_bytes: of rows that wait.
+        open_files: at once.
+    """
+
+    group_bytes: int = 64 << 20
+    memory_bytes: int = 192 << 20
+    open_files: int = 64
+
+
+@dataclass(slots=True)
+class _Waiting:
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    name: str
+    writer: Any
+    sink: Any
+    rows: int = 0
+    min_offset: int = 0
+    max_offset: int = 0
+
+
+class ParquetParts:
+    """
+    The files of one task. A context manager; one thread.
+
+    Args:
+        folder: that takes the files; nobody else writes there.
+        stem: how their names begin.
+        columns: of the files, among those of the batches.
+        compression: as pyarrow names it.
+        limits: of memory.
+
+    Raises:
+        StorageError: while adding or finishing: the system refused.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        stem: str,
+        columns: Sequence[str],
+        compression: str,
+        limits: Limits | None = None,
+    ) -> None:
+        self._folder = folder
+        self._stem = stem
+        self._columns = list(columns)
+        self._compression = compression
+        self._limits = limits or Limits()
+        self._waiting: dict[Part, _Waiting] = {}
+        self._open: dict[Part, _Open] = {}
+        self._done: list[PartFile] = []
+        self._size = 0
+        self._names = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """
+        Takes rows; they have ``topic``, ``storeTimestamp`` and ``offset``.
+        """
+        for part, rows in _by_part(batch):
+            # The offsets go along, for the record of the run.
+            waiting = self._waiting.setdefault(part, _Waiting())
+            waiting.batches.append(rows)
+            waiting.size += rows.nbytes
+            self._size += rows.nbytes
+            if waiting.size >= self._limits.group_bytes:
+                self._flush(part)
+        while self._size > self._limits.memory_bytes:
+            self._flush(max(self._waiting, key=lambda part: self._waiting[part].size))
+
+    def finish(self) -> list[PartFile]:
+        """
+        Writes what waits, and returns the files, all of them synced.
+        """
+        for part in list(self._waiting):
+            self._flush(part)
+            self._close(part)
+        for part in list(self._open):
+            self._close(part)
+        return self._done
+
+    def _flush(self, part: Part) -> None:
+        """
+        One row group.
+        """
+        waiting = self._waiting.pop(part)
+        self._size -= waiting.size
+        table = pa.Table.from_batches(waiting.batches)
+        try:
+            file = self._open.get(part) or self._begin(part, table)
+            offsets = table.column("offset")
+            file.min_offset = file.min_offset if file.rows else offsets[0].as_py()
+            file.max_offset = offsets[-1].as_py()
+            file.rows += table.num_rows
+            file.writer.write_table(
+                table.select(self._columns), row_group_size=max(1, table.num_rows)
+            )
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("write", self._folder, error) from error
+
+    def _begin(self, part: Part, table: pa.Table) -> _Open:
+        while len(self._open) >= self._limits.open_files:
+            self._close(next(iter(self._open)))
+        name = f"{self._stem}-{self._names:05d}"
+        self._names += 1
+        sink = pa.OSFile(str(self._folder / name), "wb")
+        schema = table.select(self._columns).schema
+        writer = pq.ParquetWriter(
+            sink,
+            schema,
+            compression=self._compression,
+            use_dictionary=_repeating(schema),
+            write_page_index=True,
+        )
+        file = self._open[part] = _Open(name, writer, sink)
+        return file
+
+    def _close(self, part: Part) -> None:
+        file = self._open.pop(part)
+        path = self._folder / file.name
+        try:
+            file.writer.close()
+            file.sink.close()
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                sync_descriptor(descriptor)
+                size = os.fstat(descriptor).st_size
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("write", path, error) from error
+        self._done.append(
+            PartFile(file.name, part, file.rows, size, file.min_offset, file.max_offset)
+        )
+
+
+def _repeating(schema: pa.Schema) -> Any:  # noqa: ANN401  its stub knows a flag only
+    """
+    The columns that get a dictionary, as Parquet names their leaves.
+    """
+    leaves = []
+    for column in schema:
+        if column.name in _PLAIN:
+            continue
+        if pa.types.is_map(column.type):
+            leaves += [f"{column.name}.key_value.{one}" for one in ("key", "value")]
+        else:
+            leaves.append(column.name)
+    return leaves
+
+
+def _by_part(batch: pa.RecordBatch) -> Iterator[tuple[Part, pa.RecordBatch]]:
+    """
+    The rows of each topic and day, in their order.
+    """
+    if not batch.num_rows:
+        return
+    topics = batch.column("topic").dictionary_encode(null_encoding="encode")
+    times = batch.column("storeTimestamp").cast(pa.date32()).cast(pa.int32())
+    codes = topics.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    days = times.cast(pa.int64()).fill_null(_NO_DAY).to_numpy(zero_copy_only=False)
+    known, days_at = np.unique(days, return_inverse=True)
+    keys = codes * len(known) + days_at
+    present, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    order = np.argsort(places, kind="stable")
+    ends = np.cumsum(counts)
+    for key, end, count in zip(
+        present.tolist(), ends.tolist(), counts.tolist(), strict=True
+    ):
+        day = int(known[key % len(known)])
+        part = Part(
+            topics.dictionary[key // len(known)].as_py(),
+            None if day == _NO_DAY else str(np.datetime64(day, "D")),
+        )
+        if len(present) == 1:
+            yield part, batch
+            return
+        yield part, batch.take(pa.array(order[end - count : end]))

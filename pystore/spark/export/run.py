@@ -1,0 +1,183 @@
+"""
+One run of an export: plan, let tasks write, publish.
+
+Who runs the tasks is an argument: Spark, or a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pystore.errors import InvalidError
+from pystore.spark.columns import DAMAGE, choose_columns, needs_of
+from pystore.spark.export.commit import (
+    COMPRESSIONS,
+    Commit,
+    ExportedFile,
+    Shape,
+    StoreRange,
+)
+from pystore.spark.export.layout import day_folder, topic_folder
+from pystore.spark.export.publish import (
+    last_commit,
+    lock_export,
+    move_file,
+    publish,
+    staging,
+)
+from pystore.spark.export.resuming import Bounds, StorePlan
+from pystore.spark.export.task import ExportTask, TaskResult, pack_tasks
+from pystore.spark.paths import find_stores
+
+__all__ = ["Request", "Tasks", "run_export"]
+
+_PIECE_BYTES = 64 << 20
+
+Tasks = Callable[[Sequence[ExportTask]], Iterable[TaskResult]]
+"""Runs tasks, and returns what one attempt of each of them told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """
+    What a user asked for; of what is ``None``, the first run chooses for all.
+
+    Attributes:
+        stores: paths, globs, ``file:`` URLs.
+        into: the exported directory.
+        columns: of the files; by default all but bodies.
+        bodies: whether bodies are among all of them.
+        topics: patterns, as in a shell; by default all topics.
+        compression: of the Parquet files; by default zstd.
+        on_damage: ``fail``, ``report`` or ``skip``.
+        bounds: where to begin and to end.
+    """
+
+    stores: tuple[str, ...]
+    into: Path
+    columns: tuple[str, ...] | None = None
+    bodies: bool = False
+    topics: tuple[str, ...] | None = None
+    compression: str | None = None
+    on_damage: str = "fail"
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+def run_export(request: Request, tasks: Tasks, parallelism: int) -> Commit | None:
+    """
+    Exports what is new in the stores.
+
+    Args:
+        request: what to do.
+        tasks: runs the tasks.
+        parallelism: how many of them run at once.
+
+    Returns:
+        What was published; ``None``: nothing was new.
+
+    Raises:
+        InvalidError: a request that no run can meet.
+        LockedError: another run is at work.
+        CutError, OffsetOutOfRange: a log is not the one that was exported.
+        CorruptError: damage, where it must fail.
+        NotAStoreError, StorageError, FormatError, UnavailableError: as they say.
+    """
+    stores = find_stores(request.stores)
+    into = request.into.absolute()  # workers stand in another directory
+    with lock_export(into):
+        last = last_commit(into)
+        shape = _shape(request, last)
+        before = last.positions if last else {}
+        plans = [
+            StorePlan(store, before.get(str(store)), request.bounds) for store in stores
+        ]
+        number = last.run + 1 if last else 1
+        if not any(plan.gap or plan.size for plan in plans):
+            return None
+        with staging(into) as (attempts, tree):
+            packed = _pack(plans, shape, request, attempts, parallelism)
+            results = list(tasks(packed)) if packed else []
+            files = [file for result in results for file in _take(result, tree)]
+            for plan in plans:
+                plan.require_unchanged()
+            positions = before | {plan.store: plan.position for plan in plans}
+            commit = Commit(
+                number,
+                shape,
+                tuple(_range(plan, files) for plan in plans),
+                positions,
+                tuple(plan.gap for plan in plans if plan.gap),
+                tuple(one for result in results for one in result.damages),
+                tuple(files),
+            )
+            publish(into, tree, commit)
+        return commit
+
+
+def _shape(request: Request, last: Commit | None) -> Shape:
+    """
+    The one of the first run; what is asked for must not differ.
+    """
+    if request.columns is not None or request.bodies or last is None:
+        wanted = choose_columns(
+            request.columns, with_body=request.bodies, with_damage=False
+        )
+        columns = tuple(one.name for one in wanted if one.name not in ("topic", DAMAGE))
+        if not columns:
+            raise InvalidError("no column is left: topic is the name of a directory")
+    else:
+        columns = last.shape.columns
+    old = last.shape if last else Shape(columns, (), COMPRESSIONS[0])
+    topics = old.topics if request.topics is None else tuple(sorted(request.topics))
+    compression = request.compression or old.compression
+    if last and (set(columns), topics) != (set(old.columns), old.topics):
+        raise InvalidError(
+            f"{request.into}: it was begun with the columns {', '.join(old.columns)} "
+            f"and {_topics_text(old.topics)}: ask for the same, or for none, or give "
+            "another directory"
+        )
+    return Shape(old.columns, topics, compression)
+
+
+def _topics_text(topics: tuple[str, ...]) -> str:
+    return f"the topics {', '.join(topics)}" if topics else "all topics"
+
+
+def _pack(
+    plans: Sequence[StorePlan],
+    shape: Shape,
+    request: Request,
+    attempts: Path,
+    parallelism: int,
+) -> list[ExportTask]:
+    """
+    The tasks of a run; a run over little is cut finer than by segments.
+    """
+    total = sum(plan.size for plan in plans)
+    piece = max(_PIECE_BYTES, -(-total // max(1, parallelism)))
+    columns = choose_columns(shape.columns, with_body=False, with_damage=False)
+    with_epochs = "epochs" in needs_of(columns)
+    splits = [
+        split for plan in plans for split in plan.splits(piece, with_epochs=with_epochs)
+    ]
+    return pack_tasks(splits, shape, request.on_damage, attempts, parallelism)
+
+
+def _take(result: TaskResult, tree: Path) -> Iterator[ExportedFile]:
+    """
+    Moves the files of an attempt into the tree of the run.
+    """
+    for file in result.files:
+        folders = f"{topic_folder(file.part.topic)}/{day_folder(file.part.day)}"
+        path = f"{folders}/{file.name}.parquet"
+        move_file(Path(result.folder) / file.name, file.size, tree / path)
+        yield ExportedFile(
+            path, result.store, file.rows, file.size, file.min_offset, file.max_offset
+        )
+
+
+def _range(plan: StorePlan, files: Sequence[ExportedFile]) -> StoreRange:
+    rows = sum(file.rows for file in files if file.store == plan.store)
+    return StoreRange(plan.store, plan.from_offset, plan.position.offset, rows)

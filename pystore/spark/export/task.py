@@ -1,0 +1,156 @@
+"""
+What one task does: splits of a store to Parquet files in a folder of its own.
+
+An attempt of a task, be it a retry or a speculative one, writes into a new folder and
+tells what it wrote; only what the driver is told of is ever published. So it does not
+matter how often a task is tried, nor what a killed attempt leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from pystore.files import storage_error, sync_directory
+from pystore.spark.columns import DAMAGE, choose_columns
+from pystore.spark.export.commit import DamagedRange, Shape
+from pystore.spark.export.parquet import ParquetParts, PartFile
+from pystore.spark.reading import read_split
+from pystore.spark.selection import Selection
+from pystore.spark.split import Split
+
+__all__ = ["ExportTask", "TaskResult", "pack_tasks", "write_task"]
+
+_NEEDED = ("topic", "storeTimestamp", "offset")
+"""Columns that a task reads, whether or not they are exported."""
+
+_ROWS_PER_BATCH = 65536
+_TASK_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTask:
+    """
+    Plain values: what travels to a worker.
+
+    Attributes:
+        splits: of one store, ascending.
+        shape: of the export.
+        on_damage: ``fail``, ``report`` or ``skip``.
+        folder: for the folders of attempts, under the same path on every host.
+        stem: how the names of the files begin; no other task of the run has it.
+    """
+
+    splits: tuple[Split, ...]
+    shape: Shape
+    on_damage: str
+    folder: str
+    stem: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """
+    What an attempt wrote.
+
+    Attributes:
+        store: root of the store.
+        folder: of this attempt.
+        files: in it.
+        damages: that it passed over.
+    """
+
+    store: str
+    folder: str
+    files: tuple[PartFile, ...]
+    damages: tuple[DamagedRange, ...]
+
+
+def pack_tasks(
+    splits: Sequence[Split],
+    shape: Shape,
+    on_damage: str,
+    folder: Path,
+    parallelism: int,
+) -> list[ExportTask]:
+    """
+    Returns tasks of neighbouring splits: enough of them to keep everybody busy, and
+    no more, since each writes a file for each topic and day.
+    """
+    total = sum(split.to_offset - split.from_offset for split in splits)
+    target = min(_TASK_BYTES, -(-total // max(1, parallelism)))
+    packed: list[list[Split]] = []
+    size = 0
+    for split in splits:
+        if not packed or packed[-1][-1].store != split.store or size >= target:
+            packed.append([])
+            size = 0
+        packed[-1].append(split)
+        size += split.to_offset - split.from_offset
+    return [
+        ExportTask(tuple(some), shape, on_damage, str(folder), f"part-{number:06d}")
+        for number, some in enumerate(packed)
+    ]
+
+
+def write_task(task: ExportTask) -> TaskResult:
+    """
+    Writes the records of a task.
+
+    Raises:
+        CorruptError: damage, where it must fail.
+        StorageError: a segment cannot be read, or a file not be written.
+    """
+    attempt = uuid.uuid4().hex
+    folder = Path(task.folder) / attempt
+    try:
+        # Not its parents: they are gone if the run is over, and so is this attempt.
+        folder.mkdir()
+    except OSError as error:
+        # The driver says the path, and what it is for.
+        raise storage_error(
+            "write into the directory that --into names, on this host,", folder, error
+        ) from error
+    parts = ParquetParts(
+        folder, f"{task.stem}-{attempt[:8]}", task.shape.columns, task.shape.compression
+    )
+    damages: list[DamagedRange] = []
+    for split in task.splits:
+        for batch in _batches(split, task, damages):
+            parts.add(batch)
+    files = parts.finish()
+    sync_directory(folder)
+    return TaskResult(
+        task.splits[0].store, os.fspath(folder), tuple(files), tuple(damages)
+    )
+
+
+def _batches(
+    split: Split, task: ExportTask, damages: list[DamagedRange]
+) -> Iterator[pa.RecordBatch]:
+    """
+    The batches of a split that hold records; damage is told.
+    """
+    fails = task.on_damage == "fail"
+    needed = _NEEDED if fails else (*_NEEDED, "size")
+    names = [*task.shape.columns]
+    names += [name for name in needed if name not in names]
+    batches = read_split(
+        split,
+        choose_columns(names, with_body=False, with_damage=not fails),
+        Selection(topic_globs=task.shape.topics or None),
+        on_damage="fail" if fails else "report",
+        rows_per_batch=_ROWS_PER_BATCH,
+    )
+    for batch in batches:
+        text = None if fails else batch.column(DAMAGE)[0].as_py()
+        if text is None:
+            yield batch
+            continue
+        (row,) = batch.select(["offset", "size"]).to_pylist()
+        damages.append(DamagedRange(split.store, row["offset"], row["size"], text))

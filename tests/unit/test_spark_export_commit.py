@@ -1,0 +1,77 @@
+"""
+What a run says of itself: written and read.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pystore.errors import FormatError
+from pystore.spark.export.commit import (
+    Commit,
+    DamagedRange,
+    ExportedFile,
+    Gap,
+    Shape,
+    StoreRange,
+    format_commit,
+    parse_commit,
+)
+from pystore.spark.positions import Position
+
+COMMIT = Commit(
+    run=7,
+    shape=Shape(("offset", "body"), ("a*",), "zstd"),
+    ranges=(StoreRange("/s", 10, 90, 3),),
+    positions={"/s": Position(90, 80, 42), "/empty": Position(0)},
+    gaps=(Gap("/s", 5, 10, "deleted"),),
+    damages=(DamagedRange("/s", 50, 7, "bad"),),
+    files=(ExportedFile("topic=a/x.parquet", "/s", 3, 1000, 10, 80),),
+)
+
+
+def test_a_commit_comes_back_as_it_was() -> None:
+    """
+    With keys as everywhere in our JSON.
+    """
+    content = format_commit(COMMIT)
+
+    assert COMMIT == parse_commit(content, "p")
+    assert 3 == COMMIT.records
+    whole = json.loads(content)
+    assert 1 == whole["schemaVersion"]
+    assert 10 == whole["ranges"][0]["fromOffset"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        format_commit(COMMIT)[:-20],
+        b'{"schemaVersion": 1}',
+        format_commit(COMMIT).replace(b'"version": 1', b'"version": 2'),
+    ],
+)
+def test_what_is_no_commit_is_told_with_its_path(content: bytes) -> None:
+    """
+    A position must not be guessed.
+    """
+    with pytest.raises(FormatError, match=r"^/d/run=7: cannot be read"):
+        parse_commit(content, "/d/run=7")
+
+
+def test_a_later_form_is_left_to_a_later_version() -> None:
+    """
+    One line that says so.
+    """
+    content = format_commit(COMMIT).replace(
+        b'"schemaVersion": 1', b'"schemaVersion": 2'
+    )
+
+    with pytest.raises(FormatError, match="newer pystore"):
+        parse_commit(content, "p")

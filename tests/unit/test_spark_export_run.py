@@ -1,0 +1,202 @@
+"""
+Runs of an export, one after another, without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from exports import SEGMENT, Growing, export_here, run_here, visible
+from golden_data import GoldenStore
+
+from pystore.errors import CutError, InvalidError, StorageError
+from pystore.spark.export.resuming import Bounds
+from pystore.spark.export.run import Request, run_export
+from pystore.spark.export.task import ExportTask, TaskResult
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Growing:
+    """
+    Of 300 records in several segments.
+    """
+    return Growing.new(tmp_path / "store", 300)
+
+
+def test_runs_go_on_where_the_last_one_ended(store: Growing, tmp_path: Path) -> None:
+    """
+    Each record is there once, whatever the number of runs.
+    """
+    into = tmp_path / "out"
+
+    first = export_here(store.root, into, bodies=True)
+    nothing = export_here(store.root, into)
+    store.grow(100)
+    second = export_here(store.root, into)
+
+    assert nothing is None
+    assert first
+    assert second
+    assert (1, 300, 2, 100) == (first.run, first.records, second.run, second.records)
+    found = visible(into)
+    assert store.records == [
+        (row["topic"], row["offset"], row["body"]) for row in found
+    ]
+    assert [1] * 300 + [2] * 100 == [row["run"] for row in found]
+    assert {str(store.root)} == {row["store"] for row in found}
+
+
+def test_what_java_wrote_is_exported_field_by_field(
+    golden_store: GoldenStore, golden_root: Path, tmp_path: Path
+) -> None:
+    """
+    With the columns that the table in Spark has.
+    """
+    export_here(golden_root, tmp_path / "out", bodies=True)
+
+    rows = visible(tmp_path / "out")
+
+    assert len(golden_store.records) == len(rows)
+    for line, row in zip(golden_store.records, rows, strict=True):
+        assert line["offset"] == row["offset"]
+        assert line["topic"] == str(row["topic"])
+        assert line["properties"] == row["properties"]
+        assert line["msgId"] == row["msgId"]
+        assert str(row["day"]) == f"{row['storeTimestamp']:%Y-%m-%d}"
+
+
+def test_several_stores_are_one_export(store: Growing, tmp_path: Path) -> None:
+    """
+    Each with a position of its own; a new one joins later.
+    """
+    into = tmp_path / "out"
+    (tmp_path / "stores").mkdir()
+    other = Growing.new(tmp_path / "stores" / "b", 50)
+    export_here(store.root, into)
+    store.grow(10)
+
+    second = run_export(
+        Request((str(store.root), str(tmp_path / "stores" / "*")), into), run_here, 2
+    )
+
+    assert second
+    assert [10, 50] == [one.records for one in second.ranges]
+    assert sorted(store.offsets + other.offsets) == sorted(
+        row["offset"] for row in visible(into)
+    )
+
+
+def test_the_first_run_chooses_for_all(store: Growing, tmp_path: Path) -> None:
+    """
+    Readers need the same columns in all files.
+    """
+    into = tmp_path / "out"
+    export_here(store.root, into, columns=("topic", "offset", "tags"), topics=("T1",))
+    store.grow(30)
+
+    export_here(store.root, into)
+    for chosen in ({"columns": ("offset",)}, {"topics": ("T*",)}, {"bodies": True}):
+        with pytest.raises(InvalidError, match="begun with the columns offset, tags"):
+            export_here(store.root, into, **chosen)
+
+    assert [o for t, o, _ in store.records if t == "T1"] == [
+        row["offset"] for row in visible(into)
+    ]
+    assert {"offset", "tags", "topic", "day", "run"} == set(visible(into)[0])
+    with pytest.raises(InvalidError, match="no column is left"):
+        export_here(store.root, tmp_path / "none", columns=("topic",))
+
+
+def test_a_part_that_holds_nothing_is_done_all_the_same(
+    store: Growing, tmp_path: Path
+) -> None:
+    """
+    The next run does not read it again.
+    """
+    into = tmp_path / "out"
+
+    first = export_here(store.root, into, topics=("nobody",))
+
+    assert first
+    assert (0, ()) == (first.records, first.files)
+    assert first.positions[str(store.root)].offset > store.offsets[-1]
+    assert export_here(store.root, into) is None
+
+
+def test_a_gap_is_recorded_where_somebody_said_to_go_on(
+    store: Growing, tmp_path: Path
+) -> None:
+    """
+    After retention was faster than the export.
+    """
+    into = tmp_path / "out"
+    export_here(store.root, into, bounds=Bounds(0, store.offsets[3]))
+    store.delete(SEGMENT)
+
+    found = export_here(store.root, into, bounds=Bounds(allow_gap=True))
+
+    assert found
+    assert [(store.offsets[3], SEGMENT)] == [
+        (gap.from_offset, gap.to_offset) for gap in found.gaps
+    ]
+    assert [o for o in store.offsets if o >= SEGMENT] == [
+        row["offset"] for row in visible(into)
+    ][3:]
+
+
+def test_a_log_that_is_cut_meanwhile_is_not_published(
+    store: Growing, tmp_path: Path
+) -> None:
+    """
+    What was read of it may never have been.
+    """
+    into = tmp_path / "out"
+
+    def cut_meanwhile(tasks: Sequence[ExportTask]) -> list[TaskResult]:
+        results = run_here(tasks)
+        store.cut(store.offsets[200])
+        store.grow(300)
+        return results
+
+    with pytest.raises(CutError, match="nothing was published"):
+        run_export(Request((str(store.root),), into), cut_meanwhile, 2)
+    assert [] == visible(into)
+    export_here(store.root, into)
+    assert store.offsets == [row["offset"] for row in visible(into)]
+
+
+def test_attempts_that_nobody_asked_for_are_not_published(
+    store: Growing, tmp_path: Path
+) -> None:
+    """
+    Retries and speculation write more than is told.
+    """
+    into = tmp_path / "out"
+
+    def twice(tasks: Sequence[ExportTask]) -> list[TaskResult]:
+        run_here(tasks)
+        return run_here(tasks)
+
+    run_export(Request((str(store.root),), into), twice, 4)
+
+    assert store.offsets == [row["offset"] for row in visible(into)]
+    assert ["_export", "run=1"] == sorted(path.name for path in into.iterdir())
+
+
+def test_workers_that_write_elsewhere_are_told(store: Growing, tmp_path: Path) -> None:
+    """
+    A directory that hosts do not share would lose records in silence.
+    """
+    into = tmp_path / "out"
+
+    def elsewhere(tasks: Sequence[ExportTask]) -> list[TaskResult]:
+        results = run_here(tasks)
+        for file in Path(results[0].folder).iterdir():
+            file.unlink()
+        return results
+
+    with pytest.raises(StorageError, match="same path on every host"):
+        run_export(Request((str(store.root),), into), elsewhere, 2)
+    assert [] == visible(into)
