@@ -16,6 +16,7 @@ from pystore.errors import OffsetOutOfRange, PystoreError
 from pystore.options import LogOptions
 from pystore.reader import LogReader
 from pystore.reading import binding_page, open_reader, require_store
+from pystore.spark.coverage import bare_segments
 from pystore.spark.options import SourceOptions
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
@@ -103,12 +104,19 @@ def plan_range(
     top = end if chosen.to_offset is None else min(end, chosen.to_offset)
     bases = [base for base in log.segments() if base < end]
     epochs = _epochs(store, end) if with_epochs else ()
+    asked = [
+        base
+        for base, following in zip_longest(bases, bases[1:])
+        if base + size > chosen.from_offset
+        and base < top
+        and _may_hold(log, base, following, chosen)
+    ]
+    bare = bare_segments(store, log, asked, end, chosen).bases
     splits = []
-    for base, following in zip_longest(bases, bases[1:]):
-        start = max(base, chosen.from_offset)
-        stop = min(base + size, top)
-        if start >= stop or not _may_hold(log, base, following, chosen):
+    for base in asked:
+        if base in bare:
             continue
+        start, stop = max(base, chosen.from_offset), min(base + size, top)
         known = record_at if record_at is not None and record_at >= base else None
         step = options.split_bytes or size
         for at in range(start, stop, step):

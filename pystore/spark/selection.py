@@ -102,6 +102,16 @@ class Selection:
         """
         return self.topics is not None or self.topic_globs is not None
 
+    @property
+    def needs_queues(self) -> bool:
+        """
+        Whether consume queues can tell where no wanted record is.
+        """
+        bounds = (self.from_queue_offset, self.to_queue_offset)
+        return self.needs_topics or any(
+            one is not None for one in (self.queues, *bounds)
+        )
+
     def mask(
         self, rows: NDArray[Any], topic: Callable[[int], str]
     ) -> NDArray[np.bool_] | None:
@@ -115,7 +125,7 @@ class Selection:
         masks = []
         if self.needs_topics:
             known = np.unique(rows["topic_id"])
-            wanted = [one for one in known.tolist() if self._has(topic(one))]
+            wanted = [one for one in known.tolist() if self.has_topic(topic(one))]
             masks.append(np.isin(rows["topic_id"], wanted))
         if self.queues is not None:
             masks.append(np.isin(rows["queue_id"], list(self.queues)))
@@ -132,7 +142,10 @@ class Selection:
         found: NDArray[np.bool_] = np.logical_and.reduce(masks)
         return found
 
-    def _has(self, topic: str) -> bool:
+    def has_topic(self, topic: str) -> bool:
+        """
+        Whether records of a topic can be wanted.
+        """
         if self.topics is not None and topic not in self.topics:
             return False
         globs = self.topic_globs

@@ -18,6 +18,7 @@ from pystore.messages import Message
 from pystore.spark import register
 from pystore.spark.columns import COLUMNS
 from pystore.spark.source import PystoreSource
+from pystore.store import Store
 
 
 @pytest.fixture
@@ -114,6 +115,23 @@ def test_a_key_and_a_queue_offset_are_found(
     assert (17, "order-17") == (one.queueOffset, one.keys)
     assert 5 == table.where("queueOffset >= 7 and queueOffset < 12").count()
     assert 0 == table.where("uniqKey = 'nobody'").count()
+
+
+def test_consume_queues_leave_segments_out(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    Fewer tasks for a topic that is in one of them.
+    """
+    with Store(tmp_path / "store", segment_size=SEGMENT_SIZE) as store:
+        for number in range(200):
+            store.log.append(Message("T1" if number == 90 else "T0", bytes(2000)))
+    table = load(session, tmp_path / "store")
+
+    rare = table.where("topic = 'T1'")
+
+    assert (7, 1) == (table.rdd.getNumPartitions(), rare.rdd.getNumPartitions())
+    assert ["T1"] == [row.topic for row in rare.collect()]
 
 
 def test_several_stores_are_one_table(session: SparkSession, root: Path) -> None:
