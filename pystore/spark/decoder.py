@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.errors import CorruptError, StorageError
+from pystore.errors import CorruptError, CutError, StorageError
 from pystore.properties import (
     CRC_NAME,
     CRC_SIZE,
@@ -56,6 +56,8 @@ _STORE_MS = struct.Struct(">q")
 _MIDDLE = struct.Struct(">iqI")
 _CRC_HEAD = CRC_NAME.encode() + b"\x01"
 _DAMAGED_MAX = 3  # bytes: more are no property CRC that was damaged
+# of the live page: generation and offset of the newest cut
+_CUT, _CUT_AT = struct.Struct("=QQ"), 80
 _SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
 
 
@@ -79,6 +81,7 @@ class PlainSegment:
         self._checks = checks
         self._rows = rows
         self._topics: dict[bytes, int] = {}
+        self.unchanged()
         path = os.path.join(split.store, "commitlog", f"{split.base:020d}")
         try:
             with open(path, "rb") as file:
@@ -104,6 +107,27 @@ class PlainSegment:
     def __exit__(self, *_: object) -> None:
         # Views that were handed out keep the mapping.
         self._data.release()
+
+    def unchanged(self) -> None:
+        """
+        Returns if what was read until now still counts.
+
+        Raises:
+            CutError: the log was cut below the split's end since it was planned.
+        """
+        split = self._split
+        if split.generation is None:
+            return
+        with open(os.path.join(split.store, "meta", "live"), "rb") as page:
+            now, cut = _CUT.unpack_from(page.read(_CUT_AT + _CUT.size), _CUT_AT)
+        is_above = now == split.generation + 1 and split.to_offset <= cut
+        if now != split.generation and not is_above:
+            raise CutError(
+                f"the log was cut at {cut} while it was read up to {split.to_offset}: "
+                "read again from there",
+                offset=cut,
+                path=split.store,
+            )
 
     def topic(self, topic_id: int) -> str:
         """

@@ -91,33 +91,51 @@ def _read(
     rows_per_batch: int,
 ) -> Iterator[pa.RecordBatch]:
     with _open(split, _checks(columns, selection), rows_per_batch) as segment:
-        batches = Batches(split, columns, segment.topic)
-        needs_bytes = bool(selection.texts) or "bytes" in needs_of(columns)
-        for piece in segment.pieces():
-            if isinstance(piece, Damaged):
-                if on_damage == "fail":
-                    path = f"{split.store}/commitlog/{split.base:020d}"
-                    raise CorruptError(
-                        f"{path}: {piece.text} ({piece.size} bytes): {_ADVICE}",
-                        offset=piece.offset,
-                        path=path,
-                    )
-                if on_damage == "report":
-                    yield batches.of_damage(piece)
-                else:
-                    _log.warning(
-                        "%s: passed over %d bytes at offset %d: %s",
-                        split.store,
-                        piece.size,
-                        piece.offset,
-                        piece.text,
-                    )
-                continue
-            for rows in _parts(piece, selection, segment):
-                data = _data(rows, segment) if needs_bytes else None
-                wanted, data = _holding(rows, data, selection)
-                if len(wanted):
-                    yield batches.of(wanted, data)
+        try:
+            yield from _batches(segment, split, columns, selection, on_damage)
+        except Exception:
+            # Whatever it looks like: if the log was cut, that is what it is.
+            segment.unchanged()
+            raise
+
+
+def _batches(
+    segment: CoreSegment | PlainSegment,
+    split: Split,
+    columns: Sequence[Column],
+    selection: Selection,
+    on_damage: str,
+) -> Iterator[pa.RecordBatch]:
+    batches = Batches(split, columns, segment.topic)
+    needs_bytes = bool(selection.texts) or "bytes" in needs_of(columns)
+    for piece in segment.pieces():
+        if isinstance(piece, Damaged):
+            segment.unchanged()  # or it is no damage
+            if on_damage == "fail":
+                path = f"{split.store}/commitlog/{split.base:020d}"
+                raise CorruptError(
+                    f"{path}: {piece.text} ({piece.size} bytes): {_ADVICE}",
+                    offset=piece.offset,
+                    path=path,
+                )
+            if on_damage == "report":
+                yield batches.of_damage(piece)
+            else:
+                _log.warning(
+                    "%s: passed over %d bytes at offset %d: %s",
+                    split.store,
+                    piece.size,
+                    piece.offset,
+                    piece.text,
+                )
+            continue
+        for rows in _parts(piece, selection, segment):
+            data = _data(rows, segment) if needs_bytes else None
+            wanted, data = _holding(rows, data, selection)
+            if len(wanted):
+                batch = batches.of(wanted, data)
+                segment.unchanged()
+                yield batch
 
 
 def _data(rows: NDArray[Any], segment: CoreSegment | PlainSegment) -> memoryview:

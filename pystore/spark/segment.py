@@ -54,25 +54,35 @@ class CoreSegment:
         if split.generation is not None:
             # Not on another host than the writer's: there nobody hears of a cut.
             live = binding_page(Path(split.store))
+        self._is_live = live is not None
         self._log = LogReader(split.store, LogOptions(), live)
         try:
-            self._begin(is_live=live is not None)
+            self._begin()
         except BaseException:
             self._log.close()
             raise
 
-    def _begin(self, *, is_live: bool) -> None:
+    def _begin(self) -> None:
         split = self._split
-        if is_live and split.generation is not None:
-            self._log.unchanged(split.generation, split.to_offset)
+        self.unchanged()
         try:
-            if not is_live:
+            if not self._is_live:
                 self._log.limit(split.end)
             # Once it is mapped, deleting the file takes nothing away.
             self._log.acquire(split.base, 1)
         except OffsetOutOfRange as error:
             # It was there, and reached that far, when the work was planned.
             raise gone(split, self._log.segments()) from error
+
+    def unchanged(self) -> None:
+        """
+        Returns if what was read until now still counts.
+
+        Raises:
+            CutError: the log was cut below the split's end since it was planned.
+        """
+        if self._is_live and self._split.generation is not None:
+            self._log.unchanged(self._split.generation, self._split.to_offset)
 
     def __enter__(self) -> Self:
         return self
