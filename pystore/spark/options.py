@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 from pystore.errors import InvalidError
 
@@ -14,6 +15,7 @@ __all__ = ["ON_DAMAGE", "SourceOptions", "StreamOptions", "parse_options"]
 
 ON_DAMAGE = ("fail", "report", "skip")
 
+_ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS_PER_BATCH = 8192
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _BOTH = (
@@ -26,7 +28,7 @@ _BOTH = (
     "rowsPerBatch",
     "splitBytes",
 )
-_BATCH = ("fromOffset", "toOffset")
+_BATCH = ("fromOffset", "toOffset", "topics", "fromTime", "toTime")
 _STREAM = (
     "startingOffsets",
     "readUpTo",
@@ -64,6 +66,9 @@ class SourceOptions:
         include_body: whether bodies are among all of them.
         from_offset: records that begin at or above it; ``None``: all.
         to_offset: records that begin below it; ``None``: all.
+        topics: patterns, as in a shell, of which a topic matches one; ``None``: all.
+        from_ms: the least store time, ms since 1970; ``None``: all.
+        to_ms: above the largest store time; ``None``: all.
         on_damage: ``fail``, ``report`` or ``skip``.
         rows_per_batch: at most so many in one Arrow batch.
         split_bytes: at most so many of one segment in one partition.
@@ -77,6 +82,9 @@ class SourceOptions:
     include_body: bool = False
     from_offset: int | None = None
     to_offset: int | None = None
+    topics: tuple[str, ...] | None = None
+    from_ms: int | None = None
+    to_ms: int | None = None
     on_damage: str = "fail"
     rows_per_batch: int = _ROWS_PER_BATCH
     split_bytes: int | None = None
@@ -111,6 +119,9 @@ def parse_options(
         include_body=_flag("includeBody", options.get("includebody", "false")),
         from_offset=_number("fromOffset", options.get("fromoffset"), 0),
         to_offset=_number("toOffset", options.get("tooffset"), 0),
+        topics=_patterns(options.get("topics")),
+        from_ms=_time("fromTime", options.get("fromtime")),
+        to_ms=_time("toTime", options.get("totime")),
         on_damage=on_damage,
         rows_per_batch=_number("rowsPerBatch", options.get("rowsperbatch"), 1)
         or _ROWS_PER_BATCH,
@@ -130,7 +141,8 @@ def _check_names(options: Mapping[str, str], is_stream: bool | None) -> None:
                 raise InvalidError(
                     f"option {one} is for streams: read them with readStream"
                     if one in _STREAM
-                    else f"option {one} is not for streams: give startingOffsets"
+                    else f"option {one} is not for streams: startingOffsets says where "
+                    "one begins, and a filter what is wanted"
                 )
         if name not in [one.lower() for one in _BOTH + _BATCH + _STREAM]:
             known = ", ".join((_BOTH + _BATCH + _STREAM)[2:])
@@ -170,6 +182,29 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _patterns(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    names = tuple(_names(text))
+    if not names:
+        raise InvalidError("topics is empty: name one, or leave the option out")
+    return names
+
+
+def _time(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text.strip())
+    except ValueError as error:  # of any form: the text says it all
+        raise InvalidError(
+            f"{name} {text!r}: it is a time, as 2026-01-31T12:00:00 (in UTC, or with "
+            "an offset)"
+        ) from error
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (aware - _ORIGIN) // timedelta(milliseconds=1)
 
 
 def _flag(name: str, text: str) -> bool:

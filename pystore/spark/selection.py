@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from glob import has_magic
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,14 @@ class Selection:
     to_queue_offset: int | None = None
     texts: tuple[frozenset[str], ...] = ()
     topic_globs: tuple[str, ...] | None = None
+
+    def only_like(self, patterns: tuple[str, ...]) -> Selection:
+        """
+        Narrowed to topics that match a pattern, as in a shell.
+        """
+        if any(has_magic(one) for one in patterns):
+            return replace(self, topic_globs=patterns)
+        return self.only_topics(frozenset(patterns))
 
     def only_topics(self, names: frozenset[str]) -> Selection:
         """

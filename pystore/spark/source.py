@@ -74,7 +74,8 @@ class PystoreSource(DataSource):
 
 class FilteringSource(PystoreSource):
     """
-    The same, for a session that lets Python sources see filters.
+    The same, with filters, for tables that are loaded anew for each query: Spark keeps
+    what it pushed for all later ones.
     """
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -94,7 +95,7 @@ class PystoreReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._selection = Selection()
+        self._selection = _selection(options)
 
     def partitions(self) -> Sequence[InputPartition]:
         """
@@ -131,6 +132,14 @@ class FilteringReader(PystoreReader):
         """
         self._selection = select(self._selection, filters)
         return filters
+
+
+def _selection(options: SourceOptions) -> Selection:
+    found = (
+        Selection() if options.topics is None else Selection().only_like(options.topics)
+    )
+    to_ms = None if options.to_ms is None else options.to_ms - 1
+    return found.times(options.from_ms, to_ms)
 
 
 def _columns(options: SourceOptions) -> tuple[Column, ...]:

@@ -15,9 +15,7 @@ from logs import SEGMENT_SIZE, make_root, open_log
 from pyspark.sql import DataFrame, SparkSession
 
 from pystore.messages import Message
-from pystore.spark import register
 from pystore.spark.columns import COLUMNS
-from pystore.spark.source import PystoreSource
 from pystore.store import Store
 
 
@@ -80,26 +78,60 @@ def test_only_the_columns_asked_for_are_read(session: SparkSession, root: Path) 
     )
 
 
-def test_filters_leave_segments_and_rows_out(session: SparkSession, root: Path) -> None:
+def test_a_table_may_be_asked_again_and_again(
+    session: SparkSession, root: Path
+) -> None:
+    """
+    A filter of one query, or of one branch, changes nothing for another.
+    """
+    table = load(session, root)
+    one, other = table.where("topic = 'T1'"), table.where("topic = 'T2'")
+
+    assert (300, 100, 300) == (table.count(), one.count(), table.count())
+    assert 200 == one.union(other).count()
+    assert 400 == table.union(one).count()
+    assert 100 == one.join(table.select("offset"), "offset").count()
+
+
+def test_options_leave_segments_and_rows_out(session: SparkSession, root: Path) -> None:
+    """
+    Topics by patterns, store times with an end that is left out.
+    """
+    table = load(session, root, columns="topic,storeTimestamp")
+    last = table.agg({"storeTimestamp": "max"}).collect()[0][0].isoformat()
+
+    two = load(session, root, topics="T1, T[2-9]")
+    early = load(session, root, toTime="2020-01-01")
+
+    assert 100 == load(session, root, topics="T1").count()
+    assert {"T1", "T2"} == {row.topic for row in two.select("topic").collect()}
+    assert (0, 0) == (early.count(), early.rdd.getNumPartitions() - 1)
+    before = load(session, root, toTime=last).count()
+    assert 300 == before + load(session, root, fromTime=last).count()
+    assert before < 300
+
+
+def test_filters_leave_segments_and_rows_out(pushing: SparkSession, root: Path) -> None:
     """
     Fewer tasks, and the same answer as without.
     """
-    table = load(session, root)
-    all_parts = table.rdd.getNumPartitions()
+    all_parts = load(pushing, root).rdd.getNumPartitions()
 
-    late = table.where(f"offset >= {3 * SEGMENT_SIZE}")
-    one = table.where("topic = 'T1' and queueId in (1, 2)")
+    late = load(pushing, root).where(f"offset >= {3 * SEGMENT_SIZE}")
+    one = load(pushing, root).where("topic = 'T1' and queueId in (1, 2)")
 
     assert all_parts == len(list((root / "commitlog").iterdir()))
     assert all_parts - 3 == late.rdd.getNumPartitions()
     assert 50 == one.count()
     assert {"T1"} == {row.topic for row in one.select("topic").distinct().collect()}
-    early = table.where("storeTimestamp < timestamp '2020-01-01 00:00:00'")
+    early = load(pushing, root).where(
+        "storeTimestamp < timestamp '2020-01-01 00:00:00'"
+    )
     assert 0 == early.count()
 
 
 def test_a_key_and_a_queue_offset_are_found(
-    session: SparkSession, tmp_path: Path
+    pushing: SparkSession, tmp_path: Path
 ) -> None:
     """
     As without a filter, whatever the order of the columns.
@@ -109,16 +141,17 @@ def test_a_key_and_a_queue_offset_are_found(
         for number in range(300):
             message = Message("T", bytes(number), keys=[f"order-{number}"])
             log.append(message.form)
-    table = load(session, root)
 
-    (one,) = table.where("keys = 'order-17'").collect()
+    (one,) = load(pushing, root).where("keys = 'order-17'").collect()
     assert (17, "order-17") == (one.queueOffset, one.keys)
-    assert 5 == table.where("queueOffset >= 7 and queueOffset < 12").count()
-    assert 0 == table.where("uniqKey = 'nobody'").count()
+    assert (
+        5 == load(pushing, root).where("queueOffset >= 7 and queueOffset < 12").count()
+    )
+    assert 0 == load(pushing, root).where("uniqKey = 'nobody'").count()
 
 
 def test_consume_queues_leave_segments_out(
-    session: SparkSession, tmp_path: Path
+    pushing: SparkSession, tmp_path: Path
 ) -> None:
     """
     Fewer tasks for a topic that is in one of them.
@@ -126,11 +159,14 @@ def test_consume_queues_leave_segments_out(
     with Store(tmp_path / "store", segment_size=SEGMENT_SIZE) as store:
         for number in range(200):
             store.log.append(Message("T1" if number == 90 else "T0", bytes(2000)))
-    table = load(session, tmp_path / "store")
+    root = tmp_path / "store"
 
-    rare = table.where("topic = 'T1'")
+    rare = load(pushing, root).where("topic = 'T1'")
 
-    assert (7, 1) == (table.rdd.getNumPartitions(), rare.rdd.getNumPartitions())
+    assert (7, 1) == (
+        load(pushing, root).rdd.getNumPartitions(),
+        rare.rdd.getNumPartitions(),
+    )
     assert ["T1"] == [row.topic for row in rare.collect()]
 
 
@@ -205,20 +241,6 @@ def test_a_path_without_a_store_is_told_in_words(
     """
     with pytest.raises(Exception, match="no such directory"):
         load(session, tmp_path / "nothing").count()
-
-
-def test_the_source_works_without_filter_push_down(
-    session: SparkSession, root: Path
-) -> None:
-    """
-    In a session that nobody switched it on in.
-    """
-    session.conf.unset("spark.sql.python.filterPushdown.enabled")
-    session.dataSource.register(PystoreSource)
-    try:
-        assert 100 == load(session, root).where("topic = 'T1'").count()
-    finally:
-        register(session)
 
 
 def test_a_cluster_of_processes_reads_as_threads_do(root: Path, tmp_path: Path) -> None:

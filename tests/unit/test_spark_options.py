@@ -98,6 +98,8 @@ def test_options_of_the_other_kind_are_refused(name: str, is_stream: bool) -> No
         ({"path": "/a", "fromOffset": "-1"}, "fromOffset '-1': it is a number from 0"),
         ({"path": "/a", "rowsPerBatch": "0"}, "a number from 1 on"),
         ({"path": "/a", "splitBytes": "m"}, "splitBytes 'm'"),
+        ({"path": "/a", "topics": " , "}, "topics is empty"),
+        ({"path": "/a", "fromTime": "noon"}, "fromTime 'noon': it is a time"),
         ({"path": "/a", "startingOffsets": "soon"}, "startingOffsets 'soon'"),
         ({"path": "/a", "readUpTo": "end"}, "one of confirmed, published"),
         ({"path": "/a", "maxBytesPerTrigger": "0"}, "maxBytesPerTrigger '0'"),
@@ -109,3 +111,15 @@ def test_what_means_nothing_is_refused(given: dict[str, str], said: str) -> None
     """
     with pytest.raises(InvalidError, match=said):
         parse_options(given)
+
+
+def test_times_are_in_utc_unless_they_say_otherwise() -> None:
+    """
+    In whole milliseconds.
+    """
+    given = {"path": "/a", "fromTime": "1970-01-02", "toTime": "1970-01-01T01:00+00:59"}
+
+    found = parse_options(given | {"topics": "a*, b"})
+
+    assert (86_400_000, 60_000) == (found.from_ms, found.to_ms)
+    assert ("a*", "b") == found.topics

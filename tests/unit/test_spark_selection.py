@@ -46,3 +46,5 @@ def test_rows_that_cannot_be_wanted_are_left_out() -> None:
     assert [1, 2] == mask(Selection().queue_offsets(6, None).queue_offsets(0, 8))
     assert [1, 3] == mask(Selection(topic_globs=("[B-D]", "X*")))
     assert [] == mask(Selection(topics=frozenset("A"), topic_globs=("B*",)))
+    assert [1, 3] == mask(Selection().only_like(("B*",)))
+    assert Selection(topics=frozenset("AB")) == Selection().only_like(("A", "B"))

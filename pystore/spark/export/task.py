@@ -140,10 +140,13 @@ def _batches(
     needed = _NEEDED if fails else (*_NEEDED, "size")
     names = [*task.shape.columns]
     names += [name for name in needed if name not in names]
+    selection = Selection()
+    if task.shape.topics:
+        selection = selection.only_like(task.shape.topics)
     batches = read_split(
         split,
         choose_columns(names, with_body=False, with_damage=not fails),
-        Selection(topic_globs=task.shape.topics or None),
+        selection,
         on_damage="fail" if fails else "report",
         rows_per_batch=_ROWS_PER_BATCH,
     )
