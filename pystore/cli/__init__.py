@@ -15,6 +15,7 @@ from pystore.cli.info import info
 from pystore.cli.recover import recover
 from pystore.cli.spark import spark
 from pystore.cli.spark_export import export
+from pystore.cli.spark_verify import verify as spark_verify
 from pystore.cli.verify import verify
 
 __all__ = ["main"]
@@ -48,5 +49,5 @@ def main() -> None:
 for command in (append, dump, info, verify, recover, epochs, demo, spark):
     main.add_command(command)
 
-for job in (export,):
+for job in (spark_verify, export):
     spark.add_command(job)

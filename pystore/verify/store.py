@@ -14,19 +14,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pystore.errors import NotAStoreError, PystoreError
+from pystore.errors import NotAStoreError
 from pystore.exports import ABORT
-from pystore.first_start import META_NAME
-from pystore.foreign import find
-from pystore.inspection import inspect
-from pystore.live import Live
-from pystore.opening import opening_of
-from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
 from pystore.reading import binding_page
-from pystore.rocketmq import Opening, behind, gather_evidence
+from pystore.rocketmq import behind
 from pystore.survey import Segments, nonzero_end
 from pystore.torn import Bound, Evidence
+from pystore.verify.bound import find_bound
 from pystore.verify.end import Judgement, judge
 from pystore.verify.queues import QueueCheck
 from pystore.verify.report import Damage, SegmentReport, StoreReport
@@ -76,7 +71,7 @@ def _verify(
     seals = SealCheck(root)
     with LogReader(root, None, page) as log, QueueCheck(root, log) as queues:
         ends, segments = log.ends(), Segments(log)
-        bound = _bound(root, report, segments, queues.queues, page)
+        bound = find_bound(root, segments, queues.queues, page, report.damages)
         # Stale bytes are told by time only where no bounds of ours hold (A8).
         stale_above = None if isinstance(bound, Bound) else bound.stale_above
         work = SegmentWork(log, queues, seals, stale_above)
@@ -112,32 +107,6 @@ def _verify(
     report.damages += judged.damages + report.queues.damages
     report.damages += seals.damages + work.seal_damages
     report.damages.sort(key=lambda damage: damage.offset or 0)
-
-
-def _bound(
-    root: Path,
-    report: StoreReport,
-    segments: Segments,
-    queues: ConsumeQueues,
-    page: Live | None,
-) -> Bound | Evidence:
-    """
-    What nothing below may be bad of: our own, or RocketMQ's evidence (A5, A8).
-    """
-    if page is not None and running_writer(root) is not None:
-        return Bound(page.read().published_end, "published end")
-    try:
-        if (root / META_NAME).exists():
-            plan = inspect(root, with_rocketmq=False).plan
-            if not plan.reasons and not plan.is_new:
-                return Bound(plan.bound, plan.bound_name)
-        opening = opening_of(find(root), queues)
-    except PystoreError as error:
-        # A small file that cannot be read is damage; the records are checked all
-        # the same, as those of a store that nothing is known of.
-        report.damages.append(Damage(error.path or str(root), error.offset, str(error)))
-        opening = Opening(is_abort=(root / ABORT).exists())
-    return gather_evidence(segments, queues, opening)
 
 
 def _times(bound: Bound | Evidence) -> int:

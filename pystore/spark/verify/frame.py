@@ -1,0 +1,110 @@
+"""
+Verdicts as a table of Spark: its columns, and a function that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pystore.spark.session import job_errors
+from pystore.spark.verify.executors import on_spark
+from pystore.spark.verify.run import Round, verify_stores
+from pystore.spark.verify.verdicts import SegmentVerdict
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["COLUMNS", "frame_of", "row_of", "verify"]
+
+COLUMNS = {
+    "round": "bigint",
+    "verifiedAt": "timestamp",
+    "group": "string",
+    "store": "string",
+    "segment": "bigint",
+    "name": "string",
+    "verdict": "string",
+    "isBad": "boolean",
+    "length": "bigint",
+    "checkedBytes": "bigint",
+    "records": "bigint",
+    "isSealed": "boolean",
+    "replicas": "int",
+    "blocks": "array<int>",
+    "firstDifference": "bigint",
+    "digest": "string",
+    "evidence": "array<string>",
+    "seconds": "double",
+}
+"""The columns of a round, with their types in Spark."""
+
+
+def verify(
+    session: SparkSession,
+    paths: str | Iterable[str],
+    *,
+    replicas: str = "auto",
+    percent: int = 100,
+    number: int = 0,
+) -> DataFrame:
+    """
+    Checks stores, and returns a row for each segment of each.
+
+    Args:
+        session: of Spark.
+        paths: of stores: roots, globs, ``file:`` URLs.
+        replicas: which stores are compared with each other: those whose identity
+            names the same broker set (``auto``), ``all``, or ``none``.
+        percent: of the blocks of each segment that are read.
+        number: of the round, which moves the choice of blocks on.
+
+    Raises:
+        PystoreError: as `pystore.spark.verify.run.verify_stores`.
+    """
+    roots = [paths] if isinstance(paths, str) else list(paths)
+    found = verify_stores(
+        on_spark(session),
+        roots,
+        replicas=replicas,
+        percent=percent,
+        number=number,
+    )
+    return frame_of(session, found)
+
+
+def frame_of(session: SparkSession, found: Round) -> DataFrame:
+    """
+    Returns a round as a table.
+    """
+    schema = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
+    rows = [tuple(row_of(one, found).values()) for one in found.verdicts]
+    with job_errors():
+        return session.createDataFrame(rows, schema)
+
+
+def row_of(one: SegmentVerdict, found: Round) -> dict[str, Any]:
+    """
+    Returns a verdict by column.
+    """
+    return {
+        "round": found.number,
+        "verifiedAt": datetime.fromtimestamp(found.began, UTC),
+        "group": one.group,
+        "store": one.store,
+        "segment": one.segment,
+        "name": one.name,
+        "verdict": str(one.verdict),
+        "isBad": one.is_bad,
+        "length": one.length,
+        "checkedBytes": one.checked_bytes,
+        "records": one.records,
+        "isSealed": one.is_sealed,
+        "replicas": one.replicas,
+        "blocks": list(one.blocks),
+        "firstDifference": one.first_difference,
+        "digest": one.digest,
+        "evidence": one.evidence,
+        "seconds": one.seconds,
+    }

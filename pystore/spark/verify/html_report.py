@@ -1,0 +1,215 @@
+"""
+A round as one HTML page: a picture of segments and replicas, and what is wrong.
+
+The page needs nothing else: no script, no font, no network. Its colours follow the
+reader's choice of light or dark; a verdict is told by pattern as well as by colour.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from string import Template
+
+from pystore.cli.output import size_text
+from pystore.spark.verify.run import Round
+from pystore.spark.verify.summary import is_bad, is_unfinished
+from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+
+__all__ = ["COLUMNS_MAX", "render_report"]
+
+COLUMNS_MAX = 160
+"""Of a picture; beyond it, several segments share a column."""
+
+_ROWS_MAX = 500
+_TEMPLATE = Path(__file__).with_name("report.html")
+_WORST = (
+    Verdict.CORRUPT,
+    Verdict.DIVERGENT,
+    Verdict.ABSENT,
+    Verdict.UNKNOWN,
+    Verdict.ORPHAN,
+    Verdict.UNSEALED,
+    Verdict.OK,
+)
+_MEANING = {
+    Verdict.OK: "agrees with a seal or a replica",
+    Verdict.UNSEALED: "whole, nobody vouches for it",
+    Verdict.ABSENT: "not here (red edge: it should be)",
+    Verdict.CORRUPT: "bytes are not what was written",
+    Verdict.DIVERGENT: "another log than the replicas'",
+    Verdict.ORPHAN: "belongs to no log",
+    Verdict.UNKNOWN: "could not be checked",
+}
+
+
+def render_report(found: Round) -> str:
+    """
+    Returns the page.
+    """
+    time = datetime.fromtimestamp(found.began, UTC)
+    groups = sorted({one.group for one in found.verdicts})
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+        number=found.number,
+        headline=_headline(found),
+        time=time.strftime("%Y-%m-%d %H:%M:%S"),
+        figures=_figures(found),
+        legend=_legend(found.verdicts),
+        pictures="\n".join(_picture(found, group) for group in groups),
+        findings=_findings(found),
+        stores=_stores(found),
+    )
+
+
+def _headline(found: Round) -> str:
+    bad = sum(one.is_bad for one in found.verdicts)
+    if is_bad(found):
+        return f"{bad} finding{'s' if bad > 1 else ''}: somebody has to act"
+    if is_unfinished(found):
+        return "No damage was found, but not all could be checked"
+    return "Every segment is what it should be"
+
+
+def _figures(found: Round) -> str:
+    total = sum(one.checked_bytes for one in found.verdicts)
+    rate = f"{size_text(total / found.seconds)}/s" if found.seconds else "-"
+    pairs = {
+        "stores": f"{len(found.stores):,}",
+        "segments": f"{sum(one.segment is not None for one in found.verdicts):,}",
+        "records": f"{sum(one.records for one in found.verdicts):,}",
+        "checked": size_text(total),
+        "in": f"{found.seconds:.1f} s",
+        "at": rate,
+    }
+    return "".join(f"<div><dt>{k}</dt><dd>{v}</dd></div>" for k, v in pairs.items())
+
+
+def _legend(verdicts: Iterable[SegmentVerdict]) -> str:
+    counts = Counter(one.verdict for one in verdicts)
+    return "".join(
+        f'<li><i class="{word}"></i>{word} <b>{counts[word]:,}</b> '
+        f'<span class="soft">{escape(_MEANING[word])}</span></li>'
+        for word in Verdict
+        if counts[word]
+    )
+
+
+def _picture(found: Round, group: str) -> str:
+    """
+    One line for each store of a group, one column for each segment.
+    """
+    mine = [one for one in found.verdicts if one.group == group]
+    bases = sorted({one.segment for one in mine if one.segment is not None})
+    if not bases:
+        return ""
+    share = -(-len(bases) // COLUMNS_MAX)
+    columns = [bases[at : at + share] for at in range(0, len(bases), share)]
+    stores = sorted({one.store for one in mine})
+    style = (
+        f"grid-template-columns: max-content repeat({len(columns)}, minmax(6px, 1fr))"
+    )
+    cells = []
+    for store in stores:
+        here = {one.segment: one for one in mine if one.store == store}
+        name = escape(_short(store, stores))
+        cells.append(f'<div class="name" title="{escape(store)}">{name}</div>')
+        cells += [_cell([here[b] for b in column if b in here]) for column in columns]
+    cells.append('<div class="name"></div>' + _axis(len(columns), bases))
+    each = f", {share} to a column" if share > 1 else ""
+    title = f"{escape(group)}: {len(bases):,} segments{each}"
+    return (
+        f'<h2>{title}</h2><div class="picture"><div class="grid" style="{style}">'
+        f"{''.join(cells)}</div></div>"
+    )
+
+
+def _short(store: str, stores: Sequence[str]) -> str:
+    """
+    The part of a root that tells it from the others.
+    """
+    shared = os.path.commonpath(stores) if len(stores) > 1 else os.path.dirname(store)
+    return os.path.relpath(store, shared)
+
+
+def _axis(columns: int, bases: Sequence[int]) -> str:
+    """
+    The first and the last offset below the columns.
+    """
+    half = max(1, columns // 2)
+    text = f'<div class="axis" style="grid-column: 2 / span {half}">{bases[0]:,}</div>'
+    if columns > 1:
+        style = f"grid-column: {2 + half} / -1"
+        text += f'<div class="axis right" style="{style}">{bases[-1]:,}</div>'
+    return text
+
+
+def _cell(verdicts: Sequence[SegmentVerdict]) -> str:
+    if not verdicts:
+        return '<div class="cell"></div>'
+    worst = min(verdicts, key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
+    title = f"{worst.segment:,}: {worst.verdict}"
+    if len(verdicts) > 1:
+        title += f" (the worst of {len(verdicts)})"
+    if worst.evidence:
+        title += f": {worst.evidence[0]}"
+    bad = " bad" if worst.is_bad else ""
+    return f'<div class="cell {worst.verdict}{bad}" title="{escape(title)}"></div>'
+
+
+def _findings(found: Round) -> str:
+    told = [
+        one
+        for one in found.verdicts
+        if one.is_bad or one.verdict not in (Verdict.OK, Verdict.UNSEALED)
+    ]
+    if not told:
+        return '<p class="soft">Nothing.</p>'
+    told.sort(key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
+    rows = [_finding(one) for one in told[:_ROWS_MAX]]
+    page = _table(("verdict", "store", "segment", "blocks", "evidence"), rows)
+    more = len(told) - _ROWS_MAX
+    if more > 0:
+        page += f'<p class="soft">{more:,} more are in the Parquet rows.</p>'
+    return page
+
+
+def _table(head: Sequence[str], rows: Iterable[str]) -> str:
+    names = "".join(f"<th>{name}</th>" for name in head)
+    lines = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="table"><table><tr>{names}</tr>{lines}</table></div>'
+
+
+def _finding(one: SegmentVerdict) -> str:
+    where = one.name or ("" if one.segment is None else f"{one.segment:,}")
+    blocks = ", ".join(map(str, one.blocks[:8])) + (
+        " ..." if len(one.blocks) > 8 else ""
+    )
+    evidence = "<br>".join(escape(line) for line in one.evidence[:5])
+    bad = " bad" if one.is_bad else ""
+    word = f'<i class="{one.verdict}{bad}"></i>{one.verdict}'
+    return (
+        f'<td><span class="word">{word}</span></td>'
+        f'<td class="mono">{escape(one.store)}</td>'
+        f'<td class="number">{escape(where) or "the store"}</td>'
+        f'<td class="number">{blocks}</td><td>{evidence}</td>'
+    )
+
+
+def _stores(found: Round) -> str:
+    rows = []
+    for root in found.stores:
+        mine = [one for one in found.verdicts if one.store == root]
+        counts = Counter(str(one.verdict) for one in mine)
+        told = (f"{counts[word]:,} {word}" for word in Verdict if counts[word])
+        group = mine[0].group if mine else ""
+        rows.append(
+            f'<td class="mono">{escape(root)}</td><td class="mono">{escape(group)}</td>'
+            f"<td>{', '.join(told) or 'no segments'}</td>"
+            f'<td class="number">{sum(one.records for one in mine):,}</td>'
+            f'<td class="number">{size_text(sum(o.checked_bytes for o in mine))}</td>'
+        )
+    return _table(("store", "group", "verdicts", "records", "checked"), rows)

@@ -1,0 +1,39 @@
+"""
+What a round leaves in its folder: Parquet, a summary, a page.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pystore.cli.output import SCHEMA_VERSION
+from pystore.files import replace_file
+from pystore.spark.verify.html_report import render_report
+from pystore.spark.verify.rounds import AUDIT, write_round
+from pystore.spark.verify.run import Round
+from pystore.spark.verify.summary import summary_of
+
+__all__ = ["PAGE", "SUMMARY", "write_output"]
+
+PAGE = "report.html"
+SUMMARY = "summary.json"
+
+
+def write_output(folder: Path, found: Round) -> None:
+    """
+    Writes a round: first its rows, then the summary and the page, which are always
+    those of the last round. Each appears whole.
+
+    Raises:
+        StorageError: the system refused.
+        InvalidError: another job writes into the folder.
+    """
+    write_round(folder, found)
+    summary = {"schemaVersion": SCHEMA_VERSION, **summary_of(found)}
+    texts = {
+        SUMMARY: json.dumps(summary, ensure_ascii=False, indent=2) + "\n",
+        PAGE: render_report(found),
+    }
+    for name, text in texts.items():
+        replace_file(folder / name, text.encode(), folder / AUDIT)

@@ -1,0 +1,256 @@
+"""
+From stores to tasks. On the driver.
+
+Each store is looked at once: its directory, its bounds, its queues' ends, its
+epochs. Nothing that was opened stays open, since what tasks and judging need later
+are values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pystore._seam import NO_OFFSET
+from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.errors import PystoreError
+from pystore.exports import IDENTITY, parse_identity
+from pystore.queues import ConsumeQueues
+from pystore.reader import LogReader
+from pystore.reading import binding_page, find_end
+from pystore.spark.verify.digests import blocks_of
+from pystore.spark.verify.listing import Listing, list_segments
+from pystore.spark.verify.sampling import sample_blocks
+from pystore.spark.verify.task import SegmentTask, StoreShare
+from pystore.spark.verify.verdicts import Finding
+from pystore.spark.verify.view import open_view
+from pystore.starting import queue_file_size_of
+from pystore.survey import Segments
+from pystore.torn import Bound, Evidence
+from pystore.verify.bound import find_bound, find_evidence
+from pystore.verify.report import Damage
+from pystore.verify.seals import SealCheck
+
+__all__ = ["StorePlan", "open_parts", "plan_store", "plan_tasks"]
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlan:
+    """
+    One store, as it was when the work was planned.
+
+    Attributes:
+        root: of the store.
+        group: whose replicas are compared with each other.
+        listing: what ``commitlog/`` holds.
+        end: of the log, as far as it is known before a scan.
+        bound: below which nothing may be bad.
+        generation: of the live page, to notice a cut; ``None``: no writer.
+        share: what all its tasks need.
+        sealed: base offsets that have a seal.
+        epochs: offsets at which epochs begin.
+        findings: about the store's small files.
+    """
+
+    root: Path
+    group: str
+    listing: Listing
+    end: int
+    bound: Bound | Evidence
+    generation: int | None
+    share: StoreShare
+    sealed: frozenset[int] = frozenset()
+    epochs: tuple[int, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def bases(self) -> list[int]:
+        """
+        Base offsets of the segments that can be read, ascending.
+        """
+        return [base for run in self.listing.runs for base in run if base < self.end]
+
+
+def group_of(root: Path) -> str:
+    """
+    Returns the broker set that a store belongs to, or an empty text: not known.
+    """
+    try:
+        identity = parse_identity((root / IDENTITY).read_bytes(), str(root / IDENTITY))
+    except (OSError, PystoreError):
+        # Without a controller there is none; a damaged one is found elsewhere.
+        return ""
+    return f"{identity.cluster}/{identity.broker}"
+
+
+def plan_store(root: Path, group: str = "") -> StorePlan:
+    """
+    Looks at a store.
+
+    Args:
+        root: of the store.
+        group: of its replicas; by default that of its identity, else its own path.
+
+    Raises:
+        StorageError: the system refused.
+        CutError: the log was cut meanwhile.
+    """
+    listing = list_segments(root)
+    group = group or group_of(root) or str(root)
+    damages: list[Damage] = []
+    with open_parts(root, listing) as (log, queues, queue_problem):
+        page = binding_page(root) if listing.is_whole else None
+        if queue_problem:
+            damages.append(Damage(str(queues.folder), None, queue_problem))
+        segments = Segments(log)
+        if listing.is_whole:
+            bound = find_bound(root, segments, queues, page, damages)
+        else:
+            bound = find_evidence(root, segments, queues, damages)
+        stale_above = bound.stale_above if isinstance(bound, Evidence) else None
+        share = StoreShare(
+            store=str(root),
+            group=group,
+            stale_above=NO_OFFSET if stale_above is None else stale_above,
+            lengths={} if queue_problem else queues.lengths(),
+            queue_file_size=queues.file_size,
+        )
+        # Without a page whatever is there is scanned; the judgement finds the end.
+        end, generation = segments.end, None
+        if page is not None:
+            words = page.read()
+            end, generation = words.published_end, words.cut_generation
+    seals = SealCheck(root)
+    findings = [Finding("store", None, one.reason) for one in damages]
+    findings += [Finding("seal", None, one.reason) for one in seals.damages]
+    epochs = _epochs(root, end, findings)
+    return StorePlan(
+        root=root,
+        group=group,
+        listing=listing,
+        end=end,
+        bound=bound,
+        generation=generation,
+        share=share,
+        sealed=seals.bases,
+        epochs=epochs,
+        findings=findings,
+    )
+
+
+@contextmanager
+def open_parts(
+    root: Path, listing: Listing, lengths: Mapping[tuple[str, int], int] | None = None
+) -> Iterator[tuple[LogReader, ConsumeQueues, str]]:
+    """
+    Yields the log behind the last hole, the consume queues, and why those cannot be
+    read (empty: they can).
+
+    Args:
+        root: of the store.
+        listing: of its segments.
+        lengths: where each queue ends, if it is known.
+    """
+    problem = ""
+    runs = listing.runs
+    with (
+        ConsumeQueues(root, queue_file_size_of(root)) as queues,
+        open_view(root, runs[-1] if runs else ()) as log,
+    ):
+        try:
+            queues.load(lengths)
+        except PystoreError as error:
+            # A queue that cannot be read is a finding; the rest is not looked at.
+            problem = str(error)
+        yield log, queues, problem
+
+
+def readable_end(plan: StorePlan) -> int:
+    """
+    Returns where the log ends, by its structure alone: up to here replicas are
+    compared.
+    """
+    if plan.generation is not None:
+        return plan.end
+    runs = plan.listing.runs
+    if not runs:
+        return 0
+    with open_view(plan.root, runs[-1]) as log:
+        return find_end(Segments(log))[0]
+
+
+def plan_tasks(
+    plans: Sequence[StorePlan], percent: int = 100, round_number: int = 0
+) -> list[SegmentTask]:
+    """
+    Returns the work, store by store, segments ascending.
+
+    Args:
+        plans: of the stores.
+        percent: how much of each segment to read; below 100, blocks are compared
+            and records are checked in the first block only.
+        round_number: which blocks, if not all.
+    """
+    ends: dict[str, list[int]] = {}
+    for plan in plans:
+        ends.setdefault(plan.group, []).append(readable_end(plan))
+    return [
+        _task(plan, base, ends[plan.group], percent, round_number)
+        for plan in plans
+        for base in plan.bases
+    ]
+
+
+def _task(
+    plan: StorePlan, base: int, ends: Sequence[int], percent: int, round_number: int
+) -> SegmentTask:
+    size = plan.listing.segment_size
+    end = min(base + size, plan.end)
+    # What all replicas have that reach into the segment.
+    common = min((one for one in ends if one > base), default=base)
+    is_compared = len(ends) > 1 or percent < 100
+    digest_end = min(end, common) if is_compared else base
+    blocks = None
+    if percent < 100:
+        count = blocks_of(digest_end - base)
+        blocks = sample_blocks(base, count, percent, round_number)
+    return SegmentTask(
+        share=plan.share,
+        base=base,
+        end=end,
+        digest_end=digest_end,
+        blocks=blocks,
+        has_seal=base in plan.sealed,
+        epochs=tuple(one for one in plan.epochs if base <= one < end),
+    )
+
+
+def _epochs(root: Path, end: int, findings: list[Finding]) -> tuple[int, ...]:
+    """
+    Where epochs begin; what is wrong with the table becomes a finding.
+    """
+    texts: list[bytes | None] = []
+    for name in (EPOCHS, EPOCHS_BACKUP):
+        try:
+            texts.append((root / name).read_bytes())
+        except FileNotFoundError:
+            # A store without a controller has none.
+            texts.append(None)
+    try:
+        found = read_epochs(texts[0], texts[1], str(root / EPOCHS))
+    except PystoreError as error:
+        # A small file that does not prove itself.
+        findings.append(Finding("epoch", None, str(error)))
+        return ()
+    if found is None:
+        return ()
+    starts = []
+    for entry in found.table.entries:
+        if entry.start_offset > end:
+            text = f"epoch {entry.epoch} begins at {entry.start_offset}, above the end"
+            findings.append(Finding("epoch", entry.start_offset, f"{text} {end}"))
+        else:
+            starts.append(entry.start_offset)
+    return tuple(starts)

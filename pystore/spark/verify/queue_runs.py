@@ -1,0 +1,184 @@
+"""
+The queue offsets of one segment's records, and its entries in the consume queues.
+
+Within a queue, the records of a log count on by one. A segment shows a part of that
+as runs; `pystore.spark.verify.continuity` joins the runs of all segments.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.dispatch import Dispatched, Group, groups_of
+from pystore.file_pool import FilePool
+from pystore.queue import ENTRY_SIZE, ConsumeQueue
+from pystore.queue_files import QueueFiles
+from pystore.queues import CONSUME_QUEUE
+
+__all__ = ["QueueRun", "QueueRuns", "QueueSummary"]
+
+_RUNS_MAX = 64
+"""Of one queue and segment; a log with more is broken, and one says it."""
+_WRONG_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRun:
+    """
+    Records of one queue that count on by one.
+
+    Attributes:
+        first_index: queue offset of the first one.
+        last_index: of the last one.
+        first_offset: where the first one begins in the log.
+        last_offset: where the last one begins.
+    """
+
+    first_index: int
+    last_index: int
+    first_offset: int
+    last_offset: int
+
+
+@dataclass(slots=True)
+class QueueSummary:
+    """
+    What a segment shows of one queue.
+
+    Attributes:
+        topic: of the queue.
+        queue_id: of the queue.
+        runs: in log order.
+        records: how many.
+        matched: of them, that have their entry.
+        missing: of them, that have none yet.
+        wrong: queue offsets whose entry names something else; at most 64.
+        wrong_count: how many there are.
+    """
+
+    topic: str
+    queue_id: int
+    runs: list[QueueRun] = field(default_factory=list)
+    records: int = 0
+    matched: int = 0
+    missing: int = 0
+    wrong: list[int] = field(default_factory=list)
+    wrong_count: int = 0
+
+
+class QueueRuns:
+    """
+    Collects runs from rows as a scan brings them. One thread.
+
+    Args:
+        root: of the store, for its consume queues.
+        topic: names a topic id.
+        lengths: where each queue ends, by topic and queue id; without any, the
+            queues are not looked at.
+        queue_file_size: of the store's queue files.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        topic: Callable[[int], str],
+        lengths: Mapping[tuple[str, int], int],
+        queue_file_size: int,
+    ) -> None:
+        self._root = root
+        self._topic = topic
+        self._lengths = lengths
+        self._file_size = queue_file_size
+        self._pool = FilePool()
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._found: dict[tuple[str, int], QueueSummary] = {}
+
+    @property
+    def summaries(self) -> list[QueueSummary]:
+        """
+        One for each queue that a record belongs to.
+        """
+        return list(self._found.values())
+
+    def note(self, rows: NDArray[Any]) -> None:
+        """
+        Takes rows that were filled with topics and tags codes.
+
+        Raises:
+            StorageError: a consume queue cannot be read.
+        """
+        for group in groups_of(rows, self._topic, Dispatched()):
+            key = group.topic, group.queue_id
+            summary = self._found.get(key)
+            if summary is None:
+                summary = self._found[key] = QueueSummary(*key)
+            summary.records += len(group.indexes)
+            _extend(summary.runs, group)
+            if self._lengths:
+                self._compare(summary, group)
+
+    def close(self) -> None:
+        """
+        Lets go of the queues' files.
+        """
+        self._pool.close()
+
+    def _compare(self, summary: QueueSummary, group: Group) -> None:
+        end = self._lengths.get((group.topic, group.queue_id), 0)
+        is_written = group.indexes < end
+        summary.missing += int((~is_written).sum())
+        if not is_written.any():
+            return
+        queue = self._queue(group.topic, group.queue_id, end)
+        is_there = is_written & (group.indexes >= queue.first_slot)
+        if not is_there.any():
+            return
+        indexes, entries = group.indexes[is_there], group.entries[is_there]
+        first, last = int(indexes.min()), int(indexes.max())
+        stored = queue.entries(first, last - first + 1)
+        is_equal = stored[indexes - first] == entries
+        summary.matched += int(is_equal.sum())
+        wrong = indexes[~is_equal].tolist()
+        summary.wrong_count += len(wrong)
+        summary.wrong += wrong[: _WRONG_MAX - len(summary.wrong)]
+
+    def _queue(self, topic: str, queue_id: int, end: int) -> ConsumeQueue:
+        queue = self._queues.get((topic, queue_id))
+        if queue is None:
+            name = os.fsdecode(topic.encode("utf-8", "surrogateescape"))
+            folder = self._root / CONSUME_QUEUE / name / str(queue_id)
+            files = QueueFiles(
+                folder, self._file_size, is_writable=False, pool=self._pool
+            )
+            files.load()
+            queue = self._queues[topic, queue_id] = ConsumeQueue(topic, queue_id, files)
+            # Where it ends was found once, on the driver.
+            queue.first_slot = files.bases[0] // ENTRY_SIZE if files.bases else end
+            queue.max_index = end
+        return queue
+
+
+def _extend(runs: list[QueueRun], group: Group) -> None:
+    """
+    Puts the records of a group behind the runs that are there.
+    """
+    indexes, offsets = group.indexes, group.entries["offset"]
+    edges = np.flatnonzero(np.diff(indexes) != 1) + 1
+    for start, end in pairwise([0, *edges.tolist(), len(indexes)]):
+        first, last = int(indexes[start]), int(indexes[end - 1])
+        run = QueueRun(first, last, int(offsets[start]), int(offsets[end - 1]))
+        before = runs[-1] if runs else None
+        if before is not None and first == before.last_index + 1:
+            runs[-1] = replace(before, last_index=last, last_offset=run.last_offset)
+        elif len(runs) < _RUNS_MAX:
+            runs.append(run)
+        else:
+            return

@@ -1,0 +1,172 @@
+"""
+Rounds as Parquet, ``audit/round=<number>/``, and what the next one should check.
+
+When a segment was last verified is nowhere written down: it is what the rounds say.
+A round appears with one rename, whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from pystore.errors import InvalidError
+from pystore.files import storage_error
+from pystore.spark.verify.frame import row_of
+from pystore.spark.verify.run import Round
+from pystore.spark.verify.task import SegmentTask
+
+__all__ = ["AUDIT", "last_verified", "next_round", "oldest_first", "write_round"]
+
+AUDIT = "audit"
+"""The folder of the rounds."""
+
+_NAME = re.compile(r"round=([0-9]+)")
+_SCHEMA = pa.schema(
+    [
+        ("verifiedAt", pa.timestamp("us", "UTC")),
+        ("group", pa.string()),
+        ("store", pa.string()),
+        ("segment", pa.int64()),
+        ("name", pa.string()),
+        ("verdict", pa.string()),
+        ("isBad", pa.bool_()),
+        ("length", pa.int64()),
+        ("checkedBytes", pa.int64()),
+        ("records", pa.int64()),
+        ("isSealed", pa.bool_()),
+        ("replicas", pa.int32()),
+        ("blocks", pa.list_(pa.int32())),
+        ("firstDifference", pa.int64()),
+        ("digest", pa.string()),
+        ("evidence", pa.list_(pa.string())),
+        ("seconds", pa.float64()),
+    ]
+)
+"""The column ``round`` is the folder's name, as Parquet readers take it."""
+
+
+def next_round(folder: Path) -> int:
+    """
+    Returns the number behind the last round's, 0 for the first one.
+    """
+    return max(_numbers(folder), default=-1) + 1
+
+
+def _numbers(folder: Path) -> list[int]:
+    audit = folder / AUDIT
+    if not audit.is_dir():
+        return []
+    names = (_NAME.fullmatch(path.name) for path in audit.iterdir())
+    return [int(found[1]) for found in names if found]
+
+
+def write_round(folder: Path, found: Round) -> Path:
+    """
+    Writes a round, durably, and returns its folder.
+
+    Raises:
+        StorageError: the system refused; no part of the round is there.
+        InvalidError: the round is there already: two jobs write into one folder.
+    """
+    target = folder / AUDIT / f"round={found.number}"
+    draft = target.with_name(f".round={found.number}.{os.getpid()}")
+    rows = [row_of(one, found) for one in found.verdicts]
+    try:
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        table = pa.Table.from_pylist(rows, _SCHEMA)
+        pq.write_table(table, draft / "verdicts.parquet")
+        for path in (draft / "verdicts.parquet", draft):
+            _sync(path)
+        if target.exists():
+            raise InvalidError(f"{target} is there already: does another job write?")
+        draft.rename(target)
+        _sync(target.parent)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("write", target, error) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return target
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def last_verified(folder: Path) -> dict[tuple[str, int], datetime]:
+    """
+    Returns when each segment was last checked, by store and base offset.
+
+    Raises:
+        InvalidError: a round cannot be read.
+    """
+    if not _numbers(folder):
+        return {}
+    wanted = ds.field("checkedBytes") > 0
+    try:
+        rounds = ds.dataset(folder / AUDIT, partitioning="hive")
+        table = rounds.to_table(["store", "segment", "verifiedAt"], filter=wanted)
+    except (OSError, pa.ArrowException) as error:
+        # Somebody else's files in the folder, or a damaged one.
+        raise InvalidError(f"{folder / AUDIT}: no rounds: {error}") from error
+    latest = table.group_by(["store", "segment"]).aggregate([("verifiedAt", "max")])
+    return {
+        (row["store"], row["segment"]): row["verifiedAt_max"]
+        for row in latest.to_pylist()
+        if row["segment"] is not None
+    }
+
+
+def oldest_first(
+    verified: Mapping[tuple[str, int], datetime], budget_bytes: int | None
+) -> Callable[[Sequence[SegmentTask]], list[SegmentTask]]:
+    """
+    Returns what chooses the work of a round: segments that were never checked, then
+    those that were longest ago, as many as the budget allows, one at least.
+
+    All replicas of a segment are checked in one round, so that they are compared.
+
+    Args:
+        verified: when each segment was last checked.
+        budget_bytes: that a round may read; ``None``: no limit.
+    """
+
+    def choose(tasks: Sequence[SegmentTask]) -> list[SegmentTask]:
+        together: dict[tuple[str, int], list[SegmentTask]] = {}
+        for task in tasks:
+            together.setdefault((task.share.group, task.base), []).append(task)
+        ages = {
+            key: min(_age(verified, task) for task in members)
+            for key, members in together.items()
+        }
+        chosen: list[SegmentTask] = []
+        left = budget_bytes
+        for key in sorted(together, key=lambda one: (ages[one], one)):
+            size = sum(task.size for task in together[key])
+            if left is not None:
+                if chosen and size > left:
+                    break
+                left -= size
+            chosen += together[key]
+        return chosen
+
+    return choose
+
+
+def _age(verified: Mapping[tuple[str, int], datetime], task: SegmentTask) -> float:
+    found = verified.get((task.share.store, task.base))
+    return 0.0 if found is None else found.timestamp()

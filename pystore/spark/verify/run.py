@@ -1,0 +1,143 @@
+"""
+The verify job: plan, check on executors, judge. The driver's part.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.errors import InvalidError
+from pystore.first_start import META_NAME
+from pystore.live import Live
+from pystore.spark.paths import find_stores
+from pystore.spark.verify.closer_look import settle
+from pystore.spark.verify.executors import Run
+from pystore.spark.verify.group_judge import judge_group
+from pystore.spark.verify.listing import list_segments
+from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
+from pystore.spark.verify.store_judge import StoreFindings, judge_store
+from pystore.spark.verify.task import SegmentCheck, SegmentTask, check_segment
+from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+from pystore.starting import LIVE_NAME
+
+__all__ = ["REPLICAS", "Round", "verify_stores"]
+
+REPLICAS = ("auto", "all", "none")
+
+Choose = Callable[[Sequence[SegmentTask]], Sequence[SegmentTask]]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """
+    What one run of the job found.
+
+    Attributes:
+        number: of the round.
+        verdicts: of every segment of every store.
+        stores: roots, in the order they were given.
+        seconds: it took.
+        began: seconds since 1970.
+    """
+
+    number: int
+    verdicts: list[SegmentVerdict]
+    stores: list[str]
+    seconds: float
+    began: float
+
+
+def verify_stores(
+    run: Run,
+    paths: Iterable[str],
+    *,
+    replicas: str = "auto",
+    percent: int = 100,
+    number: int = 0,
+    choose: Choose | None = None,
+) -> Round:
+    """
+    Checks stores and returns a verdict for each segment.
+
+    Args:
+        run: does the tasks: `pystore.spark.verify.executors.on_spark`.
+        paths: of stores: roots, globs, ``file:`` URLs.
+        replicas: which stores are compared with each other: those whose identity
+            names the same broker set (``auto``), ``all``, or ``none``.
+        percent: of the blocks of each segment that are read; below 100, records are
+            checked in the first block only.
+        number: of the round, which moves the choice of blocks on.
+        choose: takes all tasks, and returns those that this round is to run.
+
+    Raises:
+        InvalidError, NotAStoreError: no such choice, or no such stores.
+        StorageError: the driver cannot look at a store.
+        UnavailableError: Spark failed.
+    """
+    if replicas not in REPLICAS:
+        raise InvalidError(f"replicas {replicas!r}: it is one of {', '.join(REPLICAS)}")
+    if not 0 <= percent <= 100:
+        raise InvalidError(f"percent {percent}: it is a number from 0 to 100")
+    began, clock = time.time(), time.monotonic()
+    roots = find_stores(paths)
+    plans = [plan_store(root, _group(root, replicas)) for root in roots]
+    tasks: Sequence[SegmentTask] = plan_tasks(plans, percent, number)
+    if choose is not None:
+        tasks = choose(tasks)
+    checks = run(tasks, check_segment, lambda task: int(task.size))
+    verdicts = _judge(run, plans, checks, is_whole=percent == 100)
+    seconds = time.monotonic() - clock
+    return Round(number, verdicts, [str(root) for root in roots], seconds, began)
+
+
+def _group(root: Path, replicas: str) -> str:
+    return {"auto": "", "all": "all", "none": str(root)}[replicas]
+
+
+def _judge(
+    run: Run,
+    plans: Sequence[StorePlan],
+    checks: Iterable[SegmentCheck],
+    *,
+    is_whole: bool,
+) -> list[SegmentVerdict]:
+    by_store: dict[str, dict[int, SegmentCheck]] = defaultdict(dict)
+    for check in checks:
+        by_store[check.store][check.base] = check
+    groups: dict[str, list[StoreFindings]] = defaultdict(list)
+    for plan in plans:
+        found = judge_store(plan, by_store[str(plan.root)], is_whole=is_whole)
+        groups[plan.group].append(found)
+    verdicts: list[SegmentVerdict] = []
+    for members in groups.values():
+        judged, differences = judge_group(members)
+        settle(differences, run)
+        verdicts += judged
+    for plan in plans:
+        _excuse(plan, [v for v in verdicts if v.store == str(plan.root)])
+    return verdicts
+
+
+def _excuse(plan: StorePlan, verdicts: Sequence[SegmentVerdict]) -> None:
+    """
+    What happened to a live store while it was checked is not held against it.
+    """
+    if any(v.verdict is Verdict.UNKNOWN for v in verdicts):
+        least = min(list_segments(plan.root).bases, default=0)
+        for v in verdicts:
+            if v.verdict is Verdict.UNKNOWN and (v.segment or 0) < least:
+                v.verdict = Verdict.ABSENT
+                v.evidence = ["deleted by retention while the job ran"]
+    if plan.generation is None:
+        return
+    with Live(plan.root / META_NAME / LIVE_NAME) as page:
+        if page.read().cut_generation == plan.generation:
+            return
+    for v in verdicts:
+        if v.is_bad:
+            v.verdict, v.is_bad = Verdict.UNKNOWN, False
+            v.evidence.append("the log was cut while the job ran: verify again")

@@ -1,0 +1,83 @@
+"""
+A round in one JSON object, and in a few lines for people.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pystore.spark.verify.frame import row_of
+from pystore.spark.verify.run import Round
+from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+
+__all__ = ["is_bad", "is_unfinished", "summary_of"]
+
+
+def is_bad(found: Round) -> bool:
+    """
+    Whether somebody has to act.
+    """
+    return any(one.is_bad for one in found.verdicts)
+
+
+def is_unfinished(found: Round) -> bool:
+    """
+    Whether something could not be checked.
+    """
+    return any(one.verdict is Verdict.UNKNOWN for one in found.verdicts)
+
+
+def summary_of(found: Round) -> dict[str, Any]:
+    """
+    Returns the round as JSON values: counts, and each segment that is not fine.
+    """
+    total = sum(one.checked_bytes for one in found.verdicts)
+    told = [
+        one
+        for one in found.verdicts
+        if one.is_bad or one.verdict not in (Verdict.OK, Verdict.UNSEALED)
+    ]
+    return {
+        "round": found.number,
+        "verifiedAt": _time(found),
+        "verdicts": _counts(found.verdicts),
+        "bad": sum(one.is_bad for one in found.verdicts),
+        "segments": sum(one.segment is not None for one in found.verdicts),
+        "records": sum(one.records for one in found.verdicts),
+        "checkedBytes": total,
+        "seconds": round(found.seconds, 6),
+        "stores": [_store(found, root) for root in found.stores],
+        "findings": [_finding(one, found) for one in told],
+    }
+
+
+def _time(found: Round) -> str:
+    moment = datetime.fromtimestamp(found.began, UTC)
+    return moment.isoformat(timespec="seconds")
+
+
+def _counts(verdicts: Sequence[SegmentVerdict]) -> dict[str, int]:
+    counts = Counter(str(one.verdict) for one in verdicts)
+    return {str(word): counts[word] for word in Verdict if counts[word]}
+
+
+def _store(found: Round, root: str) -> dict[str, Any]:
+    mine = [one for one in found.verdicts if one.store == root]
+    return {
+        "store": root,
+        "group": mine[0].group if mine else "",
+        "verdicts": _counts(mine),
+        "bad": sum(one.is_bad for one in mine),
+        "records": sum(one.records for one in mine),
+        "checkedBytes": sum(one.checked_bytes for one in mine),
+    }
+
+
+def _finding(one: SegmentVerdict, found: Round) -> dict[str, Any]:
+    row = row_of(one, found)
+    for name in ("round", "verifiedAt", "seconds"):
+        del row[name]
+    return row

@@ -1,0 +1,207 @@
+"""
+What one task does: a segment of one store, checked by itself. On an executor.
+
+A task gets plain values and gives plain values back. It opens the segment's file
+alone, read-only, without a lock and without LMDB, so it needs neither the driver's
+handles nor the rest of the store to be whole.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.errors import FormatError, PystoreError
+from pystore.first_start import META_NAME
+from pystore.reader import LogReader
+from pystore.rows import Check
+from pystore.seals import BLOCK_BYTES, Seal, read_seal
+from pystore.spark.verify.digests import BlockDigests
+from pystore.spark.verify.queue_runs import QueueRuns, QueueSummary
+from pystore.spark.verify.view import open_view
+from pystore.verify.report import SegmentReport
+from pystore.verify.seals import SEALS_NAME
+from pystore.verify.segments import scan_segment
+
+__all__ = ["SegmentCheck", "SegmentTask", "StoreShare", "check_segment"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreShare:
+    """
+    What all tasks of a store need to know.
+
+    Attributes:
+        store: its root, as every host has it.
+        group: whose replicas are compared.
+        stale_above: as in ``LogReader.scan``.
+        lengths: where each consume queue ends, by topic and queue id.
+        queue_file_size: of its consume queues.
+    """
+
+    store: str
+    group: str
+    stale_above: int
+    lengths: dict[tuple[str, int], int] = field(default_factory=dict)
+    queue_file_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask:
+    """
+    One segment to check.
+
+    Attributes:
+        share: of its store.
+        base: its base offset.
+        end: behind its last byte that belongs to the log.
+        digest_end: up to where blocks are digested; ``base``: nowhere.
+        blocks: only these blocks are read, and no other record is checked than
+            those of the first one; ``None``: everything.
+        has_seal: a seal of it is there.
+        epochs: offsets in it at which epochs begin.
+    """
+
+    share: StoreShare
+    base: int
+    end: int
+    digest_end: int
+    blocks: tuple[int, ...] | None = None
+    has_seal: bool = False
+    epochs: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """
+        Bytes that are read, about.
+        """
+        if self.blocks is None:
+            return self.end - self.base
+        return min(len(self.blocks) * BLOCK_BYTES, self.end - self.base)
+
+
+@dataclass(slots=True)
+class SegmentCheck:
+    """
+    What was found in one segment.
+
+    Attributes:
+        store: its root.
+        base: its base offset.
+        report: of the scan; ``None`` if it could not be read.
+        digests: XXH3-64 by block index.
+        digest_end: where the last block ends.
+        seal: what the segment was when it was sealed, if it has a seal.
+        seal_problem: why the seal counts for nothing; empty: it counts, or is none.
+        is_sealed_whole: every byte is what was sealed.
+        queues: what it shows of each queue.
+        stray_epochs: offsets at which an epoch begins and no record does.
+        error: why it could not be checked; empty if it could.
+        seconds: it took.
+    """
+
+    store: str
+    base: int
+    report: SegmentReport | None = None
+    digests: dict[int, int] = field(default_factory=dict)
+    digest_end: int = 0
+    seal: Seal | None = None
+    seal_problem: str = ""
+    is_sealed_whole: bool = False
+    queues: list[QueueSummary] = field(default_factory=list)
+    stray_epochs: tuple[int, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+
+
+def check_segment(task: SegmentTask) -> SegmentCheck:
+    """
+    Returns what was found; nothing is raised that is about the store.
+    """
+    began = time.monotonic()
+    check = SegmentCheck(task.share.store, task.base)
+    try:
+        _read_seal(task, check)
+        with open_view(task.share.store, [task.base]) as log:
+            _check(task, check, log)
+    except (PystoreError, OSError) as error:
+        # The other segments are checked all the same; this one is UNKNOWN.
+        check.error = " ".join(str(error).split("\n"))
+    check.seconds = time.monotonic() - began
+    return check
+
+
+def _read_seal(task: SegmentTask, check: SegmentCheck) -> None:
+    if not task.has_seal:
+        return
+    try:
+        seals = Path(task.share.store, META_NAME, SEALS_NAME)
+        check.seal = read_seal(seals, task.base)
+    except FormatError as error:
+        # A seal that does not prove itself is a finding, and proves nothing else.
+        check.seal_problem = str(error)
+
+
+def _check(task: SegmentTask, check: SegmentCheck, log: LogReader) -> None:
+    log.limit(task.end)
+    seal = check.seal
+    is_whole = task.blocks is None
+    sealed_end = min(seal.end_offset, task.end) if seal else 0
+    digest_end = max(task.digest_end, sealed_end)
+    digests = BlockDigests(
+        log,
+        task.base,
+        digest_end,
+        chosen=task.blocks,
+        with_whole=seal is not None and is_whole,
+    )
+    runs = QueueRuns(
+        Path(task.share.store),
+        log.topic,
+        task.share.lengths if is_whole else {},
+        task.share.queue_file_size,
+    )
+    starts = np.array(task.epochs, np.int64)
+    found = np.zeros(len(starts), np.bool_)
+
+    def note(rows: NDArray[Any]) -> None:
+        runs.note(rows)
+        digests.reach(int(rows["offset"][-1] + rows["size"][-1]))
+        if len(starts):
+            found[np.isin(starts, rows["offset"].astype(np.int64))] = True
+
+    end = task.end if is_whole else min(task.end, task.base + BLOCK_BYTES)
+    try:
+        check.report = scan_segment(
+            log,
+            task.base,
+            end,
+            note,
+            columns=Check.TAGS | Check.TOPIC,
+            stale_above=task.share.stale_above,
+        )
+    finally:
+        runs.close()
+    digests.finish()
+    check.queues = runs.summaries
+    if is_whole and not check.report.faults:
+        check.stray_epochs = tuple(
+            start for start in starts[~found].tolist() if not _is_blank(log, start)
+        )
+    check.digests, check.digest_end = digests.blocks, digest_end
+    if seal is not None:
+        check.is_sealed_whole = digests.whole == seal.digest
+
+
+def _is_blank(log: LogReader, offset: int) -> bool:
+    """
+    Whether a blank record begins here: what a master writes first at a segment's end.
+    """
+    scan = log.scan(offset, checks=Check.OFFSET, rows=1)
+    next(scan, None)
+    return scan.cursor.blanks > 0

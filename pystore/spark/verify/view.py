@@ -1,0 +1,45 @@
+"""
+Some segments of a store, opened as a log of their own.
+
+A log is opened with all its segments, and one with a hole is not opened at all.
+Whoever checks segments wants one, or those on one side of the hole. So they are
+named by links in a temporary folder; nothing of the store is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pystore.reader import LogReader
+
+__all__ = ["open_view", "segment_name"]
+
+
+def segment_name(base: int) -> str:
+    """
+    Returns the name of the segment's file.
+    """
+    return f"{base:020d}"
+
+
+@contextmanager
+def open_view(root: str | Path, bases: Iterable[int]) -> Iterator[LogReader]:
+    """
+    Yields a log of these segments, which must follow each other.
+
+    Raises:
+        NotAStoreError: one is gone, or the files are no segments.
+        StorageError: the system refused.
+    """
+    target = Path(root).absolute() / "commitlog"
+    with tempfile.TemporaryDirectory(prefix="pystore-view-") as folder:
+        links = Path(folder, "commitlog")
+        links.mkdir()
+        for base in bases:
+            os.symlink(target / segment_name(base), links / segment_name(base))
+        with LogReader(folder) as log:
+            yield log

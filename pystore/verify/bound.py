@@ -1,0 +1,72 @@
+"""
+Below which offset nothing of a log may be bad.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pystore.errors import PystoreError
+from pystore.exports import ABORT
+from pystore.first_start import META_NAME
+from pystore.foreign import find
+from pystore.inspection import inspect
+from pystore.live import Live
+from pystore.opening import opening_of
+from pystore.queues import ConsumeQueues
+from pystore.rocketmq import Opening, gather_evidence
+from pystore.survey import Segments
+from pystore.torn import Bound, Evidence
+from pystore.verify.report import Damage
+from pystore.verify.writer import running_writer
+
+__all__ = ["find_bound", "find_evidence"]
+
+
+def find_bound(
+    root: Path,
+    segments: Segments,
+    queues: ConsumeQueues,
+    page: Live | None,
+    damages: list[Damage],
+) -> Bound | Evidence:
+    """
+    Returns what opening the store would go by: our own bound, or RocketMQ's
+    evidence (A5, A8).
+
+    Args:
+        root: of the store.
+        segments: of its log, all of them.
+        queues: of the store.
+        page: the live page, if it binds.
+        damages: gets a line for each small file that cannot be read.
+    """
+    if page is not None and running_writer(root) is not None:
+        return Bound(page.read().published_end, "published end")
+    try:
+        if (root / META_NAME).exists():
+            plan = inspect(root, with_rocketmq=False).plan
+            if not plan.reasons and not plan.is_new:
+                return Bound(plan.bound, plan.bound_name)
+    except PystoreError as error:
+        # A small file that cannot be read is damage; the records are checked all
+        # the same, as those of a store that nothing is known of.
+        damages.append(Damage(error.path or str(root), error.offset, str(error)))
+        opening = Opening(is_abort=(root / ABORT).exists())
+        return gather_evidence(segments, queues, opening)
+    return find_evidence(root, segments, queues, damages)
+
+
+def find_evidence(
+    root: Path, segments: Segments, queues: ConsumeQueues, damages: list[Damage]
+) -> Evidence:
+    """
+    Returns what RocketMQ's files show, of a store without bounds of ours (A8).
+    """
+    try:
+        opening = opening_of(find(root), queues)
+    except PystoreError as error:
+        # As above.
+        damages.append(Damage(error.path or str(root), error.offset, str(error)))
+        opening = Opening(is_abort=(root / ABORT).exists())
+    return gather_evidence(segments, queues, opening)

@@ -1,0 +1,330 @@
+"""
+Queue offsets over a whole log, and the entries that name its records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pystore.queue import ENTRY_SIZE
+from pystore.queues import ConsumeQueues
+from pystore.spark.verify.continuity import check_entries, check_offsets, join_runs
+from pystore.spark.verify.queue_runs import QueueRun, QueueSummary
+from pystore.spark.verify.verdicts import Finding
+
+QUEUE = ("T", 0)
+RECORD = 100
+"""Bytes of each record here; the record of queue offset n begins at 100 n."""
+
+FILLER = (0, 2**31 - 1, 0)
+SLOTS = 200
+
+
+def run(first: int, last: int, offset: int | None = None) -> QueueRun:
+    """
+    Records that count on, in a log that holds no other queue.
+    """
+    start = first * RECORD if offset is None else offset
+    return QueueRun(first, last, start, start + (last - first) * RECORD)
+
+
+def entries(first: int, above: int) -> list[tuple[int, int, int]]:
+    """
+    The entries of these queue offsets.
+    """
+    return [(index * RECORD, RECORD, 0) for index in range(first, above)]
+
+
+def write_queue(
+    root: Path,
+    slots: Sequence[tuple[int, int, int]],
+    queue: tuple[str, int] = QUEUE,
+    first: int = 0,
+) -> Path:
+    """
+    A queue of one file, which begins at a queue offset.
+    """
+    folder = root / "consumequeue" / queue[0] / str(queue[1])
+    folder.mkdir(parents=True)
+    data = b"".join(
+        offset.to_bytes(8) + size.to_bytes(4) + code.to_bytes(8)
+        for offset, size, code in slots
+    )
+    path = folder / f"{first * ENTRY_SIZE:020d}"
+    path.write_bytes(data.ljust(SLOTS * ENTRY_SIZE, b"\0"))
+    return folder
+
+
+@pytest.fixture
+def queues(tmp_path: Path) -> Iterator[ConsumeQueues]:
+    """
+    The queues of a store; load them once their files are there.
+    """
+    with ConsumeQueues(tmp_path, SLOTS * ENTRY_SIZE) as queues:
+        yield queues
+
+
+def checked(
+    queues: ConsumeQueues,
+    runs: Sequence[QueueRun],
+    wrong: Sequence[int] = (),
+    *,
+    start: int = 0,
+    end: int = 10**6,
+    unseen: Sequence[tuple[int, int]] = (),
+) -> list[Finding]:
+    """
+    What is wrong with the entries of the one queue.
+    """
+    queues.load()
+    by_queue: Mapping[tuple[str, int], Sequence[QueueRun]] = {QUEUE: runs}
+    return check_entries(
+        queues, by_queue, {QUEUE: wrong}, start=start, end=end, unseen=unseen
+    )
+
+
+def named(findings: Sequence[Finding]) -> list[int]:
+    """
+    The queue offsets that findings name.
+    """
+    return [int(one.text.split("queue offset ")[1].split()[0]) for one in findings]
+
+
+# -- queue offsets -------------------------------------------------------------
+
+
+def test_the_runs_of_segments_are_joined_by_queue() -> None:
+    """
+    In the order of the log.
+    """
+    segments = [
+        [QueueSummary("A", 0, [run(0, 1)]), QueueSummary("B", 0, [run(7, 7)])],
+        [],
+        [QueueSummary("A", 0, [run(2, 3)]), QueueSummary("A", 1, [run(0, 0)])],
+    ]
+
+    assert {
+        ("A", 0): [run(0, 1), run(2, 3)],
+        ("B", 0): [run(7, 7)],
+        ("A", 1): [run(0, 0)],
+    } == join_runs(segments)
+
+
+def test_a_queue_that_counts_on_over_segments_is_fine() -> None:
+    """
+    Wherever it begins: older records were deleted.
+    """
+    assert [] == check_offsets({QUEUE: [run(70, 80), run(81, 90), run(91, 91)]}, [])
+
+
+def test_records_that_are_missing_are_counted() -> None:
+    """
+    The finding is at the record that shows it.
+    """
+    (found,) = check_offsets({QUEUE: [run(0, 4), run(8, 9)]}, [])
+
+    assert ("queueOffset", 800) == (found.kind, found.offset)
+    assert (
+        "queue 0 of T: queue offset 8 and not 5: 3 records are missing before it"
+        == found.text
+    )
+
+
+@pytest.mark.parametrize("first", [0, 4])
+def test_a_queue_offset_that_comes_twice_is_found(first: int) -> None:
+    """
+    Two masters gave it, or the log was put together of two.
+    """
+    (found,) = check_offsets({QUEUE: [run(0, 4), run(first, 9, 5000)]}, [])
+
+    assert 5000 == found.offset
+    assert f"queue offset {first} and not 5: that one was given before" in found.text
+
+
+def test_what_is_missing_across_damage_is_no_finding_of_its_own() -> None:
+    """
+    The damage is one, and the records may stand in it.
+    """
+    runs = {QUEUE: [run(0, 4), run(8, 9)]}
+
+    assert [] == check_offsets(runs, [(500, 800)])
+    assert [] == check_offsets(runs, [(450, 460)])
+    assert 1 == len(check_offsets(runs, [(0, 400), (800, 900)]))
+
+
+def test_a_repeat_across_damage_is_found_all_the_same() -> None:
+    """
+    Nothing that stood there explains it.
+    """
+    runs = {QUEUE: [run(0, 4), run(3, 9, 5000)]}
+
+    assert 1 == len(check_offsets(runs, [(0, 10_000)]))
+
+
+def test_every_queue_is_looked_at_by_itself() -> None:
+    """
+    Also if another one is broken.
+    """
+    good, bad = [run(0, 9)], [run(0, 1), run(5, 6)]
+    found = check_offsets({("A", 0): good, ("B", 0): bad, ("B", 1): bad}, [])
+
+    assert ["queue 0 of B", "queue 1 of B"] == [one.text[:12] for one in found]
+
+
+def test_of_one_queue_so_many_findings_are_enough() -> None:
+    """
+    A broken queue does not hide another one.
+    """
+    bad = [run(index, index) for index in range(0, 200, 2)]
+    found = check_offsets({("A", 0): bad, ("B", 0): bad[:2]}, [])
+
+    assert 20 == sum("of A" in one.text for one in found)
+    assert 1 == sum("of B" in one.text for one in found)
+
+
+# -- entries -------------------------------------------------------------------
+
+
+def test_entries_that_name_their_records_are_fine(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    Each of a run's records has one.
+    """
+    write_queue(tmp_path, entries(0, 50))
+
+    assert [] == checked(queues, [run(0, 20), run(21, 49)])
+
+
+def test_an_entry_without_a_record_is_bad(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    Before, between and behind the records that are there.
+    """
+    folder = write_queue(tmp_path, entries(0, 10))
+    found = checked(queues, [run(1, 4), run(6, 8)])
+
+    assert [0, 5, 9] == named(found)
+    assert ("consumeQueue", 500) == (found[1].kind, found[1].offset)
+    assert found[1].text.startswith(f"{folder}: queue offset 5 names 100 bytes at ")
+    assert "move the folder away" in found[1].text
+
+
+def test_an_entry_of_another_record_is_bad(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    The segment's task compared them.
+    """
+    slots = entries(0, 10)
+    slots[3] = (350, RECORD, 0)
+    write_queue(tmp_path, slots)
+    found = checked(queues, [run(0, 9)], wrong=[3])
+
+    assert [(3, 350)] == [(named([one])[0], one.offset) for one in found]
+
+
+def test_a_queue_whose_topic_is_nowhere_in_the_log_is_bad(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    None of its entries can name a record.
+    """
+    write_queue(tmp_path, entries(0, 3), ("Other", 7))
+
+    assert [0, 1, 2] == named(checked(queues, []))
+
+
+def test_a_light_queue_is_left_alone(queues: ConsumeQueues, tmp_path: Path) -> None:
+    """
+    Its entries name records of other topics.
+    """
+    write_queue(tmp_path, entries(0, 3), ("%LMQ%x", 0))
+
+    assert [] == checked(queues, [])
+
+
+def test_fillers_name_nothing(queues: ConsumeQueues, tmp_path: Path) -> None:
+    """
+    They stand where a queue's first entry is not the first slot, or records are
+    lost.
+    """
+    write_queue(tmp_path, [FILLER] * 5 + entries(5, 10))
+
+    assert [] == checked(queues, [run(5, 9)])
+
+
+def test_entries_of_deleted_records_are_left_alone(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    Queue files are deleted later than segments.
+    """
+    write_queue(tmp_path, entries(0, 10))
+
+    assert [] == checked(queues, [run(6, 9)], start=600)
+    assert [5] == named(checked(queues, [run(6, 9)], start=500))
+
+
+def test_entries_above_the_end_are_not_judged(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    The store went on while the job ran, or an opening will cut them.
+    """
+    write_queue(tmp_path, entries(0, 10))
+
+    assert [] == checked(queues, [run(0, 5)], end=699)
+    assert [6] == named(checked(queues, [run(0, 5)], end=700))
+
+
+def test_entries_into_damage_are_not_judged(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    What they name cannot be read; the damage itself is named.
+    """
+    write_queue(tmp_path, entries(0, 10))
+
+    assert [] == checked(queues, [run(0, 4), run(8, 9)], unseen=[(500, 800)])
+    assert [7] == named(checked(queues, [run(0, 4), run(8, 9)], unseen=[(500, 700)]))
+
+
+def test_a_queue_may_begin_above_0(queues: ConsumeQueues, tmp_path: Path) -> None:
+    """
+    Its first files were deleted.
+    """
+    write_queue(tmp_path, entries(SLOTS, SLOTS + 5), first=SLOTS)
+
+    assert [] == checked(queues, [run(0, SLOTS + 4)])
+    assert [SLOTS + 4] == named(checked(queues, [run(0, SLOTS + 3)]))
+
+
+def test_of_one_queue_so_many_entries_are_named(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    Then one line says that there are more; another queue has lines of its own.
+    """
+    write_queue(tmp_path, entries(0, 100))
+    write_queue(tmp_path, entries(0, 2), ("U", 0))
+    found = checked(queues, [])
+
+    assert list(range(20)) == named(found[:20])
+    assert "more entries of this queue are bad" in found[20].text
+    assert [0, 1] == named(found[21:])
+
+
+def test_a_log_that_repeats_queue_offsets_has_its_entries(
+    queues: ConsumeQueues, tmp_path: Path
+) -> None:
+    """
+    The entry is that of the first; the repeat is found by the queue offsets.
+    """
+    write_queue(tmp_path, entries(0, 10))
+
+    assert [] == checked(queues, [run(0, 9), run(3, 5, 5000)])

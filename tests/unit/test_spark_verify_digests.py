@@ -1,0 +1,185 @@
+"""
+The digests of blocks are those of seals, however the bytes come.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+import xxhash
+
+from pystore.epochs import EpochTable
+from pystore.errors import PystoreError
+from pystore.reader import LogReader
+from pystore.seals import BLOCK_BYTES, Seal, make_seal
+from pystore.spark.verify.digests import BlockDigests, blocks_of
+
+SIZE = 2 * BLOCK_BYTES + 12345
+"""Of a segment: two blocks and a part of one."""
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogReader]:
+    """
+    A segment of random bytes; digests do not ask for records.
+    """
+    root = tmp_path_factory.mktemp("digests")
+    (root / "commitlog").mkdir()
+    base = SIZE * 3
+    (root / "commitlog" / f"{base:020d}").write_bytes(os.urandom(SIZE))
+    with LogReader(root) as log:
+        yield log
+
+
+@pytest.fixture
+def base(log: LogReader) -> int:
+    """
+    Where the segment begins.
+    """
+    return log.segments()[0]
+
+
+def seal_of(log: LogReader, base: int, end: int) -> Seal:
+    """
+    What a seal would say of the bytes below *end*.
+    """
+    return make_seal(
+        [block.view for block in log.blocks(base, end)],
+        group="g",
+        start_offset=base,
+        record_count=0,
+        first_store_ms=0,
+        last_store_ms=0,
+        epochs=EpochTable(),
+    )
+
+
+def test_a_part_of_a_block_counts_as_one() -> None:
+    """
+    Rounded up, and none for no bytes.
+    """
+    sizes = [0, 1, BLOCK_BYTES, BLOCK_BYTES + 1, SIZE]
+
+    assert [0, 1, 1, 2, 3] == [blocks_of(size) for size in sizes]
+
+
+@pytest.mark.parametrize(
+    "size", [1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, SIZE]
+)
+def test_the_digests_are_those_of_a_seal(log: LogReader, base: int, size: int) -> None:
+    """
+    Of every block, and of all bytes together.
+    """
+    seal = seal_of(log, base, base + size)
+    digests = BlockDigests(log, base, base + size, with_whole=True)
+    digests.finish()
+
+    assert dict(enumerate(seal.block_digests)) == digests.blocks
+    assert seal.digest == digests.whole
+    assert size == digests.size
+
+
+def test_steps_of_any_size_give_the_same_digests(log: LogReader, base: int) -> None:
+    """
+    A scan reaches on by records, which no block's end is a place of.
+    """
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    choose = random.Random(seed)
+    seal = seal_of(log, base, base + SIZE)
+    digests = BlockDigests(log, base, base + SIZE, with_whole=True)
+    at = base
+    while at < base + SIZE:
+        at += choose.choice([1, 17, 4096, 100_003, BLOCK_BYTES, BLOCK_BYTES + 1])
+        digests.reach(at)
+    digests.finish()
+
+    assert dict(enumerate(seal.block_digests)) == digests.blocks
+    assert seal.digest == digests.whole
+
+
+def test_what_was_reached_is_not_taken_again(log: LogReader, base: int) -> None:
+    """
+    Behind a bad record a scan may name an offset that lies below.
+    """
+    digests = BlockDigests(log, base, base + SIZE)
+    for offset in (base + 5000, base + 10, base + 5000, base):
+        digests.reach(offset)
+
+    assert 5000 == digests.size
+
+
+def test_a_block_has_a_digest_once_its_last_byte_was_taken(
+    log: LogReader, base: int
+) -> None:
+    """
+    And not before.
+    """
+    digests = BlockDigests(log, base, base + SIZE)
+    digests.reach(base + 2 * BLOCK_BYTES - 1)
+    assert {0} == set(digests.blocks)
+
+    digests.reach(base + 2 * BLOCK_BYTES)
+    assert {0, 1} == set(digests.blocks)
+
+
+def test_nothing_is_taken_above_the_end(log: LogReader, base: int) -> None:
+    """
+    Replicas are compared up to what all of them have.
+    """
+    end = base + BLOCK_BYTES + 100
+    digests = BlockDigests(log, base, end)
+    digests.reach(base + SIZE)
+
+    assert BLOCK_BYTES + 100 == digests.size
+    last = log.acquire(base + BLOCK_BYTES, 100)
+    assert xxhash.xxh3_64_intdigest(last) == digests.blocks[1]
+
+
+def test_only_chosen_blocks_are_read(log: LogReader, base: int) -> None:
+    """
+    And have the same digests as if all were.
+    """
+    seal = seal_of(log, base, base + SIZE)
+    digests = BlockDigests(log, base, base + SIZE, chosen=[2, 0])
+    for at in range(base, base + SIZE, 999_983):
+        digests.reach(at)
+    digests.finish()
+
+    assert {0: seal.block_digests[0], 2: seal.block_digests[2]} == digests.blocks
+    assert BLOCK_BYTES + 12345 == digests.size
+
+
+def test_the_whole_is_digested_only_if_it_is_asked_for(
+    log: LogReader, base: int
+) -> None:
+    """
+    Without a seal there is nothing to compare it with.
+    """
+    digests = BlockDigests(log, base, base + 100)
+    digests.finish()
+
+    assert b"" == digests.whole
+
+
+def test_a_segment_without_bytes_has_no_digests(log: LogReader, base: int) -> None:
+    """
+    Where no replica reaches into it, as well.
+    """
+    digests = BlockDigests(log, base, base)
+    digests.finish()
+
+    assert {} == digests.blocks
+
+
+def test_bytes_that_are_not_there_are_an_error(log: LogReader, base: int) -> None:
+    """
+    Whoever asked for them has a log that is shorter than it should be.
+    """
+    digests = BlockDigests(log, base, base + SIZE + 1)
+
+    with pytest.raises(PystoreError):
+        digests.finish()

@@ -1,0 +1,111 @@
+"""
+A round as one HTML page.
+"""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from pystore.spark.verify.html_report import COLUMNS_MAX, render_report
+from pystore.spark.verify.run import Round
+from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+
+
+def _render(*verdicts: SegmentVerdict) -> str:
+    stores = sorted({one.store for one in verdicts})
+    return render_report(Round(1, list(verdicts), stores, 2.0, 0.0))
+
+
+class _Balance(HTMLParser):
+    """
+    Whether every element that is opened is closed.
+    """
+
+    VOID = frozenset({"meta", "br", "link"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        del attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag == self.open.pop()
+
+
+def _cells(page: str) -> list[str]:
+    return re.findall(r'<div class="cell ([A-Z]+(?: bad)?)"', page)
+
+
+def test_a_page_is_whole_html_and_needs_nothing_else() -> None:
+    """
+    No script, no address of anything outside.
+    """
+    page = _render(SegmentVerdict("g", "/a", 0, Verdict.OK))
+    parser = _Balance()
+    parser.feed(page)
+
+    assert [] == parser.open
+    assert not re.search(r"<script|https?:|url\(|@import|src=", page)
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_every_segment_of_every_store_is_a_cell() -> None:
+    """
+    Line by line in the order of the stores' names.
+    """
+    page = _render(
+        SegmentVerdict("g", "/b", 0, Verdict.CORRUPT, is_bad=True),
+        SegmentVerdict("g", "/a", 0, Verdict.OK),
+        SegmentVerdict("g", "/a", 100, Verdict.UNSEALED),
+        SegmentVerdict("g", "/b", 100, Verdict.ABSENT, is_bad=True),
+    )
+
+    assert ["OK", "UNSEALED", "CORRUPT bad", "ABSENT bad"] == _cells(page)
+
+
+def test_of_many_segments_in_a_column_the_worst_is_shown() -> None:
+    """
+    One bad segment in thousands is seen.
+    """
+    many = [
+        SegmentVerdict("g", "/a", base, Verdict.OK) for base in range(10 * COLUMNS_MAX)
+    ]
+    many[777] = SegmentVerdict("g", "/a", 777, Verdict.CORRUPT, is_bad=True)
+
+    cells = _cells(_render(*many))
+
+    assert COLUMNS_MAX == len(cells)
+    assert "CORRUPT bad" == cells[77]
+    assert {"OK"} == set(cells[:77] + cells[78:])
+
+
+def test_names_and_evidence_cannot_break_the_page() -> None:
+    """
+    A folder may be called anything.
+    """
+    page = _render(
+        SegmentVerdict(
+            "<g>", '/"<script>', 0, Verdict.CORRUPT, is_bad=True, evidence=["<b>&"]
+        )
+    )
+
+    assert "<script>" not in page
+    assert "&lt;b&gt;&amp;" in page
+
+
+def test_a_page_says_first_whether_somebody_has_to_act() -> None:
+    """
+    As its headline.
+    """
+    assert "1 finding: somebody has to act" in _render(
+        SegmentVerdict("g", "/a", 0, Verdict.CORRUPT, is_bad=True)
+    )
+    assert "not all could be checked" in _render(
+        SegmentVerdict("g", "/a", 0, Verdict.UNKNOWN)
+    )
+    assert "Every segment is what it should be" in _render()

@@ -1,0 +1,225 @@
+"""
+What a directory holds: segments, odd ones, and files that belong to no log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pystore.errors import NotAStoreError, PystoreError
+from pystore.spark.verify.listing import Listing, list_segments
+
+SIZE = 4096
+
+
+def make(root: Path, bases: Iterable[int], size: int = SIZE) -> Path:
+    """
+    Files of so many bytes, named for their base offsets.
+    """
+    folder = root / "commitlog"
+    folder.mkdir(exist_ok=True)
+    for base in bases:
+        (folder / f"{base:020d}").write_bytes(bytes(size))
+    return folder
+
+
+def names(listing: Listing) -> list[str]:
+    """
+    Of the orphans.
+    """
+    return [name for name, _ in listing.orphans]
+
+
+def test_segments_that_follow_each_other_are_one_run(tmp_path: Path) -> None:
+    """
+    Whole, and of the size that the files have.
+    """
+    make(tmp_path, [SIZE, 2 * SIZE, 3 * SIZE])
+
+    found = list_segments(tmp_path)
+
+    assert (SIZE, (SIZE, 2 * SIZE, 3 * SIZE)) == (found.segment_size, found.bases)
+    assert [(SIZE, 2 * SIZE, 3 * SIZE)] == found.runs
+    assert found.is_whole
+
+
+def test_an_empty_directory_has_no_segments(tmp_path: Path) -> None:
+    """
+    And is whole: nothing is missing that was there.
+    """
+    make(tmp_path, [])
+
+    found = list_segments(tmp_path)
+
+    assert Listing(0, (), {}, ()) == found
+    assert ([], True) == (found.runs, found.is_whole)
+
+
+def test_a_hole_divides_the_segments_into_runs(tmp_path: Path) -> None:
+    """
+    Each run could be opened as a log, all together cannot.
+    """
+    make(tmp_path, [0, SIZE, 3 * SIZE, 6 * SIZE, 7 * SIZE])
+
+    found = list_segments(tmp_path)
+
+    assert [(0, SIZE), (3 * SIZE,), (6 * SIZE, 7 * SIZE)] == found.runs
+    assert not found.is_whole
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "0",
+        f"{SIZE:019d}",
+        f"{SIZE:021d}",
+        f"{SIZE:020d}.bak",
+        f"-{SIZE:019d}",
+        "٣" * 20,
+    ],
+)
+def test_a_name_that_no_segment_has_is_an_orphan(tmp_path: Path, name: str) -> None:
+    """
+    Also one that a number could be read from.
+    """
+    folder = make(tmp_path, [0])
+    (folder / name).write_bytes(bytes(SIZE))
+
+    found = list_segments(tmp_path)
+
+    assert ((name, "no segment has this name"),) == found.orphans
+    assert (0,) == found.bases
+    assert not found.is_whole
+
+
+def test_a_name_that_is_not_utf_8_is_an_orphan(tmp_path: Path) -> None:
+    """
+    It is kept as file names are.
+    """
+    folder = make(tmp_path, [0])
+    (folder / os.fsdecode(b"\xff")).write_bytes(b"")
+
+    assert [os.fsdecode(b"\xff")] == names(list_segments(tmp_path))
+
+
+def test_a_directory_with_the_name_of_a_segment_is_an_orphan(tmp_path: Path) -> None:
+    """
+    And leaves a hole where the segment should be.
+    """
+    folder = make(tmp_path, [0, 2 * SIZE])
+    (folder / f"{SIZE:020d}").mkdir()
+
+    found = list_segments(tmp_path)
+
+    assert ((f"{SIZE:020d}", "it is not a file"),) == found.orphans
+    assert [(0,), (2 * SIZE,)] == found.runs
+
+
+def test_a_segment_off_the_grid_is_an_orphan(tmp_path: Path) -> None:
+    """
+    Bases are multiples of the size that most files have.
+    """
+    make(tmp_path, [0, 1000, SIZE])
+
+    found = list_segments(tmp_path)
+
+    assert [f"{1000:020d}"] == names(found)
+    assert "no segment begins here" in found.orphans[0][1]
+    assert [(0, SIZE)] == found.runs
+
+
+@pytest.mark.parametrize("size", [0, 1, SIZE - 1, SIZE + 1, 2 * SIZE])
+def test_a_segment_of_another_size_is_odd_and_in_no_run(
+    tmp_path: Path, size: int
+) -> None:
+    """
+    It is still the segment that should be there.
+    """
+    make(tmp_path, [0, SIZE, 2 * SIZE])
+    make(tmp_path, [SIZE], size)
+
+    found = list_segments(tmp_path)
+
+    assert {SIZE: size} == found.odd
+    assert (0, SIZE, 2 * SIZE) == found.bases
+    assert [(0,), (2 * SIZE,)] == found.runs
+    assert () == found.orphans
+    assert not found.is_whole
+
+
+def test_of_two_sizes_as_common_the_larger_one_counts(tmp_path: Path) -> None:
+    """
+    A file that was cut short is the smaller one.
+    """
+    make(tmp_path, [0])
+    make(tmp_path, [SIZE], 512)
+
+    found = list_segments(tmp_path)
+
+    assert SIZE == found.segment_size
+    assert {SIZE: 512} == found.odd
+
+
+def test_files_without_a_byte_do_not_tell_the_size(tmp_path: Path) -> None:
+    """
+    However many a full disk has left.
+    """
+    make(tmp_path, [0])
+    make(tmp_path, [SIZE, 2 * SIZE], 0)
+
+    found = list_segments(tmp_path)
+
+    assert SIZE == found.segment_size
+    assert {SIZE: 0, 2 * SIZE: 0} == found.odd
+    assert [(0,)] == found.runs
+
+
+def test_a_directory_of_files_without_a_byte_has_no_size(tmp_path: Path) -> None:
+    """
+    A store that was only just begun, or one that lost everything.
+    """
+    make(tmp_path, [0], 0)
+
+    found = list_segments(tmp_path)
+
+    assert 0 == found.segment_size
+    assert () == found.orphans
+
+
+def test_a_file_that_vanishes_is_not_there(tmp_path: Path) -> None:
+    """
+    Retention deletes while the directory is read: a link into nothing shows it.
+    """
+    folder = make(tmp_path, [SIZE, 2 * SIZE])
+    (folder / f"{0:020d}").symlink_to(tmp_path / "gone")
+
+    found = list_segments(tmp_path)
+
+    assert (SIZE, 2 * SIZE) == found.bases
+    assert found.is_whole
+
+
+def test_a_link_to_a_segment_counts_as_the_segment(tmp_path: Path) -> None:
+    """
+    Old segments may lie on another disk.
+    """
+    folder = make(tmp_path, [SIZE])
+    (tmp_path / "away").write_bytes(bytes(SIZE))
+    (folder / f"{0:020d}").symlink_to(tmp_path / "away")
+
+    assert [(0, SIZE)] == list_segments(tmp_path).runs
+
+
+def test_a_store_without_the_directory_is_refused(tmp_path: Path) -> None:
+    """
+    The error names it.
+    """
+    with pytest.raises(PystoreError, match="commitlog") as caught:
+        list_segments(tmp_path)
+
+    assert not isinstance(caught.value, NotAStoreError)
+    assert str(tmp_path / "commitlog") == caught.value.path

@@ -1,0 +1,31 @@
+"""
+What a round leaves in its folder.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pystore.spark.verify.output import PAGE, SUMMARY, write_output
+from pystore.spark.verify.run import Round
+from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+
+
+def test_rounds_stay_and_the_summary_and_the_page_are_the_last_one_s(
+    tmp_path: Path,
+) -> None:
+    """
+    Rows are for ever; the other two are for whoever looks now.
+    """
+    for number in range(2):
+        verdict = SegmentVerdict("g", "/s", number, Verdict.OK)
+        write_output(tmp_path, Round(number, [verdict], ["/s"], 1.0, 0.0))
+
+    assert ["round=0", "round=1"] == sorted(
+        p.name for p in (tmp_path / "audit").iterdir()
+    )
+    summary = json.loads((tmp_path / SUMMARY).read_text())
+    assert (1, 1) == (summary["schemaVersion"], summary["round"])
+    assert "pystore: round 1" in (tmp_path / PAGE).read_text()
+    assert {"audit", SUMMARY, PAGE} == {path.name for path in tmp_path.iterdir()}

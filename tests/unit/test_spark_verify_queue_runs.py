@@ -1,0 +1,359 @@
+"""
+What one segment shows of each queue: runs of queue offsets, and entries compared.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from verify_job import SEGMENT, make_replicas
+
+from pystore.queues import ConsumeQueues
+from pystore.reader import LogReader
+from pystore.rows import RECORD_DTYPE, Check
+from pystore.spark.verify.queue_runs import QueueRun, QueueRuns, QueueSummary
+from pystore.starting import queue_file_size_of
+
+PREPARED, COMMIT, ROLLBACK = 4, 8, 12
+ENTRY = 20
+
+
+def rows_of(
+    indexes: Sequence[int], first_offset: int = 0, **columns: Any
+) -> NDArray[Any]:
+    """
+    Rows of records of 100 bytes, one after the other, with these queue offsets.
+    """
+    rows = np.zeros(len(indexes), RECORD_DTYPE)
+    rows["queue_offset"] = indexes
+    rows["offset"] = first_offset + 100 * np.arange(len(indexes))
+    rows["size"] = 100
+    for name, values in columns.items():
+        rows[name] = values
+    return rows
+
+
+def topic(number: int) -> str:
+    """
+    Names a topic id.
+    """
+    return f"T{number}"
+
+
+def noted(*arrays: NDArray[Any]) -> list[QueueSummary]:
+    """
+    The summaries of a store that has no queues.
+    """
+    runs = QueueRuns(Path("/none"), topic, {}, 6000)
+    for rows in arrays:
+        runs.note(rows)
+    runs.close()
+    return runs.summaries
+
+
+def indexes_of(summary: QueueSummary) -> list[tuple[int, int]]:
+    """
+    First and last queue offset of each run.
+    """
+    return [(run.first_index, run.last_index) for run in summary.runs]
+
+
+def test_records_that_count_on_are_one_run() -> None:
+    """
+    It says where its first and its last record begin.
+    """
+    (found,) = noted(rows_of([7, 8, 9], 5000))
+
+    assert QueueSummary("T0", 0, [QueueRun(7, 9, 5000, 5200)], records=3) == found
+
+
+def test_a_run_goes_on_in_the_next_rows() -> None:
+    """
+    A scan brings a segment in parts.
+    """
+    (found,) = noted(rows_of([7, 8], 0), rows_of([9], 200), rows_of([10, 11], 300))
+
+    assert [QueueRun(7, 11, 0, 400)] == found.runs
+    assert 5 == found.records
+
+
+@pytest.mark.parametrize(
+    ("indexes", "expected"),
+    [
+        ([1, 2, 5, 6], [(1, 2), (5, 6)]),
+        ([1, 2, 2, 3], [(1, 2), (2, 3)]),
+        ([8, 3, 4], [(8, 8), (3, 4)]),
+    ],
+    ids=["gap", "repeat", "back"],
+)
+def test_what_does_not_count_on_begins_a_run(
+    indexes: list[int], expected: list[tuple[int, int]]
+) -> None:
+    """
+    Within rows as between them.
+    """
+    (at_once,) = noted(rows_of(indexes))
+    (one_by_one,) = noted(
+        *(rows_of([index], at * 100) for at, index in enumerate(indexes))
+    )
+
+    assert expected == indexes_of(at_once)
+    assert at_once == one_by_one
+
+
+def test_each_queue_has_runs_of_its_own() -> None:
+    """
+    By topic and queue id; their records stand between each other.
+    """
+    rows = rows_of(
+        [0, 0, 0, 1, 1, 1], topic_id=[1, 1, 2, 1, 1, 2], queue_id=[0, 3, 0, 0, 3, 0]
+    )
+
+    found = {(one.topic, one.queue_id): one.runs for one in noted(rows)}
+
+    assert {
+        ("T1", 0): [QueueRun(0, 1, 0, 300)],
+        ("T1", 3): [QueueRun(0, 1, 100, 400)],
+        ("T2", 0): [QueueRun(0, 1, 200, 500)],
+    } == found
+
+
+def test_prepared_and_rolled_back_records_are_in_no_queue() -> None:
+    """
+    They have a queue offset of 0 and get no entry; committed ones count.
+    """
+    flags = [0, PREPARED, COMMIT, ROLLBACK, 0]
+    (found,) = noted(rows_of([5, 0, 6, 0, 7], sys_flag=flags))
+
+    assert [(5, 7)] == indexes_of(found)
+    assert 3 == found.records
+
+
+def test_a_queue_of_transactions_alone_is_not_named() -> None:
+    """
+    Nothing can be said of it.
+    """
+    assert [] == noted(rows_of([0, 0], sys_flag=[PREPARED, ROLLBACK]))
+
+
+def test_the_runs_of_a_broken_segment_have_an_end() -> None:
+    """
+    What goes back to the driver stays small; records are counted all the same.
+    """
+    (found,) = noted(rows_of(range(0, 20_000, 2)))
+
+    assert 64 == len(found.runs)
+    assert 10_000 == found.records
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    A store with consume queues.
+    """
+    folder = tmp_path_factory.mktemp("runs")
+    return make_replicas(folder, 1, with_queues=True)[0]
+
+
+@pytest.fixture
+def root(store: Path, tmp_path: Path) -> Path:
+    """
+    A copy of it.
+    """
+    return shutil.copytree(store, tmp_path / "a", symlinks=True)
+
+
+def compared(
+    root: Path, lengths: dict[tuple[str, int], int] | None = None, base: int = SEGMENT
+) -> dict[tuple[str, int], QueueSummary]:
+    """
+    What the second segment shows, against the queues.
+    """
+    size = queue_file_size_of(root)
+    if lengths is None:
+        with ConsumeQueues(root, size) as queues:
+            queues.load()
+            lengths = queues.lengths()
+    with LogReader(root) as log:
+        runs = QueueRuns(root, log.topic, lengths, size)
+        for rows in scanned(log, base):
+            runs.note(rows)
+        runs.close()
+    return {(one.topic, one.queue_id): one for one in runs.summaries}
+
+
+def scanned(log: LogReader, base: int) -> Iterator[NDArray[Any]]:
+    """
+    Rows of a segment.
+    """
+    return log.scan(base, base + SEGMENT, Check.TAGS | Check.TOPIC)
+
+
+def queue_file(root: Path, name: str = "T1", queue_id: int = 0) -> Path:
+    """
+    The only file of a queue.
+    """
+    return next((root / "consumequeue" / name / str(queue_id)).iterdir())
+
+
+def change(path: Path, at: int, data: bytes) -> None:
+    """
+    Overwrites bytes of a file.
+    """
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def test_records_that_have_their_entry_match(root: Path) -> None:
+    """
+    All six queues, and none of them wrong.
+    """
+    found = compared(root)
+
+    assert 6 == len(found)
+    for one in found.values():
+        assert 0 < one.records == one.matched
+        assert (0, [], 0) == (one.missing, one.wrong, one.wrong_count)
+
+
+def test_records_behind_the_end_of_their_queue_are_missing(root: Path) -> None:
+    """
+    Queues follow the log; that is not wrong.
+    """
+    whole = compared(root)["T1", 0]
+    run = whole.runs[0]
+    middle = (run.first_index + run.last_index) // 2
+
+    found = compared(root, {("T1", 0): middle})["T1", 0]
+
+    assert middle - run.first_index == found.matched
+    assert run.last_index + 1 - middle == found.missing
+    assert 0 == found.wrong_count
+
+
+@pytest.mark.parametrize("at", [0, 7, 11, 19], ids=["high", "offset", "size", "tags"])
+def test_an_entry_that_is_not_its_record_s_is_wrong(root: Path, at: int) -> None:
+    """
+    By any bit of where the record is, how large, and the code of its tags.
+    """
+    index = compared(root)["T1", 0].runs[0].first_index + 2
+    path = queue_file(root)
+    byte = path.read_bytes()[index * ENTRY + at]
+    change(path, index * ENTRY + at, bytes([byte ^ 1]))
+
+    found = compared(root)["T1", 0]
+
+    assert ([index], 1) == (found.wrong, found.wrong_count)
+    assert found.records - 1 == found.matched
+
+
+def test_an_entry_behind_the_queue_s_end_is_not_looked_at(root: Path) -> None:
+    """
+    The end was found once, on the driver: an entry may be half written since.
+    """
+    lengths = {("T1", 0): 0}
+    change(queue_file(root), 0, b"\xff" * ENTRY * 10)
+
+    found = compared(root, lengths)["T1", 0]
+
+    assert (0, found.records) == (found.matched, found.missing)
+
+
+def test_a_queue_that_is_not_there_is_missing(root: Path) -> None:
+    """
+    It is built anew when the store is opened.
+    """
+    shutil.rmtree(root / "consumequeue" / "T1")
+
+    found = compared(root)
+
+    assert found["T1", 0].records == found["T1", 0].missing
+    assert found["T2", 0].records == found["T2", 0].matched
+
+
+def test_nothing_is_compared_without_lengths(root: Path) -> None:
+    """
+    Where queues cannot be read, or not every record is.
+    """
+    found = compared(root, {})["T1", 0]
+
+    assert found.records > 0 == found.matched == found.missing
+
+
+def test_many_wrong_entries_are_counted_and_some_are_named(root: Path) -> None:
+    """
+    The first 64, over all rows of the segment.
+    """
+    runs = QueueRuns(root, lambda _: "T1", {("T1", 0): 120}, queue_file_size_of(root))
+    for first in (0, 40, 80):
+        runs.note(rows_of(range(first, first + 40), 10**9))
+    runs.close()
+
+    (found,) = runs.summaries
+
+    assert list(range(64)) == found.wrong
+    assert 120 == found.wrong_count
+
+
+def test_records_whose_entries_were_deleted_are_left_alone(tmp_path: Path) -> None:
+    """
+    Retention deletes files of queues as well: they begin above 0 then.
+    """
+    size = 10 * ENTRY
+    folder = tmp_path / "consumequeue" / "T0" / "0"
+    folder.mkdir(parents=True)
+    entries = rows_of(range(10, 20), 1000)
+    data = b"".join(
+        int(row["offset"]).to_bytes(8) + (100).to_bytes(4) + bytes(8) for row in entries
+    )
+    (folder / f"{size:020d}").write_bytes(data)
+    runs = QueueRuns(tmp_path, topic, {("T0", 0): 20}, size)
+    runs.note(rows_of(range(20), 0))
+    runs.close()
+
+    (found,) = runs.summaries
+
+    assert (20, 10, 0, []) == (found.records, found.matched, found.missing, found.wrong)
+
+
+def test_a_queue_offset_given_twice_is_wrong_once(tmp_path: Path) -> None:
+    """
+    The entry is that of the first record.
+    """
+    folder = tmp_path / "consumequeue" / "T0" / "0"
+    folder.mkdir(parents=True)
+    entry = (0).to_bytes(8) + (100).to_bytes(4) + bytes(8)
+    (folder / f"{0:020d}").write_bytes(entry + bytes(180))
+    runs = QueueRuns(tmp_path, topic, {("T0", 0): 1}, 200)
+    runs.note(rows_of([0, 0]))
+    runs.close()
+
+    (found,) = runs.summaries
+
+    assert ([0], 1, 1) == (found.wrong, found.wrong_count, found.matched)
+
+
+def test_a_topic_that_is_not_utf_8_has_its_queue(tmp_path: Path) -> None:
+    """
+    Its folder has the same bytes.
+    """
+    name = b"\xffT".decode("utf-8", "surrogateescape")
+    folder = tmp_path / "consumequeue" / name / "0"
+    folder.mkdir(parents=True)
+    (folder / f"{0:020d}").write_bytes(
+        (0).to_bytes(8) + (100).to_bytes(4) + bytes(8 + 180)
+    )
+    runs = QueueRuns(tmp_path, lambda _: name, {(name, 0): 1}, 200)
+    runs.note(rows_of([0]))
+    runs.close()
+
+    (found,) = runs.summaries
+
+    assert (name, 1) == (found.topic, found.matched)

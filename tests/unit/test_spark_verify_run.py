@@ -1,0 +1,394 @@
+"""
+The verify job as a whole: damage that is planted is named, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from verify_job import SEGMENT, by_word, check, make_replicas, run_here
+
+from pystore.errors import InvalidError, NotAStoreError
+from pystore.exports import BrokerIdentity
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.sealing import seal_next
+from pystore.spark.verify.run import verify_stores
+
+
+def _segment(root: Path, base: int) -> Path:
+    return root / "commitlog" / f"{base:020d}"
+
+
+def _flip(path: Path, at: int, size: int = 1) -> None:
+    """
+    Changes bytes of a file, one bit of each.
+    """
+    data = bytearray(path.read_bytes())
+    for index in range(at, at + size):
+        data[index] ^= 1
+    path.write_bytes(data)
+
+
+def test_equal_replicas_are_ok(tmp_path: Path) -> None:
+    """
+    Each segment vouches for the others.
+    """
+    roots = make_replicas(tmp_path)
+
+    verdicts = check(*roots, replicas="all")
+
+    assert {"OK"} == set(by_word(verdicts))
+    assert not any(one.is_bad or one.evidence for one in verdicts)
+    assert {2} == {one.replicas for one in verdicts}
+    assert 3 * 1000 == sum(one.records for one in verdicts)
+    by_segment: dict[int | None, set[str]] = {}
+    for one in verdicts:
+        by_segment.setdefault(one.segment, set()).add(one.digest)
+    assert all(len(digests) == 1 for digests in by_segment.values())
+
+
+def test_a_store_by_itself_is_unsealed(tmp_path: Path) -> None:
+    """
+    Nothing is wrong, and nobody vouches for it.
+    """
+    (root,) = make_replicas(tmp_path, 1)
+
+    verdicts = check(root)
+
+    assert {"UNSEALED"} == set(by_word(verdicts))
+    assert not any(one.is_bad for one in verdicts)
+
+
+def test_one_bit_is_found_in_its_block(tmp_path: Path) -> None:
+    """
+    The copy is CORRUPT; the others, and its other segments, are OK.
+    """
+    roots = make_replicas(tmp_path)
+    _flip(_segment(roots[1], SEGMENT), 30_000)
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("b", SEGMENT)] == words.pop("CORRUPT")
+    assert {"OK"} == set(words)
+    (bad,) = [one for one in verdicts if one.is_bad]
+    assert (0,) == bad.blocks
+    assert SEGMENT + 30_000 == bad.first_difference
+
+
+def test_a_bit_that_no_checksum_covers_is_found_by_the_replicas(tmp_path: Path) -> None:
+    """
+    Without property CRC a changed born time is whole; two others say it is not.
+    """
+    root = tmp_path / "a"
+    with CommitLog(root, segment_size=SEGMENT, property_crc=False) as log:
+        offsets = [log.append(Message("T", b"x" * 500)).offset for _ in range(300)]
+    for name in "bc":
+        shutil.copytree(root, tmp_path / name)
+    target = next(one for one in offsets if one > SEGMENT + 1000)
+    _flip(_segment(tmp_path / "c", SEGMENT), target - SEGMENT + 44)
+
+    verdicts = check(*(tmp_path / name for name in "abc"), replicas="all")
+
+    words = by_word(verdicts)
+    assert [("c", SEGMENT)] == words.pop("CORRUPT")
+    assert {"OK"} == set(words)
+    (bad,) = [one for one in verdicts if one.is_bad]
+    assert target + 44 == bad.first_difference
+    assert "equal again behind" in bad.evidence[0]
+
+
+def test_a_block_of_zeros_is_found(tmp_path: Path) -> None:
+    """
+    The scan cannot go on behind it; the digests say where it ends.
+    """
+    roots = make_replicas(tmp_path)
+    path = _segment(roots[0], 2 * SEGMENT)
+    data = bytearray(path.read_bytes())
+    data[8192:12288] = bytes(4096)
+    path.write_bytes(data)
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("a", 2 * SEGMENT)] == words.pop("CORRUPT")
+    assert {"OK"} == set(words)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_missing_segment_is_absent(tmp_path: Path, at: int) -> None:
+    """
+    And no other segment of the store suffers for it.
+    """
+    roots = make_replicas(tmp_path)
+    _segment(roots[2], at * SEGMENT).unlink()
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("c", at * SEGMENT)] == words.pop("ABSENT")
+    assert {"OK"} == set(words)
+    (bad,) = [one for one in verdicts if one.is_bad]
+    assert "take it from a replica" in bad.evidence[0]
+
+
+def test_a_missing_last_segment_is_absent(tmp_path: Path) -> None:
+    """
+    The store's own queues say that it was there.
+    """
+    roots = make_replicas(tmp_path, with_queues=True)
+    last = max((roots[1] / "commitlog").iterdir())
+    last.unlink()
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("b", int(last.name))] == words.pop("ABSENT")
+    assert {"OK"} == set(words)
+    assert [True] == [one.is_bad for one in verdicts if one.verdict == "ABSENT"]
+
+
+def test_what_retention_deleted_is_absent_and_not_bad(tmp_path: Path) -> None:
+    """
+    Replicas delete their oldest segments each at its own time.
+    """
+    roots = make_replicas(tmp_path)
+    _segment(roots[0], 0).unlink()
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("a", 0)] == words.pop("ABSENT")
+    assert {"OK"} == set(words)
+    assert not any(one.is_bad for one in verdicts)
+
+
+def test_a_diverged_tail_is_named_with_its_first_byte(tmp_path: Path) -> None:
+    """
+    Two replicas went on with one log, and the third with another.
+    """
+    (root,) = make_replicas(tmp_path, 1, records=500)
+    shutil.copytree(root, tmp_path / "b")
+    with CommitLog(root) as log:
+        start = log.ends.published_end
+        for _ in range(300):
+            log.append(Message("T1", b"the right one " * 20))
+    shutil.copytree(root, tmp_path / "c")
+    with CommitLog(tmp_path / "b") as log:
+        for _ in range(300):
+            log.append(Message("T1", b"another one " * 23))
+
+    verdicts = check(*(tmp_path / name for name in "abc"), replicas="all")
+
+    words = by_word(verdicts)
+    first = start // SEGMENT * SEGMENT
+    diverged = words.pop("DIVERGENT")
+    assert ("b", first) == min(diverged)
+    assert {"b"} == {name for name, _ in diverged}
+    assert {"OK"} == set(words)
+    places = [one.first_difference for one in verdicts if one.segment == first]
+    (place,) = [one for one in places if one is not None]
+    assert start <= place < start + 100
+    assert not [o for o in verdicts if o.is_bad and (o.segment or 0) < first]
+
+
+def test_a_replica_that_lags_is_compared_as_far_as_it_goes(tmp_path: Path) -> None:
+    """
+    What it does not have yet is ABSENT, and not bad.
+    """
+    roots = make_replicas(tmp_path, 2, records=500)
+    with CommitLog(roots[0]) as log:
+        for _ in range(600):
+            log.append(Message("T1", b"more " * 50))
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert {"b"} == {name for name, _ in words.pop("ABSENT")}
+    assert not any(one.is_bad for one in verdicts)
+    assert {"OK"} <= set(words)
+
+
+def test_of_two_copies_that_differ_nobody_says_which_is_right(tmp_path: Path) -> None:
+    """
+    Without a seal a person has to decide, so both are named.
+    """
+    (root,) = make_replicas(tmp_path, 1, records=500)
+    shutil.copytree(root, tmp_path / "b")
+    for name in "ab":
+        with CommitLog(tmp_path / name) as log:
+            log.append(Message("T1", f"from {name}".encode()))
+
+    verdicts = check(tmp_path / "a", tmp_path / "b", replicas="all")
+
+    assert {"a", "b"} == {name for name, _ in by_word(verdicts)["DIVERGENT"]}
+    assert any("a person has to" in one.evidence[0] for one in verdicts if one.is_bad)
+
+
+def test_a_seal_says_which_of_two_copies_is_right(tmp_path: Path) -> None:
+    """
+    A wrong one is CORRUPT, block by block, and the other one OK.
+    """
+    roots = make_replicas(tmp_path, 2)
+    for root in roots:
+        with CommitLog(root) as log:
+            while seal_next(log.writer):
+                pass
+    shutil.rmtree(roots[1])
+    shutil.copytree(roots[0], roots[1])
+    _flip(_segment(roots[1], SEGMENT), 100)
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("b", SEGMENT)] == words.pop("CORRUPT")
+    assert {"OK"} == set(words)
+    assert any(one.is_sealed for one in verdicts)
+
+
+def test_files_that_belong_to_no_log_are_orphans(tmp_path: Path) -> None:
+    """
+    A strange name, and a segment off the grid.
+    """
+    (root,) = make_replicas(tmp_path, 1)
+    (root / "commitlog" / "00000000000000000000.bak").write_bytes(b"x")
+    _segment(root, 12345).write_bytes(b"x" * SEGMENT)
+
+    verdicts = check(root)
+
+    orphans = [one for one in verdicts if one.verdict == "ORPHAN"]
+    assert {"00000000000000000000.bak", f"{12345:020d}"} == {o.name for o in orphans}
+    assert all(one.is_bad for one in orphans)
+    assert {"ORPHAN", "UNSEALED"} == set(by_word(verdicts))
+
+
+def test_a_segment_of_a_wrong_size_is_corrupt(tmp_path: Path) -> None:
+    """
+    It was cut short, or is another store's.
+    """
+    roots = make_replicas(tmp_path)
+    path = _segment(roots[0], SEGMENT)
+    path.write_bytes(path.read_bytes()[:-1])
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("a", SEGMENT)] == words.pop("CORRUPT")
+    assert {"OK"} == set(words)
+    (bad,) = [one for one in verdicts if one.is_bad]
+    assert f"it has {SEGMENT - 1} bytes instead of {SEGMENT}" in bad.evidence[0]
+
+
+def test_a_segment_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
+    """
+    A link into nothing stands for a disk that is gone.
+    """
+    roots = make_replicas(tmp_path)
+    path = _segment(roots[0], SEGMENT)
+    path.rename(tmp_path / "away")
+    path.symlink_to(tmp_path / "away")
+
+    def run(
+        tasks: Sequence[Any], function: Callable[[Any], Any], size: Callable[[Any], int]
+    ) -> list[Any]:
+        (tmp_path / "away").unlink(missing_ok=True)
+        return run_here(tasks, function, size)
+
+    found = verify_stores(run, [str(root) for root in roots], replicas="all")
+
+    words = by_word(found.verdicts)
+    assert [("a", SEGMENT)] == words.pop("UNKNOWN")
+    assert {"OK"} == set(words)
+
+
+def test_replicas_with_segments_of_other_sizes_cannot_be_compared(
+    tmp_path: Path,
+) -> None:
+    """
+    Their logs differ by the blanks at the segments' ends.
+    """
+    (one,) = make_replicas(tmp_path, 1, records=300)
+    with CommitLog(tmp_path / "b", segment_size=2 * SEGMENT) as log:
+        for _ in range(300):
+            log.append(Message("T", b"x" * 200))
+
+    verdicts = check(one, tmp_path / "b", replicas="all")
+
+    assert {"UNKNOWN"} == set(by_word(verdicts))
+    assert "segments of 65536 and 131072 bytes" in verdicts[0].evidence[0]
+
+
+def test_stores_of_one_broker_set_are_compared(tmp_path: Path) -> None:
+    """
+    Their identities say so; a store of another set is left alone.
+    """
+    roots = make_replicas(tmp_path)
+    for number, root in enumerate(roots):
+        name = "broker-b" if number == 2 else "broker-a"
+        identity = BrokerIdentity("cluster", name, number)
+        (root / "brokerIdentity").write_bytes(identity.encode())
+
+    verdicts = check(*roots)
+
+    groups = {Path(one.store).name: (one.group, one.replicas) for one in verdicts}
+    assert {
+        "a": ("cluster/broker-a", 1),
+        "b": ("cluster/broker-a", 1),
+        "c": ("cluster/broker-b", 0),
+    } == groups
+
+
+def test_blocks_are_compared_where_not_all_is_read(tmp_path: Path) -> None:
+    """
+    The first and the last block are read in any case.
+    """
+    roots = make_replicas(tmp_path)
+    _flip(_segment(roots[1], SEGMENT), 30_000)
+
+    verdicts = check(*roots, replicas="all", percent=0)
+
+    words = by_word(verdicts)
+    assert [("b", SEGMENT)] == words.pop("CORRUPT")
+    assert {"OK"} == set(words)
+
+
+def test_an_entry_of_a_queue_that_names_nothing_is_told(tmp_path: Path) -> None:
+    """
+    It is the store's, not the segment's: the log is whole.
+    """
+    (root,) = make_replicas(tmp_path, 1, with_queues=True)
+    queue = next((root / "consumequeue" / "T1" / "0").iterdir())
+    _flip(queue, 20 * 7 + 7)
+
+    verdicts = check(root)
+
+    (bad,) = [one for one in verdicts if one.is_bad]
+    assert bad.segment is None
+    assert "queue offset 7 names" in bad.evidence[0]
+
+
+def test_an_empty_store_has_no_segments_to_judge(tmp_path: Path) -> None:
+    """
+    And nothing bad.
+    """
+    with CommitLog(tmp_path / "a", segment_size=SEGMENT):
+        pass
+
+    assert not [one for one in check(tmp_path / "a") if one.is_bad or one.records]
+
+
+def test_wrong_choices_are_refused(tmp_path: Path) -> None:
+    """
+    Before anything is read.
+    """
+    with pytest.raises(InvalidError, match="replicas 'some'"):
+        check(tmp_path, replicas="some")
+    with pytest.raises(InvalidError, match="percent 101"):
+        check(tmp_path, percent=101)
+    with pytest.raises(NotAStoreError, match="no such directory"):
+        check(tmp_path / "none")

@@ -1,0 +1,130 @@
+"""
+Some segments of a store are a log of their own, and the store does not notice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from verify_job import SEGMENT, make_replicas
+
+from pystore.errors import PystoreError
+from pystore.spark.verify.view import open_view, segment_name
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    A store of several segments.
+    """
+    return make_replicas(tmp_path_factory.mktemp("view"), 1)[0]
+
+
+@pytest.fixture
+def root(store: Path, tmp_path: Path) -> Path:
+    """
+    A copy of it.
+    """
+    return shutil.copytree(store, tmp_path / "a", symlinks=True)
+
+
+def content(root: Path) -> dict[str, tuple[int, int]]:
+    """
+    Every file below a folder, with its size and the time of its last change.
+    """
+    paths = [path for path in root.rglob("*") if path.is_file()]
+    return {str(p): (p.stat().st_size, p.stat().st_mtime_ns) for p in paths}
+
+
+def test_a_segment_has_the_name_that_rocketmq_gives_it() -> None:
+    """
+    Twenty digits of its base offset.
+    """
+    assert "00000000001073741824" == segment_name(1 << 30)
+
+
+def test_one_segment_is_opened_as_a_log_of_its_own(root: Path) -> None:
+    """
+    At its own offsets, and with its own bytes.
+    """
+    with open_view(root, [2 * SEGMENT]) as log:
+        raw = bytes(log.acquire(2 * SEGMENT, SEGMENT))
+
+        assert [2 * SEGMENT] == log.segments()
+    assert (root / "commitlog" / segment_name(2 * SEGMENT)).read_bytes() == raw
+
+
+def test_segments_behind_a_hole_are_opened(root: Path) -> None:
+    """
+    Which the store as a whole could not be.
+    """
+    (root / "commitlog" / segment_name(SEGMENT)).unlink()
+
+    with open_view(root, [2 * SEGMENT, 3 * SEGMENT]) as log:
+        assert [2 * SEGMENT, 3 * SEGMENT] == log.segments()
+        assert log.read(3 * SEGMENT).topic_size == 2
+
+
+def test_a_view_of_nothing_is_an_empty_log(root: Path) -> None:
+    """
+    As of a store without segments.
+    """
+    with open_view(root, ()) as log:
+        assert [] == log.segments()
+
+
+def test_the_store_is_not_touched(root: Path) -> None:
+    """
+    No file more, none changed.
+    """
+    before = content(root)
+
+    with open_view(root, [0, SEGMENT]) as log:
+        log.scan(0).finish()
+        assert before == content(root)
+
+    assert before == content(root)
+
+
+def test_a_relative_root_will_do(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The links do not depend on where they stand.
+    """
+    monkeypatch.chdir(root.parent)
+
+    with open_view(root.name, [0]) as log:
+        assert [0] == log.segments()
+
+
+def test_the_links_go_away(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Also if what was done with them failed.
+    """
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    def work() -> None:
+        with open_view(root, [0]):
+            assert 1 == len(os.listdir(folder))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
+
+    assert [] == os.listdir(folder)
+
+
+def test_nothing_of_a_segment_that_is_gone_can_be_read(root: Path) -> None:
+    """
+    Retention may take it between the plan and the task.
+    """
+    (root / "commitlog" / segment_name(0)).unlink()
+
+    with pytest.raises(PystoreError), open_view(root, [0]) as log:
+        log.acquire(0)

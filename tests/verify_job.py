@@ -1,0 +1,75 @@
+"""
+The verify job without Spark: its tasks run here, one by one.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.spark.verify.run import verify_stores
+from pystore.spark.verify.verdicts import SegmentVerdict
+from pystore.store import Store
+
+__all__ = ["SEGMENT", "by_word", "check", "make_replicas", "run_here"]
+
+SEGMENT = 65536
+
+
+def run_here(
+    tasks: Sequence[Any], function: Callable[[Any], Any], size: Callable[[Any], int]
+) -> list[Any]:
+    """
+    Does what executors would: everything goes out and comes back as bytes.
+    """
+    results = []
+    for task in tasks:
+        assert size(task) >= 0
+        result = function(pickle.loads(pickle.dumps(task)))
+        results.append(pickle.loads(pickle.dumps(result)))
+    return results
+
+
+def check(*roots: Path | str, **options: Any) -> list[SegmentVerdict]:
+    """
+    The verdicts of one round.
+    """
+    return verify_stores(run_here, [str(root) for root in roots], **options).verdicts
+
+
+def by_word(verdicts: Sequence[SegmentVerdict]) -> dict[str, list[tuple[str, int]]]:
+    """
+    Which segments of which store got each verdict, by name of the store.
+    """
+    words: dict[str, list[tuple[str, int]]] = {}
+    for one in verdicts:
+        segment = -1 if one.segment is None else one.segment
+        name = Path(one.store).name
+        words.setdefault(str(one.verdict), []).append((name, segment))
+    return words
+
+
+def make_replicas(
+    folder: Path, count: int = 3, records: int = 1000, *, with_queues: bool = False
+) -> list[Path]:
+    """
+    A store of several segments, closed, and equal copies of it.
+    """
+    first = folder / "a"
+    opened = Store if with_queues else CommitLog
+    with opened(first, segment_size=SEGMENT) as store:
+        log = store.log if isinstance(store, Store) else store
+        for number in range(records):
+            body = (b"%d " % number) * 40
+            message = Message(f"T{number % 3}", body, queue_id=number % 2)
+            log.append(message)
+    roots = [first]
+    for name in "bcdefgh"[: count - 1]:
+        shutil.copytree(first, folder / name, symlinks=True)
+        roots.append(folder / name)
+    return roots
