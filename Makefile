@@ -22,8 +22,9 @@ help: ## list the targets
 	$(BIN)/python setup.py -q build_ext --inplace
 	@touch $@
 
-demo: .venv/core ## ingest, kill, recover, verify: the whole promise at work
-	$(BIN)/pystore demo
+# Without Java the demo says what to install, and does the rest.
+demo: .venv/core $(if $(shell command -v java),.venv/spark) ## ingest, kill, recover, verify: the whole promise at work
+	$(BIN)/pystore demo --report build/demo
 
 test: .venv/core native ## unit and property tests, and the C core's own
 	$(PYTEST) -m 'not slow'

@@ -24,6 +24,7 @@ from pystore.cli.output import (
     table_text,
 )
 from pystore.cli.progress import Progress
+from pystore.demo.replicas import COPIES, ReplicaReport, show_replicas
 from pystore.demo.run import DemoReport, DemoSettings, Round, run_demo
 from pystore.errors import FullError
 
@@ -57,9 +58,24 @@ Example: twice as long, and look at the store afterwards
     metavar="D",
     help="Where the store is made, as D/store. By default a temporary directory.",
 )
+@click.option(
+    "--report",
+    "into",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Then verify the store and two copies of it on Spark, one damaged on purpose, "
+    "and leave the report here. Needs Java, and room for the copies.",
+)
 @click.option("--keep", is_flag=True, help="Leave the store there.")
 @json_option
-def demo(*, repeat: int, directory: Path | None, keep: bool, as_json: bool) -> int:
+def demo(
+    *,
+    repeat: int,
+    directory: Path | None,
+    into: Path | None,
+    keep: bool,
+    as_json: bool,
+) -> int:
     """
     Show on this machine that nothing acknowledged is lost.
 
@@ -74,8 +90,10 @@ def demo(*, repeat: int, directory: Path | None, keep: bool, as_json: bool) -> i
     settings = DemoSettings(_place(directory), repeat)
     shower = _Shower()
     try:
-        _check_space(settings)
+        _check_space(settings, copies=COPIES if into else 0)
         report = run_demo(settings, shower.note)
+        if into is not None:
+            report.replicas = show_replicas(settings.store, into, shower.note)
     finally:
         shower.close()
         if not keep:
@@ -98,8 +116,9 @@ def _place(directory: Path | None) -> Path:
     return store
 
 
-def _check_space(settings: DemoSettings) -> None:
+def _check_space(settings: DemoSettings, copies: int) -> None:
     needed = settings.repeat * _REPEAT_BYTES + 2 * settings.segment_size
+    needed *= 1 + copies
     free = shutil.disk_usage(settings.store.parent).free
     if free < needed:
         raise FullError(
@@ -191,6 +210,8 @@ def report_text(report: DemoReport, *, keep: bool) -> str:
         ),
         ("in all", seconds_text(report.seconds)),
     ]
+    if report.replicas is not None:
+        rows.append(("on Spark", _replicas_text(report.replicas)))
     if keep:
         rows.append(("store", str(report.store)))
     result = f"acknowledged but missing: {count_text(missing)}"
@@ -238,6 +259,22 @@ def _recoveries_text(rounds: list[Round]) -> str:
     )
 
 
+def _replicas_text(replicas: ReplicaReport) -> str:
+    if replicas.skipped:
+        return replicas.skipped
+    lines = [
+        f"the store and {COPIES} copies, one bit changed in one of them: "
+        f"{count_text(replicas.segments)} segments at "
+        f"{rate_text(replicas.checked_bytes, replicas.seconds)}"
+    ]
+    for store, segment in replicas.named:
+        what = "as planted" if (store, segment) == replicas.planted else "NOT planted"
+        lines.append(f"bad: {Path(store).name} segment {segment}, {what}")
+    if replicas.planted not in replicas.named:
+        lines.append("NOT FOUND: the bit that was changed")
+    return "\n".join([*lines, f"report: {replicas.page}"])
+
+
 def report_json(report: DemoReport, *, keep: bool) -> dict[str, Any]:
     """
     Returns the same with JSON keys.
@@ -254,8 +291,16 @@ def report_json(report: DemoReport, *, keep: bool) -> dict[str, Any]:
         "bodyBytes": report.body_bytes,
         "missing": sum(one.missing for one in rounds),
         "seconds": round(report.seconds, 3),
+        "replicas": _replicas_json(report.replicas),
         "rounds": [
             json_keys({name: getattr(one, name) for name in one.__slots__})
             for one in rounds
         ],
     }
+
+
+def _replicas_json(replicas: ReplicaReport | None) -> dict[str, Any] | None:
+    if replicas is None:
+        return None
+    values = {name: getattr(replicas, name) for name in replicas.__slots__}
+    return json_keys(values | {"page": replicas.page and str(replicas.page)})

@@ -26,6 +26,7 @@ from pystore.demo.acks import ACK_DTYPE, Acks, read_acks
 from pystore.demo.comparing import compare
 from pystore.demo.corpus import Corpus, read_corpus
 from pystore.demo.jobs import Jobs
+from pystore.demo.replicas import ReplicaReport
 from pystore.demo.writer import Task
 from pystore.errors import PystoreError
 from pystore.log import CommitLog
@@ -122,6 +123,7 @@ class DemoReport:
         rounds: one for each writer.
         body_bytes: of all acknowledged records, compared at the end.
         seconds: it all took.
+        replicas: what Spark said of the store and its copies, if it was asked.
     """
 
     store: Path
@@ -130,12 +132,15 @@ class DemoReport:
     rounds: list[Round] = field(default_factory=list)
     body_bytes: int = 0
     seconds: float = 0.0
+    replicas: ReplicaReport | None = None
 
     @property
     def is_good(self) -> bool:
         """
-        Whether nothing was missing and nothing damaged, ever.
+        Whether nothing was missing and nothing damaged, ever, but what was planted.
         """
+        if self.replicas is not None and not self.replicas.is_good:
+            return False
         return all(one.missing == 0 and one.verdict == "whole" for one in self.rounds)
 
 

@@ -128,7 +128,7 @@ def test_on_a_terminal_bars_are_drawn_and_cleared(tmp_path: Path) -> None:
     What stays is the table.
     """
     parent, child = pty.openpty()
-    command = [*PYSTORE, "demo", "--repeat", "2", "--directory", str(tmp_path)]
+    command = [*PYSTORE, "demo", "--repeat", "7", "--directory", str(tmp_path)]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

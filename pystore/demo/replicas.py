@@ -1,0 +1,136 @@
+"""
+The demonstration's end: the store and two copies of it, checked by Spark.
+
+One copy is damaged on purpose, by one bit, so that one can see what that looks
+like: the verification has to name it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.errors import UnavailableError
+from pystore.reader import LogReader
+from pystore.rows import Check
+
+__all__ = ["COPIES", "ReplicaReport", "show_replicas"]
+
+COPIES = 2
+
+Note = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """
+    What Spark said.
+
+    Attributes:
+        segments: of the store and its copies.
+        checked_bytes: of them.
+        seconds: the job took, in a session that ran.
+        planted: store and base offset of the segment that was damaged.
+        named: those that the verification calls bad.
+        evidence: what it says of the first one.
+        page: the report.
+        skipped: why nothing was done, in one line; empty: it was.
+    """
+
+    segments: int = 0
+    checked_bytes: int = 0
+    seconds: float = 0.0
+    planted: tuple[str, int] | None = None
+    named: tuple[tuple[str, int | None], ...] = ()
+    evidence: str = ""
+    page: Path | None = None
+    skipped: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """
+        Whether exactly what was planted was named.
+        """
+        return bool(self.skipped) or (self.planted,) == self.named
+
+
+def show_replicas(
+    store: Path, into: Path, note: Note, master: str = "local[*]"
+) -> ReplicaReport:
+    """
+    Copies the store twice, damages one copy and verifies all three on Spark.
+
+    Args:
+        store: closed; the copies are made beside it.
+        into: where the round and its page are written.
+        note: told what goes on.
+        master: of Spark.
+
+    Raises:
+        PystoreError: a store cannot be read, or Spark failed.
+    """
+    # PySpark is needed from here on, if anybody asks for this part.
+    from pystore.spark.session import open_session  # noqa: PLC0415
+
+    roots = [store]
+    try:
+        with open_session("pystore demo", master) as session:
+            for number in range(1, COPIES + 1):
+                note("copy the store", number - 1, COPIES)
+                roots.append(store.with_name(f"copy{number}"))
+                shutil.copytree(store, roots[-1])
+            planted = _flip_one_bit(roots[-1])
+            note("verify on Spark", 0, 0)
+            from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
+            from pystore.spark.verify.output import (  # noqa: PLC0415
+                PAGE,
+                write_output,
+            )
+            from pystore.spark.verify.rounds import next_round  # noqa: PLC0415
+            from pystore.spark.verify.run import verify_stores  # noqa: PLC0415
+
+            found = verify_stores(
+                on_spark(session),
+                [str(root) for root in roots],
+                replicas="all",
+                number=next_round(into),
+            )
+            write_output(into, found)
+    except UnavailableError as error:
+        # The rest of the demonstration needs no Java.
+        return ReplicaReport(skipped=str(error))
+    finally:
+        for root in roots[1:]:
+            shutil.rmtree(root, ignore_errors=True)
+    bad = [one for one in found.verdicts if one.is_bad]
+    return ReplicaReport(
+        segments=sum(one.segment is not None for one in found.verdicts),
+        checked_bytes=sum(one.checked_bytes for one in found.verdicts),
+        seconds=found.seconds,
+        planted=planted,
+        named=tuple((one.store, one.segment) for one in bad),
+        evidence=bad[0].evidence[0] if bad and bad[0].evidence else "",
+        page=into / PAGE,
+    )
+
+
+def _flip_one_bit(root: Path) -> tuple[str, int]:
+    """
+    Changes one bit of a body in the middle of the log.
+    """
+    with LogReader(root) as log:
+        bases = log.segments()
+        base = bases[len(bases) // 2]
+        end = base + log.ends().segment_size
+        scan = log.scan(base, end, Check.OFFSET, rows=1000)
+        rows = next(scan)
+    row = rows[rows["body_size"] > 0][-1]
+    path = root / "commitlog" / f"{base:020d}"
+    with path.open("r+b") as file:
+        file.seek(int(row["offset"]) - base + int(row["body_at"]))
+        (byte,) = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ 1]))
+    return str(root), base

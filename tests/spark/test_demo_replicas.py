@@ -1,0 +1,86 @@
+"""
+The demonstration's end: a bit that was changed on purpose is named.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from command_line import run_json
+from demo_library import make_library
+from pyspark.sql import SparkSession
+from verify_job import make_replicas
+
+from pystore.demo.replicas import ReplicaReport, show_replicas
+from pystore.demo.run import DemoReport, DemoSettings, run_demo
+
+
+def test_the_changed_bit_is_named_and_nothing_else(
+    tmp_path: Path, session: SparkSession
+) -> None:
+    """
+    The page is left, the copies are not.
+    """
+    del session  # it is the one of this process
+    (store,) = make_replicas(tmp_path, 1)
+
+    found = show_replicas(store, tmp_path / "out", lambda *_: None)
+
+    assert found.is_good
+    assert found.planted is not None
+    assert (found.planted,) == found.named
+    assert "body CRC" in found.evidence or "property CRC" in found.evidence
+    assert found.page is not None
+    assert found.page.exists()
+    assert {"a", "out"} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_a_machine_without_java_says_so_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    In one line; the demonstration is good all the same.
+    """
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    (store,) = make_replicas(tmp_path, 1)
+
+    found = show_replicas(store, tmp_path / "out", lambda *_: None)
+
+    assert found.is_good
+    assert "install Java 17 or 21" in found.skipped
+
+
+def test_what_was_not_planted_is_not_good() -> None:
+    """
+    Nor is a bit that nobody found.
+    """
+    planted = ("/c", 0)
+
+    assert ReplicaReport(planted=planted, named=(planted,)).is_good
+    assert not ReplicaReport(planted=planted, named=(planted, ("/b", 0))).is_good
+    assert not ReplicaReport(planted=planted).is_good
+
+
+def test_the_command_shows_the_report(
+    tmp_path: Path, session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    With its keys in JSON, over a small library.
+    """
+    del session  # it is the one of this process
+    library = make_library(tmp_path / "library")
+
+    def small(settings: DemoSettings, *rest: object) -> DemoReport:
+        changed = DemoSettings(settings.store, 3, 1, 2, 1 << 20, library)
+        return run_demo(changed, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(import_module("pystore.cli.demo"), "run_demo", small)
+    into = tmp_path / "out"
+
+    found = run_json("demo", "--directory", tmp_path / "d", "--report", into)
+
+    assert str(into / "report.html") == found["replicas"]["page"]
+    assert 1 == len(found["replicas"]["named"])

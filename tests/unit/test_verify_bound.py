@@ -1,0 +1,82 @@
+"""
+Below which offset nothing of a log may be bad.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.queues import ConsumeQueues
+from pystore.reading import binding_page
+from pystore.starting import queue_file_size_of
+from pystore.survey import Segments
+from pystore.torn import Bound, Evidence
+from pystore.verify.bound import find_bound, find_evidence
+from pystore.verify.report import Damage
+
+
+def _find(root: Path) -> tuple[Bound | Evidence, list[Damage]]:
+    damages: list[Damage] = []
+    with CommitLog(root, mode="r") as log:
+        queues = ConsumeQueues(root, queue_file_size_of(root))
+        segments = Segments(log.reader)
+        found = find_bound(root, segments, queues, binding_page(root), damages)
+    return found, damages
+
+
+def test_a_running_writer_s_published_end_is_the_bound(tmp_path: Path) -> None:
+    """
+    What it has published it has promised.
+    """
+    with CommitLog(tmp_path / "s") as log:
+        end = log.append(Message("T", b"body")).end
+
+        assert (Bound(end, "published end"), []) == _find(tmp_path / "s")
+
+
+def test_a_closed_store_s_own_bound_is_taken(tmp_path: Path) -> None:
+    """
+    It knows up to where it was synced.
+    """
+    with CommitLog(tmp_path / "s") as log:
+        end = log.append(Message("T", b"body")).end
+
+    bound, damages = _find(tmp_path / "s")
+
+    assert isinstance(bound, Bound)
+    assert end == bound.offset
+    assert [] == damages
+
+
+def test_a_small_file_that_cannot_be_read_leaves_rocketmq_s_evidence(
+    tmp_path: Path,
+) -> None:
+    """
+    The records are checked all the same; the file is told.
+    """
+    with CommitLog(tmp_path / "s") as log:
+        log.append(Message("T", b"body"))
+    (tmp_path / "s" / "epochFileCheckpoint").write_text("2\n0\n1-x\n")
+
+    bound, damages = _find(tmp_path / "s")
+
+    assert isinstance(bound, Evidence)
+    assert ["epochFileCheckpoint"] == [Path(one.path).name for one in damages]
+
+
+def test_evidence_alone_can_be_asked_for(tmp_path: Path) -> None:
+    """
+    Of a store whose bounds say nothing, as one with a hole.
+    """
+    with CommitLog(tmp_path / "s") as log:
+        log.append(Message("T", b"body"))
+    damages: list[Damage] = []
+    with CommitLog(tmp_path / "s", mode="r") as log:
+        queues = ConsumeQueues(tmp_path / "s", queue_file_size_of(tmp_path / "s"))
+
+        found = find_evidence(tmp_path / "s", Segments(log.reader), queues, damages)
+
+    assert not found.is_abort
+    assert [] == damages
