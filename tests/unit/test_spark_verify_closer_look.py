@@ -116,8 +116,9 @@ def test_a_copy_that_differs_up_to_the_end_is_another_log(
 
     assert Verdict.DIVERGENT is verdict.verdict
     assert SEGMENT + 30_001 == verdict.first_difference
-    assert f"from offset {SEGMENT + 30_001} on it holds another log" in (
-        verdict.evidence[0]
+    assert (
+        f"from offset {SEGMENT + 30_001} on it holds another log"
+        in (verdict.evidence[0])
     )
 
 
@@ -195,8 +196,9 @@ def test_of_a_tie_a_person_decides(roots: tuple[Path, Path]) -> None:
 
     assert Verdict.DIVERGENT is verdict.verdict
     assert SEGMENT + 30_000 == verdict.first_difference
-    assert "neither a seal nor a majority says which copy is right" in (
-        verdict.evidence[0]
+    assert (
+        "neither a seal nor a majority says which copy is right"
+        in (verdict.evidence[0])
     )
 
 
