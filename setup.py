@@ -28,7 +28,11 @@ setup(
         "pystore.verify",
     ],
     package_dir={"pystore.controller": "controller", "pystore.ha": "ha"},
-    package_data={"pystore": ["py.typed", "_core.pyi", "spark/*.properties", "spark/verify/*.html"]},
+    package_data={
+        "pystore": ["py.typed", "_core.pyi"],
+        "pystore.spark": ["*.properties"],
+        "pystore.spark.verify": ["*.html"],
+    },
     cffi_modules=["csrc/ffi_build.py:ffibuilder"],
     options={"bdist_wheel": WHEEL},
     include_package_data=False,

@@ -73,7 +73,11 @@ def difference(
     A copy that differs in its only block, with a block on either side to compare.
     """
     verdict = SegmentVerdict("g", str(root), base, Verdict.DIVERGENT, is_bad=True)
-    given = {"blocks": (0,), "agrees_behind": False, "is_tie": False} | changes
+    given: dict[str, Any] = {
+        "blocks": (0,),
+        "agrees_behind": False,
+        "is_tie": False,
+    } | changes
     return Difference(
         verdict=verdict, end=base + size, reference=str(reference), **given
     )

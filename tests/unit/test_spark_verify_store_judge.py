@@ -1,23 +1,20 @@
 """
-A store as all its segments show it: damage, torn tails, queues, epochs, seals.
+A store as its segments show it: damage, torn tails, holes, seals, samples.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from judged_store import judged, places
+from segment_files import end_of, offsets, segment, write
 from stores import fill, kill_while
 from verify_job import SEGMENT, make_replicas
 
-from pystore.epoch_file import EPOCHS, encode_epochs
-from pystore.epochs import EpochTable
 from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.reader import LogReader
 from pystore.sealing import seal_next
 from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
 from pystore.spark.verify.store_judge import StoreFindings, judge_store
@@ -57,68 +54,6 @@ def lone(root: Path) -> Path:
     """
     shutil.rmtree(root / "consumequeue")
     return root
-
-
-def judged(
-    root: Path,
-    change: Callable[[dict[int, SegmentCheck]], object] = lambda _: None,
-    percent: int = 100,
-) -> StoreFindings:
-    """
-    A store, checked segment by segment.
-
-    Args:
-        root: of the store.
-        change: what the checks show, before they are judged.
-        percent: of the blocks.
-    """
-    plan = plan_store(root)
-    checks = {one.base: check_segment(one) for one in plan_tasks([plan], percent)}
-    change(checks)
-    return judge_store(plan, checks, is_whole=percent == 100)
-
-
-def segment(root: Path, base: int) -> Path:
-    """
-    The segment's file.
-    """
-    return root / "commitlog" / f"{base:020d}"
-
-
-def write(path: Path, at: int, data: bytes) -> None:
-    """
-    Overwrites bytes of a file.
-    """
-    with path.open("r+b") as file:
-        file.seek(at)
-        file.write(data)
-
-
-def offsets(root: Path, base: int) -> list[int]:
-    """
-    Where the records of a segment begin.
-    """
-    with LogReader(root) as log:
-        found = [rows["offset"].tolist() for rows in log.scan(base, base + SEGMENT)]
-        return [offset for part in found for offset in part]
-
-
-def end_of(root: Path) -> int:
-    """
-    Where the log of a closed store ends.
-    """
-    with CommitLog(root, mode="r") as log:
-        return log.end_offset
-
-
-def places(found: StoreFindings) -> list[tuple[str, int | None]]:
-    """
-    Kind and offset of every finding.
-    """
-    in_log = [
-        one for base in sorted(found.by_segment) for one in found.by_segment[base]
-    ]
-    return [(one.kind, one.offset) for one in [*in_log, *found.of_store]]
 
 
 # -- records -------------------------------------------------------------------
@@ -181,7 +116,7 @@ def test_a_bad_record_below_our_own_bound_is_damage(tmp_path: Path) -> None:
     The last one of a store that was closed.
     """
     (root,) = make_replicas(tmp_path, 1, 300)
-    last = offsets(root, SEGMENT)[-1]
+    last = offsets(root, SEGMENT, SEGMENT)[-1]
     write(segment(root, SEGMENT), last - SEGMENT + 120, b"\xff")
 
     found = judged(root)
@@ -194,7 +129,7 @@ def test_a_bad_record_that_a_queue_names_is_damage(root: Path) -> None:
     """
     RocketMQ's evidence decides where there is no bound.
     """
-    last = offsets(root, 4 * SEGMENT)[-3]
+    last = offsets(root, 4 * SEGMENT, SEGMENT)[-3]
     write(segment(root, 4 * SEGMENT), last - 4 * SEGMENT + 120, b"\xff")
 
     found = judged(root)
@@ -207,7 +142,7 @@ def test_a_bad_last_record_without_any_evidence_is_torn(lone: Path) -> None:
     """
     Nothing promised it.
     """
-    *_, before, last = offsets(lone, 4 * SEGMENT)
+    *_, before, last = offsets(lone, 4 * SEGMENT, SEGMENT)
     write(segment(lone, 4 * SEGMENT), last - 4 * SEGMENT + 120, b"\xff")
 
     found = judged(lone)
@@ -221,7 +156,7 @@ def test_a_bad_record_with_a_segment_behind_it_is_damage(lone: Path) -> None:
     """
     Logs are written from the front.
     """
-    start = offsets(lone, SEGMENT)[4]
+    start = offsets(lone, SEGMENT, SEGMENT)[4]
     write(segment(lone, SEGMENT), start - SEGMENT + 120, b"\xff")
 
     found = judged(lone)
@@ -235,8 +170,10 @@ def test_every_bad_record_is_named(root: Path) -> None:
     """
     In every segment; none hides another one.
     """
-    starts = [offsets(root, base)[3] for base in (0, SEGMENT, SEGMENT, 3 * SEGMENT)]
-    starts[2] = offsets(root, SEGMENT)[9]
+    starts = [
+        offsets(root, base, SEGMENT)[3] for base in (0, SEGMENT, SEGMENT, 3 * SEGMENT)
+    ]
+    starts[2] = offsets(root, SEGMENT, SEGMENT)[9]
     for start in starts:
         write(segment(root, start // SEGMENT * SEGMENT), start % SEGMENT + 120, b"\xff")
 
@@ -247,7 +184,7 @@ def test_what_could_not_be_looked_at_belongs_to_the_damage(root: Path) -> None:
     """
     Behind zeros nobody knows where a record begins: the rest of the segment.
     """
-    start = offsets(root, SEGMENT)[7]
+    start = offsets(root, SEGMENT, SEGMENT)[7]
     write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
 
     found = judged(root)
@@ -276,7 +213,7 @@ def test_a_segment_before_a_hole_must_be_full(lone: Path) -> None:
     """
     The log went on behind it.
     """
-    start = offsets(lone, SEGMENT)[-2]
+    start = offsets(lone, SEGMENT, SEGMENT)[-2]
     segment(lone, 2 * SEGMENT).unlink()
     write(segment(lone, SEGMENT), start - SEGMENT, bytes(2 * SEGMENT - start))
 
@@ -310,148 +247,6 @@ def test_queues_say_that_the_last_segment_was_there(root: Path) -> None:
     assert [] == places(found)
     assert end == found.expected_end
     assert found.end <= 4 * SEGMENT
-
-
-# -- queues --------------------------------------------------------------------
-
-
-def test_an_entry_that_is_not_its_record_s_is_the_store_s(root: Path) -> None:
-    """
-    The log is whole.
-    """
-    queue = next((root / "consumequeue" / "T1" / "0").iterdir())
-    write(queue, 7 * ENTRY + 7, b"\xff")
-
-    found = judged(root)
-
-    assert {} == found.by_segment
-    (finding,) = found.of_store
-    assert "consumeQueue" == finding.kind
-    assert "queue offset 7 names" in finding.text
-
-
-def test_entries_above_a_torn_end_are_not_judged(lone: Path, store: Path) -> None:
-    """
-    Opening cuts them with the log.
-    """
-    with LogReader(store) as log:
-        torn = log.scan(4 * SEGMENT)
-        rows = next(iter(torn))
-        start = int(rows["offset"][-1])
-    write(segment(lone, 4 * SEGMENT), start - 4 * SEGMENT, b"\xff" * 8)
-    plan = plan_store(lone)
-    checks = {one.base: check_segment(one) for one in plan_tasks([plan])}
-    shutil.copytree(store / "consumequeue", lone / "consumequeue")
-
-    found = judge_store(plan, checks)
-
-    assert start == found.end
-    assert [] == places(found)
-
-
-def test_what_queues_miss_across_damage_is_no_finding_of_its_own(root: Path) -> None:
-    """
-    The damage is one finding, and the hole another.
-    """
-    start = offsets(root, SEGMENT)[7]
-    write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
-    segment(root, 3 * SEGMENT).unlink()
-
-    assert [("record", start)] == places(judged(root))
-
-
-def test_a_segment_that_could_not_be_read_explains_what_is_missing(
-    root: Path,
-) -> None:
-    """
-    It is no damage of the others.
-    """
-
-    def lose(checks: dict[int, SegmentCheck]) -> None:
-        checks[2 * SEGMENT] = SegmentCheck(str(root), 2 * SEGMENT, error="gone")
-
-    found = judged(root, lose)
-
-    assert [] == places(found)
-    assert end_of(root) == found.end
-
-
-def test_a_log_put_together_of_two_repeats_queue_offsets(
-    root: Path, tmp_path: Path
-) -> None:
-    """
-    Each segment is whole, and the log is not one.
-    """
-    with CommitLog(tmp_path / "other", segment_size=SEGMENT) as log:
-        for _ in range(600):
-            log.append(Message("T1", b"another one " * 23))
-    shutil.copy(segment(tmp_path / "other", SEGMENT), segment(root, SEGMENT))
-
-    found = judged(root)
-
-    assert "queueOffset" in {one.kind for one in found.by_segment[SEGMENT]}
-    assert {"queueOffset"} == {
-        one.kind for findings in found.by_segment.values() for one in findings
-    }
-
-
-def test_queues_that_cannot_be_read_do_not_hide_the_log(root: Path) -> None:
-    """
-    Bad records are found without them.
-    """
-    next((root / "consumequeue" / "T1" / "0").iterdir()).write_bytes(b"short")
-    start = offsets(root, SEGMENT)[4]
-    write(segment(root, SEGMENT), start - SEGMENT + 120, b"\xff")
-
-    found = judged(root)
-
-    assert [("record", start)] == [
-        (one.kind, one.offset) for one in found.by_segment[SEGMENT]
-    ]
-    assert {"store"} == {one.kind for one in found.of_store}
-
-
-# -- epochs and small files ----------------------------------------------------
-
-
-def test_an_epoch_that_begins_within_a_record_is_told(root: Path) -> None:
-    """
-    It is about the table, and so about the store.
-    """
-    start = offsets(root, SEGMENT)[5]
-    table = EpochTable.of([(1, 0), (2, start), (3, start + 1)])
-    (root / EPOCHS).write_bytes(encode_epochs(table))
-
-    found = judged(root)
-
-    assert {} == found.by_segment
-    assert [Finding("epoch", start + 1, found.of_store[0].text)] == found.of_store
-    assert f"at offset {start + 1}, and no record does" in found.of_store[0].text
-
-
-def test_epochs_that_a_log_was_written_in_are_fine(tmp_path: Path) -> None:
-    """
-    Also the one that begins at its end.
-    """
-    root = tmp_path / "a"
-    with CommitLog(root, segment_size=SEGMENT) as log:
-        for epoch in range(1, 8):
-            log.begin_epoch(epoch)
-            if epoch < 7:
-                fill(log, 150)
-
-    assert [] == places(judged(root))
-
-
-def test_what_the_plan_found_is_kept(root: Path) -> None:
-    """
-    Small files that do not prove themselves.
-    """
-    (root / EPOCHS).write_bytes(b"nonsense")
-
-    kinds = {one.kind for one in judged(root).of_store}
-
-    assert "epoch" in kinds
 
 
 # -- seals ---------------------------------------------------------------------
@@ -526,7 +321,7 @@ def test_bad_records_of_a_sample_are_damage(root: Path) -> None:
     """
     As far as they were checked.
     """
-    start = offsets(root, SEGMENT)[4]
+    start = offsets(root, SEGMENT, SEGMENT)[4]
     write(segment(root, SEGMENT), start - SEGMENT + 120, b"\xff")
 
     assert [("record", start)] == places(judged(root, percent=0))

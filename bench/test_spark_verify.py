@@ -1,0 +1,199 @@
+"""
+How fast stores are verified on Spark, beside the command and the obvious jobs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import spark_rivals
+from contest import Contender, Contest, Timed, ratios
+from large_stores import Stores
+from machine import warm_cache
+from spark_rivals import binary_file_job, parallelize_job
+from table import Table
+
+from pystore.spark.session import java_problem, open_session
+from pystore.spark.verify.executors import Run, on_spark
+from pystore.spark.verify.run import verify_stores
+
+if TYPE_CHECKING:
+    from conftest import Sizes
+    from pyspark.sql import SparkSession
+
+_STORES = 8
+_RIVAL_BYTES = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    """
+    Two workers, and room for a rival that takes whole files into the JVM.
+    """
+    problem = java_problem()
+    if problem:
+        pytest.skip(problem)
+    settings = {"spark.driver.memory": "4g"}
+    with open_session("bench", "local[2]", settings) as session:
+        session.sparkContext.addPyFile(spark_rivals.__file__)
+        yield session
+
+
+@pytest.fixture(scope="module")
+def linked(stores: Stores) -> Iterator[list[Path]]:
+    """
+    Stores that share their segments, so that all of them fit into the cache.
+    """
+    roots = [stores.root / f"linked{number}" for number in range(_STORES)]
+    for root in roots:
+        skip = shutil.ignore_patterns("commitlog")
+        shutil.copytree(stores.closed, root, ignore=skip)
+        (root / "commitlog").mkdir()
+        for path in stores.segments(stores.closed):
+            os.link(path, root / "commitlog" / path.name)
+    warm_cache(stores.segments(stores.closed))
+    yield roots
+    for root in roots:
+        shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def pieces(stores: Stores, sizes: Sizes) -> Iterator[Path]:
+    """
+    The bytes of a part of the store, in files that a row of Spark can hold.
+    """
+    folder = stores.root / "pieces"
+    folder.mkdir()
+    load = stores.load
+    total = min(_RIVAL_BYTES, load.body_bytes)
+    from writers import WAYS  # noqa: PLC0415
+
+    from pystore.log import CommitLog  # noqa: PLC0415
+
+    with CommitLog(folder / "store", segment_size=min(1 << 26, sizes.segment)) as log:
+        for _ in range(max(1, total // (load.batch * 1024))):
+            WAYS["batch"](log, load)
+    yield folder / "store" / "commitlog"
+    shutil.rmtree(folder)
+
+
+def _log_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+def _command(roots: Sequence[Path], jobs: int) -> None:
+    command = [sys.executable, "-m", "pystore", "verify", "--jobs", str(jobs)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run(
+        [*command, *roots], env=environment, check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def _warm(run: Callable[[], None]) -> Contender:
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        yield run
+
+    return contend
+
+
+def _verify(run: Run, roots: Sequence[Path], replicas: str) -> None:
+    found = verify_stores(run, [str(root) for root in roots], replicas=replicas)
+    assert not any(one.is_bad for one in found.verdicts)
+
+
+@pytest.mark.benchmark(group="verify on Spark, cache warm, local[2]")
+@pytest.mark.parametrize("replicas", ["none", "all"])
+def test_verifying_on_spark_is_near_the_command_and_far_from_the_obvious(
+    session: SparkSession,
+    linked: list[Path],
+    pieces: Path,
+    contest: Contest,
+    table: Table,
+    stores: Stores,
+    replicas: str,
+) -> None:
+    """
+    Timed: the job over 8 stores that share their segments, in a session that ran
+    before; the limit is the command with 2 jobs, and the rivals check a part.
+    """
+    log_bytes = _STORES * stores.load.body_bytes
+    part = _log_bytes(pieces)
+    paths = sorted(pieces.iterdir())
+    _verify(on_spark(session), linked, replicas)
+    limits = {
+        "command": _warm(lambda: _command(linked, 2)),
+        "parallelize": _warm(lambda: _ran(parallelize_job(session, paths))),
+        "binaryFile": _warm(lambda: _ran(binary_file_job(session, pieces))),
+    }
+
+    taken = contest.hold(
+        _warm(lambda: _verify(on_spark(session), linked, replicas)), limits
+    )
+
+    amounts = {"command": log_bytes, "pystore": log_bytes}
+    rates = {
+        name: f"{t.scaled(amounts.get(name, part)).median / 1e9:.2f} GB/s"
+        for name, t in taken.items()
+    }
+    what = "`spark verify`" + (", replicas compared" if replicas == "all" else "")
+    table.at_least(
+        f"{what}, of `verify --jobs 2`",
+        0.70,
+        ratios(taken["command"], taken["pystore"]),
+        rates,
+    )
+    if replicas == "none":
+        for name, least in (("parallelize", 3.0), ("binaryFile", 15.0)):
+            found = ratios(taken[name], taken["pystore"], log_bytes / part)
+            table.at_least(f"{what}, of an obvious `{name}` job", least, found, rates)
+
+
+def _ran(records: int) -> None:
+    assert records > 0
+
+
+@pytest.mark.benchmark(group="verify on Spark, one worker and two")
+def test_verifying_on_spark_scales_as_the_command_does(
+    session: SparkSession, linked: list[Path], contest: Contest, table: Table
+) -> None:
+    """
+    Timed: the job with all tasks in one partition and in many, beside the command
+    with one job and with two.
+    """
+
+    def one_worker(
+        tasks: Sequence[Any], function: Callable[[Any], Any], _: object
+    ) -> list[Any]:
+        found = session.sparkContext.parallelize(tasks, 1).map(function)
+        return list(found.collect())
+
+    _verify(on_spark(session), linked, "none")
+    limits = {
+        "one job": _warm(lambda: _command(linked, 1)),
+        "two jobs": _warm(lambda: _command(linked, 2)),
+        "one worker": _warm(lambda: _verify(one_worker, linked, "none")),
+    }
+
+    taken = contest.hold(
+        _warm(lambda: _verify(on_spark(session), linked, "none")), limits
+    )
+
+    command = ratios(taken["one job"], taken["two jobs"])
+    ours = ratios(taken["one worker"], taken["pystore"])
+    table.at_least(
+        "`spark verify`, 1 to 2 workers, of `verify --jobs 1` to `2`",
+        1.0,
+        type(ours)(
+            tuple(a / b for a, b in zip(ours.values, command.values, strict=True))
+        ),
+        {"command": f"{command.median:.2f}x", "job": f"{ours.median:.2f}x"},
+    )

@@ -1,0 +1,200 @@
+"""
+What only all segments together show of a store: its queues, and its epochs.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from judged_store import judged, places
+from segment_files import end_of, offsets, segment, write
+from stores import fill
+from verify_job import SEGMENT, make_replicas
+
+from pystore.epoch_file import EPOCHS, encode_epochs
+from pystore.epochs import EpochTable
+from pystore.log import CommitLog
+from pystore.messages import Message
+from pystore.reader import LogReader
+from pystore.sealing import seal_next
+from pystore.spark.verify.plan import plan_store, plan_tasks
+from pystore.spark.verify.store_judge import judge_store
+from pystore.spark.verify.task import SegmentCheck, check_segment
+from pystore.spark.verify.verdicts import Finding
+
+ENTRY = 20
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """
+    A sealed store of five segments, the last one not full, with consume queues.
+    """
+    root = make_replicas(tmp_path_factory.mktemp("judge"), 1, with_queues=True)[0]
+    with CommitLog(root) as log:
+        while seal_next(log.writer):
+            pass
+    return root
+
+
+@pytest.fixture
+def root(store: Path, tmp_path: Path) -> Path:
+    """
+    A copy of it without bounds of its own and seals, as RocketMQ would leave it.
+    """
+    return shutil.copytree(
+        store, tmp_path / "a", ignore=shutil.ignore_patterns("meta"), symlinks=True
+    )
+
+
+@pytest.fixture
+def lone(root: Path) -> Path:
+    """
+    The same without consume queues, so that no evidence is left.
+    """
+    shutil.rmtree(root / "consumequeue")
+    return root
+
+
+# -- queues --------------------------------------------------------------------
+
+
+def test_an_entry_that_is_not_its_record_s_is_the_store_s(root: Path) -> None:
+    """
+    The log is whole.
+    """
+    queue = next((root / "consumequeue" / "T1" / "0").iterdir())
+    write(queue, 7 * ENTRY + 7, b"\xff")
+
+    found = judged(root)
+
+    assert {} == found.by_segment
+    (finding,) = found.of_store
+    assert "consumeQueue" == finding.kind
+    assert "queue offset 7 names" in finding.text
+
+
+def test_entries_above_a_torn_end_are_not_judged(lone: Path, store: Path) -> None:
+    """
+    Opening cuts them with the log.
+    """
+    with LogReader(store) as log:
+        torn = log.scan(4 * SEGMENT)
+        rows = next(iter(torn))
+        start = int(rows["offset"][-1])
+    write(segment(lone, 4 * SEGMENT), start - 4 * SEGMENT, b"\xff" * 8)
+    plan = plan_store(lone)
+    checks = {one.base: check_segment(one) for one in plan_tasks([plan])}
+    shutil.copytree(store / "consumequeue", lone / "consumequeue")
+
+    found = judge_store(plan, checks)
+
+    assert start == found.end
+    assert [] == places(found)
+
+
+def test_what_queues_miss_across_damage_is_no_finding_of_its_own(root: Path) -> None:
+    """
+    The damage is one finding, and the hole another.
+    """
+    start = offsets(root, SEGMENT, SEGMENT)[7]
+    write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
+    segment(root, 3 * SEGMENT).unlink()
+
+    assert [("record", start)] == places(judged(root))
+
+
+def test_a_segment_that_could_not_be_read_explains_what_is_missing(
+    root: Path,
+) -> None:
+    """
+    It is no damage of the others.
+    """
+
+    def lose(checks: dict[int, SegmentCheck]) -> None:
+        checks[2 * SEGMENT] = SegmentCheck(str(root), 2 * SEGMENT, error="gone")
+
+    found = judged(root, lose)
+
+    assert [] == places(found)
+    assert end_of(root) == found.end
+
+
+def test_a_log_put_together_of_two_repeats_queue_offsets(
+    root: Path, tmp_path: Path
+) -> None:
+    """
+    Each segment is whole, and the log is not one.
+    """
+    with CommitLog(tmp_path / "other", segment_size=SEGMENT) as log:
+        for _ in range(600):
+            log.append(Message("T1", b"another one " * 23))
+    shutil.copy(segment(tmp_path / "other", SEGMENT), segment(root, SEGMENT))
+
+    found = judged(root)
+
+    assert "queueOffset" in {one.kind for one in found.by_segment[SEGMENT]}
+    assert {"queueOffset"} == {
+        one.kind for findings in found.by_segment.values() for one in findings
+    }
+
+
+def test_queues_that_cannot_be_read_do_not_hide_the_log(root: Path) -> None:
+    """
+    Bad records are found without them.
+    """
+    next((root / "consumequeue" / "T1" / "0").iterdir()).write_bytes(b"short")
+    start = offsets(root, SEGMENT, SEGMENT)[4]
+    write(segment(root, SEGMENT), start - SEGMENT + 120, b"\xff")
+
+    found = judged(root)
+
+    assert [("record", start)] == [
+        (one.kind, one.offset) for one in found.by_segment[SEGMENT]
+    ]
+    assert {"store"} == {one.kind for one in found.of_store}
+
+
+# -- epochs and small files ----------------------------------------------------
+
+
+def test_an_epoch_that_begins_within_a_record_is_told(root: Path) -> None:
+    """
+    It is about the table, and so about the store.
+    """
+    start = offsets(root, SEGMENT, SEGMENT)[5]
+    table = EpochTable.of([(1, 0), (2, start), (3, start + 1)])
+    (root / EPOCHS).write_bytes(encode_epochs(table))
+
+    found = judged(root)
+
+    assert {} == found.by_segment
+    assert [Finding("epoch", start + 1, found.of_store[0].text)] == found.of_store
+    assert f"at offset {start + 1}, and no record does" in found.of_store[0].text
+
+
+def test_epochs_that_a_log_was_written_in_are_fine(tmp_path: Path) -> None:
+    """
+    Also the one that begins at its end.
+    """
+    root = tmp_path / "a"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        for epoch in range(1, 8):
+            log.begin_epoch(epoch)
+            if epoch < 7:
+                fill(log, 150)
+
+    assert [] == places(judged(root))
+
+
+def test_what_the_plan_found_is_kept(root: Path) -> None:
+    """
+    Small files that do not prove themselves.
+    """
+    (root / EPOCHS).write_bytes(b"nonsense")
+
+    kinds = {one.kind for one in judged(root).of_store}
+
+    assert "epoch" in kinds
