@@ -246,13 +246,14 @@ def test_a_copy_that_cannot_be_reached_leaves_the_verdict(
 
 def test_without_a_reference_nothing_is_asked(roots: tuple[Path, Path]) -> None:
     """
-    The verdict stands: only a seal says that the copy is wrong.
+    Only a seal says that the copy is wrong.
     """
     root, _ = roots
     verdict = settled(difference(root, ""))
 
-    assert Verdict.DIVERGENT is verdict.verdict
+    assert Verdict.CORRUPT is verdict.verdict
     assert verdict.first_difference is None
+    assert "is not what a replica's seal says" in verdict.evidence[0]
 
 
 def test_only_pages_travel(large: tuple[Path, Path]) -> None:

@@ -165,6 +165,24 @@ def test_the_whole_is_digested_only_if_it_is_asked_for(
     assert b"" == digests.whole
 
 
+def test_a_digest_up_to_a_stop_is_that_of_a_shorter_segment(
+    log: LogReader, base: int
+) -> None:
+    """
+    Whatever the steps are; a replica that ends there has the same.
+    """
+    stop = base + BLOCK_BYTES + 777
+    shorter = BlockDigests(log, base, stop)
+    shorter.finish()
+    digests = BlockDigests(log, base, base + SIZE, stops=[stop, base + BLOCK_BYTES])
+    for at in range(base, base + SIZE, 99_991):
+        digests.reach(at)
+    digests.finish()
+
+    assert shorter.blocks[1] == digests.partial[stop]
+    assert shorter.blocks[0] == digests.blocks[0]
+
+
 def test_a_segment_without_bytes_has_no_digests(log: LogReader, base: int) -> None:
     """
     Where no replica reaches into it, as well.

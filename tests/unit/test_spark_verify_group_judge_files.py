@@ -208,7 +208,7 @@ def test_each_file_that_is_no_segment_has_a_verdict() -> None:
     assert [("a.bak", None), ("x", None)] == [
         (one.name, one.segment) for one in verdicts if one.verdict is Verdict.ORPHAN
     ]
-    assert ["no segment has this name: move it away"] == verdicts[1].evidence
+    assert ["no segment has this name"] == verdicts[1].evidence
     assert verdicts[1].is_bad
 
 

@@ -91,7 +91,7 @@ def test_a_name_that_no_segment_has_is_an_orphan(tmp_path: Path, name: str) -> N
 
     found = list_segments(tmp_path)
 
-    assert ((name, "no segment has this name"),) == found.orphans
+    assert ((name, "no segment has this name: move it away"),) == found.orphans
     assert (0,) == found.bases
     assert not found.is_whole
 
@@ -115,7 +115,7 @@ def test_a_directory_with_the_name_of_a_segment_is_an_orphan(tmp_path: Path) -> 
 
     found = list_segments(tmp_path)
 
-    assert ((f"{SIZE:020d}", "it is not a file"),) == found.orphans
+    assert ((f"{SIZE:020d}", "it is not a file: move it away"),) == found.orphans
     assert [(0,), (2 * SIZE,)] == found.runs
 
 
@@ -128,7 +128,7 @@ def test_a_segment_off_the_grid_is_an_orphan(tmp_path: Path) -> None:
     found = list_segments(tmp_path)
 
     assert [f"{1000:020d}"] == names(found)
-    assert "no segment begins here" in found.orphans[0][1]
+    assert "bytes begins here" in found.orphans[0][1]
     assert [(0, SIZE)] == found.runs
 
 

@@ -25,7 +25,6 @@ from pystore.spark.verify.plan import (
     open_parts,
     plan_store,
     plan_tasks,
-    readable_end,
 )
 from pystore.torn import Bound, Evidence
 
@@ -101,7 +100,7 @@ def test_a_closed_store_is_planned_up_to_its_end(store: Path) -> None:
     """
     plan = plan_store(store)
 
-    assert end_of(store) == plan.end == readable_end(plan)
+    assert end_of(store) == plan.end == plan.readable_end
     assert Bound(end_of(store), "clean mark") == plan.bound
     assert [0, SEGMENT, 2 * SEGMENT, 3 * SEGMENT, 4 * SEGMENT] == plan.bases
 
@@ -121,7 +120,7 @@ def test_a_store_is_planned_while_it_is_written(tmp_path: Path) -> None:
 
     assert (end, Bound(end, "published end")) == (plan.end, plan.bound)
     assert plan.generation is not None
-    assert end == readable_end(plan)
+    assert end == plan.readable_end
     assert end == max(one.end for one in tasks)
     assert [0, SEGMENT] == [one.base for one in tasks]
 
@@ -148,7 +147,7 @@ def test_without_a_live_page_whatever_is_there_is_scanned(tmp_path: Path) -> Non
 
     assert plan.generation is None
     assert 5 * SEGMENT == plan.end
-    assert end == readable_end(plan)
+    assert end == plan.readable_end
     assert Bound(end, "clean mark") == plan.bound
 
 
@@ -207,7 +206,7 @@ def test_an_empty_store_is_no_work(tmp_path: Path) -> None:
         pass
     plan = plan_store(tmp_path / "a")
 
-    assert ([], 0) == (plan_tasks([plan]), readable_end(plan))
+    assert ([], 0) == (plan_tasks([plan]), plan.readable_end)
 
 
 def test_a_live_page_that_is_damaged_is_a_finding(root: Path) -> None:

@@ -95,11 +95,11 @@ def test_equal_replicas_are_digested_up_to_their_end(
     assert end_of(root) == one[-1].end
 
 
-def test_a_segment_is_digested_up_to_where_the_shortest_copy_ends(
+def test_a_segment_is_digested_up_to_where_each_copy_ends(
     root: Path, tmp_path: Path
 ) -> None:
     """
-    Of the replicas that reach into it; what one alone has, is not digested.
+    Each replica up to its own end, and to that of the shorter ones.
     """
     short = end_of(root)
     shutil.copytree(root, tmp_path / "b")
@@ -109,9 +109,9 @@ def test_a_segment_is_digested_up_to_where_the_shortest_copy_ends(
     by_base = {one.base: one for one in tasks[:-5]}
 
     assert SEGMENT == by_base[0].digest_end
-    assert (5 * SEGMENT, short) == (
-        by_base[4 * SEGMENT].end,
+    assert (5 * SEGMENT, (short,)) == (
         by_base[4 * SEGMENT].digest_end,
+        by_base[4 * SEGMENT].stops,
     )
     assert 6 * SEGMENT == by_base[5 * SEGMENT].digest_end
     assert end == by_base[max(by_base)].digest_end

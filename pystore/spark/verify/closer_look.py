@@ -136,25 +136,37 @@ def _complete(
     verdict = one.verdict
     base = verdict.segment
     assert base is not None
-    where = block_range(base, one.blocks[0], one.end)[0]
+    start = block_range(base, one.blocks[0], one.end)[0]
+    where = None
     if place is not None:
         mine, theirs = (raw[task].raw for task in _pages(one, place))
         where = place + (first_difference(mine, theirs) or 0)
         verdict.first_difference = where
-    pages, count = _differing(one, one.blocks[-1], answers)
-    is_right_behind = one.agrees_behind or bool(pages and pages[-1] + 1 < count)
     if verdict.verdict is Verdict.CORRUPT:
         return  # its own records or its seal say so already
-    if one.is_tie:
+    pages, count = _differing(one, one.blocks[-1], answers)
+    is_right_behind = one.agrees_behind or bool(pages and pages[-1] + 1 < count)
+    if not one.reference:
+        verdict.verdict = Verdict.CORRUPT
         text = (
-            f"from offset {where} on it differs from {one.reference}, and neither a "
-            "seal nor a majority says which copy is right: a person has to"
+            f"block {one.blocks[0]}, from offset {start} on, is not what a replica's "
+            "seal says, and no replica has it: a person has to look"
+        )
+    elif one.is_tie:
+        text = (
+            f"from offset {where or start} on it differs from {one.reference}, and "
+            "neither a seal nor a majority says which copy is right: a person has to"
         )
     elif is_right_behind:
         verdict.verdict = Verdict.CORRUPT
         text = (
-            f"at offset {where} it differs from {one.reference}, and is equal again "
-            "behind: take the segment from there"
+            f"at offset {where or start} it differs from {one.reference}, and is equal "
+            "again behind: take the segment from there"
+        )
+    elif where is None:
+        text = (
+            f"block {one.blocks[0]}, from offset {start} on, differs from "
+            f"{one.reference}, which could not be read again: verify again"
         )
     else:
         text = (

@@ -6,7 +6,7 @@ of the consume queues names a record. From what the segments show, on the driver
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -82,6 +82,7 @@ def check_entries(
     runs: Mapping[Queue, Sequence[QueueRun]],
     wrong: Mapping[Queue, Sequence[int]],
     *,
+    passed_over: Collection[Queue] = (),
     start: int,
     end: int,
     unseen: Ranges,
@@ -93,6 +94,7 @@ def check_entries(
         queues: of the store, loaded.
         runs: of the records.
         wrong: queue offsets whose entry is not their record's.
+        passed_over: queues of which not all runs are known.
         start: of the log.
         end: of the log; what lies above it is not judged.
         unseen: ranges of the log that could not be read.
@@ -103,7 +105,8 @@ def check_entries(
             continue  # their entries belong to records of other topics
         key = queue.topic, queue.queue_id
         parts = [(index, index + 1) for index in wrong.get(key, ())]
-        parts += _uncovered(queue, runs.get(key, ()))
+        if key not in passed_over:
+            parts += _uncovered(queue, runs.get(key, ()))
         found = []
         for first, above in sorted(parts):
             found += _bad(queue, first, above, (start, end), unseen)

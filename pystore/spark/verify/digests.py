@@ -33,10 +33,13 @@ class BlockDigests:
         base: its base offset.
         end: behind the last byte to take.
         chosen: indexes of blocks; ``None``: all of them.
+        stops: offsets at which the digest of the block so far is wanted, too: where
+            the logs of shorter replicas end.
         with_whole: whether the digest over all bytes is asked for, too.
 
     Attributes:
         blocks: XXH3-64 by block index.
+        partial: XXH3-64 of a block up to a stop, by the stop.
         whole: XXH3-128 of all bytes, after ``finish``; empty if not asked for.
         size: bytes taken.
     """
@@ -48,6 +51,7 @@ class BlockDigests:
         end: int,
         *,
         chosen: Collection[int] | None = None,
+        stops: Collection[int] = (),
         with_whole: bool = False,
     ) -> None:
         self._log = log
@@ -55,9 +59,11 @@ class BlockDigests:
         self._end = end
         self._at = base
         self._chosen = None if chosen is None else frozenset(chosen)
+        self._stops = sorted(stops)
         self._block = xxhash.xxh3_64()
         self._all = xxhash.xxh3_128() if with_whole else None
         self.blocks: dict[int, int] = {}
+        self.partial: dict[int, int] = {}
         self.whole = b""
         self.size = 0
 
@@ -72,9 +78,13 @@ class BlockDigests:
         while self._at < offset:
             index = (self._at - self._base) // BLOCK_BYTES
             block_end = min(self._base + (index + 1) * BLOCK_BYTES, self._end)
-            stop = min(offset, block_end)
+            while self._stops and self._stops[0] <= self._at:
+                self._stops.pop(0)
+            stop = min(offset, block_end, *self._stops[:1])
             if self._chosen is None or index in self._chosen:
                 self._take(stop)
+                if stop in self._stops:
+                    self.partial[stop] = self._block.intdigest()
                 if stop == block_end:
                     self.blocks[index] = self._block.intdigest()
                     self._block.reset()

@@ -31,7 +31,8 @@ class Difference:
         verdict: of the copy, DIVERGENT until it is known better.
         blocks: that differ, ascending.
         end: up to where the copies are compared.
-        reference: root of a store that has these blocks right, or only otherwise.
+        reference: root of a store that has these blocks right, or only otherwise;
+            empty: a seal alone says that they are wrong.
         agrees_behind: whether a later block is right again.
         is_tie: whether nobody can tell which copy is right.
     """
@@ -48,12 +49,35 @@ class Difference:
 class _Copy:
     """
     One store's copy of the segment in question.
+
+    Attributes:
+        marks: digests by the offset at which the digested bytes of a block end.
+        damaged: blocks that its own records or its seal call bad.
+        wrong: offsets of marks that are not what they should be, ascending.
     """
 
     found: StoreFindings
     check: SegmentCheck
     own: list[Finding]
-    bad: set[int] = field(default_factory=set)
+    marks: dict[int, int] = field(default_factory=dict)
+    damaged: set[int] = field(default_factory=set)
+    wrong: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Truth:
+    """
+    What the bytes of a segment should be, by the offsets of the marks.
+
+    Attributes:
+        marks: the right digests, as far as they can be told.
+        ties: offsets of which nobody can tell.
+        sealed: offsets that a seal decides.
+    """
+
+    marks: dict[int, int] = field(default_factory=dict)
+    ties: set[int] = field(default_factory=set)
+    sealed: set[int] = field(default_factory=set)
 
 
 def judge_group(
@@ -72,26 +96,26 @@ def judge_group(
     bases = sorted({base for one in stores for base in _bases(one)})
     for base in bases:
         copies = {
-            str(one.plan.root): _Copy(one, one.checks[base], _own(one, base))
+            str(one.plan.root): _copy(one, base)
             for one in stores
             if _is_here(one, base)
         }
-        truth: dict[int, int] = {}
-        ties: set[int] = set()
-        if is_comparable:
-            truth, ties = _truth(list(copies.values()), base)
+        truth = _truth(list(copies.values()), base) if is_comparable else _Truth()
         for one in stores:
             copy = copies.get(str(one.plan.root))
             if copy is None:
                 absent = _absent(one, base, stores) if is_comparable else None
                 verdicts += [absent] if absent else []
                 continue
-            verdict = _judge(copy, base, truth, ties, len(copies) - 1)
+            peers = sum(
+                bool(other.marks) for other in copies.values() if other is not copy
+            )
+            verdict = _judge(copy, base, truth, peers)
             verdicts.append(verdict)
             if not is_comparable:
                 _call_incomparable(verdict, sizes)
-            elif copy.bad:
-                differences.append(_difference(verdict, copy, copies, truth, ties))
+            elif copy.wrong:
+                differences.append(_difference(verdict, copy, copies, truth))
     return verdicts + [v for one in stores for v in _beside(one)], differences
 
 
@@ -133,56 +157,74 @@ def _blocks_of(findings: Sequence[Finding], base: int) -> set[int]:
     return blocks
 
 
-def _truth(copies: Sequence[_Copy], base: int) -> tuple[dict[int, int], set[int]]:
+def _copy(one: StoreFindings, base: int) -> _Copy:
+    check, own = one.checks[base], _own(one, base)
+    marks = {
+        min(base + (index + 1) * BLOCK_BYTES, check.digest_end): digest
+        for index, digest in check.digests.items()
+    }
+    marks |= check.partial
+    if one.torn_reason:
+        # What a crash left behind the end is nothing that anybody could compare.
+        marks = {end: digest for end, digest in marks.items() if end <= one.end}
+    return _Copy(one, check, own, marks, _blocks_of(own, base))
+
+
+def _block(base: int, end: int) -> int:
     """
-    The right digest of each block, as far as it can be told, and the blocks of which
-    it cannot.
+    The block that ends there, or reaches to there.
     """
-    truth: dict[int, int] = {}
-    ties: set[int] = set()
+    return (end - 1 - base) // BLOCK_BYTES
+
+
+def _truth(copies: Sequence[_Copy], base: int) -> _Truth:
+    """
+    The right digests, by a seal, else by what most copies have.
+    """
+    truth = _Truth()
     sealed = _sealed(copies)
-    damaged = [_blocks_of(copy.own, base) for copy in copies]
-    indexes = {index for copy in copies for index in copy.check.digests}
-    for index in sorted(indexes):
-        if index in sealed:
-            truth[index] = sealed[index]
+    for end in sorted({end for copy in copies for end in copy.marks}):
+        if end in sealed:
+            truth.marks[end] = sealed[end]
+            truth.sealed.add(end)
             continue
+        block = _block(base, end)
         votes = Counter(
-            copy.check.digests[index]
-            for copy, bad in zip(copies, damaged, strict=True)
-            if index in copy.check.digests and index not in bad
+            copy.marks[end]
+            for copy in copies
+            if end in copy.marks and block not in copy.damaged
         )
         most = votes.most_common(2)
         if not most:
             continue
         if len(most) == 1 or most[0][1] * 2 > votes.total():
-            truth[index] = most[0][0]
+            truth.marks[end] = most[0][0]
         else:
-            ties.add(index)
-    return truth, ties
+            truth.ties.add(end)
+    return truth
 
 
 def _sealed(copies: Sequence[_Copy]) -> dict[int, int]:
     """
     What the seal says, where all seals of the replicas say the same.
     """
-    seals = {
-        copy.check.seal.digest: copy.check.seal for copy in copies if copy.check.seal
-    }
-    if len(seals) != 1:
+    found = {one.check.seal.digest: one.check.seal for one in copies if one.check.seal}
+    if len(found) != 1:
         return {}
-    (seal,) = seals.values()
-    return (
-        dict(enumerate(seal.block_digests)) if seal.block_bytes == BLOCK_BYTES else {}
-    )
+    (seal,) = found.values()
+    if seal.block_bytes != BLOCK_BYTES:
+        return {}
+    return {seal.block_range(i)[1]: d for i, d in enumerate(seal.block_digests)}
 
 
-def _judge(
-    copy: _Copy, base: int, truth: Mapping[int, int], ties: set[int], others: int
-) -> SegmentVerdict:
+def _judge(copy: _Copy, base: int, truth: _Truth, peers: int) -> SegmentVerdict:
     check, one = copy.check, copy.found
-    digests = check.digests
-    copy.bad = {i for i, d in digests.items() if i in ties or truth.get(i, d) != d}
+    copy.wrong = sorted(
+        end
+        for end, mark in copy.marks.items()
+        if end in truth.ties or truth.marks.get(end, mark) != mark
+    )
+    bad = {_block(base, end) for end in copy.wrong}
     report = check.report
     verdict = SegmentVerdict(
         group=one.plan.group,
@@ -193,8 +235,8 @@ def _judge(
         checked_bytes=report.scanned_bytes if report else 0,
         records=report.records if report else 0,
         is_sealed=check.seal is not None and not copy.own,
-        replicas=others,
-        digest=_fold(digests),
+        replicas=peers,
+        digest=_fold(check.digests),
         seconds=check.seconds,
     )
     if check.error:
@@ -205,21 +247,17 @@ def _judge(
         verdict.evidence.append(f"the log ends at {one.end}: opening removes it")
     elif copy.own:
         verdict.verdict, verdict.is_bad = Verdict.CORRUPT, True
-        verdict.blocks = tuple(sorted(_blocks_of(copy.own, base) | copy.bad))
+        verdict.blocks = tuple(sorted(copy.damaged | bad))
         verdict.evidence += [f"{f.kind}: {f.text}" for f in copy.own]
-    elif copy.bad:
+    elif bad:
         verdict.verdict, verdict.is_bad = Verdict.DIVERGENT, True
-        verdict.blocks = tuple(sorted(copy.bad))
-    elif check.is_sealed_whole or (digests and (others or _is_sealed(copy, truth))):
+        verdict.blocks = tuple(sorted(bad))
+    elif check.is_sealed_whole or (copy.marks and (peers or truth.sealed)):
         verdict.verdict = Verdict.OK
     if one.torn_reason and base <= one.end < base + one.plan.listing.segment_size:
         text = f"torn at {one.end}: {one.torn_reason}; opening cuts it"
         verdict.evidence.append(text)
     return verdict
-
-
-def _is_sealed(copy: _Copy, truth: Mapping[int, int]) -> bool:
-    return copy.check.seal is not None and bool(truth)
 
 
 def _fold(digests: Mapping[int, int]) -> str:
@@ -244,34 +282,30 @@ def _difference(
     verdict: SegmentVerdict,
     copy: _Copy,
     copies: Mapping[str, _Copy],
-    truth: Mapping[int, int],
-    ties: set[int],
+    truth: _Truth,
 ) -> Difference:
-    first, last = min(copy.bad), max(copy.bad)
-    digests = copy.check.digests
-    reference = next(
-        (
-            name
-            for name, other in copies.items()
-            if other is not copy
-            and other.check.digests.get(first, digests[first])
-            in ([truth[first]] if first in truth else _unlike(other, digests, first))
-        ),
-        "",
-    )
+    base, first = verdict.segment, copy.wrong[0]
+    assert base is not None
+    right, mine = truth.marks.get(first), copy.marks[first]
+    # Of those that have it right, or at least otherwise, the one that has most.
+    able = {
+        name: other.marks
+        for name, other in copies.items()
+        if first in other.marks
+        and other.marks[first] != mine
+        and right in (None, other.marks[first])
+    }
+    reference = max(able, key=lambda name: len(able[name]), default="")
+    shared = [end for end in copy.wrong if end in able.get(reference, copy.marks)]
+    bad = {_block(base, end) for end in copy.wrong}
     return Difference(
         verdict=verdict,
-        blocks=tuple(sorted(copy.bad)),
-        end=copy.check.digest_end,
+        blocks=tuple(sorted({_block(base, end) for end in shared})),
+        end=shared[-1],
         reference=reference,
-        agrees_behind=any(index > last for index in digests),
-        is_tie=first in ties,
+        agrees_behind=any(_block(base, end) > max(bad) for end in copy.marks),
+        is_tie=first in truth.ties,
     )
-
-
-def _unlike(other: _Copy, digests: Mapping[int, int], index: int) -> list[int]:
-    found = other.check.digests.get(index, digests[index])
-    return [found] if found != digests[index] else []
 
 
 def _absent(
@@ -316,7 +350,7 @@ def _beside(one: StoreFindings) -> list[SegmentVerdict]:
             Verdict.ORPHAN,
             name=name,
             is_bad=True,
-            evidence=[f"{text}: move it away"],
+            evidence=[text],
         )
         for name, text in one.plan.listing.orphans
     ]

@@ -78,9 +78,10 @@ def list_segments(root: Path) -> Listing:
                     # Deleted meanwhile, or a link into nothing.
                     continue
                 if not _NAME.fullmatch(entry.name):
-                    orphans.append((entry.name, "no segment has this name"))
+                    text = "no segment has this name: move it away"
+                    orphans.append((entry.name, text))
                 elif not stat.S_ISREG(status.st_mode):
-                    orphans.append((entry.name, "it is not a file"))
+                    orphans.append((entry.name, "it is not a file: move it away"))
                 else:
                     sizes[int(entry.name)] = status.st_size
     except OSError as error:
@@ -94,9 +95,12 @@ def list_segments(root: Path) -> Listing:
             orphans.append(
                 (
                     segment_name(base),
-                    f"no segment begins here: they have {size} bytes each",
+                    f"no segment of {size} bytes begins here: it was cut short, or "
+                    "belongs to another log",
                 )
             )
             del sizes[base]
+    if not size:  # the first segment of a log that was never written
+        sizes.clear()
     odd = {base: found for base, found in sizes.items() if found != size}
     return Listing(size, tuple(sorted(sizes)), odd, tuple(sorted(orphans)))

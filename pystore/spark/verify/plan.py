@@ -46,6 +46,8 @@ class StorePlan:
         group: whose replicas are compared with each other.
         listing: what ``commitlog/`` holds.
         end: of the log, as far as it is known before a scan.
+        readable_end: where it ends by its structure alone: up to there it is
+            compared with replicas.
         bound: below which nothing may be bad.
         generation: of the live page, to notice a cut; ``None``: no writer.
         share: what all its tasks need.
@@ -63,6 +65,7 @@ class StorePlan:
     share: StoreShare
     sealed: frozenset[int] = frozenset()
     epochs: tuple[int, ...] = ()
+    readable_end: int = 0
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -119,9 +122,11 @@ def plan_store(root: Path, group: str = "") -> StorePlan:
         )
         # Without a page whatever is there is scanned; the judgement finds the end.
         end, generation = segments.end, None
+        readable_end = find_end(segments)[0] if page is None else 0
         if page is not None:
             words = page.read()
             end, generation = words.published_end, words.cut_generation
+            readable_end = min(end, segments.end)
     seals = SealCheck(root)
     findings = [Finding("store", None, one.reason) for one in damages]
     findings += [Finding("seal", None, one.reason) for one in seals.damages]
@@ -136,7 +141,8 @@ def plan_store(root: Path, group: str = "") -> StorePlan:
         share=share,
         sealed=seals.bases,
         epochs=epochs,
-        findings=findings,
+        readable_end=readable_end,
+        findings=_once(findings),
     )
 
 
@@ -167,18 +173,11 @@ def open_parts(
         yield log, queues, problem
 
 
-def readable_end(plan: StorePlan) -> int:
+def _once(findings: Sequence[Finding]) -> list[Finding]:
     """
-    Returns where the log ends, by its structure alone: up to here replicas are
-    compared.
+    Nothing told twice, though two looked at one file.
     """
-    if plan.generation is not None:
-        return plan.end
-    runs = plan.listing.runs
-    if not runs:
-        return 0
-    with open_view(plan.root, runs[-1]) as log:
-        return find_end(Segments(log))[0]
+    return list({finding.text: finding for finding in findings}.values())
 
 
 def plan_tasks(
@@ -195,7 +194,7 @@ def plan_tasks(
     """
     ends: dict[str, list[int]] = {}
     for plan in plans:
-        ends.setdefault(plan.group, []).append(readable_end(plan))
+        ends.setdefault(plan.group, []).append(plan.readable_end)
     return [
         _task(plan, base, ends[plan.group], percent, round_number)
         for plan in plans
@@ -206,12 +205,9 @@ def plan_tasks(
 def _task(
     plan: StorePlan, base: int, ends: Sequence[int], percent: int, round_number: int
 ) -> SegmentTask:
-    size = plan.listing.segment_size
-    end = min(base + size, plan.end)
-    # What all replicas have that reach into the segment.
-    common = min((one for one in ends if one > base), default=base)
+    end = min(base + plan.listing.segment_size, plan.end)
     is_compared = len(ends) > 1 or percent < 100
-    digest_end = min(end, common) if is_compared else base
+    digest_end = max(base, min(end, plan.readable_end)) if is_compared else base
     blocks = None
     if percent < 100:
         count = blocks_of(digest_end - base)
@@ -224,6 +220,7 @@ def _task(
         blocks=blocks,
         has_seal=base in plan.sealed,
         epochs=tuple(one for one in plan.epochs if base <= one < end),
+        stops=tuple(sorted({one for one in ends if base < one < digest_end})),
     )
 
 

@@ -25,8 +25,8 @@ from pystore.queues import CONSUME_QUEUE
 
 __all__ = ["QueueRun", "QueueRuns", "QueueSummary"]
 
-_RUNS_MAX = 64
-"""Of one queue and segment; a log with more is broken, and one says it."""
+_RUNS_MAX = 4096
+"""Of one queue and segment; of a log that is more broken, the rest is not judged."""
 _WRONG_MAX = 64
 
 
@@ -57,6 +57,7 @@ class QueueSummary:
         topic: of the queue.
         queue_id: of the queue.
         runs: in log order.
+        is_cut: there were more runs.
         records: how many.
         matched: of them, that have their entry.
         missing: of them, that have none yet.
@@ -67,6 +68,7 @@ class QueueSummary:
     topic: str
     queue_id: int
     runs: list[QueueRun] = field(default_factory=list)
+    is_cut: bool = False
     records: int = 0
     matched: int = 0
     missing: int = 0
@@ -121,7 +123,7 @@ class QueueRuns:
             if summary is None:
                 summary = self._found[key] = QueueSummary(*key)
             summary.records += len(group.indexes)
-            _extend(summary.runs, group)
+            _extend(summary, group)
             if self._lengths:
                 self._compare(summary, group)
 
@@ -142,9 +144,11 @@ class QueueRuns:
         if not is_there.any():
             return
         indexes, entries = group.indexes[is_there], group.entries[is_there]
-        first, last = int(indexes.min()), int(indexes.max())
-        stored = queue.entries(first, last - first + 1)
-        is_equal = stored[indexes - first] == entries
+        is_equal = np.zeros(len(indexes), np.bool_)
+        for start, above in _pieces(indexes):
+            first, last = int(indexes[start]), int(indexes[above - 1])
+            stored = queue.entries(first, last - first + 1)
+            is_equal[start:above] = stored == entries[start:above]
         summary.matched += int(is_equal.sum())
         wrong = indexes[~is_equal].tolist()
         summary.wrong_count += len(wrong)
@@ -166,19 +170,28 @@ class QueueRuns:
         return queue
 
 
-def _extend(runs: list[QueueRun], group: Group) -> None:
+def _pieces(indexes: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """
+    The parts of an array that count on by one, as ``[start, above)``.
+    """
+    edges = np.flatnonzero(np.diff(indexes) != 1) + 1
+    return list(pairwise([0, *edges.tolist(), len(indexes)]))
+
+
+def _extend(summary: QueueSummary, group: Group) -> None:
     """
     Puts the records of a group behind the runs that are there.
     """
-    indexes, offsets = group.indexes, group.entries["offset"]
-    edges = np.flatnonzero(np.diff(indexes) != 1) + 1
-    for start, end in pairwise([0, *edges.tolist(), len(indexes)]):
+    runs, indexes, offsets = summary.runs, group.indexes, group.entries["offset"]
+    for start, end in _pieces(indexes):
         first, last = int(indexes[start]), int(indexes[end - 1])
         run = QueueRun(first, last, int(offsets[start]), int(offsets[end - 1]))
         before = runs[-1] if runs else None
+        if summary.is_cut:
+            return
         if before is not None and first == before.last_index + 1:
             runs[-1] = replace(before, last_index=last, last_offset=run.last_offset)
         elif len(runs) < _RUNS_MAX:
             runs.append(run)
         else:
-            return
+            summary.is_cut = True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.errors import InvalidError
+from pystore.errors import InvalidError, StorageError
 from pystore.first_start import META_NAME
 from pystore.live import Live
 from pystore.spark.paths import find_stores
@@ -127,7 +127,11 @@ def _excuse(plan: StorePlan, verdicts: Sequence[SegmentVerdict]) -> None:
     What happened to a live store while it was checked is not held against it.
     """
     if any(v.verdict is Verdict.UNKNOWN for v in verdicts):
-        least = min(list_segments(plan.root).bases, default=0)
+        try:
+            least = min(list_segments(plan.root).bases, default=0)
+        except StorageError:
+            # The whole store is gone, which is no retention.
+            return
         for v in verdicts:
             if v.verdict is Verdict.UNKNOWN and (v.segment or 0) < least:
                 v.verdict = Verdict.ABSENT

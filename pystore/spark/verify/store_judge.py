@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from pystore.errors import NotAStoreError, PystoreError
 from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
 from pystore.rocketmq import behind
@@ -70,28 +71,55 @@ def judge_store(
         checks: of its segments, by base offset.
         is_whole: whether every record was checked, and not blocks only.
     """
-    found = StoreFindings(plan, dict(checks), end=plan.end, expected_end=plan.end)
+    found = StoreFindings(plan, dict(checks), end=plan.readable_end)
+    found.expected_end = max(found.end, _promised_end(plan))
     found.of_store += plan.findings
-    if not is_whole:
-        for base, check in found.checks.items():
-            for fault in check.report.faults if check.report else ():
-                found.add(
-                    Finding("record", fault.offset, fault.text, fault.skipped_bytes)
-                )
-            _note_seal(found, base, check, is_whole=False)
+    if not plan.listing.runs:
+        if found.expected_end:
+            text = f"no segment is here, but the log went up to {found.expected_end}"
+            found.add(Finding("store", None, text))
         return found
+    if is_whole:
+        try:
+            _judge_whole(found)
+        except PystoreError as error:
+            # The store is gone, or changes below our hands; others are judged.
+            for check in found.checks.values():
+                check.error = check.error or str(error)
+    else:
+        _note_faults(found)
+    for base, check in found.checks.items():
+        _note_seal(found, base, check, is_whole=is_whole)
+        for offset in check.stray_epochs:
+            if offset < found.end:  # at the end, no record is there yet
+                text = f"an epoch begins at offset {offset}, and no record does"
+                found.add(Finding("epoch", offset, text))
+    return found
+
+
+def _judge_whole(found: StoreFindings) -> None:
+    plan = found.plan
     now = list_segments(plan.root)
+    if not now.runs:
+        raise NotAStoreError(f"{plan.root}: its segments are gone")
     with open_parts(plan.root, now, plan.share.lengths) as parts:
         log, queues, problem = parts
-        if plan.listing.runs:
-            _judge_runs(found, log, queues)
+        _judge_runs(found, log, queues)
         _judge_queues(found, None if problem else queues)
+
+
+def _note_faults(found: StoreFindings) -> None:
+    """
+    Bad records in the blocks that were read; above what was promised, in the last
+    segment, one is a torn tail.
+    """
+    last = max(found.plan.bases, default=0)
+    promised = _promised_end(found.plan)
     for base, check in found.checks.items():
-        _note_seal(found, base, check, is_whole=True)
-        for offset in check.stray_epochs:
-            text = f"an epoch begins at offset {offset}, and no record does"
-            found.add(Finding("epoch", offset, text))
-    return found
+        for fault in check.report.faults if check.report else ():
+            if base < last or fault.offset < promised:
+                size = fault.skipped_bytes
+                found.add(Finding("record", fault.offset, fault.text, size))
 
 
 def _judge_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> None:
@@ -117,7 +145,7 @@ def _judge_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> 
         )
         _take(found, judged, is_last=is_last, log_end=ends)
         if is_last:
-            found.expected_end = max(judged.end_offset, _promised_end(bound))
+            found.expected_end = max(judged.end_offset, _promised_end(plan))
 
 
 def _report_runs(found: StoreFindings, size: int) -> list[list[SegmentReport]]:
@@ -150,6 +178,7 @@ def _judge_queues(found: StoreFindings, queues: ConsumeQueues | None) -> None:
     unseen = _unseen(found)
     in_order = [found.checks[base].queues for base in sorted(found.checks)]
     runs = join_runs(in_order)
+    cut = {(s.topic, s.queue_id) for s in chain.from_iterable(in_order) if s.is_cut}
     for finding in check_offsets(runs, unseen):
         found.add(finding)
     if queues is None or not plan.listing.bases:
@@ -161,6 +190,7 @@ def _judge_queues(found: StoreFindings, queues: ConsumeQueues | None) -> None:
         queues,
         runs,
         wrong,
+        passed_over=cut,
         start=plan.listing.bases[0],
         end=found.end,
         unseen=unseen,
@@ -213,10 +243,16 @@ def _note_seal(
         )
 
 
-def _promised_end(bound: Bound | Evidence) -> int:
+def _promised_end(plan: StorePlan) -> int:
+    """
+    Up to where the store itself says that there is a log.
+    """
+    bound = plan.bound
     if isinstance(bound, Bound):
-        return bound.offset
-    return 0 if bound.is_abort else bound.named_end or 0
+        promised = bound.offset
+    else:
+        promised = 0 if bound.is_abort else bound.named_end or 0
+    return promised if plan.generation is None else max(promised, plan.end)
 
 
 def _checkpoint_ms(bound: Bound | Evidence) -> int:

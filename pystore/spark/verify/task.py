@@ -61,6 +61,7 @@ class SegmentTask:
         base: its base offset.
         end: behind its last byte that belongs to the log.
         digest_end: up to where blocks are digested; ``base``: nowhere.
+        stops: where shorter replicas end below that.
         blocks: only these blocks are read, and no other record is checked than
             those of the first one; ``None``: everything.
         has_seal: a seal of it is there.
@@ -74,6 +75,7 @@ class SegmentTask:
     blocks: tuple[int, ...] | None = None
     has_seal: bool = False
     epochs: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -96,6 +98,7 @@ class SegmentCheck:
         report: of the scan; ``None`` if it could not be read.
         digests: XXH3-64 by block index.
         digest_end: where the last block ends.
+        partial: XXH3-64 of a block up to where a shorter replica ends.
         seal: what the segment was when it was sealed, if it has a seal.
         seal_problem: why the seal counts for nothing; empty: it counts, or is none.
         is_sealed_whole: every byte is what was sealed.
@@ -110,6 +113,7 @@ class SegmentCheck:
     report: SegmentReport | None = None
     digests: dict[int, int] = field(default_factory=dict)
     digest_end: int = 0
+    partial: dict[int, int] = field(default_factory=dict)
     seal: Seal | None = None
     seal_problem: str = ""
     is_sealed_whole: bool = False
@@ -158,6 +162,7 @@ def _check(task: SegmentTask, check: SegmentCheck, log: LogReader) -> None:
         task.base,
         digest_end,
         chosen=task.blocks,
+        stops=task.stops,
         with_whole=seal is not None and is_whole,
     )
     runs = QueueRuns(
@@ -194,6 +199,7 @@ def _check(task: SegmentTask, check: SegmentCheck, log: LogReader) -> None:
             start for start in starts[~found].tolist() if not _is_blank(log, start)
         )
     check.digests, check.digest_end = digests.blocks, digest_end
+    check.partial = digests.partial
     if seal is not None:
         check.is_sealed_whole = digests.whole == seal.digest
 

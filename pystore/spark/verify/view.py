@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pystore.errors import NotAStoreError
 from pystore.reader import LogReader
 
 __all__ = ["open_view", "segment_name"]
@@ -40,6 +41,9 @@ def open_view(root: str | Path, bases: Iterable[int]) -> Iterator[LogReader]:
         links = Path(folder, "commitlog")
         links.mkdir()
         for base in bases:
-            os.symlink(target / segment_name(base), links / segment_name(base))
+            path = target / segment_name(base)
+            if not path.exists():
+                raise NotAStoreError(f"{path}: it is gone", offset=base, path=str(path))
+            os.symlink(path, links / segment_name(base))
         with LogReader(folder) as log:
             yield log
