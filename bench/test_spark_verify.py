@@ -17,10 +17,13 @@ import pytest
 import spark_rivals
 from contest import Contender, Contest, Timed, ratios
 from large_stores import Stores
+from load import Load
 from machine import warm_cache
 from spark_rivals import binary_file_job, parallelize_job
 from table import Table
+from writers import WAYS
 
+from pystore.log import CommitLog
 from pystore.spark.session import java_problem, open_session
 from pystore.spark.verify.executors import Run, on_spark
 from pystore.spark.verify.run import verify_stores
@@ -72,15 +75,9 @@ def pieces(stores: Stores, sizes: Sizes) -> Iterator[Path]:
     """
     folder = stores.root / "pieces"
     folder.mkdir()
-    load = stores.load
-    total = min(_RIVAL_BYTES, load.body_bytes)
-    from writers import WAYS  # noqa: PLC0415
-
-    from pystore.log import CommitLog  # noqa: PLC0415
-
+    load = Load.of(min(_RIVAL_BYTES, stores.load.body_bytes), stores.load.batch)
     with CommitLog(folder / "store", segment_size=min(1 << 26, sizes.segment)) as log:
-        for _ in range(max(1, total // (load.batch * 1024))):
-            WAYS["batch"](log, load)
+        WAYS["batch"](log, load)
     yield folder / "store" / "commitlog"
     shutil.rmtree(folder)
 

@@ -120,7 +120,7 @@ def test_a_reference_that_is_gone_is_no_reason_to_cut(tmp_path: Path) -> None:
     ]
 
 
-def test_a_copy_that_only_the_seal_of_another_refutes_is_corrupt(
+def test_a_copy_that_only_another_s_seal_refutes_is_corrupt(
     tmp_path: Path,
 ) -> None:
     """
