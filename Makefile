@@ -35,7 +35,9 @@ native: ## the C core over an in-memory environment, under sanitizers
 crash: .venv/core ## every crash state, and real writers killed
 	$(PYTEST) tests/crash
 
-soak: .venv/core ## the crash tests with a large budget, for about an hour
+soak: .venv/core .venv/spark .venv/notebook ## the crash tests with a large budget, for about an hour
+	$(BIN)/jupyter execute --kernel_name=python3 docs/spark.ipynb
+	SPARK_KILLS=30 $(PYTEST) tests/spark/test_export_job.py
 	CRASH_STATES=5000 CRASH_KILLS=500 CRASH_FAULTS=100 $(PYTEST) tests/crash
 
 fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)

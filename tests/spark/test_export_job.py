@@ -60,7 +60,7 @@ def test_topics_of_any_name_come_back(session: SparkSession, tmp_path: Path) -> 
     In Spark and in pyarrow, from the names of directories.
     """
     into = tmp_path / "out"
-    with CommitLog(tmp_path / "store") as log:
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         for topic in ODD_TOPICS:
             log.append(Message(topic, topic.encode()))
 

@@ -1,0 +1,61 @@
+"""
+The notebook of docs/spark.md: whole, without outputs; `make soak` runs it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def cells() -> list[dict[str, Any]]:
+    """
+    Of the notebook that the page links to.
+    """
+    (name,) = set(re.findall(r"\((\w+\.ipynb)\)", (DOCS / "spark.md").read_text()))
+    notebook = json.loads((DOCS / name).read_text())
+    assert (4, 5) == (notebook["nbformat"], notebook["nbformat_minor"])
+    found: list[dict[str, Any]] = notebook["cells"]
+    return found
+
+
+def _code(cells: list[dict[str, Any]]) -> list[str]:
+    return ["".join(one["source"]) for one in cells if one["cell_type"] == "code"]
+
+
+def test_the_notebook_is_stored_without_outputs(cells: list[dict[str, Any]]) -> None:
+    """
+    A change of it is a change of text.
+    """
+    assert len(cells) == len({one["id"] for one in cells})
+    for one in cells:
+        assert not one.get("outputs")
+        assert one.get("execution_count") is None
+
+
+def test_what_the_notebook_takes_from_pystore_is_there(
+    cells: list[dict[str, Any]],
+) -> None:
+    """
+    Its code compiles, and a name that was moved is missed at once.
+    """
+    tree = ast.parse("\n".join(_code(cells)))
+    imported = [
+        (node.module, name.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("pystore")
+        for name in node.names
+    ]
+
+    assert len(imported) > 3
+    for module, name in imported:
+        assert hasattr(importlib.import_module(str(module)), name)
