@@ -54,7 +54,7 @@ def noted(*arrays: NDArray[Any]) -> list[QueueSummary]:
     for rows in arrays:
         runs.note(rows)
     runs.close()
-    return runs.summaries
+    return runs.summaries()
 
 
 def indexes_of(summary: QueueSummary) -> list[tuple[int, int]]:
@@ -185,7 +185,7 @@ def compared(
         for rows in scanned(log, base):
             runs.note(rows)
         runs.close()
-    return {(one.topic, one.queue_id): one for one in runs.summaries}
+    return {(one.topic, one.queue_id): one for one in runs.summaries()}
 
 
 def scanned(log: LogReader, base: int) -> Iterator[NDArray[Any]]:
@@ -296,7 +296,7 @@ def test_many_wrong_entries_are_counted_and_some_are_named(root: Path) -> None:
         runs.note(rows_of(range(first, first + 40), 10**9))
     runs.close()
 
-    (found,) = runs.summaries
+    (found,) = runs.summaries()
 
     assert list(range(64)) == found.wrong
     assert 120 == found.wrong_count
@@ -318,7 +318,7 @@ def test_records_whose_entries_were_deleted_are_left_alone(tmp_path: Path) -> No
     runs.note(rows_of(range(20), 0))
     runs.close()
 
-    (found,) = runs.summaries
+    (found,) = runs.summaries()
 
     assert (20, 10, 0, []) == (found.records, found.matched, found.missing, found.wrong)
 
@@ -335,7 +335,7 @@ def test_a_queue_offset_given_twice_is_wrong_once(tmp_path: Path) -> None:
     runs.note(rows_of([0, 0]))
     runs.close()
 
-    (found,) = runs.summaries
+    (found,) = runs.summaries()
 
     assert ([0], 1, 1) == (found.wrong, found.wrong_count, found.matched)
 
@@ -354,6 +354,6 @@ def test_a_topic_that_is_not_utf_8_has_its_queue(tmp_path: Path) -> None:
     runs.note(rows_of([0]))
     runs.close()
 
-    (found,) = runs.summaries
+    (found,) = runs.summaries()
 
     assert (name, 1) == (found.topic, found.matched)

@@ -107,7 +107,7 @@ def test_the_links_go_away(
     """
     folder = tmp_path / "temporary"
     folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.setattr("pystore.spark.verify.view._MEMORY", str(folder))
 
     def work() -> None:
         with open_view(root, [0]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from pystore.file_pool import FilePool
 from pystore.queue import ENTRY_SIZE, ConsumeQueue
 from pystore.queue_files import QueueFiles
 from pystore.queues import CONSUME_QUEUE
+from pystore.rows import Check
+from pystore.spark.verify.run_columns import RunColumns
 
 __all__ = ["QueueRun", "QueueRuns", "QueueSummary"]
 
@@ -101,31 +103,50 @@ class QueueRuns:
         self._file_size = queue_file_size
         self._pool = FilePool()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._runs = RunColumns()
         self._found: dict[tuple[str, int], QueueSummary] = {}
 
     @property
+    def columns(self) -> Check:
+        """
+        What a scan must fill in the rows.
+        """
+        return Check.TOPIC | Check.TAGS if self._lengths else Check.TOPIC
+
     def summaries(self) -> list[QueueSummary]:
         """
-        One for each queue that a record belongs to.
+        Returns one for each queue that a record belongs to; once, at the end.
         """
+        for topic_id, queue_id, *run, records in self._runs.merged().tolist():
+            summary = self._summary(self._topic(topic_id), queue_id)
+            summary.records += records
+            if len(summary.runs) < _RUNS_MAX:
+                summary.runs.append(QueueRun(*run))
+            else:
+                summary.is_cut = True
+        if self._runs.is_cut:
+            for summary in self._found.values():
+                summary.is_cut = True
         return list(self._found.values())
+
+    def _summary(self, topic: str, queue_id: int) -> QueueSummary:
+        key = topic, queue_id
+        if key not in self._found:
+            self._found[key] = QueueSummary(topic, queue_id)
+        return self._found[key]
 
     def note(self, rows: NDArray[Any]) -> None:
         """
-        Takes rows that were filled with topics and tags codes.
+        Takes rows that were filled with these ``columns``.
 
         Raises:
             StorageError: a consume queue cannot be read.
         """
+        self._runs.note(rows)
+        if not self._lengths:
+            return
         for group in groups_of(rows, self._topic, Dispatched()):
-            key = group.topic, group.queue_id
-            summary = self._found.get(key)
-            if summary is None:
-                summary = self._found[key] = QueueSummary(*key)
-            summary.records += len(group.indexes)
-            _extend(summary, group)
-            if self._lengths:
-                self._compare(summary, group)
+            self._compare(self._summary(group.topic, group.queue_id), group)
 
     def close(self) -> None:
         """
@@ -176,22 +197,3 @@ def _pieces(indexes: NDArray[np.int64]) -> list[tuple[int, int]]:
     """
     edges = np.flatnonzero(np.diff(indexes) != 1) + 1
     return list(pairwise([0, *edges.tolist(), len(indexes)]))
-
-
-def _extend(summary: QueueSummary, group: Group) -> None:
-    """
-    Puts the records of a group behind the runs that are there.
-    """
-    runs, indexes, offsets = summary.runs, group.indexes, group.entries["offset"]
-    for start, end in _pieces(indexes):
-        first, last = int(indexes[start]), int(indexes[end - 1])
-        run = QueueRun(first, last, int(offsets[start]), int(offsets[end - 1]))
-        before = runs[-1] if runs else None
-        if summary.is_cut:
-            return
-        if before is not None and first == before.last_index + 1:
-            runs[-1] = replace(before, last_index=last, last_offset=run.last_offset)
-        elif len(runs) < _RUNS_MAX:
-            runs.append(run)
-        else:
-            summary.is_cut = True

@@ -187,13 +187,13 @@ def _check(task: SegmentTask, check: SegmentCheck, log: LogReader) -> None:
             task.base,
             end,
             note,
-            columns=Check.TAGS | Check.TOPIC,
+            columns=runs.columns,
             stale_above=task.share.stale_above,
         )
     finally:
         runs.close()
     digests.finish()
-    check.queues = runs.summaries
+    check.queues = runs.summaries()
     if is_whole and not check.report.faults:
         check.stray_epochs = tuple(
             start for start in starts[~found].tolist() if not _is_blank(log, start)
