@@ -185,7 +185,8 @@ def compared(
         for rows in scanned(log, base):
             runs.note(rows)
         runs.close()
-    return {(one.topic, one.queue_id): one for one in runs.summaries()}
+        found = runs.summaries()
+    return {(one.topic, one.queue_id): one for one in found}
 
 
 def scanned(log: LogReader, base: int) -> Iterator[NDArray[Any]]:
