@@ -30,11 +30,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.errors import PystoreError
 from pystore.exports import ABORT
 from pystore.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
 from pystore.queues import CONSUME_QUEUE
-from pystore.reader import LogReader
+from pystore.spark.peeking import peek_bytes, peek_record
 from pystore.spark.selection import Selection
 
 __all__ = ["Bare", "bare_segments"]
@@ -66,25 +65,25 @@ class _Doubt(Exception):
 
 
 def bare_segments(
-    store: Path, log: LogReader, bases: Sequence[int], end: int, selection: Selection
+    store: Path, size: int, bases: Sequence[int], end: int, selection: Selection
 ) -> Bare:
     """
     Returns the segments that surely hold no record of the wanted queues.
 
     Args:
         store: its root.
-        log: of the store, open.
+        size: of a segment.
         bases: of the segments in question, ascending.
         end: of the log.
         selection: what can be wanted.
     """
     if not bases or not selection.needs_queues or (store / ABORT).exists():
         return Bare()
-    proof = _Proof(log, bases[0], bases[-1], end, selection)
+    proof = _Proof(store, size, bases, end, selection)
     try:
         proof.read(store / CONSUME_QUEUE)
         found = frozenset(proof.proven() & set(bases))
-    except (_Doubt, OSError, ValueError, PystoreError):
+    except (_Doubt, OSError, ValueError):
         # Whatever it is: without queues, everything is read.
         return Bare(bytes_read=proof.bytes_read)
     if (store / ABORT).exists():
@@ -95,14 +94,19 @@ def bare_segments(
 
 class _Proof:
     """
-    One number for each segment from *first* to *last*, summed up file by file.
+    A few numbers for each segment, summed up file by file.
     """
 
     def __init__(
-        self, log: LogReader, first: int, last: int, end: int, selection: Selection
+        self,
+        store: Path,
+        size: int,
+        bases: Sequence[int],
+        end: int,
+        selection: Selection,
     ) -> None:
-        size = log.ends().segment_size
-        self._log = log
+        first, last = bases[0], bases[-1]
+        self._store = store
         self._first, self._size, self._end = first, size, end
         self._stop = min(end, last + size)
         self._selection = selection
@@ -158,10 +162,11 @@ class _Proof:
     def _check_queue(
         self, topic: str, queue_id: int, index: int, entry: np.void
     ) -> None:
-        record = self._log.read(int(entry["offset"]))
-        self.bytes_read += record.size
-        said = record.topic, record.queue_id, record.queue_offset
-        if said != (topic, queue_id, index):
+        offset = int(entry["offset"])
+        base = self._first + (offset - self._first) // self._size * self._size
+        found = peek_record(self._store, base, offset)
+        self.bytes_read += 2 * mmap.PAGESIZE
+        if found is None or found[:3] != (topic, queue_id, index):
             raise _Doubt
 
     def _sum(
@@ -214,7 +219,8 @@ class _Proof:
         if rest < 8 or top > self._end:
             return False
         self.bytes_read += mmap.PAGESIZE
-        return bytes(self._log.acquire(top, 8)) == rest.to_bytes(4) + _BLANK
+        found = peek_bytes(self._store, base, top, 8)
+        return found == rest.to_bytes(4) + _BLANK
 
 
 def _queues(folder: Path) -> Iterator[tuple[str, int, Path]]:

@@ -12,12 +12,12 @@ from itertools import zip_longest
 from pathlib import Path
 
 from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
-from pystore.errors import OffsetOutOfRange, PystoreError
 from pystore.options import LogOptions
 from pystore.reader import LogReader
 from pystore.reading import binding_page, open_reader, require_store
 from pystore.spark.coverage import bare_segments
 from pystore.spark.options import SourceOptions
+from pystore.spark.peeking import peek_record
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
 
@@ -109,9 +109,9 @@ def plan_range(
         for base, following in zip_longest(bases, bases[1:])
         if base + size > chosen.from_offset
         and base < top
-        and _may_hold(log, base, following, chosen)
+        and _may_hold(store, base, following, chosen)
     ]
-    bare = bare_segments(store, log, asked, end, chosen).bases
+    bare = bare_segments(store, size, asked, end, chosen).bases
     splits = []
     for base in asked:
         if base in bare:
@@ -137,9 +137,7 @@ def plan_range(
     return splits
 
 
-def _may_hold(
-    log: LogReader, base: int, following: int | None, chosen: Selection
-) -> bool:
+def _may_hold(store: Path, base: int, following: int | None, chosen: Selection) -> bool:
     """
     Whether a segment can hold records of these store times.
 
@@ -147,25 +145,20 @@ def _may_hold(
     times fall back by no more than 3 s (A8). What is damaged may hold anything.
     """
     if chosen.to_ms is not None:
-        first = _first_ms(log, base)
+        first = _first_ms(store, base)
         if first is not None and first > chosen.to_ms + _STALE_MS:
             return False
     if chosen.from_ms is not None and following is not None:
-        last = _first_ms(log, following)
+        last = _first_ms(store, following)
         if last is not None and last < chosen.from_ms - _STALE_MS:
             return False
     return True
 
 
-def _first_ms(log: LogReader, base: int) -> int | None:
-    try:
-        return log.read(base).store_ms
-    except OffsetOutOfRange:
-        # A blank segment, or one that was deleted meanwhile: it says nothing.
-        return None
-    except PystoreError:
-        # Whoever reads it says what is wrong.
-        return None
+def _first_ms(store: Path, base: int) -> int | None:
+    # A blank segment, or one that was deleted meanwhile, says nothing.
+    found = peek_record(store, base, base)
+    return None if found is None else found.store_ms
 
 
 def _epochs(store: Path, end: int) -> tuple[tuple[int, int, int], ...]:

@@ -48,8 +48,8 @@ def bare(root: Path, selection: Selection) -> Bare:
     """
     log, _ = open_reader(root, LogOptions())
     with log:
-        end = log.ends().published_end
-        return bare_segments(root, log, log.segments(), end, selection)
+        size, end = log.ends().segment_size, log.ends().published_end
+        return bare_segments(root, size, log.segments(), end, selection)
 
 
 @pytest.fixture

@@ -1,0 +1,88 @@
+"""
+A look at one record of many segments, a page of each: without the system reading
+ahead, which would bring in megabytes where some bytes are asked for.
+
+Only for hints. What is not a record, or cannot be read, is nobody's answer.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Peeked", "peek_bytes", "peek_record"]
+
+_MAGICS = {0xDAA320A7: 1, 0xDAA320AB: 2}
+"""Of a record, with the bytes of its topic's length."""
+
+_HEAD = struct.Struct(">II4xi4xqQI")  # up to the system flag
+_BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
+_HEAD_BYTES = 128
+
+
+class Peeked(NamedTuple):
+    """
+    What a record says of itself.
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    store_ms: int
+    size: int
+
+
+def peek_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
+    """
+    Returns bytes of a segment, fewer where the file ends.
+
+    Args:
+        store: root.
+        base: of the segment.
+        offset: of the first byte, in the log.
+        size: how many.
+
+    Raises:
+        OSError: the system refused.
+    """
+    descriptor = os.open(store / "commitlog" / f"{base:020d}", os.O_RDONLY)
+    try:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        return os.pread(descriptor, size, offset - base)
+    finally:
+        os.close(descriptor)
+
+
+def peek_record(store: Path, base: int, offset: int) -> Peeked | None:
+    """
+    Returns what the record at an offset says; ``None``: there is none, or nobody
+    knows.
+
+    Args:
+        store: root.
+        base: of the segment.
+        offset: of the record.
+    """
+    try:
+        head = peek_bytes(store, base, offset, _HEAD_BYTES)
+        size, magic, queue_id, queue_offset, said, flags = _HEAD.unpack_from(head)
+        if magic not in _MAGICS or said != offset:
+            return None
+        born = 20 if flags & _BORN_IPV6 else 8
+        hosts = born + (20 if flags & _STORE_IPV6 else 8)
+        store_ms = int.from_bytes(head[48 + born : 56 + born], signed=True)
+        body_at = 72 + hosts
+        at = body_at + int.from_bytes(head[body_at - 4 : body_at])
+        width = _MAGICS[magic]
+        if at + width > size:
+            return None
+        tail = peek_bytes(store, base, offset + at, min(size - at, 256))
+    except (OSError, struct.error):
+        # Deleted, cut short or unreadable: whoever reads it says so.
+        return None
+    topic = tail[width : width + int.from_bytes(tail[:width])]
+    name = topic.decode("utf-8", "surrogateescape")
+    return Peeked(name, queue_id, queue_offset, store_ms, size)

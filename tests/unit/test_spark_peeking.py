@@ -1,0 +1,44 @@
+"""
+A look at single records: as the core reads them, or nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from golden_data import GoldenStore
+
+from pystore.options import LogOptions
+from pystore.reading import open_reader
+from pystore.spark.peeking import peek_bytes, peek_record
+
+
+def test_each_golden_record_says_what_the_core_reads(
+    golden_store: GoldenStore, golden_root: Path
+) -> None:
+    """
+    Of both versions, with all kinds of addresses.
+    """
+    log, _ = open_reader(golden_root, LogOptions())
+    with log:
+        bases = log.segments()
+        for line in golden_store.records:
+            offset = line["offset"]
+            base = max(one for one in bases if one <= offset)
+            found, record = peek_record(golden_root, base, offset), log.read(offset)
+            assert found is not None
+            assert record.topic == found.topic == line["topic"]
+            assert (record.queue_id, record.queue_offset) == found[1:3]
+            assert (record.store_ms, record.size) == found[3:]
+
+
+def test_what_is_no_record_says_nothing(golden_root: Path) -> None:
+    """
+    In the middle of one, behind the file, in no file.
+    """
+    base = min(int(path.name) for path in (golden_root / "commitlog").iterdir())
+
+    assert peek_record(golden_root, base, base + 4) is None
+    assert peek_record(golden_root, base, base + (1 << 40)) is None
+    assert peek_record(golden_root, base + 1, base + 1) is None
+    assert b"" == peek_bytes(golden_root, base, base + (1 << 40), 8)
