@@ -23,12 +23,13 @@ _BOTH = (
     "paths",
     "columns",
     "includeBody",
+    "topics",
     "onDamage",
     "failOnDataLoss",
     "rowsPerBatch",
     "splitBytes",
 )
-_BATCH = ("fromOffset", "toOffset", "topics", "fromTime", "toTime")
+_BATCH = ("fromOffset", "toOffset", "fromTime", "toTime")
 _STREAM = (
     "startingOffsets",
     "readUpTo",

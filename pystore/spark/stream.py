@@ -53,6 +53,9 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
         self._columns = tuple(columns)
+        self._selection = Selection()
+        if options.topics is not None:
+            self._selection = self._selection.only_like(options.topics)
         self._followed: dict[str, Followed] = {}
         self._initial: Positions | None = None
         self._targets: dict[str, int] | None = None
@@ -168,7 +171,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         """
         The records of one partition.
         """
-        return read_partition(partition, self._columns, Selection(), self._options)
+        return read_partition(partition, self._columns, self._selection, self._options)
 
     # -- one store ------------------------------------------------------------
 
@@ -264,7 +267,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
                 Path(store),
                 sight.log,
                 self._options,
-                Selection().offsets(first, end),
+                self._selection.offsets(first, end),
                 end,
                 with_epochs="epochs" in needs_of(self._columns),
                 record_at=first,

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxBytes,
     ReadMaxRows,
 )
-from stores import SEGMENT, fill
+from stores import SEGMENT, fill, message
 
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
 from pystore.log import CommitLog
@@ -234,6 +234,20 @@ def test_what_is_confirmed_is_read_and_no_more(log: CommitLog) -> None:
 
     assert written[:5] == Driver(log.path).batch()
     assert written == Driver(log.path, readUpTo="published").batch()
+
+
+def test_topics_are_chosen_by_an_option(log: CommitLog) -> None:
+    """
+    Limits count what is passed over, too: the stream goes on.
+    """
+    wanted: list[int] = []
+    for number in range(100):
+        offset = log.append(message(number, topic=f"T{number % 3}")).offset
+        wanted += [offset] if number % 3 == 1 else []
+    driver = Driver(log.path, topics="T1,X*", maxRecordsPerTrigger=10)
+
+    assert wanted == [offset for _ in range(10) for offset in driver.batch()]
+    assert [] == driver.batch()
 
 
 def test_the_progress_tells_how_far_the_stores_reach(log: CommitLog) -> None:
