@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest
 PORTABLE := build/portable
+# Without Java the demo and the tests say so, and do all but Spark.
+SPARK := $(if $(shell command -v java),.venv/spark)
 
 .NOTPARALLEL:
 .PHONY: help demo test native crash soak fuzz property interop spark mutants types lint \
@@ -22,12 +24,12 @@ help: ## list the targets
 	$(BIN)/python setup.py -q build_ext --inplace
 	@touch $@
 
-# Without Java the demo says what to install, and does the rest.
-demo: .venv/core $(if $(shell command -v java),.venv/spark) ## ingest, kill, recover, verify: the whole promise at work
+demo: .venv/core $(SPARK) ## ingest, kill, recover, verify: the whole promise at work
 	$(BIN)/pystore demo --report build/demo
 
-test: .venv/core native ## unit and property tests, and the C core's own
+test: .venv/core $(SPARK) native ## unit and property tests, the C core's own, and with Java those on Spark
 	$(PYTEST) -m 'not slow'
+	$(if $(SPARK),$(PYTEST) tests/spark,@echo 'tests/spark left out: needs Java 17 or 21')
 
 native: ## the C core over an in-memory environment, under sanitizers
 	$(MAKE) -C tests/native -j4
@@ -49,7 +51,7 @@ property: .venv/core ## the property tests with a large budget
 spark: .venv/core .venv/spark ## commit logs as tables, in Spark (needs Java 17 or 21)
 	$(PYTEST) tests/spark
 
-interop: .venv/core ## RocketMQ's own classes read what pystore wrote
+interop: .venv/core .venv/spark ## RocketMQ's own classes read what pystore wrote
 	$(PYTEST) tests/interop
 
 mutants: .venv/core ## each known mistake, made on purpose, must be noticed
