@@ -152,6 +152,31 @@ PS_API ps_status ps_record_check(const uint8_t *data, uint64_t size,
                                  uint64_t offset, uint32_t checks,
                                  ps_record *record, ps_error *error);
 
+/* Finds a property in each of `count` scanned records, all of which lie in the
+ * `size` bytes that `data` holds of a log from `offset` on.
+ * Effect: at[i] is the position of the value in data, sizes[i] its size, as
+ * RocketMQ's parser finds it; 0, and some position in the record, without one.
+ * Threads: [any]. Status: PS_E_INVALID (a row that is not of these bytes). */
+PS_API ps_status ps_records_property(const uint8_t *data, uint64_t size,
+                                     uint64_t offset, const ps_record *rows,
+                                     uint32_t count, const char *name,
+                                     uint64_t *at, uint32_t *sizes,
+                                     ps_error *error);
+
+/* Copies records for another log, where record i goes to offset to[i]: checks
+ * each one (body, property CRC, offset), stamps its new offset, and computes
+ * its property CRC anew if it has one.
+ * Effect: the records at from[i], which lie in the `size` bytes that `data`
+ * holds of a log from `offset` on, fill `buffer` back to back; rows[i] is the
+ * copy's, tags code included.
+ * Threads: [any]. Status: PS_E_CORRUPT, PS_E_INVALID (not within these bytes),
+ * PS_E_SPACE (the buffer is full). */
+PS_API ps_status ps_records_move(const uint8_t *data, uint64_t size,
+                                 uint64_t offset, const uint64_t *from,
+                                 const uint64_t *to, uint32_t count,
+                                 uint8_t *buffer, uint64_t capacity,
+                                 ps_record *rows, ps_error *error);
+
 /* ---- What is appended ------------------------------------------------ */
 
 /* Message form: how Python hands over messages, any number back to back.

@@ -85,6 +85,31 @@ class Lib:
         record: CData,
         error: CData,
     ) -> int: ...
+    def ps_records_property(
+        self,
+        data: CData,
+        size: int,
+        offset: int,
+        rows: CData,
+        count: int,
+        name: CData,
+        at: CData,
+        sizes: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_records_move(
+        self,
+        data: CData,
+        size: int,
+        offset: int,
+        from_: CData,
+        to: CData,
+        count: int,
+        buffer: CData,
+        capacity: int,
+        rows: CData,
+        error: CData,
+    ) -> int: ...
     def ps_lock_acquire(self, path: CData, lock: CData, error: CData) -> int: ...
     def ps_lock_release(self, lock: CData) -> None: ...
     def ps_live_create(self, path: CData, error: CData) -> int: ...

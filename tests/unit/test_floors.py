@@ -62,6 +62,7 @@ FLOORS = {
     "pystore.reader": 1,
     "pystore.reading": 1,
     "pystore.record": 1,
+    "pystore.record_batch": 1,
     "pystore.report": 1,
     "pystore.results": 1,
     "pystore.retention": 1,
