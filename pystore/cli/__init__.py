@@ -14,6 +14,7 @@ from pystore.cli.epochs import epochs
 from pystore.cli.info import info
 from pystore.cli.recover import recover
 from pystore.cli.spark import spark
+from pystore.cli.spark_compact import compact
 from pystore.cli.spark_export import export
 from pystore.cli.spark_verify import verify as spark_verify
 from pystore.cli.verify import verify
@@ -49,5 +50,5 @@ def main() -> None:
 for command in (append, dump, info, verify, recover, epochs, demo, spark):
     main.add_command(command)
 
-for job in (spark_verify, export):
+for job in (spark_verify, compact, export):
     spark.add_command(job)

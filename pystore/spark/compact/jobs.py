@@ -1,0 +1,135 @@
+"""
+The two jobs on Spark: where each latest record goes, and the copies.
+
+What travels is plain values and rows; a task opens the store for reading, and closes
+it. Every step is a function of the plan and of bytes that do not change, so that a
+task may run twice, at the same time or again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+
+from pystore.spark.compact.copying import COPIED, COPIED_OF, copy_records
+from pystore.spark.compact.layout import PLACES, QueueLayout, lay_out
+from pystore.spark.compact.plan import Plan
+from pystore.spark.compact.scan import NOTE, RECORD, SCANNED, scan_segment
+from pystore.spark.compact.work import Work
+from pystore.spark.session import job_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkJobs"]
+
+Batches = Iterable[pa.RecordBatch]
+
+
+class SparkJobs:
+    """
+    What Spark does of a compaction.
+
+    Args:
+        session: of Spark.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def survey(self, plan: Plan) -> list[str]:
+        """
+        Returns what would become of each queue, as texts of `QueueLayout` or of
+        `Damage`, and writes nothing.
+
+        Raises:
+            UnavailableError: a task failed.
+        """
+        with job_errors():
+            rows = self._places(plan, with_records=False).collect()
+        return [row.text for row in rows]
+
+    def lay_out(self, work: Work) -> list[str]:
+        """
+        Plans where each record goes; the rows of that are kept in the work, and the
+        texts of the queues are returned.
+
+        Raises:
+            UnavailableError: a task failed.
+        """
+        path = work.rows.as_uri()
+        with job_errors():
+            rows = self._places(work.plan, with_records=True)
+            rows.write.mode("overwrite").parquet(path)
+            kept = self._session.read.schema(PLACES).parquet(path)
+            notes = kept.where(F.col("kind") == NOTE).select("text").collect()
+        return [row.text for row in notes]
+
+    def copy(
+        self, work: Work, layouts: Iterable[QueueLayout], done: Collection[int]
+    ) -> None:
+        """
+        Copies the records of every segment to their places.
+
+        Args:
+            work: with the rows of the layout.
+            layouts: of the queues.
+            done: numbers of segments that are left out.
+
+        Raises:
+            UnavailableError: a task failed.
+        """
+        plan, folder = work.plan, str(work.folder)
+        names = {layout.hash: layout.folder for layout in layouts}
+
+        def copy(batches: Batches) -> Iterator[pa.RecordBatch]:
+            return copy_records(batches, plan, names, Path(folder))
+
+        with job_errors():
+            rows = self._session.read.schema(PLACES).parquet(work.rows.as_uri())
+            is_pending = (F.col("kind") == RECORD) & ~F.col("segment").isin(list(done))
+            pending = rows.where(is_pending).select(*COPIED_OF)
+            ordered = pending.repartitionById(
+                len(plan.bases), "segment"
+            ).sortWithinPartitions("segment", "offset")
+            ordered.mapInArrow(copy, COPIED).collect()
+
+    def _places(self, plan: Plan, *, with_records: bool) -> DataFrame:
+        segments = len(plan.bases)
+        scanned = self._session.range(0, segments, 1, max(1, segments)).mapInArrow(
+            _scanner(plan), SCANNED
+        )
+        latest = scanned.groupBy("queue", "kind", "key").agg(
+            F.max("offset").alias("last"), F.max_by("value", "offset").alias("value")
+        )
+        rows = latest.select(
+            "queue",
+            "kind",
+            F.when(F.col("kind") == NOTE, F.col("key")).alias("key"),
+            F.col("last").alias("offset"),
+            "value",
+        )
+        parts = max(2, self._session.sparkContext.defaultParallelism)
+        ordered = rows.repartition(parts, "queue").sortWithinPartitions(
+            "queue", "kind", "offset"
+        )
+
+        def lay(batches: Batches) -> Iterator[pa.RecordBatch]:
+            return lay_out(batches, plan, with_records=with_records)
+
+        return ordered.mapInArrow(lay, PLACES)
+
+
+def _scanner(plan: Plan) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    splits, topics = plan.splits(), plan.choice.topics
+
+    def scan(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from scan_segment(splits[number], topics)
+
+    return scan

@@ -1,0 +1,197 @@
+"""
+A compaction from the plan to the rename; and the dry run, which writes nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pystore.errors import CorruptError, FullError, InvalidError
+from pystore.files import storage_error
+from pystore.lock import Lock
+from pystore.spark.compact.counts import Damage
+from pystore.spark.compact.layout import QueueLayout, parse_layout
+from pystore.spark.compact.output import (
+    OUTPUT,
+    finish_output,
+    manifest_of,
+    prepare_output,
+)
+from pystore.spark.compact.plan import Choice, Plan, make_plan
+from pystore.spark.compact.work import Work, begin_work, find_work, remove_work
+
+__all__ = ["Compaction", "Jobs", "compact", "survey"]
+
+_LOCK = "lock"
+
+
+class Jobs(Protocol):
+    """
+    What many tasks do: `pystore.spark.compact.jobs.SparkJobs`.
+    """
+
+    def survey(self, plan: Plan) -> list[str]:
+        """
+        Returns what would become of each queue.
+        """
+        ...
+
+    def lay_out(self, work: Work) -> list[str]:
+        """
+        Plans where each record goes, and returns what becomes of each queue.
+        """
+        ...
+
+    def copy(
+        self, work: Work, layouts: Iterable[QueueLayout], done: Collection[int]
+    ) -> None:
+        """
+        Copies the records of the segments that are not done.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """
+    What becomes of a store, or became.
+
+    Attributes:
+        plan: what was read.
+        queues: by topic and queue id.
+        is_resumed: whether work of a run before was gone on with.
+    """
+
+    plan: Plan
+    queues: tuple[QueueLayout, ...]
+    is_resumed: bool = False
+
+
+def survey(jobs: Jobs, store: Path, choice: Choice) -> Compaction:
+    """
+    Returns what a compaction would leave, and writes nothing.
+
+    Raises:
+        CorruptError: a record is bad, or queue offsets do not rise with the log.
+        PystoreError: the store cannot be read, or a task failed.
+    """
+    plan = make_plan(store, choice)
+    return Compaction(plan, _queues(jobs.survey(plan)))
+
+
+def compact(jobs: Jobs, store: Path, into: Path, choice: Choice) -> Compaction:
+    """
+    Compacts a store into a directory of its own, ``compaction`` below *into*, which
+    appears at once when all of it is there.
+
+    A run that is killed leaves unfinished work, and the next one goes on with it.
+
+    Args:
+        jobs: that the tasks are run by.
+        store: root of the store, absolute; nothing in it is changed.
+        into: absolute; made if it is missing, and under the same path on all hosts.
+        choice: of the user.
+
+    Raises:
+        InvalidError: another compaction is there already.
+        LockedError: another run compacts into the same directory.
+        CorruptError: a record is bad, or queue offsets do not rise with the log.
+        FullError: there is not enough space.
+        PystoreError: the store cannot be read, or a task failed.
+    """
+    _check_place(store, into)
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("make", into, error) from error
+    lock = Lock(into / _LOCK)
+    try:
+        return _published(store, into, choice) or _compact(jobs, store, into, choice)
+    finally:
+        lock.release()
+
+
+def _compact(jobs: Jobs, store: Path, into: Path, choice: Choice) -> Compaction:
+    work = find_work(into, str(store), choice)
+    is_resumed = work is not None
+    if work is None:
+        work = begin_work(into, make_plan(store, choice))
+    layouts = work.layouts()
+    if layouts is None:
+        layouts = list(_queues(jobs.lay_out(work)))
+        work.keep_layouts(layouts)
+    done = work.copied()
+    _check_space(into, layouts, sum(size for _, size in done.values()))
+    prepare_output(work, layouts)
+    wanted = sum(layout.records for layout in layouts)
+    if sum(records for records, _ in done.values()) < wanted:
+        jobs.copy(work, layouts, done)
+    copied = sum(records for records, _ in work.copied().values())
+    if copied != wanted:
+        raise CorruptError(
+            f"{work.folder}: {copied} records were copied, not {wanted}: remove this "
+            "directory, and run it again",
+            path=str(work.folder),
+        )
+    finish_output(work, layouts, into)
+    return Compaction(work.plan, tuple(layouts), is_resumed)
+
+
+def _queues(texts: Iterable[str]) -> tuple[QueueLayout, ...]:
+    found = [parse_layout(text) for text in texts]
+    damages = sorted(
+        (one for one in found if isinstance(one, Damage)), key=lambda one: one.offset
+    )
+    if damages:
+        first, more = damages[0], len(damages) - 1
+        also = f" (and {more} more)" if more else ""
+        raise CorruptError(
+            f"{first.path}: {first.text}{also}: nothing was compacted; "
+            "`pystore verify` says more",
+            offset=first.offset,
+            path=first.path,
+        )
+    layouts = [one for one in found if isinstance(one, QueueLayout)]
+    layouts.sort(key=lambda one: (one.count.topic, one.count.queue_id))
+    return tuple(layouts)
+
+
+def _check_place(store: Path, into: Path) -> None:
+    for folder in (into, *into.parents):
+        if folder == store or (folder / "commitlog").is_dir():
+            raise InvalidError(
+                f"{into} is in the store {folder}, and originals are not touched: give "
+                "a directory outside",
+                path=str(into),
+            )
+
+
+def _published(store: Path, into: Path, choice: Choice) -> Compaction | None:
+    found = manifest_of(into)
+    if found is None:
+        return None
+    plan, texts = found
+    is_same = (plan.store, plan.choice) == (str(store), choice)
+    if not is_same or make_plan(store, choice).end != plan.end:
+        raise InvalidError(
+            f"{into / OUTPUT} is there: {plan.store} up to offset {plan.end}: give "
+            "another directory",
+            path=str(into / OUTPUT),
+        )
+    remove_work(into)  # the run before was killed on its last steps
+    return Compaction(plan, _queues(texts), is_resumed=True)
+
+
+def _check_space(into: Path, layouts: Sequence[QueueLayout], done: int) -> None:
+    needed = sum(layout.output_bytes for layout in layouts) - done
+    free = shutil.disk_usage(into).free
+    if needed > free:
+        raise FullError(
+            f"{into}: {free} bytes are free, and the compaction takes {needed}: make "
+            "space, or give a directory on another disk; what is done stays done",
+            path=str(into),
+        )

@@ -1,0 +1,72 @@
+"""
+A compaction on Spark in a process of its own, which may be killed on its way.
+
+As a program: store, directory of the result, master. What is killed, and when, the
+environment says; it reaches the workers, too, which take this file for their
+``sitecustomize``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["KILL", "arm"]
+
+KILL = "COMPACTION_KILL"
+"""``whom event path number``: the driver, or the executor of the task, dies before
+the event of that number on a path that holds these words. A file of the result's
+directory counts them, over all processes, so that there is one kill."""
+
+
+def arm() -> None:
+    """
+    Watches for the event, if there is one to watch for.
+    """
+    told = os.environ.get(KILL)
+    if not told:
+        return
+    whom, wanted, words, number, ledger, driver = told.split()
+
+    def look(event: str, arguments: tuple[Any, ...]) -> None:
+        if event != wanted or not any(words in str(one) for one in arguments[:2]):
+            return
+        with open(ledger, "ab") as file:
+            file.write(b"x")
+            count = file.tell()
+        if count == int(number):
+            os.kill(int(driver) if whom == "driver" else _executor(), signal.SIGKILL)
+
+    sys.addaudithook(look)
+
+
+def _executor() -> int:
+    """
+    The JVM above this worker's daemon.
+    """
+    daemon = Path(f"/proc/{os.getppid()}/status").read_text()
+    (above,) = (line.split()[1] for line in daemon.splitlines() if "PPid" in line)
+    return int(above)
+
+
+def _main(store: str, into: str, master: str) -> None:
+    from compaction import CHOICE  # noqa: PLC0415
+
+    from pystore.spark.compact.jobs import SparkJobs  # noqa: PLC0415
+    from pystore.spark.compact.run import compact  # noqa: PLC0415
+    from pystore.spark.session import open_session  # noqa: PLC0415
+
+    if KILL in os.environ:
+        os.environ[KILL] += f" {os.getpid()}"
+    arm()
+    settings = {"spark.speculation": "true", "spark.sql.shuffle.partitions": "2"}
+    with open_session("killed", master, settings) as session:
+        found = compact(SparkJobs(session), Path(store), Path(into), CHOICE)
+    print("resumed" if found.is_resumed else "done")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

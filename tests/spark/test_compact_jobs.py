@@ -1,0 +1,224 @@
+"""
+Compactions on Spark: the same bytes as without it, whatever dies on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import compaction_kill
+import pytest
+from command_line import run, run_json
+from compaction import CHOICE, LocalJobs, digest, make_store
+from pyspark.sql import SparkSession
+
+from pystore.errors import CorruptError
+from pystore.spark.compact.jobs import SparkJobs
+from pystore.spark.compact.run import compact, survey
+
+KILLS = int(os.environ.get("SPARK_KILLS", "2"))
+POINTS = (
+    ("driver", "os.mkdir", "/copied/draft-", 2),  # by a worker, between segments
+    ("driver", "os.rename", "/out/compaction", 1),
+    ("driver", "open", "/compactionLog/", 5),
+    ("driver", "os.rename", "layout.jsonl", 1),
+    ("driver", "os.rename", "plan.json", 1),
+    ("driver", "os.symlink", "/logs/", 3),
+    ("driver", "os.rename", "position", 1),
+    ("driver", "os.rmdir", "compacting", 1),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """
+    A store of several segments.
+    """
+    return make_store(tmp_path)
+
+
+@pytest.fixture
+def whole(store: Path, tmp_path: Path) -> dict[str, str]:
+    """
+    What the same tasks make of it, one after the other in this process.
+    """
+    compact(LocalJobs(), store, tmp_path / "whole", CHOICE)
+    return digest(tmp_path / "whole")
+
+
+def run_killed(
+    store: Path, into: Path, master: str, point: tuple[str, str, str, int] | None
+) -> subprocess.CompletedProcess[str]:
+    """
+    A compaction in a process of its own.
+
+    Args:
+        store: to be compacted.
+        into: directory of the result.
+        master: of Spark.
+        point: who is killed, and before what; ``None``: nobody.
+    """
+    hook = into.parent / "hook"
+    hook.mkdir(exist_ok=True)
+    (hook / "sitecustomize.py").write_text("import compaction_kill as k\nk.arm()\n")
+    environment = os.environ | {"PYTHONPATH": ":".join([str(hook), *sys.path])}
+    environment.pop(compaction_kill.KILL, None)
+    if point:
+        ledger = into.parent / f"ledger-{random.randrange(2**32)}"
+        words = " ".join(map(str, (*point, ledger)))
+        environment[compaction_kill.KILL] = words
+    return subprocess.run(
+        [sys.executable, compaction_kill.__file__, str(store), str(into), master],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+
+def test_spark_makes_the_same_files(
+    session: SparkSession, store: Path, whole: dict[str, str], tmp_path: Path
+) -> None:
+    """
+    Byte for byte, and the same numbers, in a dry run, too.
+    """
+    jobs = SparkJobs(session)
+
+    told = survey(jobs, store, CHOICE)
+    done = compact(jobs, store, tmp_path / "out", CHOICE)
+
+    assert whole == digest(tmp_path / "out")
+    assert told == done
+    assert told == survey(LocalJobs(), store, CHOICE)
+
+
+def test_the_command_shows_and_then_does_it(
+    session: SparkSession, store: Path, tmp_path: Path
+) -> None:
+    """
+    Nothing is written without --into; what is written is an ordinary log.
+    """
+    assert session is not None
+    words = ("spark", "compact", "--topic", "T1", str(store))
+    before = sorted(tmp_path.rglob("*"))
+
+    table = run(*words)
+    report = run_json(*words)
+
+    assert 0 == table.exit_code, table.output
+    assert "nothing was written" in table.stdout
+    assert before == sorted(tmp_path.rglob("*"))
+    done = run_json(*words, "--into", tmp_path / "out")
+    assert report["queues"] == done["queues"]
+    assert str(tmp_path / "out" / "compaction") == done["into"]
+    again = run_json(*words, "--into", tmp_path / "out")
+    assert again["resumed"]
+    for queue in done["queues"]:
+        view = tmp_path / "out" / "compaction" / "logs" / "T1" / str(queue["queueId"])
+        lines = run("dump", view).stdout.splitlines()
+        assert queue["keptRecords"] == len(lines)
+        assert queue["lastQueueOffset"] >= json.loads(lines[-1])["queueOffset"]
+        assert 0 == run("verify", view).exit_code
+
+
+def test_a_compaction_is_a_table_as_any_log(
+    session: SparkSession, store: Path, tmp_path: Path
+) -> None:
+    """
+    All queues at once, by a glob; each key once in its queue.
+    """
+    compact(SparkJobs(session), store, tmp_path / "out", CHOICE)
+
+    table = session.read.format("pystore").load(f"{tmp_path}/out/compaction/logs/*/*")
+
+    keys = [(row.topic, row.queueId, row["keys"]) for row in table.collect()]
+    assert len(keys) == len(set(keys)) > 100
+
+
+def test_damage_is_exit_code_1_and_one_line(
+    session: SparkSession, store: Path, tmp_path: Path
+) -> None:
+    """
+    With path and offset; nothing is published.
+    """
+    path = sorted((store / "commitlog").iterdir())[2]
+    content = bytearray(path.read_bytes())
+    content[200] ^= 1
+    path.write_bytes(content)
+
+    result = run("spark", "compact", store, "--into", tmp_path / "out")
+
+    assert 1 == result.exit_code
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"pystore: {path}: record at offset 13"), line
+    assert not (tmp_path / "out" / "compaction").exists()
+    with pytest.raises(CorruptError):
+        survey(SparkJobs(session), store, CHOICE)
+
+
+def test_an_empty_choice_is_an_empty_compaction(
+    session: SparkSession, store: Path, tmp_path: Path
+) -> None:
+    """
+    No topic matches.
+    """
+    choice = replace(CHOICE, topics=("nothing",))
+
+    found = compact(SparkJobs(session), store, tmp_path / "out", choice)
+
+    assert () == found.queues
+    assert (tmp_path / "out" / "compaction" / "position-checkpoint").exists()
+
+
+def test_a_driver_killed_anywhere_is_gone_on_with(
+    store: Path, whole: dict[str, str], tmp_path: Path
+) -> None:
+    """
+    By SIGKILL, at one point after the other; what is published is never half of it.
+    """
+    into = tmp_path / "out"
+    for number in range(KILLS):
+        point = POINTS[number % len(POINTS)]
+        if number >= len(POINTS):
+            point = (*point[:3], random.randrange(1, 20))
+        killed = run_killed(store, into, "local[2]", point)
+        print(point, killed.returncode)
+        assert killed.returncode in (0, -signal.SIGKILL), killed.stderr[-2000:]
+        assert number >= len(POINTS) or killed.returncode, "the point was not reached"
+        assert not (into / "compaction").exists() or whole == digest(into)
+
+    done = run_killed(store, into, "local[2]", None)
+
+    assert done.stdout.splitlines()[-1] == "resumed", done.stderr[-2000:]
+    assert whole == digest(into)
+    assert ["compaction", "lock"] == sorted(path.name for path in into.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for the executor in /proc")
+def test_an_executor_killed_in_the_middle_changes_nothing(
+    store: Path, whole: dict[str, str], tmp_path: Path
+) -> None:
+    """
+    Of two, by SIGKILL, while it copies; its tasks run again on the other one.
+    """
+    into = tmp_path / "out"
+
+    done = run_killed(
+        store,
+        into,
+        "local-cluster[2,1,1024]",
+        ("executor", "os.mkdir", "/copied/draft-", 2),
+    )
+
+    assert done.stdout.splitlines()[-1] == "done", done.stderr[-2000:]
+    (ledger,) = tmp_path.glob("ledger-*")
+    assert len(ledger.read_bytes()) > 2
+    assert whole == digest(into)

@@ -1,0 +1,106 @@
+"""
+Unfinished work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from compaction import CHOICE, LocalJobs, make_store
+
+from pystore.errors import StorageError
+from pystore.spark.compact.layout import QueueLayout, parse_layout
+from pystore.spark.compact.plan import Plan, make_plan
+from pystore.spark.compact.work import begin_work, find_work, remove_work, sync_tree
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """
+    The plan of a small store.
+    """
+    return make_plan(make_store(tmp_path, records=300), CHOICE)
+
+
+def test_work_is_found_by_store_and_choice(plan: Plan, tmp_path: Path) -> None:
+    """
+    And by nothing else.
+    """
+    work = begin_work(tmp_path, plan)
+
+    assert work == find_work(tmp_path, plan.store, CHOICE)
+    assert find_work(tmp_path, "/other", CHOICE) is None
+    other = replace(CHOICE, keep_tombstones=True)
+    assert find_work(tmp_path, plan.store, other) is None
+
+
+def test_new_work_removes_the_old(plan: Plan, tmp_path: Path) -> None:
+    """
+    There is one plan at a time.
+    """
+    begin_work(tmp_path, plan)
+    other = begin_work(tmp_path, replace(plan, choice=replace(CHOICE, topics=("x",))))
+
+    assert [other.folder] == list((tmp_path / "compacting").iterdir())
+    remove_work(tmp_path)
+    assert not (tmp_path / "compacting").exists()
+    remove_work(tmp_path)
+
+
+def test_a_plan_that_is_not_whole_is_none(plan: Plan, tmp_path: Path) -> None:
+    """
+    Whoever wrote it was killed, or something else lies there.
+    """
+    work = begin_work(tmp_path, plan)
+    (work.folder / "plan.json").write_text(plan.text()[:-9])
+    (tmp_path / "compacting" / "else").mkdir()
+
+    assert find_work(tmp_path, plan.store, CHOICE) is None
+
+
+def test_a_plan_under_another_name_is_none(plan: Plan, tmp_path: Path) -> None:
+    """
+    Somebody changed it, or copied the directory.
+    """
+    work = begin_work(tmp_path, plan)
+    work.folder.rename(work.folder.with_name("other"))
+
+    assert find_work(tmp_path, plan.store, CHOICE) is None
+
+
+def test_layouts_are_read_as_they_were_kept(plan: Plan, tmp_path: Path) -> None:
+    """
+    Before that there are none, which is not the same as no queue.
+    """
+    work = begin_work(tmp_path, plan)
+    assert work.layouts() is None
+    texts = LocalJobs().lay_out(work)
+    layouts = [one for one in map(parse_layout, texts) if isinstance(one, QueueLayout)]
+
+    work.keep_layouts(layouts)
+
+    assert layouts == work.layouts()
+    assert len(layouts) == 9
+
+
+def test_a_tree_is_synced_with_its_links(tmp_path: Path) -> None:
+    """
+    Also where a link leads nowhere.
+    """
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "file").write_bytes(b"x")
+    (tmp_path / "a" / "b" / "link").symlink_to("nowhere")
+
+    sync_tree(tmp_path / "a")
+
+
+def test_a_place_for_work_that_is_none_is_told(tmp_path: Path) -> None:
+    """
+    With its path.
+    """
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(StorageError, match=f"{tmp_path}/file/compacting: Not a dir"):
+        begin_work(tmp_path / "file", Plan("/", 1, (), 0, "", -1, CHOICE))
