@@ -27,8 +27,10 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import org.apache.rocketmq.common.BrokerConfig;
 import org.apache.rocketmq.common.MixAll;
+import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -138,7 +140,8 @@ public final class StoreTool {
         String root = job.get("root").getAsString();
         Map<String, Object> result = new LinkedHashMap<>();
         result.put("abortFilePresent", new File(root, "abort").exists());
-        Store store = new Store(configuration(root, job.getAsJsonObject("config")));
+        Store store = new Store(configuration(root, job.getAsJsonObject("config")),
+            new ConcurrentHashMap<>());
         boolean loaded = store.load();
         result.put("loadOk", loaded);
         if (!loaded) {
@@ -163,7 +166,7 @@ public final class StoreTool {
         return result;
     }
 
-    private static MessageStoreConfig configuration(String root, JsonObject keys) {
+    static MessageStoreConfig configuration(String root, JsonObject keys) {
         MessageStoreConfig config = new MessageStoreConfig();
         config.setStorePathRootDir(root);
         config.setStorePathCommitLog(root + "/commitlog");
@@ -224,7 +227,7 @@ public final class StoreTool {
         return batch;
     }
 
-    private static MessageExtBrokerInner message(JsonObject from, MessageExtBrokerInner to)
+    static MessageExtBrokerInner message(JsonObject from, MessageExtBrokerInner to)
         throws IOException {
         to.setTopic(from.get("topic").getAsString());
         to.setQueueId(number(from, "queueId").intValue());
@@ -395,11 +398,12 @@ public final class StoreTool {
     }
 
     /** A store without replication: it opens no socket. */
-    private static final class Store extends DefaultMessageStore {
+    static final class Store extends DefaultMessageStore {
         private final MessageStoreConfig config;
 
-        Store(MessageStoreConfig config) throws Exception {
-            super(config, STATS, null, new BrokerConfig(), new ConcurrentHashMap<>());
+        Store(MessageStoreConfig config, ConcurrentMap<String, TopicConfig> topics)
+            throws Exception {
+            super(config, STATS, null, new BrokerConfig(), topics);
             this.config = config;
             Field replication = DefaultMessageStore.class.getDeclaredField("haService");
             replication.setAccessible(true);

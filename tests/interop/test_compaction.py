@@ -1,0 +1,260 @@
+"""
+RocketMQ serves what pystore compacted: the latest record of each key, and no other.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compaction import CHOICE, LocalJobs, fill, latest
+from interop import jvm
+from interop.messages import java_message
+
+from pystore.record import Record
+from pystore.spark.compact.run import compact
+from pystore.store import Store
+
+TOPICS = {f"T{number}": 3 for number in range(3)}
+CONFIG = {
+    "mappedFileSizeCommitLog": "65536",
+    "mappedFileSizeConsumeQueue": "2000",
+    "maxHashSlotNum": "100",
+    "maxIndexNum": "400",
+    "enableCompaction": "true",
+    # What CHOICE was made of.
+    "compactionMappedFileSize": "4000",
+    "compactionCqMappedFileSize": "1656",
+    # A broker that was restarted and begins another file remembers that one alone,
+    # and skips those between it and the first.
+    "searchBcqByCacheEnable": "false",
+}
+
+
+@pytest.fixture(scope="module")
+def compacted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """
+    A store with records of every kind, and its compaction.
+    """
+    folder = tmp_path_factory.mktemp("compaction")
+    store, into = folder / "store", folder / "out"
+    with Store(store, segment_size=65536, queue_file_bytes=2000) as opened:
+        fill(opened.log.writer.log, random.Random(11), 2500)
+    compact(LocalJobs(), store, into, CHOICE)
+    return store, into
+
+
+def lines(queues: dict[str, list[Record]]) -> dict[str, list[tuple[Any, ...]]]:
+    """
+    What a consumer sees of each queue.
+    """
+    return {
+        name: [(one.queue_offset, one.body, one.keys) for one in records]
+        for name, records in queues.items()
+    }
+
+
+def served(answer: dict[str, list[list[Any]]]) -> dict[str, list[tuple[Any, ...]]]:
+    """
+    The same of what Java answers.
+    """
+    return {
+        name: [(at, base64.b64decode(body), keys) for at, body, keys, _ in messages]
+        for name, messages in answer.items()
+    }
+
+
+def broker_store(folder: Path, compacted: tuple[Path, Path]) -> Path:
+    """
+    A broker's store: the log and the queues as they were, and the compaction.
+    """
+    store, into = compacted
+    root = folder / "store"
+    for name in ("commitlog", "consumequeue"):
+        shutil.copytree(store / name, root / name)
+    shutil.copytree(into / "compaction", root / "compaction", symlinks=True)
+    return root
+
+
+def serve(root: Path, append: list[Any]) -> dict[str, Any]:
+    """
+    What RocketMQ's store serves: at once, after appends, after its own compaction.
+    """
+    return jvm.run_once(
+        "CompactionTool",
+        {
+            "do": "serve",
+            "root": str(root),
+            "config": CONFIG,
+            "topics": TOPICS,
+            "append": append,
+            "compact": True,
+        },
+    )
+
+
+@pytest.mark.usefixtures("compiled_tool")
+def test_rocketmq_serves_the_latest_records_and_goes_on_from_there(
+    compacted: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """
+    Its own store loads the files; what is appended then comes behind them, its own
+    compaction keeps what is the latest, and all of that is there after a restart.
+    """
+    root = broker_store(tmp_path, compacted)
+    new = [
+        java_message(
+            "T1", b"new %d" % number, queueId=1, properties={"KEYS": f"key {number}"}
+        )
+        for number in range(40)
+    ]
+
+    answer = serve(root, new)
+
+    expected = lines(latest(compacted[0]))
+    assert answer["loadOk"]
+    assert expected == served(answer["served"])
+    last = expected["T1/1"][-1][0]
+    appended = served(answer["appended"])
+    assert expected["T1/1"] == appended["T1/1"][:-40]
+    behind = [(body, keys) for _, body, keys in appended["T1/1"][-40:]]
+    assert [(b"new %d" % number, f"key {number}") for number in range(40)] == behind
+    assert appended["T1/1"][-40][0] > last
+    newest = {keys: (at, body) for at, body, keys in appended["T1/1"]}
+    after = served(answer["compacted"])
+    assert newest == {keys: (at, body) for at, body, keys in after["T1/1"]}
+    again = serve(root, [])
+    assert after == served(again["served"])
+
+
+@pytest.mark.usefixtures("compiled_tool")
+def test_each_message_stands_where_it_says(compacted: tuple[Path, Path]) -> None:
+    """
+    RocketMQ's own reader of a log finds every record whole, property CRC included.
+    """
+    views = sorted((compacted[1] / "compaction" / "logs").glob("*/*"))
+    config = {
+        "mappedFileSizeCommitLog": str(CHOICE.sizes.log_bytes),
+        "forceVerifyPropCRC": "true",
+    }
+    with jvm.StoreTool() as java:
+        for view in views[:3]:
+            root = view.parent / f"copy-{view.name}"
+            shutil.copytree(view / "commitlog", root / "commitlog")
+            report = java.open(root, config).report()
+            assert [] == report["badRecords"]
+            count = len(latest(compacted[0])[f"{view.parent.name}/{view.name}"])
+            assert count == report["recordCount"]
+            shutil.rmtree(root)
+
+
+def free_port() -> int:
+    """
+    A port that nobody listens on, with its neighbours; below those that the system
+    hands out.
+    """
+    for port in random.sample(range(20000, 30000, 10), 100):
+        try:
+            for at in (port - 2, port, port + 1):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", at))
+        except OSError:
+            # Another program has it.
+            continue
+        return port
+    raise AssertionError("no free port")
+
+
+@contextmanager
+def running(*arguments: str | Path, folder: Path) -> Iterator[None]:
+    """
+    A process of RocketMQ, which is killed at the end.
+    """
+    environment = os.environ | {"RIG_REGISTRY": str(folder / "instances")}
+
+    def rig(*words: str | Path) -> None:
+        subprocess.run(
+            [jvm.RIG / "rig", *words],
+            env=environment,
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+
+    kind, name, *rest = arguments
+    try:
+        rig("start", kind, "--dir", folder / name, *rest)
+        yield
+    finally:
+        rig("stop", "--kill", folder / name)
+
+
+@pytest.fixture
+def start(tmp_path: Path, compiled_tool: None) -> Callable[..., Any]:  # noqa: ARG001
+    """
+    Starts a process of RocketMQ for a while.
+    """
+    return lambda *arguments: running(*arguments, folder=tmp_path)
+
+
+def test_a_broker_serves_the_latest_records_to_a_consumer(
+    compacted: tuple[Path, Path], tmp_path: Path, start: Callable[..., Any]
+) -> None:
+    """
+    A name server, a broker with compacted topics, and RocketMQ's own consumer, which
+    begins at the first offset of each queue.
+    """
+    root = broker_store(tmp_path / "broker", compacted)
+    (root / "config").mkdir()
+    topics = {
+        name: {
+            "topicName": name,
+            "readQueueNums": queues,
+            "writeQueueNums": queues,
+            "perm": 6,
+            "topicFilterType": "SINGLE_TAG",
+            "topicSysFlag": 0,
+            "order": False,
+            "attributes": {"cleanup.policy": "COMPACTION"},
+        }
+        for name, queues in TOPICS.items()
+    }
+    (root / "config" / "topics.json").write_text(
+        json.dumps({"topicConfigTable": topics, "dataVersion": {"counter": 1}})
+    )
+    names, port = free_port(), free_port()
+    settings = [
+        word for key, value in CONFIG.items() for word in ("--set", f"{key}={value}")
+    ]
+
+    with (
+        start("namesrv", "names", "--port", str(names)),
+        start(
+            "broker",
+            "broker",
+            "--port",
+            str(port),
+            "--namesrv",
+            f"127.0.0.1:{names}",
+            "--name",
+            "broker-a",
+            *settings,
+        ),
+    ):
+        answer = jvm.run_once(
+            "CompactionTool",
+            {"do": "consume", "namesrv": f"127.0.0.1:{names}", "topics": TOPICS},
+        )
+
+    assert lines(latest(compacted[0])) == served(answer["consumed"])
+    assert ["NO_NEW_MSG"] == answer["endedWith"]
