@@ -26,6 +26,7 @@ COLUMNS_MAX = 160
 """Of a picture; beyond it, several segments share a column."""
 
 _ROWS_MAX = 500
+_NUMBERS = ("segment", "blocks", "records", "checked")
 _TEMPLATE = Path(__file__).with_name("report.html")
 _WORST = (
     Verdict.CORRUPT,
@@ -178,7 +179,10 @@ def _findings(found: Round) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[str]) -> str:
-    names = "".join(f"<th>{name}</th>" for name in head)
+    names = "".join(
+        f'<th class="number">{name}</th>' if name in _NUMBERS else f"<th>{name}</th>"
+        for name in head
+    )
     lines = "".join(f"<tr>{row}</tr>" for row in rows)
     return f'<div class="table"><table><tr>{names}</tr>{lines}</table></div>'
 

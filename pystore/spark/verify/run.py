@@ -95,7 +95,7 @@ def verify_stores(
 
 
 def _group(root: Path, replicas: str) -> str:
-    return {"auto": "", "all": "all", "none": str(root)}[replicas]
+    return {"auto": "", "all": "replicas", "none": str(root)}[replicas]
 
 
 def _judge(
