@@ -87,7 +87,10 @@ def _both_kinds(
         found = int(np.count_nonzero(chosen))
         if not found:
             continue
-        raw = data[at[chosen][:, None] + np.arange(size)]
+        # Every place at which one could begin, as a value of its size: one is taken
+        # in a quarter of the time that its bytes take.
+        everywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
+        raw = everywhere[at[chosen]].view(np.uint8).reshape(-1, size)
         parts.append(make(raw, chosen).cast(pa.string()))
         places[chosen] = np.arange(count, count + found)
         count += found
