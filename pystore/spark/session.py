@@ -57,6 +57,10 @@ def open_session(
         UnavailableError: no PySpark or pyarrow, no Java or one that is too old, or
             no cluster there.
     """
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    problem = None if is_submitted or _has_session() else java_problem()
+    if problem:
+        raise UnavailableError(problem)
     for package in ("pyspark", "pyarrow"):
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(
@@ -70,10 +74,6 @@ def open_session(
     if existing is not None:
         yield existing
         return
-    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    problem = None if is_submitted else java_problem()
-    if problem:
-        raise UnavailableError(problem)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     for key, value in _settings(master, settings or {}, is_submitted).items():
@@ -84,6 +84,14 @@ def open_session(
         yield session
     finally:
         session.stop()
+
+
+def _has_session() -> bool:
+    """
+    Whether Spark runs already, so that nobody has to ask for Java.
+    """
+    running = sys.modules.get("pyspark.sql")
+    return running is not None and running.SparkSession.getActiveSession() is not None
 
 
 def _settings(

@@ -100,11 +100,12 @@ def test_a_java_that_does_not_run_is_named(
 
 @pytest.mark.parametrize("package", ["pyspark", "pyarrow"])
 def test_a_missing_package_is_named_with_the_interpreter(
-    monkeypatch: pytest.MonkeyPatch, package: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     """
     Before anything is started.
     """
+    monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path, 'openjdk version "21"')))
     real = importlib.util.find_spec
 
     def find(name: str, *rest: Any) -> Any:
