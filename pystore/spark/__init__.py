@@ -20,7 +20,7 @@ def register(session: SparkSession, *, push_filters: bool = False) -> None:
     """
     Make ``format("pystore")`` known to a session.
 
-    Filters are pushed down only on request, because Spark (4.1 to 4.3) keeps what it
+    Filters are pushed down only on request, because Spark (4.3 at least) keeps what it
     pushed into a Python source with the loaded table: a later query on the same
     DataFrame, or another branch of the same query, would read what an earlier filter
     had left. Whoever asks for it loads the table anew for each query. The options
