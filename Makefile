@@ -29,7 +29,7 @@ demo: .venv/core $(SPARK) ## ingest, kill, recover, verify: the whole promise at
 
 test: .venv/core $(SPARK) native ## unit and property tests, the C core's own, and with Java those on Spark
 	$(PYTEST) -m 'not slow'
-	$(if $(SPARK),$(PYTEST) tests/spark,@echo 'tests/spark left out: needs Java 17 or 21')
+	$(if $(SPARK),$(PYTEST) -m 'not slow' tests/spark,@echo 'tests/spark left out: needs Java 17 or 21')
 
 native: ## the C core over an in-memory environment, under sanitizers
 	$(MAKE) -C tests/native -j4
@@ -48,8 +48,8 @@ fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
 property: .venv/core ## the property tests with a large budget
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/property
 
-spark: .venv/core .venv/spark ## commit logs as tables, in Spark (needs Java 17 or 21)
-	$(PYTEST) tests/spark
+spark: .venv/core .venv/spark ## executors and drivers killed, on clusters of Spark (needs Java 17 or 21)
+	$(PYTEST) -m slow tests/spark
 
 interop: .venv/core .venv/spark ## RocketMQ's own classes read what pystore wrote
 	$(PYTEST) tests/interop

@@ -179,6 +179,7 @@ def test_an_empty_choice_is_an_empty_compaction(
     assert (tmp_path / "out" / "compaction" / "position-checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_a_driver_killed_anywhere_is_gone_on_with(
     store: Path, whole: dict[str, str], tmp_path: Path
 ) -> None:
@@ -207,6 +208,7 @@ def test_a_driver_killed_anywhere_is_gone_on_with(
     assert ["compaction", "lock"] == sorted(path.name for path in into.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the executor in /proc")
 def test_an_executor_killed_in_the_middle_changes_nothing(
     store: Path, whole: dict[str, str], tmp_path: Path

@@ -191,6 +191,7 @@ session.stop()
 """
 
 
+@pytest.mark.slow
 def test_killed_executors_and_speculation_change_nothing(
     store: Growing, tmp_path: Path
 ) -> None:

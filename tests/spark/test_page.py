@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
-from logs import open_log
 from pyspark.sql import SparkSession
 
+from pystore.log import CommitLog
 from pystore.messages import Message
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
@@ -25,10 +25,8 @@ def test_the_examples_of_the_page_run_one_after_another(
     In a folder with a store.
     """
     assert session is not None
-    (tmp_path / "store" / "commitlog").mkdir(parents=True)
-    (tmp_path / "store" / "meta" / "tmp").mkdir(parents=True)
-    with open_log(tmp_path / "store") as log:
-        log.append(Message("fruit", b"apple").form)
+    with CommitLog(tmp_path / "store", segment_size=65536) as log:
+        log.append(Message("fruit", b"apple"))
     names: dict[str, object] = {}
 
     # The session stands where it began, not here.

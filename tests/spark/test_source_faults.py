@@ -155,6 +155,7 @@ def _run(script: str, *arguments: Path | str, **more: str) -> str:
     return done.stdout + done.stderr[-4000:]
 
 
+@pytest.mark.slow
 def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     """
     Its tasks run again elsewhere, some of them twice at once: each record once.

@@ -219,3 +219,18 @@ def test_nothing_is_told_twice(tmp_path: Path) -> None:
     next((root / "consumequeue" / "T1" / "0").iterdir()).write_bytes(b"short")
     texts = [one.text for one in plan_store(root).findings]
     assert sorted(set(texts)) == sorted(texts)
+
+
+def test_a_bad_last_record_of_a_closed_copy_is_damage(tmp_path: Path) -> None:
+    """
+    A copy has no bounds of its own, but nobody crashed, and two others differ.
+    """
+    roots = make_replicas(tmp_path, records=300)
+    start = offsets(roots[2], SEGMENT, SEGMENT)[-1]
+    flip(segment(roots[2], SEGMENT), start % SEGMENT + 120)
+
+    verdicts = check(*roots, replicas="all")
+
+    words = by_word(verdicts)
+    assert [("c", SEGMENT)] == words.pop("CORRUPT")
+    assert {"OK"} == set(words)

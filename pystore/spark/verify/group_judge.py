@@ -164,7 +164,7 @@ def _copy(one: StoreFindings, base: int) -> _Copy:
         for index, digest in check.digests.items()
     }
     marks |= check.partial
-    if one.torn_reason:
+    if one.torn_reason and one.plan.is_crashed:
         # What a crash left behind the end is nothing that anybody could compare.
         marks = {end: digest for end, digest in marks.items() if end <= one.end}
     return _Copy(one, check, own, marks, _blocks_of(own, base))
@@ -226,12 +226,14 @@ def _judge(copy: _Copy, base: int, truth: _Truth, peers: int) -> SegmentVerdict:
     )
     bad = {_block(base, end) for end in copy.wrong}
     report = check.report
+    size = one.plan.listing.segment_size
+    is_torn = bool(one.torn_reason) and base <= one.end < base + size
     verdict = SegmentVerdict(
         group=one.plan.group,
         store=str(one.plan.root),
         segment=base,
         verdict=Verdict.UNSEALED,
-        length=min(one.plan.listing.segment_size, max(0, one.end - base)),
+        length=min(size, max(0, one.end - base)),
         checked_bytes=report.scanned_bytes if report else 0,
         records=report.records if report else 0,
         is_sealed=check.seal is not None and not copy.own,
@@ -250,11 +252,12 @@ def _judge(copy: _Copy, base: int, truth: _Truth, peers: int) -> SegmentVerdict:
         verdict.blocks = tuple(sorted(copy.damaged | bad))
         verdict.evidence += [f"{f.kind}: {f.text}" for f in copy.own]
     elif bad:
-        verdict.verdict, verdict.is_bad = Verdict.DIVERGENT, True
-        verdict.blocks = tuple(sorted(bad))
+        # A record that is bad in itself, though nobody crashed, is no other history.
+        verdict.verdict = Verdict.CORRUPT if is_torn else Verdict.DIVERGENT
+        verdict.is_bad, verdict.blocks = True, tuple(sorted(bad))
     elif check.is_sealed_whole or (copy.marks and (peers or truth.sealed)):
         verdict.verdict = Verdict.OK
-    if one.torn_reason and base <= one.end < base + one.plan.listing.segment_size:
+    if is_torn:
         text = f"torn at {one.end}: {one.torn_reason}; opening cuts it"
         verdict.evidence.append(text)
     return verdict

@@ -16,7 +16,7 @@ from pathlib import Path
 from pystore._seam import NO_OFFSET
 from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.errors import PystoreError
-from pystore.exports import IDENTITY, parse_identity
+from pystore.exports import ABORT, IDENTITY, parse_identity
 from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
 from pystore.reading import binding_page, find_end
@@ -48,6 +48,7 @@ class StorePlan:
         end: of the log, as far as it is known before a scan.
         readable_end: where it ends by its structure alone: up to there it is
             compared with replicas.
+        is_crashed: nobody closed it, so that its end may be torn.
         bound: below which nothing may be bad.
         generation: of the live page, to notice a cut; ``None``: no writer.
         share: what all its tasks need.
@@ -66,6 +67,7 @@ class StorePlan:
     sealed: frozenset[int] = frozenset()
     epochs: tuple[int, ...] = ()
     readable_end: int = 0
+    is_crashed: bool = False
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -142,6 +144,7 @@ def plan_store(root: Path, group: str = "") -> StorePlan:
         sealed=seals.bases,
         epochs=epochs,
         readable_end=readable_end,
+        is_crashed=(root / ABORT).exists(),
         findings=_once(findings),
     )
 
