@@ -13,11 +13,12 @@ SPARK := $(if $(shell command -v java),.venv/spark)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
-# One stamp per extra of pyproject.toml: .venv/test, .venv/lint, ...
+# One stamp per extra of pyproject.toml: .venv/test, .venv/lint, ... EXTRAS are
+# installed with the first of them.
 .venv/%: pyproject.toml setup.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q 'setuptools>=77' 'cffi>=2'
-	$(BIN)/pip install -q --no-build-isolation -e '.[$*]'
+	$(BIN)/pip install -q --no-build-isolation -e '.[$(or $(EXTRAS),$*)]'
 	@touch $@
 
 .venv/core: .venv/test $(wildcard csrc/*)

@@ -8,6 +8,7 @@ environment says; it reaches the workers, too, which take this file for their
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
@@ -34,9 +35,11 @@ def arm() -> None:
     def look(event: str, arguments: tuple[Any, ...]) -> None:
         if event != wanted or not any(words in str(one) for one in arguments[:2]):
             return
-        with open(ledger, "ab") as file:
+        with open(ledger, "ab", buffering=0) as file:
+            # Two workers at once are two events, not one.
+            fcntl.flock(file, fcntl.LOCK_EX)
             file.write(b"x")
-            count = file.tell()
+            count = os.fstat(file.fileno()).st_size
         if count == int(number):
             os.kill(int(driver) if whom == "driver" else _executor(), signal.SIGKILL)
 

@@ -24,7 +24,7 @@ from pystore.errors import CorruptError
 from pystore.spark.compact.jobs import SparkJobs
 from pystore.spark.compact.run import compact, survey
 
-KILLS = int(os.environ.get("SPARK_KILLS", "2"))
+KILLS = int(os.environ.get("SPARK_KILLS", "1"))
 POINTS = (  # in the order in which a compaction comes there
     ("driver", "os.rename", "plan.json", 1),
     ("driver", "os.rename", "layout.jsonl", 1),
