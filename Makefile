@@ -40,7 +40,7 @@ crash: .venv/core ## every crash state, and real writers killed
 
 soak: .venv/core .venv/spark .venv/notebook ## the crash tests with a large budget, for about an hour
 	$(BIN)/jupyter execute --kernel_name=python3 docs/spark.ipynb
-	SPARK_KILLS=30 $(PYTEST) tests/spark/test_export_job.py tests/spark/test_compact_jobs.py
+	SPARK_KILLS=30 $(PYTEST) tests/spark
 	CRASH_STATES=5000 CRASH_KILLS=500 CRASH_FAULTS=100 $(PYTEST) tests/crash
 
 fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
