@@ -37,6 +37,8 @@ WANTED = {
     "pystore/controller/__init__.py",
     "pystore/ha/__init__.py",
     "pystore/py.typed",
+    "pystore/spark/log4j2.properties",
+    "pystore/spark/verify/report.html",
 }
 WANTED_IN_SDIST = {
     "LICENSE",
@@ -48,7 +50,8 @@ WANTED_IN_SDIST = {
     "tests/conftest.py",
 }
 BELONGS = re.compile(
-    rf"pystore/(.+\.pyi?|py\.typed|_core{re.escape(str(CORE_SUFFIX))})"
+    rf"pystore/(.+\.pyi?|py\.typed|_core{re.escape(str(CORE_SUFFIX))}"
+    r"|spark/log4j2\.properties|spark/verify/report\.html)"
 )
 
 
