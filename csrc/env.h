@@ -71,6 +71,11 @@ typedef struct ps_env {
   /* Makes the range safe to touch (rule 7): -EFAULT if the file ends early. */
   int32_t (*populate)(void *self, int32_t file, const uint8_t *data,
                       uint64_t at, uint64_t size);
+  /* The same for some bytes that nobody reads on from: of what is not in memory
+   * their pages alone are read, and not the megabytes around them that the
+   * system expects to be wanted next. */
+  int32_t (*look)(void *self, int32_t file, const uint8_t *data, uint64_t at,
+                  uint64_t size);
   /* Asks for the range to be read ahead; a wish, never an error. */
   void (*prefetch)(void *self, const uint8_t *data, uint64_t at, uint64_t size);
   int64_t (*wall_ms)(void *self);

@@ -371,6 +371,25 @@ static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
   return 0;
 }
 
+static int32_t posix_look(void *self, int32_t file, const uint8_t *data,
+                          uint64_t at, uint64_t size) {
+#if PS_LINUX
+  if (posix_resident(self, file, data, at, size))
+    return posix_populate(self, file, data, at, size);
+  uint64_t from = page_start(at);
+  uint8_t *start = (uint8_t *)(uintptr_t)data + from;
+  uint64_t length = at + size - from;
+  /* Of these pages alone, and taken back: who scans the mapping meanwhile is
+   * read ahead for, and memory that is in use must not seem idle. */
+  (void)madvise(start, length, MADV_RANDOM);
+  int32_t result = posix_populate(self, file, data, at, size);
+  (void)madvise(start, length, MADV_NORMAL);
+  return result;
+#else
+  return posix_populate(self, file, data, at, size);
+#endif
+}
+
 static void posix_prefetch(void *self, const uint8_t *data, uint64_t at,
                            uint64_t size) {
   (void)self;
@@ -425,6 +444,7 @@ const ps_env *ps_env_posix(void) {
       .unmap = posix_unmap,
       .resident = posix_resident,
       .populate = posix_populate,
+      .look = posix_look,
       .prefetch = posix_prefetch,
       .wall_ms = posix_wall_ms,
       .boottime_ns = posix_boottime_ns,

@@ -10,6 +10,9 @@
 
 #define WINDOW_FIRST 262144U /* a scan's windows grow from here */
 #define WINDOW_MAX 8388608U
+/* Nobody reads a log in blocks so small: who asks for one looks whether a
+ * record begins there, or what stands at the end. */
+#define LOOK_MOST 256U
 
 /* Has a reader's list to be read again: for a new segment, or after a cut? */
 static ps_status follow(ps_log *log, int32_t is_missing, ps_error *error) {
@@ -126,8 +129,10 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
     return status;
   }
   const uint8_t *data = NULL;
-  status =
-      ps_segment_populate(&log->segments, segment, offset, size, &data, error);
+  ps_segments *list = &log->segments;
+  status = size_max <= LOOK_MOST
+               ? ps_segment_look(list, segment, offset, size, &data, error)
+               : ps_segment_populate(list, segment, offset, size, &data, error);
   if (status == PS_OK)
     status = check_cut(log, generation, offset + size, error);
   ps_block found = {

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from pystore.exports import ABORT
 from pystore.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
 from pystore.queues import CONSUME_QUEUE
-from pystore.spark.peeking import peek_bytes, peek_record
+from pystore.spark.peeking import open_for_peeks, peek_bytes, peek_record
 from pystore.spark.selection import Selection
 
 __all__ = ["Bare", "bare_segments"]
@@ -142,19 +142,21 @@ class _Proof:
         """
         The entries of one file for the segments in question, and their indexes.
         """
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size < ENTRY_SIZE:
-                return np.empty(0, np.int64), np.empty(0, ENTRY_DTYPE)
-            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        entries = np.frombuffer(data, ENTRY_DTYPE, size // ENTRY_SIZE)
-        used = range(bisect_left(entries, 1, key=lambda one: int(one["size"] <= 0)))
-        low, high = (
-            bisect_left(used, at, key=lambda slot: int(entries[slot]["offset"]))
-            for at in (self._first, self._stop)
-        )
-        found = entries[low:high]
-        self.bytes_read += found.nbytes
+        pages: set[int] = set()
+
+        def field(slot: int, name: str) -> int:
+            pages.add(slot * ENTRY_SIZE // mmap.PAGESIZE)
+            return int(_read(file, slot, 1)[0][name])
+
+        with open_for_peeks(path) as file:
+            every = range(os.fstat(file).st_size // ENTRY_SIZE)
+            used = every[: bisect_left(every, 1, key=lambda at: field(at, "size") <= 0)]
+            low, high = (
+                bisect_left(used, offset, key=lambda at: field(at, "offset"))
+                for offset in (self._first, self._stop)
+            )
+            found = _read(file, low, high - low)
+        self.bytes_read += found.nbytes + len(pages) * mmap.PAGESIZE
         is_named = ~is_filler(found)
         slots = np.flatnonzero(is_named) + low
         return slots + int(path.name) // ENTRY_SIZE, found[is_named]
@@ -221,6 +223,17 @@ class _Proof:
         self.bytes_read += mmap.PAGESIZE
         found = peek_bytes(self._store, base, top, 8)
         return found == rest.to_bytes(4) + _BLANK
+
+
+def _read(file: int, slot: int, count: int) -> Entries:
+    """
+    Entries of a queue's file, most of which may be empty: it is as large as it will
+    ever be from the start on.
+    """
+    data = os.pread(file, count * ENTRY_SIZE, slot * ENTRY_SIZE)
+    if len(data) != count * ENTRY_SIZE:
+        raise _Doubt  # somebody shortened it
+    return np.frombuffer(data, ENTRY_DTYPE)
 
 
 def _queues(folder: Path) -> Iterator[tuple[str, int, Path]]:

@@ -1,6 +1,6 @@
 """
-A look at one record of many segments, a page of each: without the system reading
-ahead, which would bring in megabytes where some bytes are asked for.
+A look at few bytes of many files, a page of each: without the system reading ahead,
+which would bring in megabytes where some bytes are asked for.
 
 Only for hints. What is not a record, or cannot be read, is nobody's answer.
 """
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Peeked", "peek_bytes", "peek_record"]
+__all__ = ["Peeked", "open_for_peeks", "peek_bytes", "peek_record"]
 
 _MAGICS = {0xDAA320A7: 1, 0xDAA320AB: 2}
 """Of a record, with the bytes of its topic's length."""
@@ -34,6 +36,23 @@ class Peeked(NamedTuple):
     size: int
 
 
+@contextmanager
+def open_for_peeks(path: Path) -> Iterator[int]:
+    """
+    Yields a descriptor of a file; what is read of it is brought in, and nothing else.
+
+    Raises:
+        OSError: the system refused.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def peek_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
     """
     Returns bytes of a segment, fewer where the file ends.
@@ -47,13 +66,8 @@ def peek_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
     Raises:
         OSError: the system refused.
     """
-    descriptor = os.open(store / "commitlog" / f"{base:020d}", os.O_RDONLY)
-    try:
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    with open_for_peeks(store / "commitlog" / f"{base:020d}") as descriptor:
         return os.pread(descriptor, size, offset - base)
-    finally:
-        os.close(descriptor)
 
 
 def peek_record(store: Path, base: int, offset: int) -> Peeked | None:

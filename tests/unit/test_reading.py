@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cold_files import files_of, make_cold, pages_in_memory
 from golden_data import STORES, GoldenStore
 from stores import SEGMENT, bodies, fill, kill_while
 
@@ -89,3 +90,18 @@ def test_records_of_another_program_behind_our_end_are_seen(tmp_path: Path) -> N
         file.write(data)
     with CommitLog(root, mode="r") as log:
         assert end + len(data) == log.end_offset
+
+
+def test_opening_a_closed_store_brings_in_one_page(tmp_path: Path) -> None:
+    """
+    That at the end, where nothing may stand: megabytes are not read ahead for it.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=1 << 23) as log:
+        fill(log, 2000)
+        end = log.end_offset
+    make_cold(files_of(root))
+
+    with CommitLog(root, mode="r") as reader:
+        assert end == reader.end_offset
+        assert 1 == pages_in_memory(files_of(root))

@@ -4,6 +4,7 @@ Segments that consume queues leave out: many, and never one too many.
 
 from __future__ import annotations
 
+import mmap
 import random
 import shutil
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cold_files import files_of, make_cold, pages_in_memory
 from golden_data import STORES, GoldenStore
 from logs import SEGMENT_SIZE
+from machine import cached_share
 from spark_reading import read
 
 from pystore.columns import gather_columns
@@ -29,8 +32,11 @@ from pystore.spark.selection import Selection
 from pystore.store import Store
 
 MEBIBYTE = 1 << 20
+_RECORDS = 25_001  # of the store of a hundred segments
 PREPARED = 4
 _QUEUE_FILE = 20 * 64
+_FIRST_MS = 1_700_000_000_000
+_FIFTIETH_MS = _FIRST_MS + 50 * 60_000
 
 
 def bytes_of(root: Path, selection: Selection) -> int:
@@ -91,21 +97,9 @@ def test_a_time_of_one_segment_in_a_hundred_reads_under_3_percent(
     And the first record of each segment, to know when it begins.
     """
     whole = bytes_of(hundred, Selection())
-    firsts = 0
-    with LogReader(hundred) as log:
-        for number, base in enumerate(log.segments()):
-            firsts += log.read(base).size
-            path = hundred / "commitlog" / f"{base:020d}"
-            content = np.memmap(path, np.uint8, "r+")
-            for rows in log.scan(base, base + MEBIBYTE):
-                at = (rows["offset"] - base).astype(np.int64)[:, None] + 56
-                times = 1_700_000_000_000 + number * 60_000 + np.arange(len(rows))
-                raw = times.astype(">i8")[:, None].view(np.uint8)
-                content[at + np.arange(8)] = raw
-            content.flush()
-    begin = 1_700_000_000_000 + 50 * 60_000
+    firsts = _write_a_segment_a_minute(hundred)
 
-    when = Selection(from_ms=begin, to_ms=begin + 1000)
+    when = Selection(from_ms=_FIFTIETH_MS, to_ms=_FIFTIETH_MS + 1000)
     total = bytes_of(hundred, when) + firsts
 
     print(f"{total / whole:.2%} of {whole} bytes")
@@ -114,6 +108,52 @@ def test_a_time_of_one_segment_in_a_hundred_reads_under_3_percent(
     assert {50} == {offset // MEBIBYTE for offset in offsets}
     assert 50 * MEBIBYTE == offsets[0]
     assert len(offsets) > 250
+
+
+def _write_a_segment_a_minute(root: Path) -> int:
+    """
+    Changes store times as if each segment had taken a minute; returns the bytes of
+    the first records.
+    """
+    firsts = 0
+    with LogReader(root) as log:
+        for number, base in enumerate(log.segments()):
+            firsts += log.read(base).size
+            path = root / "commitlog" / f"{base:020d}"
+            content = np.memmap(path, np.uint8, "r+")
+            for rows in log.scan(base, base + MEBIBYTE):
+                at = (rows["offset"] - base).astype(np.int64)[:, None] + 56
+                times = _FIRST_MS + number * 60_000 + np.arange(len(rows))
+                raw = times.astype(">i8")[:, None].view(np.uint8)
+                content[at + np.arange(8)] = raw
+            content.flush()
+    return firsts
+
+
+@pytest.mark.parametrize("what", ["topic", "time"])
+def test_one_segment_in_a_hundred_brings_under_3_percent_into_memory(
+    hundred: Path, what: str
+) -> None:
+    """
+    Of the pages of log and queues, counted where none was there: nothing is read
+    ahead behind a look, and of a queue's file nothing that is empty.
+    """
+    wanted = Selection(topics=frozenset(["Rare"]))
+    if what == "time":
+        _write_a_segment_a_minute(hundred)
+        wanted = Selection(from_ms=_FIFTIETH_MS, to_ms=_FIFTIETH_MS + 1000)
+    files = files_of(hundred)
+    queues = [path for path in files if "consumequeue" in path.parts]
+    make_cold(files)
+
+    rows = read(hundred, ["offset"], selection=wanted)
+
+    share = cached_share(files)
+    entries = pages_in_memory(queues) * mmap.PAGESIZE
+    print(f"{share:.2%} of all files, {entries} bytes of queues")
+    assert rows
+    assert 0.01 < share < 0.03
+    assert entries < 2 * _RECORDS * ENTRY_SIZE
 
 
 def test_queue_ids_and_queue_offsets_leave_segments_out(tmp_path: Path) -> None:
