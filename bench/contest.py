@@ -26,7 +26,7 @@ from machine import touch_memory
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
-__all__ = ["Contender", "Contest", "Figure", "ratios"]
+__all__ = ["Contender", "Contest", "Figure", "measure", "ratios"]
 
 Timed = Callable[[], float | None]
 Contender = Callable[[], AbstractContextManager[Timed]]

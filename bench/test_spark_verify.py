@@ -11,14 +11,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import spark_rivals
-from contest import Contender, Contest, Timed, ratios
+from contest import Contender, Contest, Figure, Timed, measure, ratios
 from large_stores import Stores
 from load import Load
 from machine import warm_cache
+from spark_child import verifying_session
 from spark_rivals import binary_file_job, parallelize_job
 from table import Table
 from writers import WAYS
@@ -31,8 +32,10 @@ from pystore.spark.verify.run import verify_stores
 if TYPE_CHECKING:
     from conftest import Sizes
     from pyspark.sql import SparkSession
+    from pytest_benchmark.fixture import BenchmarkFixture
 
 _STORES = 8
+_TURNS = 4
 _RIVAL_BYTES = 1 << 30
 
 
@@ -160,37 +163,42 @@ def _ran(records: int) -> None:
 
 @pytest.mark.benchmark(group="verify on Spark, one worker and two")
 def test_verifying_on_spark_scales_as_the_command_does(
-    session: SparkSession, linked: list[Path], contest: Contest, table: Table
+    linked: list[Path], benchmark: BenchmarkFixture, table: Table, sizes: Sizes
 ) -> None:
     """
-    Timed: the job with all tasks in one partition and in many, beside the command
-    with one job and with two.
+    Timed: the same job in a session with one worker and in one with two, which both
+    ran it before, beside the command with one job and with two. Who goes first
+    changes with each turn.
     """
+    roots = linked[: _STORES // 2]
+    taken: dict[str, list[float]] = {}
+    with verifying_session(1, roots) as one, verifying_session(2, roots) as two:
+        runs = {
+            "one job": lambda: _command(roots, 1),
+            "two jobs": lambda: _command(roots, 2),
+            "one worker": one,
+            "two workers": two,
+        }
 
-    def one_worker(
-        tasks: Sequence[Any], function: Callable[[Any], Any], _: object
-    ) -> list[Any]:
-        found = session.sparkContext.parallelize(tasks, 1).map(function)
-        return list(found.collect())
+        def turn() -> None:
+            names = list(runs)
+            is_back = len(taken.get(names[0], ())) % 2
+            for name in reversed(names) if is_back else names:
+                seconds = measure(_warm(runs[name]))
+                taken.setdefault(name, []).append(seconds)
 
-    _verify(on_spark(session), linked, "none")
-    limits = {
-        "one job": _warm(lambda: _command(linked, 1)),
-        "two jobs": _warm(lambda: _command(linked, 2)),
-        "one worker": _warm(lambda: _verify(one_worker, linked, "none")),
-    }
+        benchmark.pedantic(turn, rounds=min(_TURNS, 4 * sizes.rounds))
 
-    taken = contest.hold(
-        _warm(lambda: _verify(on_spark(session), linked, "none")), limits
-    )
-
-    command = ratios(taken["one job"], taken["two jobs"])
-    ours = ratios(taken["one worker"], taken["pystore"])
+    figures = {name: Figure(tuple(values)) for name, values in taken.items()}
+    command = ratios(figures["one job"], figures["two jobs"])
+    ours = ratios(figures["one worker"], figures["two workers"])
     table.at_least(
         "`spark verify`, 1 to 2 workers, of `verify --jobs 1` to `2`",
         1.0,
-        type(ours)(
-            tuple(a / b for a, b in zip(ours.values, command.values, strict=True))
-        ),
-        {"command": f"{command.median:.2f}x", "job": f"{ours.median:.2f}x"},
+        Figure(tuple(a / b for a, b in zip(ours.values, command.values, strict=True))),
+        {
+            "command": f"{command.median:.2f}x",
+            "job": f"{ours.median:.2f}x",
+            **{name: f"{figure.median:.2f} s" for name, figure in figures.items()},
+        },
     )
