@@ -13,6 +13,8 @@ from contest import Figure
 
 __all__ = ["Row", "Table"]
 
+_MET = {True: "yes", False: "NO", None: ""}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -24,14 +26,14 @@ class Row:
         bound: what was promised.
         measured: median and spread.
         absolute: the values behind it.
-        is_met: whether the median keeps the promise.
+        is_met: whether the median keeps the promise; ``None``: there is none.
     """
 
     what: str
     bound: str
     measured: str
     absolute: str
-    is_met: bool
+    is_met: bool | None
 
 
 @dataclass
@@ -72,13 +74,20 @@ class Table:
         bound = f"at most {most:g} {unit}"
         self._add(what, bound, measured, absolute, figure.median <= most)
 
+    def note(self, what: str, figure: Figure, absolute: Mapping[str, str]) -> None:
+        """
+        Add a ratio of which nothing was promised.
+        """
+        measured = f"{_percent(figure.median)} ({_span(figure, _percent)})"
+        self._add(what, "", measured, absolute, None)
+
     def _add(
         self,
         what: str,
         bound: str,
         measured: str,
         absolute: Mapping[str, str],
-        is_met: bool,
+        is_met: bool | None,
     ) -> None:
         values = "; ".join(f"{name} {value}" for name, value in absolute.items())
         self.rows.append(Row(what, bound, measured, values, is_met))
@@ -99,7 +108,7 @@ class Table:
         ]
         lines += [
             f"| {row.what} | {row.bound} | {row.measured} | {row.absolute} | "
-            f"{'yes' if row.is_met else 'NO'} |"
+            f"{_MET[row.is_met]} |"
             for row in self.rows
         ]
         lines += ["", *(f"{name}: {value}" for name, value in machine.items())]

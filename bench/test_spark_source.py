@@ -4,24 +4,27 @@ How fast Spark gets a store as a table, and how little of it a few records need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from contest import Contender, Contest, Figure, Timed, ratios
+from contest import Contender, Contest, Figure, Timed, measure, ratios
+from handed_on import Give, hand_on, repeat, write_splits
 from large_stores import Stores
 from load import Load
 from machine import cached_share, drop_cache, warm_cache
+from store_times import set_minutes
 from table import Table
 
 from pystore.messages import Message
 from pystore.options import LogOptions
 from pystore.reading import open_reader
 from pystore.spark import register
-from pystore.spark.columns import choose_columns, ddl
+from pystore.spark.columns import Column, choose_columns, ddl
 from pystore.spark.export.job import export
 from pystore.spark.export.run import Request
 from pystore.spark.options import SourceOptions
@@ -34,9 +37,11 @@ from pystore.store import Store
 if TYPE_CHECKING:
     from conftest import Sizes
     from pyspark.sql import DataFrame, SparkSession
+    from pytest_benchmark.fixture import BenchmarkFixture
 
 _CORES = 2
 _SEGMENTS = 100
+_FIRST_MS = 1_700_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -111,85 +116,137 @@ def test_counting_by_topic_on_spark(
     )
 
 
-def _repeated(batch: bytes, times: int) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """
-    A function for ``mapInArrow`` that does nothing but hand on one batch.
-    """
-
-    def give(_: Any) -> Iterator[pa.RecordBatch]:
-        with pa.ipc.open_stream(batch) as reader:
-            same = reader.read_next_batch()
-        for _number in range(times):
-            yield same
-
-    return give
-
-
-@pytest.mark.benchmark(group="all columns and bodies into a sink, cache warm, local[2]")
+@pytest.mark.benchmark(group="all columns into a sink, cache warm, local[2]")
+@pytest.mark.parametrize("with_body", [True, False], ids=["bodies", "no bodies"])
 def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
-    session: SparkSession, stores: Stores, contest: Contest, table: Table
-) -> None:
-    """
-    Timed: all columns with bodies, into a sink that drops them. The limit hands on a
-    batch of the same rows that it made before, as often.
-    """
-    root = stores.closed
-    log_bytes = _log_bytes(root)
-    columns = choose_columns(None, with_body=True, with_damage=False)
-    options = SourceOptions((str(root),))
-    splits = plan_splits([root], options, Selection(), with_epochs=True)
-    batches = read_split(
-        splits[0], columns, Selection(), on_damage="fail", rows_per_batch=8192
-    )
-    batch = next(batches)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    times = -(-stores.load.records // batch.num_rows // len(splits))
-    give = _repeated(sink.getvalue().to_pybytes(), times)
-    rows = times * batch.num_rows * len(splits)
-
-    def hand_on() -> None:
-        tasks = session.range(0, len(splits), 1, len(splits))
-        _pass(tasks.mapInArrow(give, ddl(columns)))
-
-    def read() -> None:
-        _pass(_load(session, root, includeBody="true"))
-
-    warm_cache(stores.segments(root))
-    read()
-    hand_on()
-    taken = contest.hold(_of(read), {"mapInArrow": _of(hand_on)})
-
-    share = stores.load.records / rows
-    table.at_least(
-        "all columns and bodies on Spark, of a `mapInArrow` job that hands on the same",
-        0.70,
-        ratios(taken["mapInArrow"], taken["pystore"], share),
-        {
-            name: f"{taken[name].scaled(size).median / 1e9:.2f} GB/s of log"
-            for name, size in (
-                ("mapInArrow", log_bytes / share),
-                ("pystore", log_bytes),
-            )
-        },
-    )
-
-
-@pytest.mark.benchmark(group="one of 100 segments on Spark, cold")
-def test_a_rare_topic_costs_few_bytes(
     session: SparkSession,
+    stores: Stores,
     folder: Callable[[], Path],
     contest: Contest,
     table: Table,
-    sizes: Sizes,
+    with_body: bool,
 ) -> None:
     """
-    Counted: the pages of log and queues that a query for a topic in one segment of a
-    hundred brings into an empty cache.
+    Timed: all columns, into a sink that drops them. The limit hands on the same rows
+    in the same batches, from files that were made before; beside it stands one that
+    hands on the first of the batches as often.
     """
-    segment = min(8 << 20, sizes.segment // 8)
+    root, arrow = stores.closed, folder()
+    columns = choose_columns(None, with_body=with_body, with_damage=False)
+    ready = _write(root, arrow, columns)
+    tasks = len(ready)
+    with pa.memory_map(str(ready[0])) as mapped, pa.ipc.open_file(mapped) as file:
+        batch_rows = file.get_batch(0).num_rows
+    times = -(-stores.load.records // batch_rows // tasks)
+
+    def pass_on(give: Give) -> Contender:
+        numbers = session.range(0, tasks, 1, tasks)
+        return _of(lambda: _pass(numbers.mapInArrow(give, ddl(columns))))
+
+    limits = {
+        "mapInArrow": pass_on(hand_on(arrow)),
+        "one hot batch": pass_on(repeat(ready[0], times)),
+    }
+    body = str(with_body).lower()
+    ours = _of(lambda: _pass(_load(session, root, includeBody=body)))
+    warm_cache([*stores.segments(root), *ready])
+    for contender in (*limits.values(), ours):
+        measure(contender)
+    taken = contest.hold(ours, limits)
+
+    records = stores.load.records
+    rows = dict.fromkeys(taken, records) | {"one hot batch": times * batch_rows * tasks}
+    log_bytes = _log_bytes(root)
+    values = {
+        name: f"{figure.scaled(log_bytes * rows[name] / records).median / 1e9:.2f} GB/s"
+        " of log"
+        for name, figure in taken.items()
+    }
+    what = "all columns and bodies" if with_body else "all columns without bodies"
+    same = ratios(taken["mapInArrow"], taken["pystore"])
+    named = f"{what} on Spark, of a `mapInArrow` job that hands on the same bytes"
+    if with_body:
+        table.at_least(named, 0.70, same, values)
+    else:
+        table.note(named, same, values)
+    hot = ratios(
+        taken["one hot batch"], taken["pystore"], records / rows["one hot batch"]
+    )
+    table.note(f"{what} on Spark, of one hot batch, repeated", hot, values)
+
+
+def _write(root: Path, into: Path, columns: Sequence[Column]) -> list[Path]:
+    """
+    What the tasks of a query yield, as files.
+    """
+    options = SourceOptions((str(root),))
+    splits = plan_splits([root], options, Selection(), with_epochs=True)
+    batches = [
+        read_split(
+            split,
+            columns,
+            Selection(),
+            on_damage="fail",
+            rows_per_batch=options.rows_per_batch,
+        )
+        for split in splits
+    ]
+    return write_splits(into, batches)
+
+
+@pytest.mark.benchmark(group="one of 100 segments on Spark, cold")
+@pytest.mark.parametrize("what", ["topic", "time"])
+def test_a_rare_topic_costs_few_bytes(
+    session: SparkSession,
+    folder: Callable[[], Path],
+    benchmark: BenchmarkFixture,
+    table: Table,
+    sizes: Sizes,
+    what: str,
+) -> None:
+    """
+    Counted: the pages of log and queues that a query brings into an empty cache, for
+    a topic or for a time that are in one segment of a hundred.
+    """
     root = folder() / "store"
+    records = _store_hundred(root, min(8 << 20, sizes.segment // 8))
+    options = {"topics": "rare"}
+    if what == "time":
+        set_minutes(root, _FIRST_MS)
+        begin_ms = _FIRST_MS + _SEGMENTS // 2 * 60_000
+        options = {"fromTime": _shown(begin_ms), "toTime": _shown(begin_ms + 1000)}
+    least, most = (1, 1) if what == "topic" else (2, records // _SEGMENTS * 2)
+    files = [*root.glob("commitlog/*"), *root.glob("consumequeue/*/*/*")]
+    total = sum(path.stat().st_size for path in files)
+    shares: list[float] = []
+
+    def query() -> None:
+        found = _load(session, root, columns="topic", **options).count()
+        assert least <= found <= most
+
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        drop_cache(files)
+        before = cached_share(files)
+        yield query
+        shares.append(cached_share(files) - before)
+
+    # Counts do not spread: two show it.
+    Contest(benchmark, min(2, sizes.rounds)).hold(contend, {})
+
+    table.at_most(
+        f"a {what} in one of 100 segments on Spark, of all bytes",
+        3.0,
+        Figure(tuple(100 * share for share in shares)),
+        "%",
+        {"store": f"{total / 1e9:.2f} GB with its queues"},
+    )
+
+
+def _store_hundred(root: Path, segment: int) -> int:
+    """
+    Fills a hundred segments, with one record of a rare topic; returns the records.
+    """
     load = Load.of(segment // 2, 256)
     with Store(root, segment_size=segment) as store:
         for number in range(_SEGMENTS * 2):
@@ -197,29 +254,11 @@ def test_a_rare_topic_costs_few_bytes(
                 store.log.append(Message("rare", b"here"))
             for _ in range(load.batches):
                 store.log.append_columns(load.columns)
-    files = [*root.glob("commitlog/*"), *root.glob("consumequeue/*/*/*")]
-    total = sum(path.stat().st_size for path in files)
-    shares: list[float] = []
+    return _SEGMENTS * 2 * load.records + 1
 
-    @contextmanager
-    def contend() -> Iterator[Timed]:
-        drop_cache(files)
-        before = cached_share(files)
-        yield lambda: _found(_load(session, root, topics="rare", columns="topic"))
-        shares.append(cached_share(files) - before)
 
-    def _found(frame: DataFrame) -> None:
-        assert frame.count() == 1
-
-    contest.hold(contend, {})
-
-    table.at_most(
-        "a topic in one of 100 segments on Spark, of all bytes",
-        3.0,
-        Figure(tuple(100 * share for share in shares)),
-        "%",
-        {"store": f"{total / 1e9:.2f} GB with its queues"},
-    )
+def _shown(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
 
 
 @pytest.mark.benchmark(group="export to Parquet on Spark, cache warm, local[2]")

@@ -10,20 +10,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from cold_files import files_of, make_cold, pages_in_memory
 from golden_data import STORES, GoldenStore
 from logs import SEGMENT_SIZE
 from machine import cached_share
 from spark_reading import read
+from store_times import set_minutes
 
 from pystore.columns import gather_columns
 from pystore.exports import ABORT
 from pystore.messages import Message
 from pystore.options import LogOptions
 from pystore.queue import ENTRY_SIZE
-from pystore.reader import LogReader
 from pystore.reading import open_reader
 from pystore.spark.coverage import Bare, bare_segments
 from pystore.spark.options import SourceOptions
@@ -97,7 +96,7 @@ def test_a_time_of_one_segment_in_a_hundred_reads_under_3_percent(
     And the first record of each segment, to know when it begins.
     """
     whole = bytes_of(hundred, Selection())
-    firsts = _write_a_segment_a_minute(hundred)
+    firsts = set_minutes(hundred, _FIRST_MS)
 
     when = Selection(from_ms=_FIFTIETH_MS, to_ms=_FIFTIETH_MS + 1000)
     total = bytes_of(hundred, when) + firsts
@@ -110,26 +109,6 @@ def test_a_time_of_one_segment_in_a_hundred_reads_under_3_percent(
     assert len(offsets) > 250
 
 
-def _write_a_segment_a_minute(root: Path) -> int:
-    """
-    Changes store times as if each segment had taken a minute; returns the bytes of
-    the first records.
-    """
-    firsts = 0
-    with LogReader(root) as log:
-        for number, base in enumerate(log.segments()):
-            firsts += log.read(base).size
-            path = root / "commitlog" / f"{base:020d}"
-            content = np.memmap(path, np.uint8, "r+")
-            for rows in log.scan(base, base + MEBIBYTE):
-                at = (rows["offset"] - base).astype(np.int64)[:, None] + 56
-                times = _FIRST_MS + number * 60_000 + np.arange(len(rows))
-                raw = times.astype(">i8")[:, None].view(np.uint8)
-                content[at + np.arange(8)] = raw
-            content.flush()
-    return firsts
-
-
 @pytest.mark.parametrize("what", ["topic", "time"])
 def test_one_segment_in_a_hundred_brings_under_3_percent_into_memory(
     hundred: Path, what: str
@@ -140,7 +119,7 @@ def test_one_segment_in_a_hundred_brings_under_3_percent_into_memory(
     """
     wanted = Selection(topics=frozenset(["Rare"]))
     if what == "time":
-        _write_a_segment_a_minute(hundred)
+        set_minutes(hundred, _FIRST_MS)
         wanted = Selection(from_ms=_FIFTIETH_MS, to_ms=_FIFTIETH_MS + 1000)
     files = files_of(hundred)
     queues = [path for path in files if "consumequeue" in path.parts]
