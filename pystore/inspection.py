@@ -17,7 +17,14 @@ from pystore.checkpoint import Checkpoint
 from pystore.first_start import META_NAME
 from pystore.foreign import Found, find
 from pystore.live import Live
-from pystore.opening import Plan, Situation, opening_of, plan
+from pystore.opening import (
+    Plan,
+    Situation,
+    is_emptied,
+    opening_of,
+    plan,
+    reasons_against,
+)
 from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
 from pystore.reading import require_store
@@ -28,7 +35,7 @@ from pystore.stored_truth import CLEAN, INCARNATION
 from pystore.survey import Segments
 from pystore.truth import Incarnation
 
-__all__ = ["Inspection", "inspect"]
+__all__ = ["Inspection", "inspect", "inspect_ours"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,29 @@ def inspect(
         FormatError: a small file cannot be read.
         StorageError: the system refused.
     """
+    found = _look(root, adjust, with_rocketmq=with_rocketmq, only_ours=False)
+    assert found is not None
+    return found
+
+
+def inspect_ours(root: Path) -> Inspection | None:
+    """
+    The same where our own bounds hold; ``None``: they are void, or there are none,
+    and only a scan of the whole log would tell more (A8).
+
+    Raises:
+        NotAStoreError, FormatError, StorageError: as `inspect`.
+    """
+    return _look(root, lambda opening: opening, with_rocketmq=False, only_ours=True)
+
+
+def _look(
+    root: Path,
+    adjust: Callable[[Opening], Opening],
+    *,
+    with_rocketmq: bool,
+    only_ours: bool,
+) -> Inspection | None:
     require_store(root)
     with ExitStack() as stack:
         log = stack.enter_context(LogReader(root))
@@ -88,19 +118,19 @@ def inspect(
             live = Live(root / META_NAME / LIVE_NAME).read()
         incarnation = view.read(INCARNATION) if view else None
         segments = Segments(log)
-        made = plan(
-            Situation(
-                root=root,
-                segments=segments,
-                found=found,
-                queues=queues,
-                view=view if incarnation and incarnation.counter else None,
-                live=live,
-                boot=boot_of(root),
-                opening=adjust(opening_of(found, queues)),
-            ),
-            with_rocketmq=with_rocketmq,
+        situation = Situation(
+            root=root,
+            segments=segments,
+            found=found,
+            queues=queues,
+            view=view if incarnation and incarnation.counter else None,
+            live=live,
+            boot=boot_of(root),
+            opening=adjust(opening_of(found, queues)),
         )
+        if only_ours and not _holds(situation):
+            return None
+        made = plan(situation, with_rocketmq=with_rocketmq)
         return Inspection(
             plan=made,
             found=found,
@@ -110,3 +140,10 @@ def inspect(
             segments=tuple(segments.bases),
             segment_size=segments.segment_size,
         )
+
+
+def _holds(situation: Situation) -> bool:
+    view = situation.view
+    if view is None:
+        return False
+    return is_emptied(situation, view) or not reasons_against(situation)

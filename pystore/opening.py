@@ -33,7 +33,7 @@ from pystore.survey import Segments, Survey, nonzero_end, survey_evidence, surve
 from pystore.torn import Bound, Corrupt, Whole
 from pystore.truth import Bounds, CleanMark, CutState, Identity, Positions, digest_of
 
-__all__ = ["Plan", "Situation", "plan"]
+__all__ = ["Plan", "Situation", "is_emptied", "plan", "reasons_against"]
 
 NO_BOUNDS = Bounds()
 
@@ -140,8 +140,8 @@ def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
         CorruptError: a consume queue cannot be read.
     """
     view = situation.view
-    reasons = _reasons(situation)
-    if view is not None and _is_emptied(situation, view):
+    reasons = reasons_against(situation)
+    if view is not None and is_emptied(situation, view):
         made = _plan_ours(situation, view)
     elif view is not None and not reasons:
         if mark := _clean_mark(situation, view):
@@ -157,7 +157,10 @@ def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
     return made
 
 
-def _reasons(situation: Situation) -> list[str]:
+def reasons_against(situation: Situation) -> list[str]:
+    """
+    Why our own bounds are void, a line each; none: they hold, if there are any.
+    """
     view = situation.view
     if view is None:
         return []
@@ -170,7 +173,7 @@ def _reasons(situation: Situation) -> list[str]:
     return reasons_of(view, situation.found, segments, changed)
 
 
-def _is_emptied(situation: Situation, view: View) -> bool:
+def is_emptied(situation: Situation, view: View) -> bool:
     """
     Whether the log's files are gone and nothing else changed. No program leaves a
     store so: they were lost, or a file system is not mounted.

@@ -10,7 +10,7 @@ from pystore.errors import PystoreError
 from pystore.exports import ABORT
 from pystore.first_start import META_NAME
 from pystore.foreign import find
-from pystore.inspection import inspect
+from pystore.inspection import inspect_ours
 from pystore.live import Live
 from pystore.opening import opening_of
 from pystore.queues import ConsumeQueues
@@ -45,9 +45,9 @@ def find_bound(
         return Bound(page.read().published_end, "published end")
     try:
         if (root / META_NAME).exists():
-            plan = inspect(root, with_rocketmq=False).plan
-            if not plan.reasons and not plan.is_new:
-                return Bound(plan.bound, plan.bound_name)
+            found = inspect_ours(root)
+            if found is not None:
+                return Bound(found.plan.bound, found.plan.bound_name)
     except PystoreError as error:
         # A small file that cannot be read is damage; the records are checked all
         # the same, as those of a store that nothing is known of.

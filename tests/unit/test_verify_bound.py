@@ -4,7 +4,11 @@ Below which offset nothing of a log may be bad.
 
 from __future__ import annotations
 
+import mmap
+import shutil
 from pathlib import Path
+
+from cold_files import files_of, make_cold, pages_in_memory
 
 from pystore.log import CommitLog
 from pystore.messages import Message
@@ -15,6 +19,8 @@ from pystore.survey import Segments
 from pystore.torn import Bound, Evidence
 from pystore.verify.bound import find_bound, find_evidence
 from pystore.verify.report import Damage
+
+MEBIBYTE = 1 << 20
 
 
 def _find(root: Path) -> tuple[Bound | Evidence, list[Damage]]:
@@ -80,3 +86,32 @@ def test_evidence_alone_can_be_asked_for(tmp_path: Path) -> None:
 
     assert not found.is_abort
     assert [] == damages
+
+
+def test_a_copy_s_evidence_is_found_without_a_look_at_all_records(
+    tmp_path: Path,
+) -> None:
+    """
+    Whoever verifies reads them afterwards, on all processors: once is enough.
+    """
+    with CommitLog(tmp_path / "s", segment_size=MEBIBYTE) as log:
+        for _ in range(8 * 256):
+            log.append(Message("T", bytes(4000)))
+    shutil.copytree(tmp_path / "s", tmp_path / "copy")
+    with CommitLog(tmp_path / "copy", mode="r") as log:
+        files = files_of(tmp_path / "copy")
+        make_cold(files)
+        queues = ConsumeQueues(tmp_path / "copy", queue_file_size_of(tmp_path / "copy"))
+        damages: list[Damage] = []
+
+        found = find_bound(
+            tmp_path / "copy",
+            Segments(log.reader),
+            queues,
+            binding_page(tmp_path / "copy"),
+            damages,
+        )
+
+    assert isinstance(found, Evidence)
+    assert [] == damages
+    assert pages_in_memory(files) < MEBIBYTE // mmap.PAGESIZE
