@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
 _STORES = 8
-_TURNS = 4
+_TURNS = 8
 _RIVAL_BYTES = 1 << 30
 
 
