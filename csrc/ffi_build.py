@@ -1,8 +1,8 @@
 """
-Turns the public header into the Python extension ``pystore._core``.
+Turns the public headers into the Python extension ``pystore._core``.
 
-The header *is* the cdef: there is no second list of declarations that could
-drift. It is written in the subset that cffi parses, so all that has to go are
+The headers *are* the cdef: there is no second list of declarations that could
+drift. They are written in the subset that cffi parses, so all that has to go are
 preprocessor lines other than integer constants, and the export marker.
 
 ``PYSTORE_PORTABLE=1`` builds without hardware checksums, ``fallocate`` and
@@ -19,7 +19,7 @@ from pathlib import Path
 from cffi import FFI
 
 CSRC = Path(__file__).parent
-HEADER = CSRC / "pystore.h"
+HEADERS = (CSRC / "pystore.h", CSRC / "columns.h")
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CPLUSPLUS = re.compile(r"^#ifdef __cplusplus$.*?^#endif[^\n]*$", re.M | re.DOTALL)
@@ -43,7 +43,7 @@ def cdef_text(header: str) -> str:
     Returns the declarations of *header* as cffi takes them.
 
     Args:
-        header: the text of ``pystore.h``.
+        header: the text of a header, or of several behind each other.
     """
 
     def keep(line: str) -> bool:
@@ -54,6 +54,13 @@ def cdef_text(header: str) -> str:
     lines = [line.strip() for line in text.replace("\\\n", " ").splitlines()]
     kept = "\n".join(line for line in lines if line and keep(line))
     return re.sub(r"\bPS_API\b\s*", "", kept) + "\n"
+
+
+def header_text() -> str:
+    """
+    Returns the text of the public headers, behind each other.
+    """
+    return "".join(path.read_text(encoding="utf-8") for path in HEADERS)
 
 
 def sources() -> list[str]:
@@ -76,10 +83,10 @@ def builder() -> FFI:
     Returns the builder that ``setup.py`` runs.
     """
     ffi = FFI()
-    ffi.cdef(cdef_text(HEADER.read_text(encoding="utf-8")))
+    ffi.cdef(cdef_text(header_text()))
     ffi.set_source(
         "pystore._core",
-        '#include "pystore.h"\n',
+        "".join(f'#include "{path.name}"\n' for path in HEADERS),
         sources=sources(),
         include_dirs=[CSRC.as_posix()],
         depends=sorted(path.as_posix() for path in CSRC.glob("*.h")),

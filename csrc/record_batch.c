@@ -2,15 +2,15 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "error.h"
 #include "parse.h"
+#include "record_place.h"
 
 #define MOVE_CHECKS                                                            \
   (PS_CHECK_BODY | PS_CHECK_PROPERTY | PS_CHECK_OFFSET | PS_CHECK_ONCE |       \
    PS_WANT_TAGS)
 
-static ps_status fail_outside(ps_error *error, uint64_t record, uint64_t offset,
-                              uint64_t size) {
+ps_status ps_fail_outside(ps_error *error, uint64_t record, uint64_t offset,
+                          uint64_t size) {
   return ps_fail(error, PS_E_INVALID, record,
                  "record at offset %" PRIu64 ": it does not lie in the %" PRIu64
                  " bytes from %" PRIu64 " on",
@@ -24,12 +24,10 @@ ps_status ps_records_property(const uint8_t *data, uint64_t size,
   assert(data && rows && name && at && sizes && error);
   for (uint32_t i = 0; i < count; i++) {
     const ps_record *row = &rows[i];
-    uint64_t end = (uint64_t)row->properties_at + row->properties_size;
-    if (row->offset < offset || row->offset - offset > size ||
-        end > row->size || row->size > size - (row->offset - offset))
-      return fail_outside(error, row->offset, offset, size);
-    const uint8_t *properties = data + (row->offset - offset);
-    properties += row->properties_at;
+    const uint8_t *record = ps_record_place(data, size, offset, row);
+    if (!record)
+      return ps_fail_outside(error, row->offset, offset, size);
+    const uint8_t *properties = record + row->properties_at;
     const uint8_t *value = properties;
     sizes[i] = 0;
     ps_properties_find(properties, row->properties_size, name, &value,
@@ -57,7 +55,7 @@ ps_status ps_records_move(const uint8_t *data, uint64_t size, uint64_t offset,
   uint64_t filled = 0;
   for (uint32_t i = 0; i < count; i++) {
     if (from[i] < offset || from[i] - offset >= size)
-      return fail_outside(error, from[i], offset, size);
+      return ps_fail_outside(error, from[i], offset, size);
     const uint8_t *source = data + (from[i] - offset);
     ps_status status = ps_record_check(source, size - (from[i] - offset),
                                        from[i], MOVE_CHECKS, &rows[i], error);

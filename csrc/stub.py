@@ -1,10 +1,10 @@
 """
-Writes ``pystore/_core.pyi``, the types of the C module, from its header.
+Writes ``pystore/_core.pyi``, the types of the C module, from its headers.
 
 Whole numbers are ``int``; whatever points into memory is ``CData``, because
 cffi takes bytes, buffers and its own pointers there.
 
-Run ``python csrc/stub.py`` after a change of the header; a test compares.
+Run ``python csrc/stub.py`` after a change of a header; a test compares.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ffi_build import HEADER, cdef_text
+from ffi_build import cdef_text, header_text
 from pycparser import c_ast, c_parser
 
 STUB = Path(__file__).parent.parent / "pystore" / "_core.pyi"
@@ -32,7 +32,7 @@ _KNOWN = "".join(
 
 _TOP = '''\
 """
-The types of the C core, made from csrc/pystore.h by csrc/stub.py.
+The types of the C core, made from its headers by csrc/stub.py.
 """
 
 from collections.abc import Callable
@@ -66,7 +66,7 @@ class Lib:
 
 class Stub(c_ast.NodeVisitor):  # type: ignore[misc]
     """
-    Collects one line per constant and function, in the header's order.
+    Collects one line per constant and function, in the headers' order.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Stub(c_ast.NodeVisitor):  # type: ignore[misc]
 
 def stub_text(header: str) -> str:
     """
-    Returns the text of the stub for *header*, the text of ``pystore.h``.
+    Returns the text of the stub for *header*, the text of the public headers.
     """
     cdef = cdef_text(header)
     constants = re.findall(r"^#define\s+(\w+)", cdef, re.M)
@@ -154,4 +154,4 @@ def stub_text(header: str) -> str:
 
 
 if __name__ == "__main__":
-    STUB.write_text(stub_text(HEADER.read_text(encoding="utf-8")), encoding="utf-8")
+    STUB.write_text(stub_text(header_text()), encoding="utf-8")

@@ -1,5 +1,5 @@
 """
-The types of the C core, made from csrc/pystore.h by csrc/stub.py.
+The types of the C core, made from its headers by csrc/stub.py.
 """
 
 from collections.abc import Callable
@@ -76,6 +76,9 @@ class Lib:
     PS_ACK_SYNCED: Final[int]
     PS_MODE_READ: Final[int]
     PS_MODE_WRITE: Final[int]
+    PS_COLUMN_SLACK: Final[int]
+    PS_HOST_BORN: Final[int]
+    PS_HOST_STORE: Final[int]
     def ps_record_check(
         self,
         data: CData,
@@ -251,6 +254,13 @@ class Lib:
     def ps_log_delete_before(
         self, log: CData, offset: int, removed: CData, error: CData
     ) -> int: ...
+    def ps_rows_measure(self, rows: CData, sizes: CData, error: CData) -> int: ...
+    def ps_rows_bodies(self, rows: CData, bodies: CData, error: CData) -> int: ...
+    def ps_rows_hosts(
+        self, rows: CData, which: int, hosts: CData, error: CData
+    ) -> int: ...
+    def ps_rows_ids(self, rows: CData, ids: CData, error: CData) -> int: ...
+    def ps_rows_properties(self, rows: CData, columns: CData, error: CData) -> int: ...
 
 ffi: FFI
 lib: Lib

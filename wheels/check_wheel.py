@@ -42,6 +42,7 @@ WANTED = {
 }
 WANTED_IN_SDIST = {
     "LICENSE",
+    "csrc/columns.h",
     "csrc/ffi_build.py",
     "csrc/pystore.h",
     "ha/__init__.py",

@@ -1,8 +1,9 @@
 """
 Rows of a scan and the bytes that they point into, as Arrow record batches.
 
-Every column is made for all rows at once. What is text is gathered from the
-mapped segment; what is a number is a column of the rows already.
+Every column is made for all rows at once. What is text is made of the mapped
+segment, by the core where it is installed; what is a number is a column of the rows
+already.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.hosts import IPV4_SIZE, IPV6_SIZE
 from pystore.properties import KEYS, TAGS, UNIQUE_KEY
-from pystore.spark.addresses import address_texts, message_ids
 from pystore.spark.columns import BODY, DAMAGE, Column
-from pystore.spark.gathering import gather, texts
-from pystore.spark.property_maps import PropertyMaps, parse_property_maps
+from pystore.spark.gathering import texts
+from pystore.spark.plain_columns import PlainColumns
 from pystore.spark.split import Damaged, Split
 
 __all__ = ["Batches"]
@@ -47,8 +46,6 @@ _NUMBERS = {
 }
 _ERRORS = "surrogateescape"  # how the log names what is no UTF-8
 _MAGICS = np.array([0, 0xDAA320A7, 0xDAA320AB], np.int64)
-_BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
-_BORN_HOST_AT = 48
 _MS_MAX = 2**63 // 1000 - 1
 
 
@@ -60,14 +57,20 @@ class Batches:
         split: whose rows come.
         columns: wanted, in this order.
         topic: names a topic id.
+        texts: makes what is text or bytes.
     """
 
     def __init__(
-        self, split: Split, columns: Sequence[Column], topic: Callable[[int], str]
+        self,
+        split: Split,
+        columns: Sequence[Column],
+        topic: Callable[[int], str],
+        texts: type[PlainColumns],
     ) -> None:
         self._split = split
-        self._columns = columns
+        self._names = frozenset(column.name for column in columns)
         self._topic = topic
+        self._texts = texts
         fields = [pa.field(one.name, _TYPES[one.type]) for one in columns]
         self.schema = pa.schema(fields)
 
@@ -80,8 +83,8 @@ class Batches:
             data: from the first row's offset to the last one's end; ``None`` if
                 no column needs the bytes of a record.
         """
-        source = _Source(rows, data)
-        arrays = [self._array(column.name, source) for column in self._columns]
+        text = None if data is None else self._texts(rows, data, self._names)
+        arrays = [self._array(name, rows, text) for name in self.schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def of_damage(self, damaged: Damaged) -> pa.RecordBatch:
@@ -97,13 +100,16 @@ class Batches:
         }
         return pa.RecordBatch.from_pylist([known], schema=self.schema)
 
-    def _array(self, name: str, source: _Source) -> pa.Array:
-        rows = source.rows
+    def _array(
+        self, name: str, rows: NDArray[Any], text: PlainColumns | None
+    ) -> pa.Array:
         kind = self.schema.field(name).type
         if name in _NUMBERS:
             return pa.array(rows[_NUMBERS[name]].astype(kind.to_pandas_dtype()))
-        if name in _MADE:
-            return _MADE[name](source)
+        if name in _ROWS_ALONE:
+            return _ROWS_ALONE[name](rows)
+        if name in _TEXTS and text is not None:
+            return _TEXTS[name](text)
         if name == "topic":
             return self._topics(rows["topic_id"])
         if name == "epoch":
@@ -125,32 +131,6 @@ class Batches:
         return pa.array(ranges[at, 0], mask=unknown)
 
 
-class _Source:
-    """
-    What several columns of one batch share.
-    """
-
-    def __init__(self, rows: NDArray[Any], data: memoryview | None) -> None:
-        self.rows = rows
-        self.starts = (rows["offset"] - rows["offset"][0]).astype(np.int64)
-        self.bytes = np.frombuffer(data or b"", np.uint8)
-        self._buffer = pa.py_buffer(data or b"")
-        self._properties: PropertyMaps | None = None
-
-    def part(self, at: str, sizes: NDArray[Any]) -> pa.Array:
-        """
-        One field of each record.
-        """
-        return gather(self._buffer, self.starts + self.rows[at], sizes)
-
-    @property
-    def properties(self) -> PropertyMaps:
-        if self._properties is None:
-            raw = self.part("properties_at", self.rows["properties_size"])
-            self._properties = parse_property_maps(raw)
-        return self._properties
-
-
 def _times(ms: NDArray[Any]) -> pa.Array:
     # A client may say any time; one that no timestamp can hold is null.
     is_none = (ms > _MS_MAX) | (ms < -_MS_MAX)
@@ -158,34 +138,21 @@ def _times(ms: NDArray[Any]) -> pa.Array:
     return micros.cast(pa.timestamp("us", "UTC"))
 
 
-def _hosts(name: str, source: _Source) -> pa.Array:
-    """
-    Addresses, or the message ids that hold one.
-    """
-    flags = source.rows["sys_flag"]
-    at, is_wide = source.starts + _BORN_HOST_AT, (flags & _BORN_IPV6) != 0
-    if name == "bornHost":
-        return address_texts(source.bytes, at, is_wide)
-    at, is_wide = (
-        at + np.where(is_wide, IPV6_SIZE, IPV4_SIZE) + 8,
-        (flags & _STORE_IPV6) != 0,
-    )
-    if name == "storeHost":
-        return address_texts(source.bytes, at, is_wide)
-    return message_ids(source.bytes, at, is_wide, source.rows["offset"])
-
-
-_MADE: dict[str, Callable[[_Source], pa.Array]] = {
-    "storeTimestamp": lambda source: _times(source.rows["store_ms"]),
-    "bornTimestamp": lambda source: _times(source.rows["born_ms"]),
-    "keys": lambda source: source.properties.column(KEYS),
-    "tags": lambda source: source.properties.column(TAGS),
-    "uniqKey": lambda source: source.properties.column(UNIQUE_KEY),
-    "properties": lambda source: source.properties.maps(),
-    "magic": lambda source: pa.array(_MAGICS[source.rows["version"]]),
-    "bornHost": lambda source: _hosts("bornHost", source),
-    "storeHost": lambda source: _hosts("storeHost", source),
-    "msgId": lambda source: _hosts("msgId", source),
-    BODY: lambda source: source.part("body_at", source.rows["body_size"]),
+_ROWS_ALONE: dict[str, Callable[[NDArray[Any]], pa.Array]] = {
+    "storeTimestamp": lambda rows: _times(rows["store_ms"]),
+    "bornTimestamp": lambda rows: _times(rows["born_ms"]),
+    "magic": lambda rows: pa.array(_MAGICS[rows["version"]]),
 }
-"""Columns that one batch's rows and bytes are enough for."""
+"""Columns that rows are enough for."""
+
+_TEXTS: dict[str, Callable[[PlainColumns], pa.Array]] = {
+    "keys": lambda texts: texts.named(KEYS),
+    "tags": lambda texts: texts.named(TAGS),
+    "uniqKey": lambda texts: texts.named(UNIQUE_KEY),
+    "properties": lambda texts: texts.maps(),
+    "bornHost": lambda texts: texts.born_hosts(),
+    "storeHost": lambda texts: texts.store_hosts(),
+    "msgId": lambda texts: texts.ids(),
+    BODY: lambda texts: texts.bodies(),
+}
+"""Columns that need the bytes of the records."""

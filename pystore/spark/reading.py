@@ -21,6 +21,7 @@ from pystore.spark.batches import Batches
 from pystore.spark.columns import BODY, Column, needs_of
 from pystore.spark.decoder import PlainSegment
 from pystore.spark.finding import rows_with
+from pystore.spark.plain_columns import PlainColumns
 from pystore.spark.selection import Selection
 from pystore.spark.split import Damaged, Split
 
@@ -106,7 +107,7 @@ def _batches(
     selection: Selection,
     on_damage: str,
 ) -> Iterator[pa.RecordBatch]:
-    batches = Batches(split, columns, segment.topic)
+    batches = Batches(split, columns, segment.topic, _texts(segment))
     needs_bytes = bool(selection.texts) or "bytes" in needs_of(columns)
     for piece in segment.pieces():
         if isinstance(piece, Damaged):
@@ -168,6 +169,15 @@ def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PlainSegment:
     except ImportError:  # no wheel here, only Python files: slower, and the same
         return PlainSegment(split, checks, rows)
     return CoreSegment(split, checks, rows)
+
+
+def _texts(segment: CoreSegment | PlainSegment) -> type[PlainColumns]:
+    if isinstance(segment, PlainSegment):
+        return PlainColumns
+    # Where a segment is the core's, so may its columns be.
+    from pystore.spark.core_columns import CoreColumns  # noqa: PLC0415
+
+    return CoreColumns
 
 
 def _checks(columns: Sequence[Column], selection: Selection) -> Check:

@@ -1,5 +1,5 @@
 """
-The C module offers what its header promises, and its stub says the same.
+The C module offers what its headers promise, and its stub says the same.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import stub
 
 from pystore import _core
 
-HEADER = ffi_build.HEADER.read_text(encoding="utf-8")
+HEADER = ffi_build.header_text()
 
 
-def test_the_committed_stub_is_the_one_the_header_makes() -> None:
+def test_the_committed_stub_is_the_one_the_headers_make() -> None:
     """
     A changed header without ``python csrc/stub.py`` is noticed.
     """
     assert stub.stub_text(HEADER) == stub.STUB.read_text(encoding="utf-8")
 
 
-def test_the_built_module_offers_every_name_of_the_header() -> None:
+def test_the_built_module_offers_every_name_of_the_headers() -> None:
     """
-    Nothing is lost between the header and what Python can call.
+    Nothing is lost between the headers and what Python can call.
     """
     lines = stub.stub_text(HEADER).split("class Lib:")[1].splitlines()
     names = {

@@ -104,6 +104,7 @@ CORE_FLOORS = {
     "format": 0,
     "pystore": 0,
     "text": 0,
+    "columns": 1,
     "live": 1,
     "lock": 1,
     "parse": 1,

@@ -15,6 +15,7 @@ from pystore.reader import LogReader
 from pystore.rows import RECORD_DTYPE, Check
 from pystore.spark.batches import Batches
 from pystore.spark.columns import choose_columns
+from pystore.spark.core_columns import CoreColumns
 from pystore.spark.split import Damaged, Split
 
 SPLIT = Split("/s", 0, 65536, 0, 65536, 65536, epochs=((2, 10, 20), (3, 20, 30)))
@@ -25,7 +26,7 @@ def batches(*names: str) -> Batches:
     Of these columns, with one topic.
     """
     columns = choose_columns(names, with_body=False, with_damage=False)
-    return Batches(SPLIT, columns, lambda _: "T")
+    return Batches(SPLIT, columns, lambda _: "T", CoreColumns)
 
 
 def test_an_epoch_is_known_within_its_range_only() -> None:
@@ -94,6 +95,6 @@ def test_a_topic_that_is_no_text_is_told_with_a_sign_in_its_place() -> None:
     As RocketMQ shows it.
     """
     columns = choose_columns(["topic"], with_body=False, with_damage=False)
-    found = Batches(SPLIT, columns, lambda _: "a\udcff")
+    found = Batches(SPLIT, columns, lambda _: "a\udcff", CoreColumns)
 
     assert ["a\ufffd"] == found.of(np.zeros(1, RECORD_DTYPE), None)[0].to_pylist()
