@@ -8,7 +8,7 @@ already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from pystore.properties import KEYS, TAGS, UNIQUE_KEY
 from pystore.spark.columns import BODY, DAMAGE, Column
-from pystore.spark.gathering import texts
 from pystore.spark.plain_columns import PlainColumns
 from pystore.spark.split import Damaged, Split
 
@@ -71,6 +70,7 @@ class Batches:
         self._names = frozenset(column.name for column in columns)
         self._topic = topic
         self._texts = texts
+        self._same: dict[str, pa.Array] = {}
         fields = [pa.field(one.name, _TYPES[one.type]) for one in columns]
         self.schema = pa.schema(fields)
 
@@ -114,28 +114,53 @@ class Batches:
             return self._topics(rows["topic_id"])
         if name == "epoch":
             return self._epochs(rows["offset"])
-        same = {"store": self._split.store, "segment": self._split.base, DAMAGE: None}
-        return pa.repeat(pa.scalar(same[name], kind), len(rows))
+        return self._repeated(name, len(rows))
+
+    def _repeated(self, name: str, count: int) -> pa.Array:
+        """
+        A column that is the same in every row: made once, and cut to size.
+        """
+        made = self._same.get(name)
+        if made is None or len(made) < count:
+            known = {"store": self._split.store, "segment": self._split.base}
+            value = pa.scalar(known.get(name), self.schema.field(name).type)
+            self._same[name] = made = pa.repeat(value, count)
+        return made[:count]
 
     def _topics(self, ids: NDArray[Any]) -> pa.Array:
-        known, places = np.unique(ids, return_inverse=True)
-        names = [self._topic(int(one)).encode("utf-8", _ERRORS) for one in known]
-        return texts(pa.array(names, pa.binary())).take(pa.array(places))
+        first = ids[0]
+        if np.all(ids == first):
+            return pa.repeat(self._named([first])[0], len(ids))
+        # Ids count from 0: a table of them takes a part of the time of a sort.
+        counts = np.bincount(ids)
+        known = np.flatnonzero(counts)
+        places = np.empty(len(counts), np.int32)
+        places[known] = np.arange(len(known))
+        return self._named(known).take(pa.array(places[ids]))
+
+    def _named(self, ids: Iterable[np.integer[Any]]) -> pa.Array:
+        names = (self._topic(int(one)).encode("utf-8", _ERRORS) for one in ids)
+        return pa.array([one.decode("utf-8", "replace") for one in names], pa.string())
 
     def _epochs(self, offsets: NDArray[Any]) -> pa.Array:
         ranges = np.array(self._split.epochs, np.int64).reshape(-1, 3)
-        at = np.searchsorted(ranges[:, 1], offsets.astype(np.int64), "right") - 1
         if not len(ranges):
             return pa.nulls(len(offsets), pa.int64())
+        at = np.searchsorted(ranges[:, 1], offsets.astype(np.int64), "right") - 1
         unknown = (at < 0) | (offsets >= ranges[at, 2].astype(np.uint64))
         return pa.array(ranges[at, 0], mask=unknown)
 
 
 def _times(ms: NDArray[Any]) -> pa.Array:
-    # A client may say any time; one that no timestamp can hold is null.
-    is_none = (ms > _MS_MAX) | (ms < -_MS_MAX)
-    micros = pa.array(np.where(is_none, 0, ms) * 1000, mask=is_none)
-    return micros.cast(pa.timestamp("us", "UTC"))
+    micros = ms * 1000
+    nulls = None
+    if ms.max() > _MS_MAX or ms.min() < -_MS_MAX:
+        # A client may say any time; one that no timestamp can hold is null.
+        is_known = pa.array((ms <= _MS_MAX) & (ms >= -_MS_MAX))
+        nulls = is_known.buffers()[1]
+    return pa.Array.from_buffers(
+        pa.timestamp("us", "UTC"), len(ms), [nulls, pa.py_buffer(micros)]
+    )
 
 
 _ROWS_ALONE: dict[str, Callable[[NDArray[Any]], pa.Array]] = {

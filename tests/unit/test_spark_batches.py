@@ -98,3 +98,21 @@ def test_a_topic_that_is_no_text_is_told_with_a_sign_in_its_place() -> None:
     found = Batches(SPLIT, columns, lambda _: "a\udcff", CoreColumns)
 
     assert ["a\ufffd"] == found.of(np.zeros(1, RECORD_DTYPE), None)[0].to_pylist()
+
+
+def test_topics_and_what_is_the_same_everywhere_fit_every_batch() -> None:
+    """
+    Batches of one topic and of several, each larger or smaller than the one before.
+    """
+    columns = choose_columns(["topic", "store"], with_body=False, with_damage=False)
+    made = Batches(SPLIT, columns, "T{}".format, CoreColumns)
+    for ids in ([7], [3, 0, 3, 7], [5, 5], [2, 1, 0]):
+        rows = np.zeros(len(ids), RECORD_DTYPE)
+        rows["topic_id"] = ids
+
+        found = made.of(rows, None).to_pydict()
+
+        assert {
+            "topic": [f"T{one}" for one in ids],
+            "store": ["/s"] * len(ids),
+        } == found
