@@ -123,23 +123,15 @@ class CoreColumns(PlainColumns):
             if column in self._wanted:
                 made[name] = _Made(count, sizes.property_bytes, with_nulls=True)
                 made[name].lend(getattr(columns, member))
-        if _MAPS in self._wanted:
-            offsets = _allocate(4 * (count + 1))
-            names = _Made(sizes.entries, sizes.property_bytes)
-            values = _Made(sizes.entries, sizes.property_bytes)
-            columns.maps = ffi.cast("int32_t *", offsets.address)
-            columns.entries_max = sizes.entries
-            names.lend(columns.names)
-            values.lend(columns.values)
+        maps = _MadeMaps(count, sizes) if _MAPS in self._wanted else None
+        if maps is not None:
+            maps.lend(columns)
         self._call(lib.ps_rows_properties, columns)
         if not columns.is_utf8:
             return self._replaced()
         found = {name: one.array(pa.string()) for name, one in made.items()}
-        if _MAPS in self._wanted:
-            (entries,) = unpack_from("=i", offsets, 4 * count)
-            texts = (one.array(pa.string(), entries) for one in (names, values))
-            at = pa.Array.from_buffers(pa.int32(), count + 1, [None, offsets])
-            found[_MAPS] = pa.MapArray.from_arrays(at, *texts)
+        if maps is not None:
+            found[_MAPS] = maps.array()
         return found
 
     def _replaced(self) -> dict[str, pa.Array]:
@@ -197,6 +189,38 @@ class _Made:
         return pa.Array.from_buffers(
             kind, count, [self._present, self._offsets, self._bytes]
         )
+
+
+class _MadeMaps:
+    """
+    The same of a column of maps.
+    """
+
+    def __init__(self, count: int, sizes: CData) -> None:
+        self._count = count
+        self._entries_max = sizes.entries
+        self._offsets = _allocate(4 * (count + 1))
+        self._names = _Made(sizes.entries, sizes.property_bytes)
+        self._values = _Made(sizes.entries, sizes.property_bytes)
+
+    def lend(self, columns: CData) -> None:
+        """
+        Tell the core where it is.
+        """
+        columns.maps = ffi.cast("int32_t *", self._offsets.address)
+        columns.entries_max = self._entries_max
+        self._names.lend(columns.names)
+        self._values.lend(columns.values)
+
+    def array(self) -> pa.Array:
+        """
+        Returns what the core filled.
+        """
+        (entries,) = unpack_from("=i", self._offsets, 4 * self._count)
+        texts = (one.array(pa.string(), entries) for one in (self._names, self._values))
+        buffers = [None, self._offsets]
+        at = pa.Array.from_buffers(pa.int32(), self._count + 1, buffers)
+        return pa.MapArray.from_arrays(at, *texts)
 
 
 def _allocate(size: int) -> pa.ResizableBuffer:
