@@ -23,7 +23,7 @@ from table import Table
 from pystore.messages import Message
 from pystore.options import LogOptions
 from pystore.reading import open_reader
-from pystore.spark import register
+from pystore.spark import load, register
 from pystore.spark.columns import Column, choose_columns, ddl
 from pystore.spark.export.job import export
 from pystore.spark.export.run import Request
@@ -127,9 +127,10 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
     with_body: bool,
 ) -> None:
     """
-    Timed: all columns, into a sink that drops them. The limit hands on the same rows
-    in the same batches, from files that were made before; beside it stands one that
-    hands on the first of the batches as often.
+    Timed: all columns, by `pystore.spark.load` into a sink that drops them. The limit
+    hands on the same rows in the same batches, from files that were made before;
+    beside it stand one that hands on the first of the batches as often, and
+    `format("pystore")`, whose rows Spark copies once more.
     """
     root, arrow = stores.closed, folder()
     columns = choose_columns(None, with_body=with_body, with_damage=False)
@@ -148,7 +149,8 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
         "one hot batch": pass_on(repeat(ready[0], times)),
     }
     body = str(with_body).lower()
-    ours = _of(lambda: _pass(_load(session, root, includeBody=body)))
+    limits["format"] = _of(lambda: _pass(_load(session, root, includeBody=body)))
+    ours = _of(lambda: _pass(load(session, root, includeBody=body)))
     warm_cache([*stores.segments(root), *ready])
     for contender in (*limits.values(), ours):
         measure(contender)
@@ -173,6 +175,8 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
         taken["one hot batch"], taken["pystore"], records / rows["one hot batch"]
     )
     table.note(f"{what} on Spark, of one hot batch, repeated", hot, values)
+    twice = ratios(taken["mapInArrow"], taken["format"])
+    table.note(f"{what} by `format`, of a `mapInArrow` job", twice, values)
 
 
 def _write(root: Path, into: Path, columns: Sequence[Column]) -> list[Path]:

@@ -1,7 +1,8 @@
 """
 Commit logs in Spark: ``spark.read.format("pystore").load(path)``.
 
-``register(session)`` makes the format known.
+``register(session)`` makes the format known. ``load(session, path)`` is the same table
+for whoever wants all of it: Spark copies its rows once less.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pathlib import Path
 
-__all__ = ["register"]
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["load", "register"]
 
 _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -38,3 +41,22 @@ def register(session: SparkSession, *, push_filters: bool = False) -> None:
         return
     session.conf.set(_PUSHDOWN, "true")
     session.dataSource.register(FilteringSource)
+
+
+def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFrame:
+    """
+    Returns the records of stores as a table, as they are now.
+
+    Args:
+        session: of PySpark 4.1 or newer; the format need not be registered.
+        paths: roots of stores, file URLs or globs.
+        options: those of ``format("pystore")`` for a batch, by the same names.
+
+    Raises:
+        InvalidError: an option that is unknown or means nothing, or no path.
+        NotAStoreError: a path matches nothing, or no store.
+    """
+    # PySpark is needed from here on; the package alone must not need it.
+    from pystore.spark import loading  # noqa: PLC0415
+
+    return loading.load(session, *paths, **options)

@@ -19,12 +19,12 @@ from pyspark.sql.datasource import (
 )
 
 from pystore.errors import InvalidError
+from pystore.spark.asked import asked_columns, asked_rows
 from pystore.spark.columns import COLUMNS, Column, choose_columns, ddl, needs_of
 from pystore.spark.filters import select
 from pystore.spark.options import SourceOptions, parse_options
 from pystore.spark.partition import SplitPartition, read_partition
 from pystore.spark.paths import find_stores
-from pystore.spark.selection import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ class PystoreSource(DataSource):
         """
         The columns, where the user gave no schema.
         """
-        return ddl(_columns(parse_options(self.options)))
+        return ddl(asked_columns(parse_options(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """
@@ -95,7 +95,7 @@ class PystoreReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._selection = _selection(options)
+        self._selection = asked_rows(options)
 
     def partitions(self) -> Sequence[InputPartition]:
         """
@@ -132,22 +132,6 @@ class FilteringReader(PystoreReader):
         """
         self._selection = select(self._selection, filters)
         return filters
-
-
-def _selection(options: SourceOptions) -> Selection:
-    found = (
-        Selection() if options.topics is None else Selection().only_like(options.topics)
-    )
-    to_ms = None if options.to_ms is None else options.to_ms - 1
-    return found.times(options.from_ms, to_ms)
-
-
-def _columns(options: SourceOptions) -> tuple[Column, ...]:
-    return choose_columns(
-        options.columns,
-        with_body=options.include_body,
-        with_damage=options.on_damage == "report",
-    )
 
 
 def _asked(schema: StructType) -> tuple[Column, ...]:

@@ -1,0 +1,120 @@
+"""
+``pystore.spark.load``: the same table as ``format("pystore")``, with a copy less.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_data import GoldenStore
+from logs import make_root, open_log
+from pyspark.sql import SparkSession
+
+from pystore.errors import InvalidError, NotAStoreError
+from pystore.messages import Message
+from pystore.spark import load
+from pystore.store import Store
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """
+    A store of 300 records in several segments.
+    """
+    root = make_root(tmp_path)
+    with open_log(root) as log:
+        for number in range(300):
+            message = Message(f"T{number % 3}", bytes(number * 5), queue_id=number % 4)
+            log.append(message.form)
+    return root
+
+
+def _sorted(frame: Any) -> list[Any]:
+    return frame.orderBy("store", "offset").collect()
+
+
+def test_a_loaded_store_of_java_has_the_rows_of_the_format(
+    session: SparkSession, golden_store: GoldenStore, golden_root: Path
+) -> None:
+    """
+    Every column of every record, and the same schema.
+    """
+    reader = session.read.format("pystore").option("includeBody", "true")
+    same = reader.load(str(golden_root))
+
+    table = load(session, golden_root, includeBody=True)
+
+    assert same.schema.simpleString() == table.schema.simpleString()
+    assert _sorted(same) == _sorted(table)
+    assert len(golden_store.records) == table.count()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"topics": "T1", "splitBytes": 4096, "rowsPerBatch": 7},
+        {"fromOffset": 5000, "toOffset": 90000},
+        {"onDamage": "report"},
+    ],
+    ids=["topics", "offsets", "damage"],
+)
+def test_options_mean_what_they_mean_to_the_format(
+    session: SparkSession, root: Path, options: dict[str, Any]
+) -> None:
+    """
+    Rows and tasks: both plan the same splits.
+    """
+    same = session.read.format("pystore").options(**options).load(str(root))
+
+    table = load(session, root, **options)
+
+    assert _sorted(same) == _sorted(table)
+    assert same.rdd.getNumPartitions() == table.rdd.getNumPartitions()
+
+
+def test_a_loaded_table_stays_what_the_store_held(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    It was planned when it was loaded.
+    """
+    with Store(tmp_path / "store") as store:
+        store.log.append(Message("T", b"there"))
+    table = load(session, tmp_path / "store", columns="offset")
+    with Store(tmp_path / "store") as store:
+        store.log.append(Message("T", b"later"))
+
+    assert 1 == table.count()
+    assert 2 == load(session, tmp_path / "store", columns="offset").count()
+
+
+def test_an_empty_store_is_an_empty_loaded_table(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """
+    Of the same columns.
+    """
+    root = make_root(tmp_path)
+    with open_log(root):
+        pass
+
+    table = load(session, root, columns="topic,offset")
+
+    assert ["topic", "offset"] == table.columns
+    assert [] == table.collect()
+
+
+def test_what_cannot_be_loaded_is_refused_at_once(
+    session: SparkSession, root: Path, tmp_path: Path
+) -> None:
+    """
+    Where it is asked for, and not when the first row is wanted.
+    """
+    with pytest.raises(InvalidError, match="includebodies"):
+        load(session, root, includeBodies=True)
+    with pytest.raises(InvalidError, match="no path"):
+        load(session)
+    with pytest.raises((NotAStoreError, InvalidError), match="nothing"):
+        load(session, tmp_path / "nothing-here")
