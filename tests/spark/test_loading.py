@@ -32,7 +32,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def _sorted(frame: Any) -> list[Any]:
-    return frame.orderBy("store", "offset").collect()
+    rows: list[Any] = frame.orderBy("store", "offset").collect()
+    return rows
 
 
 def test_a_loaded_store_of_java_has_the_rows_of_the_format(
