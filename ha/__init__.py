@@ -1,3 +1,3 @@
 """
-Comes with a later release; the name is taken here.
+Replication: a master and its slaves hold the same bytes, and know who has what.
 """

@@ -1,0 +1,3 @@
+"""
+Who holds what: catch-up, the SyncStateSet, the confirm offset, acks. Pure.
+"""

@@ -1,0 +1,129 @@
+"""
+The five states of a connection, and what leads from one to another. Pure.
+
+One literal table per role. `next_state` is total: what a table does not list is a
+violation, ours if the event is ours, the peer's if it came over the wire; the
+connection turns the latter into a close. Guards choose *which* event happens, so a
+table stays readable, and docs/replication.md draws its diagram from it.
+
+In words. A slave that is READY connects and shakes hands; when its log meets the
+master's history it goes over to TRANSFER. Whatever breaks the link leads back to
+READY. SUSPEND keeps the link, and no bytes move. SHUTDOWN is never left.
+
+Source: style 4.5 of the design, docs/protocol.md (K.3).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from pystore.errors import LocalViolation, RemoteViolation
+from pystore.ha.codes import State
+
+__all__ = ["MASTER", "SLAVE", "Event", "Table", "next_state"]
+
+
+class Event(Enum):
+    """
+    What moves a connection. Those that begin with HEARD came over the wire.
+    """
+
+    CONNECTED = "connected"
+    ACCEPTED = "accepted"
+    HEARD_HANDSHAKE = "heard the handshake"
+    HEARD_EPOCHS = "heard epochs"
+    HEARD_QUERY = "heard a query for epochs"
+    HEARD_TRUNCATE = "heard the confirmed cut"
+    HEARD_DATA = "heard data"
+    HEARD_ACK = "heard an ack"
+    HEARD_FIRST_ACK = "heard the first ack"
+    LOG_CUT = "the log was cut"
+    LOG_APPENDED = "the log was appended to"
+    AGREED = "histories agree"
+    NO_COMMON_POINT = "histories have no common point"
+    SUSPEND = "suspend"
+    RESUME = "resume"
+    LOST = "the link is gone"
+    SHUTDOWN = "shutdown"
+
+    @property
+    def is_heard(self) -> bool:
+        """
+        Whether the peer caused it.
+        """
+        return self.name.startswith("HEARD")
+
+
+Table = dict[tuple[State, Event], State]
+
+_R, _H, _T, _P, _S = State
+
+# A slave's own events that come late, after the link is gone, change nothing.
+SLAVE: Table = {
+    (_R, Event.CONNECTED): _H,
+    (_R, Event.LOG_CUT): _R,
+    (_R, Event.LOG_APPENDED): _R,
+    (_R, Event.SUSPEND): _P,
+    (_R, Event.RESUME): _R,
+    (_R, Event.LOST): _R,
+    (_R, Event.SHUTDOWN): _S,
+    (_H, Event.HEARD_HANDSHAKE): _H,
+    (_H, Event.HEARD_EPOCHS): _H,
+    (_H, Event.LOG_CUT): _H,
+    (_H, Event.LOG_APPENDED): _H,
+    (_H, Event.AGREED): _T,
+    (_H, Event.NO_COMMON_POINT): _R,
+    (_H, Event.LOST): _R,
+    (_H, Event.SHUTDOWN): _S,
+    (_T, Event.HEARD_DATA): _T,
+    (_T, Event.LOG_APPENDED): _T,
+    (_T, Event.SUSPEND): _P,
+    (_T, Event.LOST): _R,
+    (_T, Event.SHUTDOWN): _S,
+    (_P, Event.HEARD_DATA): _P,
+    (_P, Event.LOG_CUT): _P,
+    (_P, Event.LOG_APPENDED): _P,
+    (_P, Event.SUSPEND): _P,
+    (_P, Event.RESUME): _T,
+    (_P, Event.LOST): _R,
+    (_P, Event.SHUTDOWN): _S,
+    **{(_S, event): _S for event in Event},
+}
+
+MASTER: Table = {
+    (_R, Event.ACCEPTED): _H,
+    (_R, Event.LOST): _R,
+    (_R, Event.SHUTDOWN): _S,
+    (_H, Event.HEARD_HANDSHAKE): _H,
+    (_H, Event.HEARD_QUERY): _H,
+    (_H, Event.HEARD_TRUNCATE): _T,
+    (_H, Event.HEARD_FIRST_ACK): _T,
+    (_H, Event.LOST): _R,
+    (_H, Event.SHUTDOWN): _S,
+    (_T, Event.HEARD_ACK): _T,
+    (_T, Event.SUSPEND): _P,
+    (_T, Event.RESUME): _T,
+    (_T, Event.LOST): _R,
+    (_T, Event.SHUTDOWN): _S,
+    (_P, Event.HEARD_ACK): _P,
+    (_P, Event.SUSPEND): _P,
+    (_P, Event.RESUME): _T,
+    (_P, Event.LOST): _R,
+    (_P, Event.SHUTDOWN): _S,
+    **{(_S, event): _S for event in Event},
+}
+
+
+def next_state(table: Table, state: State, event: Event) -> State:
+    """
+    Returns where *event* leads from *state*.
+
+    Raises:
+        RemoteViolation: the peer said what this state does not allow.
+        LocalViolation: our own caller did.
+    """
+    following = table.get((state, event))
+    if following is not None:
+        return following
+    kind = RemoteViolation if event.is_heard else LocalViolation
+    raise kind(f"{event.value} in state {state.name}")

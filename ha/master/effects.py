@@ -1,0 +1,249 @@
+"""
+What a master's connection asks for, and what it is told about the log. Pure.
+
+A connection has no socket, no log and no clock: its owner gives it bytes, times and
+`MasterLog`, and carries out its effects in order. What a slave said comes out as
+facts, which `pystore.ha.insync` judges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pystore.epochs import EpochTable
+from pystore.ha.codes import AckStatus, State
+
+__all__ = [
+    "Acked",
+    "Close",
+    "Connection",
+    "Effect",
+    "Left",
+    "MasterLog",
+    "Opened",
+    "Promise",
+    "Send",
+    "SendBlock",
+    "StepDown",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MasterLog:
+    """
+    How the master's log stands, taken at one moment.
+
+    Attributes:
+        min_offset: where it begins.
+        end_offset: published.
+        flushed_offset: durable below.
+        confirm_offset: below it the set holds every byte.
+        epochs: its table; the last one is the master's own epoch.
+        segment_size: bytes of one file.
+    """
+
+    min_offset: int
+    end_offset: int
+    flushed_offset: int
+    confirm_offset: int
+    epochs: EpochTable
+    segment_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """
+    Bytes go to the slave, in one write.
+    """
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendBlock:
+    """
+    A head, then bytes of the log, straight from its segment.
+
+    Attributes:
+        head: everything that stands before the block.
+        offset: where the block begins.
+        size: of the block; it lies in one segment and one epoch; 0: a heartbeat.
+        end_offset: of the log, as the head tells the slave (or as it was then).
+    """
+
+    head: bytes
+    offset: int
+    size: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """
+    The epoch is to be durable before anything that follows (B6).
+    """
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepDown:
+    """
+    A peer knows a newer epoch than ours: stop acknowledging, ask the controller.
+
+    Attributes:
+        epoch: the newer one.
+    """
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """
+    A slave shook hands and said where it goes on: its session counts from here.
+
+    Attributes:
+        broker_id: persistent.
+        incarnation: (counter, random bits); ``None`` for a legacy slave.
+        session_id: of this link.
+        offset: where its log agrees with ours and goes on; what it holds below is
+            ours. ``None``: not said yet (a legacy slave that reported 0).
+        is_learner: it counts for nothing.
+        is_legacy: its acks never mean flushed.
+    """
+
+    broker_id: int
+    incarnation: tuple[int, bytes] | None
+    session_id: int
+    offset: int | None
+    is_learner: bool
+    is_legacy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """
+    A slave said what it holds.
+
+    Attributes:
+        broker_id: persistent.
+        session_id: of this link.
+        received_offset: end of the bytes that it holds.
+        flushed_offset: durable below; ``None`` from a legacy slave.
+        caught_up_ms: our send time of the newest frame whose end of the log it now
+            holds (K.3, R97); ``None``: it holds less than any frame told.
+        status: what ails it.
+    """
+
+    broker_id: int
+    session_id: int
+    received_offset: int
+    flushed_offset: int | None
+    caught_up_ms: int | None
+    status: AckStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """
+    The session is over.
+
+    Attributes:
+        broker_id: persistent.
+        session_id: of this link.
+        is_graceful: the slave said that it leaves.
+    """
+
+    broker_id: int
+    session_id: int
+    is_graceful: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """
+    The link is to be closed, after what was to be sent; effects behind it are void.
+
+    Attributes:
+        reason: one line for people.
+    """
+
+    reason: str
+
+
+Effect = Send | SendBlock | Promise | StepDown | Opened | Acked | Left | Close
+
+
+class Connection(Protocol):
+    """
+    One link to a slave, of either protocol. One thread.
+
+    The owner calls one of the inputs, then carries out `effects` until there are
+    none, then calls the next. Times are milliseconds of a clock that never steps
+    back.
+    """
+
+    @property
+    def state(self) -> State:
+        """
+        Where it stands.
+        """
+
+    def receive(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
+        """
+        Takes at most one frame from the front of what was received.
+
+        Returns:
+            the bytes taken, whose effects are to be carried out before the next
+            call; 0: more are needed.
+        """
+
+    def next_block(
+        self, log: MasterLog, bytes_max: int, now_ms: int
+    ) -> SendBlock | None:
+        """
+        Returns the next bytes of the log for this slave, if there are any for it and
+        its state allows it; the caller sends them before it asks again.
+
+        Args:
+            log: as it stands.
+            bytes_max: what flow control allows now.
+            now_ms: the send time.
+        """
+
+    def tick(self, log: MasterLog, now_ms: int) -> None:
+        """
+        Time passed: heartbeats, and peers that say nothing.
+        """
+
+    def lost(self, reason: str) -> None:
+        """
+        The socket is gone.
+        """
+
+    def suspend(self, now_ms: int) -> None:
+        """
+        No bytes of the log any more, heartbeats only.
+        """
+
+    def resume(self, now_ms: int) -> None:
+        """
+        Bytes again.
+        """
+
+    def shutdown(self, now_ms: int) -> None:
+        """
+        The end of the session.
+        """
+
+    def effects(self) -> list[Effect]:
+        """
+        Returns what is to be done now, in order, once.
+        """
+
+    def next_deadline(self) -> int | None:
+        """
+        Returns when `tick` is due at the latest.
+        """

@@ -1,0 +1,3 @@
+"""
+Frames of both replication protocols as bytes. Pure.
+"""

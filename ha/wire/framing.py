@@ -1,0 +1,79 @@
+"""
+Bytes of a v3 connection, in whatever pieces they come, to frames. Pure.
+
+The decoder looks at a buffer that its caller owns and fills: it takes whole frames
+from the front and says how many bytes they were, so that nothing is copied and no
+more is kept than one frame of the allowed length.
+
+Source: docs/protocol.md (K.3, R272).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from pystore.errors import RemoteViolation
+from pystore.ha.codes import FRAME_BYTES_UNSETTLED, HEADER_BYTES, FrameType
+from pystore.ha.wire.frames import Frame
+from pystore.ha.wire.v3 import decode_body
+
+__all__ = ["FIRST_UNKNOWN_TYPE", "frame_bytes", "take_frame"]
+
+_LENGTH = struct.Struct(">i")
+_HEADER = struct.Struct(">iiqq")
+
+FIRST_UNKNOWN_TYPE = 16
+"""Frames of this type and above are of later versions, and are skipped."""
+
+
+def frame_bytes(data: memoryview, frame_bytes_max: int) -> int | None:
+    """
+    Returns the length that the frame at the front declares.
+
+    Args:
+        data: from the frame's front on; ``None`` comes back below four bytes.
+        frame_bytes_max: the longest frame of the session.
+
+    Raises:
+        RemoteViolation: a length that no frame of this session has.
+    """
+    if len(data) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack_from(data)
+    if not HEADER_BYTES <= length <= frame_bytes_max:
+        raise RemoteViolation(
+            f"a frame of {length} bytes: {HEADER_BYTES} to {frame_bytes_max} are taken"
+        )
+    return int(length)
+
+
+def take_frame(
+    data: memoryview, frame_bytes_max: int = FRAME_BYTES_UNSETTLED
+) -> tuple[Frame | None, int]:
+    """
+    Returns the frame at the front and its bytes.
+
+    Args:
+        data: from the frame's front on. A block in the frame is a view into it, so
+            the caller keeps these bytes until the frame was dealt with.
+        frame_bytes_max: the longest frame of the session.
+
+    Returns:
+        ``(None, 0)`` if more bytes are needed; ``(None, n)`` for a frame of a later
+        version, which is skipped.
+
+    Raises:
+        RemoteViolation: bytes that are no frame; nothing after them can be read.
+    """
+    length = frame_bytes(data, frame_bytes_max)
+    if length is None or len(data) < length:
+        return None, 0
+    _, kind, sent_ms, epoch = _HEADER.unpack_from(data)
+    if kind >= FIRST_UNKNOWN_TYPE:
+        return None, length
+    try:
+        known = FrameType(kind)
+    except ValueError as error:  # reserved: a peer that means something else by it
+        raise RemoteViolation(f"a frame of type {kind} has no meaning") from error
+    body = decode_body(known, data[HEADER_BYTES:length])
+    return Frame(epoch, sent_ms, body), length

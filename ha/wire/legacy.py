@@ -1,0 +1,249 @@
+"""
+Frames of the legacy protocol: RocketMQ's AutoSwitchHA since 5.1.1. Pure.
+
+Frames have neither a type nor a common length: the state at their front and the
+direction say what they are.
+
+Source: docs/protocol.md (formats 6.3, 6.4).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from pystore.epochs import NO_EPOCH
+from pystore.errors import InvalidError, RemoteViolation
+from pystore.ha.codes import State
+
+__all__ = [
+    "LEGACY_EPOCHS_MAX",
+    "LEGACY_HEAD_BYTES",
+    "LegacyAck",
+    "LegacyData",
+    "LegacyEpochs",
+    "LegacyFrame",
+    "LegacyHandshake",
+    "decode_ack",
+    "decode_data",
+    "decode_epochs",
+    "decode_handshake",
+    "encode_legacy",
+    "encode_legacy_head",
+]
+
+_HANDSHAKE = struct.Struct(">ihhq")
+_ACK = struct.Struct(">iq")
+_EPOCHS = struct.Struct(">iiqi")
+_ENTRY = struct.Struct(">iq")
+_DATA = struct.Struct(">iiqiqq")
+
+LEGACY_EPOCHS_MAX = 1000
+"""Entries that fit into a Java slave's buffer."""
+
+LEGACY_HEAD_BYTES = _DATA.size
+"""What stands before the block of a transfer frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyHandshake:
+    """
+    Slave to master, 16 bytes, in one write (R197).
+
+    Attributes:
+        broker_id: persistent.
+        is_from_last_file: an empty slave wants the last segment only.
+        is_learner: never to be counted.
+    """
+
+    broker_id: int
+    is_from_last_file: bool = False
+    is_learner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyAck:
+    """
+    Slave to master, 12 bytes; also its heartbeat.
+
+    Attributes:
+        offset: end of what the slave holds.
+    """
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyEpochs:
+    """
+    Master to slave: the answer to a handshake.
+
+    Attributes:
+        end_offset: of the master's log.
+        last_epoch: -1 if there is none.
+        entries: (epoch, start offset), as they came.
+    """
+
+    end_offset: int
+    last_epoch: int
+    entries: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyData:
+    """
+    Master to slave: bytes of the log, or a heartbeat without any.
+
+    Attributes:
+        offset: where the block begins; -1 while the master has no log.
+        epoch: label of the block; formats 6.4 says what a Java master puts here.
+        epoch_start: where that epoch begins.
+        confirm_offset: the master's.
+        block: bytes of the log.
+    """
+
+    offset: int
+    epoch: int
+    epoch_start: int
+    confirm_offset: int
+    block: bytes | memoryview = b""
+
+
+LegacyFrame = LegacyHandshake | LegacyAck | LegacyEpochs | LegacyData
+
+
+def encode_legacy(frame: LegacyFrame) -> bytes:
+    """
+    Returns the bytes of a frame, its block included.
+
+    Raises:
+        InvalidError: a value that its field cannot hold.
+    """
+    block = frame.block if isinstance(frame, LegacyData) else b""
+    return encode_legacy_head(frame, len(block)) + bytes(block)
+
+
+def encode_legacy_head(frame: LegacyFrame, block_bytes: int) -> bytes:
+    """
+    Returns the bytes of a frame but for its block, which is sent behind them.
+
+    Args:
+        frame: the frame; its own block is left out.
+        block_bytes: length of the block; 0 for every other frame.
+
+    Raises:
+        InvalidError: a value that its field cannot hold.
+    """
+    try:
+        return _encode(frame, block_bytes)
+    except struct.error as error:  # the one way in which it says "out of range"
+        raise InvalidError(f"{type(frame).__name__}: {error}") from error
+
+
+def _encode(frame: LegacyFrame, block_bytes: int) -> bytes:
+    if isinstance(frame, LegacyHandshake):
+        wants = (frame.is_from_last_file, frame.is_learner)
+        return _HANDSHAKE.pack(State.HANDSHAKE, *wants, frame.broker_id)
+    if isinstance(frame, LegacyAck):
+        return _ACK.pack(State.TRANSFER, frame.offset)
+    if isinstance(frame, LegacyEpochs):
+        entries = b"".join(_ENTRY.pack(*entry) for entry in frame.entries)
+        if len(frame.entries) > LEGACY_EPOCHS_MAX:
+            raise InvalidError(
+                f"{len(frame.entries)} epochs: a Java slave reads at most "
+                f"{LEGACY_EPOCHS_MAX}"
+            )
+        head = (len(entries), frame.end_offset, frame.last_epoch)
+        return _EPOCHS.pack(State.HANDSHAKE, *head) + entries
+    return _DATA.pack(
+        State.TRANSFER,
+        block_bytes,
+        frame.offset,
+        frame.epoch,
+        frame.epoch_start,
+        frame.confirm_offset,
+    )
+
+
+def decode_handshake(data: memoryview) -> tuple[LegacyHandshake, int] | None:
+    """
+    Returns a slave's handshake and its size; ``None``: more bytes are needed.
+
+    Raises:
+        RemoteViolation: no handshake.
+    """
+    if len(data) < _HANDSHAKE.size:
+        return None
+    state, last_file, learner, broker_id = _HANDSHAKE.unpack_from(data)
+    if state != State.HANDSHAKE or not {last_file, learner} <= {0, 1}:
+        raise RemoteViolation(
+            f"no handshake of a slave: state {state}, flags {last_file} and {learner}"
+        )
+    shake = LegacyHandshake(broker_id, bool(last_file), bool(learner))
+    return shake, _HANDSHAKE.size
+
+
+def decode_ack(data: memoryview) -> tuple[LegacyAck, int] | None:
+    """
+    Returns a slave's ack and its size; ``None``: more bytes are needed.
+
+    Raises:
+        RemoteViolation: no ack.
+    """
+    if len(data) < _ACK.size:
+        return None
+    state, offset = _ACK.unpack_from(data)
+    if state != State.TRANSFER:
+        raise RemoteViolation(f"no ack of a slave: state {state}")
+    return LegacyAck(offset), _ACK.size
+
+
+def decode_epochs(data: memoryview) -> tuple[LegacyEpochs, int] | None:
+    """
+    Returns a master's answer and its size; ``None``: more bytes are needed.
+
+    Raises:
+        RemoteViolation: no answer to a handshake.
+    """
+    if len(data) < _EPOCHS.size:
+        return None
+    state, size, end, last = _EPOCHS.unpack_from(data)
+    is_whole = size % _ENTRY.size == 0 and 0 <= size <= LEGACY_EPOCHS_MAX * _ENTRY.size
+    if state != State.HANDSHAKE or not is_whole or last < NO_EPOCH:
+        raise RemoteViolation(
+            f"no answer of a master: state {state}, {size} bytes, last epoch {last}"
+        )
+    if len(data) < _EPOCHS.size + size:
+        return None
+    raw = data[_EPOCHS.size : _EPOCHS.size + size]
+    entries = tuple(_ENTRY.iter_unpack(raw))
+    return LegacyEpochs(end, last, entries), _EPOCHS.size + size
+
+
+def decode_data(
+    data: memoryview, block_bytes_max: int
+) -> tuple[LegacyData, int] | None:
+    """
+    Returns a transfer frame and its size; ``None``: more bytes are needed.
+
+    Args:
+        data: from the frame's front on; the block is a view into it.
+        block_bytes_max: the longest block that is taken.
+
+    Raises:
+        RemoteViolation: no transfer frame, or a block too long or negative (R188).
+    """
+    if len(data) < _DATA.size:
+        return None
+    state, size, offset, epoch, epoch_start, confirm = _DATA.unpack_from(data)
+    if state != State.TRANSFER:
+        raise RemoteViolation(f"no transfer frame of a master: state {state}")
+    if not 0 <= size <= block_bytes_max:
+        raise RemoteViolation(
+            f"a block of {size} bytes at {offset}: 0 to {block_bytes_max} are taken"
+        )
+    whole = _DATA.size + size
+    if len(data) < whole:
+        return None
+    block = data[_DATA.size : whole]
+    return LegacyData(offset, epoch, epoch_start, confirm, block), whole
