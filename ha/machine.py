@@ -10,6 +10,10 @@ In words. A slave that is READY connects and shakes hands; when its log meets th
 master's history it goes over to TRANSFER. Whatever breaks the link leads back to
 READY. SUSPEND keeps the link, and no bytes move. SHUTDOWN is never left.
 
+TRANSFER is entered from HANDSHAKE, and again from SUSPEND; SUSPEND from TRANSFER
+alone, because only a link can be suspended. Who is to pause earlier stays where it
+is and remembers the wish: it agrees first, then suspends.
+
 Source: style 4.5 of the design, docs/protocol.md (K.3).
 """
 
@@ -31,6 +35,7 @@ class Event(Enum):
     CONNECTED = "connected"
     ACCEPTED = "accepted"
     HEARD_HANDSHAKE = "heard the handshake"
+    HEARD_REFUSAL = "heard a refusal"
     HEARD_EPOCHS = "heard epochs"
     HEARD_QUERY = "heard a query for epochs"
     HEARD_TRUNCATE = "heard the confirmed cut"
@@ -58,29 +63,39 @@ Table = dict[tuple[State, Event], State]
 
 _R, _H, _T, _P, _S = State
 
-# A slave's own events that come late, after the link is gone, change nothing.
+# A slave's own events that come late, after the link is gone, change nothing. A
+# master refuses a handshake, or a cut that was confirmed; by then the slave may
+# have gone on (K.3). In TRANSFER only a legacy slave cuts: where arriving bytes
+# differ from its own (formats 6.4).
 SLAVE: Table = {
     (_R, Event.CONNECTED): _H,
     (_R, Event.LOG_CUT): _R,
     (_R, Event.LOG_APPENDED): _R,
-    (_R, Event.SUSPEND): _P,
+    (_R, Event.SUSPEND): _R,
     (_R, Event.RESUME): _R,
     (_R, Event.LOST): _R,
     (_R, Event.SHUTDOWN): _S,
     (_H, Event.HEARD_HANDSHAKE): _H,
+    (_H, Event.HEARD_REFUSAL): _R,
     (_H, Event.HEARD_EPOCHS): _H,
     (_H, Event.LOG_CUT): _H,
     (_H, Event.LOG_APPENDED): _H,
     (_H, Event.AGREED): _T,
     (_H, Event.NO_COMMON_POINT): _R,
+    (_H, Event.SUSPEND): _H,
+    (_H, Event.RESUME): _H,
     (_H, Event.LOST): _R,
     (_H, Event.SHUTDOWN): _S,
     (_T, Event.HEARD_DATA): _T,
+    (_T, Event.HEARD_REFUSAL): _R,
+    (_T, Event.LOG_CUT): _T,
     (_T, Event.LOG_APPENDED): _T,
     (_T, Event.SUSPEND): _P,
+    (_T, Event.RESUME): _T,
     (_T, Event.LOST): _R,
     (_T, Event.SHUTDOWN): _S,
     (_P, Event.HEARD_DATA): _P,
+    (_P, Event.HEARD_REFUSAL): _R,
     (_P, Event.LOG_CUT): _P,
     (_P, Event.LOG_APPENDED): _P,
     (_P, Event.SUSPEND): _P,
@@ -90,14 +105,20 @@ SLAVE: Table = {
     **{(_S, event): _S for event in Event},
 }
 
+# A legacy slave repeats its handshake until it was answered (formats 6.5), and its
+# first ack is what CONFIRM_TRUNCATE is in v3.
 MASTER: Table = {
     (_R, Event.ACCEPTED): _H,
+    (_R, Event.SUSPEND): _R,
+    (_R, Event.RESUME): _R,
     (_R, Event.LOST): _R,
     (_R, Event.SHUTDOWN): _S,
     (_H, Event.HEARD_HANDSHAKE): _H,
     (_H, Event.HEARD_QUERY): _H,
     (_H, Event.HEARD_TRUNCATE): _T,
     (_H, Event.HEARD_FIRST_ACK): _T,
+    (_H, Event.SUSPEND): _H,
+    (_H, Event.RESUME): _H,
     (_H, Event.LOST): _R,
     (_H, Event.SHUTDOWN): _S,
     (_T, Event.HEARD_ACK): _T,

@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pystore.errors import InvalidError
 
@@ -28,6 +29,10 @@ NO_EPOCH = -1
 
 NO_END = 2**63 - 1
 """The end of the last entry: nobody has taken over yet."""
+
+
+_EPOCH = attrgetter("epoch")
+_START = attrgetter("start_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +173,18 @@ class EpochTable:
     def find(self, offset: int) -> EpochEntry | None:
         """
         The entry whose bytes ``offset`` lies in, ``None`` below the first (R140).
+
+        Logarithmic in the number of entries, as `next_after` and `end_of` are: a
+        master asks for every block that it sends.
         """
-        starts = [entry.start_offset for entry in self.entries]
-        place = bisect_right(starts, offset)
+        place = bisect_right(self.entries, offset, key=_START)
         return self.entries[place - 1] if place else None
 
     def next_after(self, epoch: int) -> EpochEntry | None:
         """
         The entry with the smallest epoch above ``epoch`` (R140).
         """
-        epochs = [entry.epoch for entry in self.entries]
-        place = bisect_right(epochs, epoch)
+        place = bisect_right(self.entries, epoch, key=_EPOCH)
         return self.entries[place] if place < len(self.entries) else None
 
     def end_of(self, entry: EpochEntry) -> int:

@@ -99,7 +99,7 @@ class HandshakeMaster:
         housekeeping_ms: how long a side waits for anything.
         flags: of the session.
         redirect: the HA address to go to, where the master is another.
-        reason: of a refusal, for people.
+        reason: of a refusal, for people; 1,024 bytes of it travel.
     """
 
     result: CheckResult

@@ -20,6 +20,7 @@ from pystore.ha.wire.v3 import decode_body
 __all__ = ["FIRST_UNKNOWN_TYPE", "frame_bytes", "take_frame"]
 
 _LENGTH = struct.Struct(">i")
+_TYPE = struct.Struct(">4xi")
 _HEADER = struct.Struct(">iiqq")
 
 FIRST_UNKNOWN_TYPE = 16
@@ -66,14 +67,26 @@ def take_frame(
         RemoteViolation: bytes that are no frame; nothing after them can be read.
     """
     length = frame_bytes(data, frame_bytes_max)
-    if length is None or len(data) < length:
+    if length is None or len(data) < _TYPE.size:
         return None, 0
-    _, kind, sent_ms, epoch = _HEADER.unpack_from(data)
-    if kind >= FIRST_UNKNOWN_TYPE:
+    kind = _frame_type(data)
+    if len(data) < length:
+        return None, 0
+    if kind is None:
         return None, length
+    _, _, sent_ms, epoch = _HEADER.unpack_from(data)
+    body = decode_body(kind, data[HEADER_BYTES:length])
+    return Frame(epoch, sent_ms, body), length
+
+
+def _frame_type(data: memoryview) -> FrameType | None:
+    """
+    Returns what the frame is; ``None`` if a later version knows.
+    """
+    (kind,) = _TYPE.unpack_from(data)
+    if kind >= FIRST_UNKNOWN_TYPE:
+        return None
     try:
-        known = FrameType(kind)
+        return FrameType(kind)
     except ValueError as error:  # reserved: a peer that means something else by it
         raise RemoteViolation(f"a frame of type {kind} has no meaning") from error
-    body = decode_body(known, data[HEADER_BYTES:length])
-    return Frame(epoch, sent_ms, body), length

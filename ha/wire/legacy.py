@@ -18,6 +18,7 @@ from pystore.ha.codes import State
 
 __all__ = [
     "LEGACY_EPOCHS_MAX",
+    "LEGACY_FRAME_BYTES_MAX",
     "LEGACY_HEAD_BYTES",
     "LegacyAck",
     "LegacyData",
@@ -27,19 +28,26 @@ __all__ = [
     "decode_ack",
     "decode_data",
     "decode_epochs",
+    "decode_from_master",
+    "decode_from_slave",
     "decode_handshake",
     "encode_legacy",
     "encode_legacy_head",
+    "is_legacy",
 ]
 
+_STATE = struct.Struct(">i")
 _HANDSHAKE = struct.Struct(">ihhq")
 _ACK = struct.Struct(">iq")
 _EPOCHS = struct.Struct(">iiqi")
 _ENTRY = struct.Struct(">iq")
 _DATA = struct.Struct(">iiqiqq")
 
-LEGACY_EPOCHS_MAX = 1000
-"""Entries that fit into a Java slave's buffer."""
+LEGACY_FRAME_BYTES_MAX = 4 << 20
+"""What a Java slave reads: of a longer frame it waits for the end for ever."""
+
+LEGACY_EPOCHS_MAX = (LEGACY_FRAME_BYTES_MAX - _EPOCHS.size) // _ENTRY.size
+"""Entries that fit into one answer. A Java master fails above 1,000 (R198)."""
 
 LEGACY_HEAD_BYTES = _DATA.size
 """What stands before the block of a transfer frame."""
@@ -150,7 +158,7 @@ def _encode(frame: LegacyFrame, block_bytes: int) -> bytes:
         entries = b"".join(_ENTRY.pack(*entry) for entry in frame.entries)
         if len(frame.entries) > LEGACY_EPOCHS_MAX:
             raise InvalidError(
-                f"{len(frame.entries)} epochs: a Java slave reads at most "
+                f"{len(frame.entries)} epochs: a legacy frame holds at most "
                 f"{LEGACY_EPOCHS_MAX}"
             )
         head = (len(entries), frame.end_offset, frame.last_epoch)
@@ -165,6 +173,59 @@ def _encode(frame: LegacyFrame, block_bytes: int) -> bytes:
     )
 
 
+def is_legacy(data: memoryview) -> bool | None:
+    """
+    Returns whether a new connection speaks this protocol: its first number is the
+    state, which no v3 frame has for a length. ``None``: more bytes are needed.
+    """
+    if len(data) < _STATE.size:
+        return None
+    return bool(_STATE.unpack_from(data)[0] == State.HANDSHAKE)
+
+
+def decode_from_slave(
+    data: memoryview,
+) -> tuple[LegacyHandshake | LegacyAck, int] | None:
+    """
+    Returns a slave's next frame and its size; ``None``: more bytes are needed.
+
+    Raises:
+        RemoteViolation: no frame of a slave.
+    """
+    if len(data) < _STATE.size:
+        return None
+    (state,) = _STATE.unpack_from(data)
+    return decode_handshake(data) if state == State.HANDSHAKE else decode_ack(data)
+
+
+def decode_from_master(
+    data: memoryview, block_bytes_max: int
+) -> tuple[LegacyEpochs | LegacyData, int] | None:
+    """
+    Returns a master's next frame and its size; ``None``: more bytes are needed.
+
+    Args:
+        data: from the frame's front on; a block is a view into it.
+        block_bytes_max: the longest block that is taken.
+
+    Raises:
+        RemoteViolation: no frame of a master.
+    """
+    if len(data) < _STATE.size:
+        return None
+    (state,) = _STATE.unpack_from(data)
+    if state == State.HANDSHAKE:
+        return decode_epochs(data)
+    return decode_data(data, block_bytes_max)
+
+
+def _expect(data: memoryview, state: State, what: str) -> None:
+    # Before the rest has come: what will never be a frame is not waited for.
+    if len(data) >= _STATE.size and _STATE.unpack_from(data)[0] != state:
+        (found,) = _STATE.unpack_from(data)
+        raise RemoteViolation(f"no {what}: state {found}")
+
+
 def decode_handshake(data: memoryview) -> tuple[LegacyHandshake, int] | None:
     """
     Returns a slave's handshake and its size; ``None``: more bytes are needed.
@@ -172,12 +233,14 @@ def decode_handshake(data: memoryview) -> tuple[LegacyHandshake, int] | None:
     Raises:
         RemoteViolation: no handshake.
     """
+    _expect(data, State.HANDSHAKE, "handshake of a slave")
     if len(data) < _HANDSHAKE.size:
         return None
-    state, last_file, learner, broker_id = _HANDSHAKE.unpack_from(data)
-    if state != State.HANDSHAKE or not {last_file, learner} <= {0, 1}:
+    _, last_file, learner, broker_id = _HANDSHAKE.unpack_from(data)
+    if broker_id < 1 or not {last_file, learner} <= {0, 1}:
         raise RemoteViolation(
-            f"no handshake of a slave: state {state}, flags {last_file} and {learner}"
+            f"no handshake of a slave: flags {last_file} and {learner}, "
+            f"broker id {broker_id}"
         )
     shake = LegacyHandshake(broker_id, bool(last_file), bool(learner))
     return shake, _HANDSHAKE.size
@@ -190,11 +253,12 @@ def decode_ack(data: memoryview) -> tuple[LegacyAck, int] | None:
     Raises:
         RemoteViolation: no ack.
     """
+    _expect(data, State.TRANSFER, "ack of a slave")
     if len(data) < _ACK.size:
         return None
-    state, offset = _ACK.unpack_from(data)
-    if state != State.TRANSFER:
-        raise RemoteViolation(f"no ack of a slave: state {state}")
+    _, offset = _ACK.unpack_from(data)
+    if offset < 0:
+        raise RemoteViolation(f"no ack of a slave: offset {offset}")
     return LegacyAck(offset), _ACK.size
 
 
@@ -205,14 +269,13 @@ def decode_epochs(data: memoryview) -> tuple[LegacyEpochs, int] | None:
     Raises:
         RemoteViolation: no answer to a handshake.
     """
+    _expect(data, State.HANDSHAKE, "answer of a master")
     if len(data) < _EPOCHS.size:
         return None
-    state, size, end, last = _EPOCHS.unpack_from(data)
+    _, size, end, last = _EPOCHS.unpack_from(data)
     is_whole = size % _ENTRY.size == 0 and 0 <= size <= LEGACY_EPOCHS_MAX * _ENTRY.size
-    if state != State.HANDSHAKE or not is_whole or last < NO_EPOCH:
-        raise RemoteViolation(
-            f"no answer of a master: state {state}, {size} bytes, last epoch {last}"
-        )
+    if not is_whole or last < NO_EPOCH:
+        raise RemoteViolation(f"no answer of a master: {size} bytes, last epoch {last}")
     if len(data) < _EPOCHS.size + size:
         return None
     raw = data[_EPOCHS.size : _EPOCHS.size + size]
@@ -233,11 +296,10 @@ def decode_data(
     Raises:
         RemoteViolation: no transfer frame, or a block too long or negative (R188).
     """
+    _expect(data, State.TRANSFER, "transfer frame of a master")
     if len(data) < _DATA.size:
         return None
-    state, size, offset, epoch, epoch_start, confirm = _DATA.unpack_from(data)
-    if state != State.TRANSFER:
-        raise RemoteViolation(f"no transfer frame of a master: state {state}")
+    _, size, offset, epoch, epoch_start, confirm = _DATA.unpack_from(data)
     if not 0 <= size <= block_bytes_max:
         raise RemoteViolation(
             f"a block of {size} bytes at {offset}: 0 to {block_bytes_max} are taken"

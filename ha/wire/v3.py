@@ -57,6 +57,7 @@ _DATA = struct.Struct(">qqqqqqiIii")
 _ACK = struct.Struct(">qqqqqqii")
 _TEXT = struct.Struct(">H")
 _TEXT_BYTES_MAX = 2**16 - 1
+_REASON_BYTES_MAX = 1024
 _FRAME_BYTES_MAX = 2**31 - 1
 
 DATA_BYTES_MIN = HEADER_BYTES + _DATA.size
@@ -123,7 +124,10 @@ def decode_body(kind: FrameType, payload: memoryview) -> Body:
 
 
 def _text_bytes(text: str) -> bytes:
-    raw = text.encode("utf-8", "replace")
+    try:
+        raw = text.encode()
+    except UnicodeEncodeError as error:  # names are compared: none may be bent
+        raise InvalidError(f"a text cannot be UTF-8: {error}") from error
     if len(raw) > _TEXT_BYTES_MAX:
         raise InvalidError(f"text of {len(raw)} bytes: at most {_TEXT_BYTES_MAX} fit")
     return _TEXT.pack(len(raw)) + raw
@@ -201,7 +205,10 @@ def _master_bytes(body: HandshakeMaster) -> bytes:
         body.housekeeping_ms,
         body.flags,
     )
-    return head + _text_bytes(body.redirect) + _text_bytes(body.reason)
+    # Whatever the reason is made of, the refusal has to leave.
+    reason = body.reason.encode("utf-8", "replace")[:_REASON_BYTES_MAX]
+    text = reason.decode("utf-8", "ignore")
+    return head + _text_bytes(body.redirect) + _text_bytes(text)
 
 
 def _master(payload: memoryview) -> HandshakeMaster:
