@@ -44,7 +44,14 @@ from pystore.ha.wire.frames import (
 _Number = TypeVar("_Number", bound=IntEnum)
 _Flags = TypeVar("_Flags", bound=IntFlag)
 
-__all__ = ["DATA_BYTES_MIN", "EPOCH_BYTES", "decode_body", "encode", "encode_head"]
+__all__ = [
+    "DATA_BYTES_MIN",
+    "EPOCH_BYTES",
+    "RETURN_BYTES_MIN",
+    "decode_body",
+    "encode",
+    "encode_head",
+]
 
 _HEADER = struct.Struct(">iiqq")
 _SLAVE = struct.Struct(">iiqqqqqqqii16s")
@@ -65,6 +72,9 @@ DATA_BYTES_MIN = HEADER_BYTES + _DATA.size
 
 EPOCH_BYTES = _ENTRY.size
 """One entry of RETURN_EPOCH."""
+
+RETURN_BYTES_MIN = _RETURN.size
+"""The body of RETURN_EPOCH without entries."""
 
 
 def encode(frame: Frame) -> bytes:

@@ -1,0 +1,162 @@
+"""
+The states of a connection: frozen tables, and a function that answers everything.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore.errors import LocalViolation, RemoteViolation
+from pystore.ha.codes import State
+from pystore.ha.machine import MASTER, SLAVE, Event, Table, next_state
+
+# One row per event; columns READY, HANDSHAKE, TRANSFER, SUSPEND by first letter
+# (SHUTDOWN is X); a dot is a violation. SHUTDOWN absorbs everything.
+SLAVE_ROWS = """
+CONNECTED       H . . .
+HEARD_HANDSHAKE . H . .
+HEARD_REFUSAL   . R R R
+HEARD_EPOCHS    . H . .
+HEARD_DATA      . . T S
+LOG_CUT         R H T S
+LOG_APPENDED    R H T S
+AGREED          . T . .
+NO_COMMON_POINT . R . .
+SUSPEND         R H S S
+RESUME          R H T T
+LOST            R R R R
+SHUTDOWN        X X X X
+"""
+MASTER_ROWS = """
+ACCEPTED        H . . .
+HEARD_HANDSHAKE . H . .
+HEARD_QUERY     . H . .
+HEARD_TRUNCATE  . T . .
+HEARD_ACK       . . T S
+HEARD_FIRST_ACK . T . .
+SUSPEND         R H S S
+RESUME          R H T T
+LOST            R R R R
+SHUTDOWN        X X X X
+"""
+LETTERS = dict(zip("RHTSX", State, strict=True))
+ROLES = pytest.mark.parametrize("table", [SLAVE, MASTER], ids=["slave", "master"])
+
+
+def read_rows(rows: str) -> Table:
+    """
+    Returns the table that the rows spell.
+    """
+    table = {(State.SHUTDOWN, event): State.SHUTDOWN for event in Event}
+    for row in rows.strip().splitlines():
+        name, *letters = row.split()
+        for state, letter in zip(State, letters, strict=False):
+            if letter != ".":
+                table[state, Event[name]] = LETTERS[letter]
+    return table
+
+
+@pytest.mark.parametrize(
+    ("rows", "table"), [(SLAVE_ROWS, SLAVE), (MASTER_ROWS, MASTER)]
+)
+def test_the_tables_are_frozen(rows: str, table: Table) -> None:
+    """
+    Who changes a transition changes it here too, and sees the whole.
+    """
+    assert read_rows(rows) == table
+
+
+@ROLES
+@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("state", State)
+def test_every_state_has_an_answer_to_every_event(
+    table: Table, state: State, event: Event
+) -> None:
+    """
+    A state, or a violation of the side that caused the event; never anything else.
+    """
+    if (state, event) in table:
+        assert table[state, event] == next_state(table, state, event)
+        return
+    is_heard = event.name.startswith("HEARD")
+    with pytest.raises(
+        RemoteViolation if is_heard else LocalViolation,
+        match=f"^{event.value} in state {state.name}$",
+    ):
+        next_state(table, state, event)
+
+
+@ROLES
+def test_transfer_is_entered_from_the_handshake_or_from_a_pause(table: Table) -> None:
+    """
+    Nobody sends or takes bytes before histories were compared.
+    """
+    before = {a for (a, _), b in table.items() if b == State.TRANSFER}
+
+    assert {State.HANDSHAKE, State.TRANSFER, State.SUSPEND} == before
+    assert next_state(table, State.SUSPEND, Event.RESUME) == State.TRANSFER
+
+
+@ROLES
+def test_only_a_link_that_transfers_can_be_suspended(table: Table) -> None:
+    """
+    Else to resume would lead a link into TRANSFER that is none, or has agreed on
+    nothing.
+    """
+    before = {a for (a, _), b in table.items() if b == State.SUSPEND}
+
+    assert {State.TRANSFER, State.SUSPEND} == before
+
+
+@ROLES
+def test_whatever_breaks_the_link_leads_back_to_ready(table: Table) -> None:
+    """
+    From everywhere but the end.
+    """
+    for state in State:
+        expected = State.SHUTDOWN if state == State.SHUTDOWN else State.READY
+        assert expected == next_state(table, state, Event.LOST)
+
+
+@ROLES
+@given(events=st.lists(st.sampled_from(Event)))
+def test_shutdown_is_never_left(table: Table, events: list[Event]) -> None:
+    """
+    Whatever comes late.
+    """
+    state = State.SHUTDOWN
+    for event in events:
+        state = next_state(table, state, event)
+
+    assert State.SHUTDOWN == state
+
+
+@ROLES
+@given(events=st.lists(st.sampled_from(Event), max_size=30))
+def test_no_way_leads_to_bytes_around_the_handshake(
+    table: Table, events: list[Event]
+) -> None:
+    """
+    On any way, violations left out, TRANSFER comes after an agreement of this link.
+    """
+    state, has_agreed = State.READY, False
+    for event in events:
+        if (state, event) not in table:
+            continue
+        state = next_state(table, state, event)
+        if state in (State.READY, State.SHUTDOWN):
+            has_agreed = False
+        elif event in (Event.AGREED, Event.HEARD_TRUNCATE, Event.HEARD_FIRST_ACK):
+            has_agreed = True
+        assert has_agreed or state not in (State.TRANSFER, State.SUSPEND)
+
+
+def test_a_wish_of_the_operator_is_no_violation_in_any_state() -> None:
+    """
+    Who suspends, resumes or stops cannot know how far a link has come.
+    """
+    for table in (SLAVE, MASTER):
+        for event in (Event.SUSPEND, Event.RESUME, Event.SHUTDOWN):
+            assert all((state, event) in table for state in State)
