@@ -217,7 +217,7 @@ def test_an_epoch_without_bytes_is_not_followed_by_a_page() -> None:
 @pytest.mark.parametrize(
     "later",
     [
-        EpochSnapshot(EpochTable.of([(2, 1580), (4, 2370)]), 1600, 2844),
+        EpochSnapshot(EpochTable.of([(2, 1580), (4, 2370)]), 0, 2844),
         EpochSnapshot(THREE.epochs, 10, 2844),
         EpochSnapshot(THREE.epochs, 0, 2843),
     ],
