@@ -79,6 +79,8 @@ class Lib:
     PS_COLUMN_SLACK: Final[int]
     PS_HOST_BORN: Final[int]
     PS_HOST_STORE: Final[int]
+    PS_DATA_HEAD: Final[int]
+    PS_FRAME_HEADER: Final[int]
     def ps_record_check(
         self,
         data: CData,
@@ -261,6 +263,30 @@ class Lib:
     ) -> int: ...
     def ps_rows_ids(self, rows: CData, ids: CData, error: CData) -> int: ...
     def ps_rows_properties(self, rows: CData, columns: CData, error: CData) -> int: ...
+    def ps_frames_fill(
+        self,
+        transfer: CData,
+        offset: int,
+        data: CData,
+        size: int,
+        heads: CData,
+        frames: CData,
+        frames_max: int,
+        count: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_frames_scan(
+        self,
+        data: CData,
+        size: int,
+        frame_bytes_max: int,
+        check_crc: int,
+        frames: CData,
+        frames_max: int,
+        count: CData,
+        taken: CData,
+        error: CData,
+    ) -> int: ...
 
 ffi: FFI
 lib: Lib

@@ -12,7 +12,7 @@ seed=${PS_SEED:-1}
 native=../native
 core=""
 for part in checksum checksum_arm checksum_tables checksum_x86 error parse \
-    properties record scan source source_check text topics; do
+    properties record scan source source_check text topics wire; do
     core="$core ../../csrc/$part.c"
 done
 base="-std=c11 -D_GNU_SOURCE -UNDEBUG -O1 -g -fno-omit-frame-pointer
@@ -36,7 +36,7 @@ find_clang() {
 
 clang=$(find_clang)
 ${CC:-cc} $base seeds.c $native/support_records.c $core -o build/seeds -lpthread
-for target in fuzz_scan fuzz_source; do
+for target in fuzz_scan fuzz_source fuzz_wire; do
     rm -rf "build/$target.corpus"
     mkdir -p "build/$target.corpus"
     build/seeds $target "build/$target.corpus"

@@ -76,14 +76,38 @@ static uint32_t source_seed(uint8_t *seed, uint32_t number) {
   return at;
 }
 
+/* A heartbeat, an ack, a frame of a later version, one frame more. */
+static uint32_t wire_seed(uint8_t *seed, uint32_t number) {
+  static const uint32_t types[] = {6, 7, 16, 4};
+  ps_store16(seed, 4096);
+  seed[2] = (uint8_t)check_random();
+  uint32_t at = 3;
+  for (uint32_t i = 0; i < 4; i++) {
+    uint32_t length = 24 + 64 + (number + i) % 4 * 16;
+    uint8_t *frame = seed + at;
+    memset(frame, 0, length);
+    ps_store32(frame, length);
+    ps_store32(frame + 4, types[(number + i) % 4]);
+    ps_store32(frame + 24 + 48, length - 88);
+    at += length;
+  }
+  return at;
+}
+
+static uint32_t seed_of(const char *target, uint8_t *seed, uint32_t number) {
+  if (strcmp(target, "fuzz_scan") == 0)
+    return scan_seed(seed);
+  if (strcmp(target, "fuzz_wire") == 0)
+    return wire_seed(seed, number);
+  return source_seed(seed, number);
+}
+
 int main(int argc, char **argv) {
   static uint8_t seed[SEED_MAX];
   if (argc != 3)
     return 2;
   check_random_state = 7;
   for (int i = 0; i < SEEDS; i++)
-    save(argv[2], i, seed,
-         strcmp(argv[1], "fuzz_scan") == 0 ? scan_seed(seed)
-                                           : source_seed(seed, (uint32_t)i));
+    save(argv[2], i, seed, seed_of(argv[1], seed, (uint32_t)i));
   return 0;
 }

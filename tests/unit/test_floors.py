@@ -116,6 +116,7 @@ CORE_FLOORS = {
     "source": 1,
     "topics": 1,
     "turns": 1,
+    "wire": 1,
     "append": 2,
     "cut": 2,
     "log": 2,
