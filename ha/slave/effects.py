@@ -13,11 +13,13 @@ from enum import Enum
 from typing import Protocol
 
 from pystore.epochs import EpochEntry, EpochTable
-from pystore.ha.codes import State
+from pystore.ha.codes import AckStatus, State
 
 __all__ = [
+    "Adopt",
     "Append",
     "Close",
+    "Compare",
     "Confirm",
     "Connection",
     "Cut",
@@ -133,6 +135,34 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
+class Compare:
+    """
+    Bytes of the master's log are to be compared with ours (B10). If they are equal,
+    `did` is told, else `Connection.differs`.
+
+    Attributes:
+        offset: where they begin; they end at or below our end.
+        block: the bytes; borrowed until the effect was carried out.
+    """
+
+    offset: int
+    block: bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """
+    The epoch table is to be this one, durably, before anything that follows: the
+    bytes are equal, and the master knows better who wrote them.
+
+    Attributes:
+        epochs: nothing in it starts above the end.
+    """
+
+    epochs: EpochTable
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm:
     """
     The confirm offset moves; never back.
@@ -149,13 +179,15 @@ class Close:
     Attributes:
         reason: one line for people.
         retry: what then.
+        redirect: where the peer says that the master is; a hint, maybe empty.
     """
 
     reason: str
     retry: Retry
+    redirect: str = ""
 
 
-Effect = Send | Promise | Cut | Wipe | Append | Confirm | Close
+Effect = Send | Promise | Cut | Wipe | Append | Compare | Adopt | Confirm | Close
 
 
 class Connection(Protocol):
@@ -194,13 +226,39 @@ class Connection(Protocol):
 
     def did(self, effect: Effect, log: SlaveLog, now_ms: int) -> None:
         """
-        `Promise`, `Cut`, `Wipe`, `Append` or `Confirm` was carried out.
+        `Promise`, `Cut`, `Wipe`, `Append`, `Adopt` or `Confirm` was carried out, or
+        `Compare` found no difference.
         """
 
-    def failed(self, effect: Effect, reason: str, now_ms: int) -> None:
+    def failed(
+        self,
+        effect: Effect,
+        reason: str,
+        now_ms: int,
+        status: AckStatus = AckStatus.GAP,
+    ) -> None:
         """
-        The log refused `Cut` or `Append`, and will refuse it again: not on a record
-        end, bytes that are no records, a full disk.
+        The log refused an effect: a cut not on a record end, bytes that are no
+        records, a full disk.
+
+        Args:
+            effect: which one.
+            reason: one line for people.
+            now_ms: the time.
+            status: what the master is told: DISK_FULL, POISONED, BAD_CRC for bytes
+                that are no records, else GAP.
+        """
+
+    def differs(self, effect: Compare, offset: int, log: SlaveLog, now_ms: int) -> None:
+        """
+        `Compare` found other bytes.
+
+        Args:
+            effect: which one.
+            offset: the highest record end (or begin of the log) of ours with equal
+                bytes below; maybe below the block, in a record that began there.
+            log: how it stands.
+            now_ms: the time.
         """
 
     def flushed(self, log: SlaveLog, now_ms: int) -> None:
