@@ -1,0 +1,93 @@
+"""
+The first frame of a v3 slave, and whether the answer makes a session. Pure.
+
+Source: docs/protocol.md (K.3, HANDSHAKE_SLAVE and HANDSHAKE_MASTER).
+"""
+
+from __future__ import annotations
+
+from pystore.errors import RemoteViolation
+from pystore.ha.codes import PROTOCOL_V3, CheckResult, SlaveFlag
+from pystore.ha.slave.effects import Close, Retry, SlaveLog
+from pystore.ha.slave.meeting import held_epochs
+from pystore.ha.slave.refusals import close_for
+from pystore.ha.slave.terms import Terms
+from pystore.ha.wire.frames import Frame, HandshakeMaster, HandshakeSlave
+from pystore.ha.wire.v3 import DATA_BYTES_MIN
+
+__all__ = ["greeting", "objection"]
+
+
+def greeting(terms: Terms, log: SlaveLog, *, is_suspended: bool) -> HandshakeSlave:
+    """
+    Returns who we are and what we hold, by whole records.
+    """
+    flags = terms.slave_flags & ~SlaveFlag.START_SUSPENDED
+    return HandshakeSlave(
+        protocol_min=PROTOCOL_V3,
+        protocol_max=PROTOCOL_V3,
+        broker_id=terms.broker_id,
+        incarnation=terms.incarnation,
+        last_epoch=held_epochs(log).last_epoch,
+        min_offset=0 if log.is_empty else log.min_offset,
+        end_offset=log.end_offset,
+        flushed_offset=log.flushed_offset,
+        segment_size=log.segment_size,
+        frame_bytes_max=terms.frame_bytes_max,
+        flags=flags | SlaveFlag.START_SUSPENDED if is_suspended else flags,
+        incarnation_bits=terms.incarnation_bits,
+        cluster=terms.cluster,
+        broker_name=terms.broker_name,
+        address=terms.address,
+        version=terms.version,
+    )
+
+
+def objection(
+    terms: Terms, log: SlaveLog, frame: Frame, body: HandshakeMaster
+) -> Close | None:
+    """
+    Returns why a master is not followed; ``None``: it is.
+
+    Args:
+        terms: ours.
+        log: ours.
+        frame: its answer.
+        body: of the frame.
+
+    Raises:
+        RemoteViolation: a session that cannot be.
+    """
+    if body.result is not CheckResult.SUCCESS:
+        return close_for(body)
+    _check(terms, body)
+    if body.segment_size != log.segment_size:
+        return Close(
+            f"segments of {body.segment_size} bytes at the master, of "
+            f"{log.segment_size} here: copy its store settings",
+            Retry.OPERATOR,
+        )
+    if body.broker_id == terms.broker_id:
+        return Close("the master is ourselves", Retry.ASK_CONTROLLER)
+    if terms.epoch not in (None, frame.epoch):
+        return Close(
+            f"a master of epoch {frame.epoch}, and the controller said {terms.epoch}",
+            Retry.ASK_CONTROLLER,
+        )
+    return None
+
+
+def _check(terms: Terms, body: HandshakeMaster) -> None:
+    if body.protocol != PROTOCOL_V3:
+        raise RemoteViolation(f"a session of protocol {body.protocol}")
+    if body.session_id == 0:
+        raise RemoteViolation("a session without an id")
+    if not DATA_BYTES_MIN < body.frame_bytes_max <= terms.frame_bytes_max:
+        raise RemoteViolation(
+            f"frames of {body.frame_bytes_max} bytes: we take at most "
+            f"{terms.frame_bytes_max}"
+        )
+    if not 0 < body.heartbeat_ms < body.housekeeping_ms:
+        raise RemoteViolation(
+            f"heartbeat {body.heartbeat_ms} ms, housekeeping {body.housekeeping_ms} ms"
+        )

@@ -1,0 +1,261 @@
+"""
+What both protocols share at the slave's end: state, clocks, effects. Pure.
+
+An input changes the state and leaves effects; a violation of the peer, whatever it
+is, ends the link (R182). What comes after the end changes nothing.
+"""
+
+from __future__ import annotations
+
+from pystore.errors import LocalViolation, RemoteViolation
+from pystore.ha.codes import AckStatus, State
+from pystore.ha.machine import SLAVE, Event, next_state
+from pystore.ha.slave.deadlines import REPLY_MS, Deadlines
+from pystore.ha.slave.effects import (
+    Close,
+    Compare,
+    Effect,
+    Promise,
+    Retry,
+    Send,
+    SlaveLog,
+)
+from pystore.ha.slave.meeting import held_epochs
+from pystore.ha.slave.terms import Terms
+
+__all__ = ["Link"]
+
+
+class Link:
+    """
+    The base of both connections; a protocol adds the methods that raise here.
+
+    Args:
+        terms: who we are and what we know.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._state = State.READY
+        self._effects: list[Effect] = []
+        self._clocks = Deadlines(terms.heartbeat_ms, terms.housekeeping_ms, 0, 0)
+        self._known: SlaveLog | None = None
+        self._is_open = False
+        self._is_ack_due = False
+        self._pending = 0
+
+    # -- what a protocol adds -----------------------------------------------
+
+    def _greet(self, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def _take(self, data: memoryview, now_ms: int) -> int:
+        raise NotImplementedError
+
+    def _carried_out(self, effect: Effect, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def _refused(
+        self, effect: Effect, reason: str, status: AckStatus, now_ms: int
+    ) -> None:
+        raise NotImplementedError
+
+    def _ack(self, now_ms: int) -> None:
+        raise NotImplementedError
+
+    def _say_goodbye(self, now_ms: int) -> None:
+        raise NotImplementedError
+
+    # -- inputs, as `pystore.ha.slave.effects.Connection` has them ------------
+
+    @property
+    def state(self) -> State:
+        """
+        Where it stands.
+        """
+        return self._state
+
+    def connected(self, log: SlaveLog, now_ms: int) -> None:
+        """
+        The socket is open: the handshake begins.
+        """
+        self._known = log
+        self._move(Event.CONNECTED)
+        if self._state is State.SHUTDOWN:
+            self._do(Close("we shut down", Retry.NEVER))
+            return
+        self._is_open, self._is_ack_due, self._pending = True, False, 0
+        self._clocks = Deadlines(
+            self._terms.heartbeat_ms, self._terms.housekeeping_ms, now_ms, now_ms
+        )
+        self._clocks.ask(now_ms)
+        if self._terms.epoch is not None and self._terms.epoch < self._highest_epoch:
+            self._stale(self._terms.epoch)
+            return
+        self._greet(now_ms)
+
+    def receive(self, data: memoryview, now_ms: int) -> int:
+        """
+        Takes at most one frame from the front of what was received.
+        """
+        if not self._is_open:
+            return len(data)
+        try:
+            taken = self._take(data, now_ms)
+        except RemoteViolation as error:  # nothing after it can be trusted (R182)
+            self._close(str(error), Retry.SOON)
+            return len(data)
+        if taken or len(data) != self._pending:  # a part of a long frame is a word
+            self._clocks.heard_ms = now_ms
+        self._pending = len(data) - taken
+        return taken
+
+    def drained(self, now_ms: int) -> None:
+        """
+        Every frame that was received is dealt with: the time for one ack.
+        """
+        if self._is_flowing and self._is_ack_due:
+            self._ack(now_ms)
+
+    def did(self, effect: Effect, log: SlaveLog, now_ms: int) -> None:
+        """
+        The effect was carried out, and the log stands so.
+        """
+        self._known = log
+        if not self._is_open:
+            return
+        try:
+            self._carried_out(effect, now_ms)
+        except RemoteViolation as error:  # found once a part was done (R182)
+            self._close(str(error), Retry.SOON)
+
+    def failed(
+        self,
+        effect: Effect,
+        reason: str,
+        now_ms: int,
+        status: AckStatus = AckStatus.GAP,
+    ) -> None:
+        """
+        The log refused an effect.
+        """
+        if self._is_open:
+            self._refused(effect, reason, status, now_ms)
+
+    def differs(self, effect: Compare, offset: int, log: SlaveLog, now_ms: int) -> None:
+        """
+        `Compare` found other bytes: only a legacy link compares.
+        """
+        del log, now_ms
+        raise LocalViolation(
+            f"this link compared nothing at {effect.offset}, or {offset}"
+        )
+
+    def flushed(self, log: SlaveLog, now_ms: int) -> None:
+        """
+        More of the log is durable, or never will be.
+        """
+        del now_ms  # a protocol that can tell the master does so
+        self._known = log
+
+    def tick(self, now_ms: int) -> None:
+        """
+        Time passed: heartbeats, and peers that say nothing.
+        """
+        if not self._is_open:
+            return
+        overdue = self._clocks.overdue(now_ms)
+        if overdue:
+            self._close(overdue, Retry.SOON)
+        elif self._is_flowing and self._clocks.is_heartbeat_due(now_ms):
+            self._ack(now_ms)
+
+    def lost(self, reason: str) -> None:
+        """
+        The socket is gone.
+        """
+        del reason  # its owner has logged it
+        self._end()
+
+    def shutdown(self, now_ms: int) -> None:
+        """
+        The last ack, then the end.
+        """
+        was_open = self._is_open
+        if self._is_flowing:
+            self._say_goodbye(now_ms)
+        self._move(Event.SHUTDOWN)
+        self._is_open = False
+        if was_open:
+            self._effects.append(Close("we shut down", Retry.NEVER))
+
+    def effects(self) -> list[Effect]:
+        """
+        Returns what is to be done now, in order, once.
+        """
+        effects, self._effects = self._effects, []
+        return effects
+
+    def next_deadline(self) -> int | None:
+        """
+        Returns when `tick` is due at the latest.
+        """
+        return self._clocks.next_ms() if self._is_open else None
+
+    # -- for the protocols ----------------------------------------------------
+
+    @property
+    def _log(self) -> SlaveLog:
+        if self._known is None:
+            raise LocalViolation("a link that was never connected knows no log")
+        return self._known
+
+    @property
+    def _is_flowing(self) -> bool:
+        # Whether acks mean anything to the master.
+        return self._is_open and self._state in (State.TRANSFER, State.SUSPEND)
+
+    @property
+    def _highest_epoch(self) -> int:
+        # No master of a lower epoch is followed (B6).
+        return max(self._log.promised_epoch, held_epochs(self._log).last_epoch)
+
+    def _move(self, event: Event) -> None:
+        self._state = next_state(SLAVE, self._state, event)
+
+    def _do(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def _send(self, data: bytes, now_ms: int) -> None:
+        self._clocks.sent_ms = now_ms
+        self._do(Send(data))
+
+    def _await_reply(self, now_ms: int, wait_ms: int = REPLY_MS) -> None:
+        self._clocks.ask(now_ms, wait_ms)
+
+    def _begin_flow(self, now_ms: int) -> None:
+        self._clocks.settle()
+        self._clocks.heard_ms = now_ms
+        self._move(Event.AGREED)
+
+    def _close(self, reason: str, retry: Retry, redirect: str = "") -> None:
+        self._do(Close(reason, retry, redirect))
+        self._end()
+
+    def _end(self) -> None:
+        self._is_open = False
+        self._move(Event.LOST)
+
+    def _stale(self, epoch: int) -> None:
+        self._close(
+            f"a master of epoch {epoch} is none any more: epoch {self._highest_epoch} "
+            "was accepted before",
+            Retry.ASK_CONTROLLER,
+        )
+
+    def _promise(self, epoch: int) -> bool:
+        # Whether the epoch has to become durable before anything else.
+        if epoch <= self._log.promised_epoch:
+            return False
+        self._do(Promise(epoch))
+        return True

@@ -1,0 +1,107 @@
+"""
+A master's epoch table from the pages that it comes in. Pure.
+
+Source: docs/protocol.md (K.3, RETURN_EPOCH).
+"""
+
+from __future__ import annotations
+
+from pystore.epochs import EpochTable
+from pystore.errors import InvalidError, RemoteViolation
+from pystore.ha.codes import EpochsFlag
+from pystore.ha.slave.meeting import History
+from pystore.ha.wire.frames import ReturnEpoch
+
+__all__ = ["ENTRIES_MAX", "EpochPages"]
+
+ENTRIES_MAX = 1 << 20
+"""No set elects so many masters; a peer that says so wants our memory."""
+
+
+class EpochPages:
+    """
+    The entries so far: (epoch, start, end), each following the one before.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int, int]] = []
+        self._page: ReturnEpoch | None = None
+
+    @property
+    def next_epoch(self) -> int:
+        """
+        The first epoch that is wanted yet.
+        """
+        return self._entries[-1][0] + 1 if self._entries else 0
+
+    @property
+    def is_whole(self) -> bool:
+        """
+        Whether the last page came.
+        """
+        return self._page is not None and EpochsFlag.MORE not in self._page.flags
+
+    def add(self, page: ReturnEpoch) -> None:
+        """
+        Takes a page.
+
+        Raises:
+            RemoteViolation: its entries are no continuation, or no table.
+        """
+        if not page.entries and EpochsFlag.MORE in page.flags:
+            raise RemoteViolation("an empty page of epochs says that more follow")
+        for entry in page.entries:
+            self._add(entry)
+        self._page = page
+        if page.entries_total > ENTRIES_MAX or len(self._entries) > ENTRIES_MAX:
+            raise RemoteViolation(f"a table of more than {ENTRIES_MAX} epochs")
+        if not 0 <= page.min_offset <= page.end_offset:
+            raise RemoteViolation(
+                f"a log from {page.min_offset} to {page.end_offset} is none"
+            )
+        if self.is_whole:
+            self._check_end(page)
+
+    def history(self, epoch: int) -> History:
+        """
+        Returns the whole table, of a master under this epoch.
+
+        Raises:
+            RemoteViolation: the table is none, or says more than the epoch does.
+        """
+        page = self._page
+        if page is None:
+            raise RemoteViolation("no page of epochs came")
+        try:
+            table = EpochTable.of((number, start) for number, start, _ in self._entries)
+        except InvalidError as error:  # the peer's numbers, not ours
+            raise RemoteViolation(f"the master's epochs: {error}") from error
+        if table.last_epoch > epoch:
+            raise RemoteViolation(
+                f"the master of epoch {epoch} has bytes of epoch {table.last_epoch}"
+            )
+        return History(table, page.end_offset, epoch, page.min_offset)
+
+    def _add(self, entry: tuple[int, int, int]) -> None:
+        epoch, start, end = entry
+        if self._entries:
+            before, _, border = self._entries[-1]
+            if epoch <= before or start != border:
+                raise RemoteViolation(
+                    f"epoch {epoch} from {start} does not follow epoch {before}, "
+                    f"which ends at {border}"
+                )
+        if end < start:
+            raise RemoteViolation(f"epoch {epoch} ends at {end}, below {start}")
+        self._entries.append(entry)
+
+    def _check_end(self, page: ReturnEpoch) -> None:
+        if len(self._entries) != page.entries_total:
+            raise RemoteViolation(
+                f"a table of {page.entries_total} epochs came with {len(self._entries)}"
+            )
+        if self._entries and self._entries[-1][2] != page.end_offset:
+            raise RemoteViolation(
+                f"the last epoch ends at {self._entries[-1][2]}, the master's log at "
+                f"{page.end_offset}"
+            )
