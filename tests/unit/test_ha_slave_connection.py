@@ -1,0 +1,324 @@
+"""
+The handshake of a v3 slave, against a master that says what the test wants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from slave_master import (
+    BYTES,
+    EPOCHS,
+    SESSION,
+    SHAKE,
+    TERMS,
+    Master,
+    data,
+    flowing,
+    history,
+)
+from slave_side import ShortLog
+
+from pystore.ha.codes import (
+    CheckResult,
+    EpochsFlag,
+    SlaveFlag,
+    State,
+    TruncateFlag,
+    TruncateOutcome,
+)
+from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.effects import (
+    Cut,
+    Promise,
+    Retry,
+    Send,
+    Wipe,
+)
+from pystore.ha.wire.frames import (
+    ConfirmTruncate,
+    Frame,
+    HandshakeSlave,
+    QueryEpoch,
+)
+from pystore.ha.wire.v3 import encode
+
+
+class TestHandshake:
+    """One question, one answer, then the next question."""
+
+    def test_the_first_frame_says_who_we_are_and_what_we_hold(self) -> None:
+        """
+        K.3, type 1: whole records only; the epoch is the controller's.
+        """
+        log = ShortLog(BYTES[:20], history((1, 0), (3, 16)))
+        master = Master(log, replace(TERMS, is_learner=True))
+
+        (frame,) = master.heard()
+        body = frame.body
+        assert isinstance(body, HandshakeSlave)
+        assert frame.epoch == 3
+        assert (3, 3, 2, 7) == (
+            body.protocol_min,
+            body.protocol_max,
+            body.broker_id,
+            body.incarnation,
+        )
+        assert (3, 0, 16, 1 << 10) == (
+            body.last_epoch,
+            body.min_offset,
+            body.end_offset,
+            body.segment_size,
+        )
+        assert ("cluster", "broker") == (body.cluster, body.broker_name)
+        assert SlaveFlag.LEARNER == body.flags
+
+    def test_the_epoch_is_promised_before_anything_else_is_said(self) -> None:
+        """
+        B6: durable before it is acted on.
+        """
+        master = Master()
+        master.say(SHAKE)
+
+        assert [Send, Promise, Send] == [type(e) for e in master.owner.done]
+        assert master.log.promised == 3
+        assert QueryEpoch(SESSION) == master.last()
+
+    def test_an_epoch_that_nobody_told_is_the_masters(self) -> None:
+        """
+        Without a controller the handshake says under whom the session runs.
+        """
+        master = Master(terms=replace(TERMS, epoch=None))
+        master.say(SHAKE, epoch=9)
+
+        assert master.log.promised == 9
+        assert master.heard()[-1].epoch == 9
+
+    @pytest.mark.parametrize("told", [None, 3])
+    def test_a_master_below_the_promise_is_not_followed(self, told: int | None) -> None:
+        """
+        B6, also after a restart: the log remembers the promise.
+        """
+        log = ShortLog()
+        log.promised = 4
+        master = Master(log, replace(TERMS, epoch=told))
+        master.say(SHAKE)
+
+        assert master.closed.retry is Retry.ASK_CONTROLLER
+        assert master.log.promised == 4
+
+    @pytest.mark.parametrize("epoch", [2, 4])
+    def test_a_master_of_another_epoch_is_not_followed(self, epoch: int) -> None:
+        """
+        K.3 rule 4: one of the two is stale, and the controller knows.
+        """
+        master = Master()
+        master.say(SHAKE, epoch=epoch)
+
+        assert master.closed.retry is Retry.ASK_CONTROLLER
+        assert master.log.promised == 0
+
+    def test_pages_of_epochs_are_asked_for_one_by_one(self) -> None:
+        """
+        K.3, type 4: from the next epoch on, until no more follow.
+        """
+        master = Master()
+        more = replace(EPOCHS, flags=EpochsFlag.MORE, entries=((1, 0, 16),))
+        master.say(SHAKE, more)
+        assert QueryEpoch(SESSION, 2) == master.last()
+        master.say(replace(EPOCHS, entries=((3, 16, 24),)))
+
+        assert isinstance(master.last(), ConfirmTruncate)
+
+    def test_an_empty_log_lets_the_master_choose(self) -> None:
+        """
+        Outcome 2, with what the slave wants.
+        """
+        master = Master(terms=replace(TERMS, is_from_last_file=True))
+        master.say(SHAKE, EPOCHS)
+
+        flags = TruncateFlag.SYNC_FROM_LAST_FILE
+        expected = ConfirmTruncate(
+            SESSION, -1, -1, 0, 0, -1, TruncateOutcome.EMPTY, flags
+        )
+        assert expected == master.last()
+        assert master.state is State.HANDSHAKE
+
+    def test_a_cut_is_told_once_it_is_durable(self) -> None:
+        """
+        R274: the frame follows the effect, which its owner carries out first.
+        """
+        log = ShortLog(BYTES[:16] + b"divergedhalf", history((1, 0), (2, 16)))
+        master = Master(log)
+        master.say(SHAKE, EPOCHS)
+
+        kinds = [type(effect) for effect in master.owner.done]
+        assert [Send, Promise, Send, Cut, Send] == kinds
+        assert BYTES[:16] == bytes(log.data)
+        assert [(1, 0)] == log.epochs.pairs()
+        expected = ConfirmTruncate(
+            SESSION, 1, 16, 16, 12, 16, TruncateOutcome.CUT, TruncateFlag(0)
+        )
+        assert expected == master.last()
+
+    def test_nothing_is_told_while_the_cut_is_under_way(self) -> None:
+        """
+        R274 again, without an owner: no word before `did`.
+        """
+        log = ShortLog(BYTES[:8] + b"diverged", history((1, 0), (2, 8)))
+        log.promised = 3
+        slave = SlaveConnection(TERMS)
+        slave.connected(log.view(), 0)
+        for body in (SHAKE, EPOCHS):
+            slave.effects()
+            slave.receive(memoryview(encode(Frame(3, 0, body))), 0)
+
+        assert [Cut(8)] == slave.effects()
+        assert [] == slave.effects()
+
+    def test_a_cut_inside_a_record_is_refused_loudly(self) -> None:
+        """
+        Outcome 4, and somebody has to look.
+        """
+        log = ShortLog(BYTES[:16], history((1, 0)))
+        master = Master(log)
+        entries = ((1, 0, 12), (3, 12, 24))
+        master.say(SHAKE, replace(EPOCHS, entries=entries))
+
+        assert TruncateOutcome.REFUSED is master.last().outcome
+        assert master.closed.retry is Retry.OPERATOR
+        assert BYTES[:16] == bytes(log.data)
+
+    def test_a_cut_below_confirm_needs_a_higher_epoch(self) -> None:
+        """
+        B4: the master of the very epoch lost what it had confirmed.
+        """
+        log = ShortLog(BYTES, history((1, 0), (3, 16)), confirm=24)
+        master = Master(log)
+        shorter = replace(EPOCHS, end_offset=16, entries=((1, 0, 16), (3, 16, 16)))
+        master.say(SHAKE, shorter)
+
+        assert TruncateOutcome.REFUSED is master.last().outcome
+        assert master.closed.retry is Retry.OPERATOR
+        assert BYTES == bytes(log.data)
+
+    def test_a_higher_epoch_may_cut_below_confirm(self) -> None:
+        """
+        B4: an election decided, and the log follows it.
+        """
+        log = ShortLog(BYTES[:16] + b"diverged", history((1, 0), (2, 16)), confirm=24)
+        master = Master(log)
+        master.say(SHAKE, EPOCHS)
+
+        assert TruncateOutcome.CUT is master.last().outcome
+        assert log.confirm == 16
+
+    def test_a_stranger_is_left_alone(self) -> None:
+        """
+        Outcome 3: a replica that somebody counts on is never wiped.
+        """
+        log = ShortLog(BYTES, history((2, 0)))
+        master = Master(log)
+        master.say(SHAKE, EPOCHS)
+
+        assert TruncateOutcome.NO_COMMON_POINT is master.last().outcome
+        assert master.closed.retry is Retry.OPERATOR
+        assert "resync needed" in master.closed.reason
+        assert BYTES == bytes(log.data)
+
+    def test_a_stranger_that_nobody_counts_on_is_wiped(self) -> None:
+        """
+        R150: then it begins as an empty log does.
+        """
+        log = ShortLog(BYTES, history((2, 0)))
+        master = Master(log, replace(TERMS, may_wipe=True))
+        master.say(SHAKE, EPOCHS)
+
+        assert Wipe() in master.owner.done
+        assert TruncateOutcome.EMPTY is master.last().outcome
+
+    def test_a_refusal_may_come_instead_of_data(self) -> None:
+        """
+        The master looks again at what it was told.
+        """
+        master = Master()
+        refusal = replace(SHAKE, result=CheckResult.REJECTED, reason="resync needed")
+        master.say(SHAKE, EPOCHS, refusal)
+
+        assert master.closed.retry is Retry.SOON
+        assert "resync needed" in master.closed.reason
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"session_id": 0},
+            {"protocol": 2},
+            {"frame_bytes_max": 17 << 20},
+            {"frame_bytes_max": 88},
+            {"heartbeat_ms": 0},
+            {"heartbeat_ms": 20_000},
+        ],
+        ids=str,
+    )
+    def test_terms_that_cannot_be_end_the_link(self, change: dict[str, Any]) -> None:
+        """
+        A session is what both can keep.
+        """
+        master = Master()
+        master.say(replace(SHAKE, **change))
+
+        assert master.closed.retry is Retry.SOON
+        assert master.state is State.READY
+
+    def test_another_size_of_segments_needs_somebody(self) -> None:
+        """
+        The bytes would not fall into place.
+        """
+        master = Master()
+        master.say(replace(SHAKE, segment_size=1 << 11))
+
+        assert master.closed.retry is Retry.OPERATOR
+
+    def test_ourselves_are_no_master(self) -> None:
+        """
+        An address that somebody mixed up.
+        """
+        master = Master()
+        master.say(replace(SHAKE, broker_id=2))
+
+        assert master.closed.retry is Retry.ASK_CONTROLLER
+
+    @pytest.mark.parametrize("count", [0, 1, 2])
+    def test_a_reply_that_does_not_come_ends_the_link(self, count: int) -> None:
+        """
+        K.3 rule 8: five seconds for each, whatever came before.
+        """
+        master = Master()
+        for body in (SHAKE, EPOCHS)[:count]:
+            master.owner.pass_time(4_999)
+            master.say(body)
+        master.owner.pass_time(4_999)
+        assert master.owner.closed is None
+        master.owner.pass_time(1)
+
+        assert master.closed.retry is Retry.SOON
+        assert len(master.owner.sent) == count + 1
+
+    def test_the_same_connection_connects_again(self) -> None:
+        """
+        Nothing of the old session is left.
+        """
+        master = flowing()
+        master.say(data(0))
+        master.owner.connection.lost("cut")
+        master.owner.connect()
+        master.say(replace(SHAKE, session_id=5), replace(EPOCHS, session_id=5))
+
+        assert master.last().session_id == 5
+        assert (1, 8, 8) == (
+            master.last().epoch,
+            master.last().point,
+            master.last().start_offset,
+        )

@@ -1,0 +1,272 @@
+"""
+A v3 slave in TRANSFER, against a master that says what the test wants.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import pytest
+from slave_master import (
+    BYTES,
+    DATA,
+    EPOCHS,
+    SHAKE,
+    Master,
+    data,
+    flowing,
+    history,
+)
+from slave_side import ShortLog
+
+from pystore.ha.codes import (
+    AckStatus,
+    DataFlag,
+    MasterFlag,
+)
+from pystore.ha.slave.effects import (
+    Append,
+    Confirm,
+    Retry,
+)
+from pystore.ha.wire.frames import (
+    Body,
+    Frame,
+    TransferAck,
+)
+from pystore.ha.wire.v3 import encode
+
+
+class TestTransfer:
+    """Bytes come, acks go."""
+
+    def test_an_epoch_is_recorded_with_its_first_byte(self) -> None:
+        """
+        K.3: never before it, whatever heartbeats say.
+        """
+        master = flowing()
+        assert [] == master.log.epochs.pairs()
+        master.say(data(0, 16), data(16))
+
+        appends = [e for e in master.owner.done if isinstance(e, Append)]
+        assert [1, 3] == [e.entry.epoch for e in appends if e.entry]
+        assert [(1, 0), (3, 16)] == master.log.epochs.pairs()
+        assert BYTES == bytes(master.log.data)
+
+    def test_frames_that_come_together_are_acked_once(self) -> None:
+        """
+        Acks are cumulative, and from the log.
+        """
+        master = flowing()
+        before = len(master.owner.sent)
+        master.say_at_once(data(0), data(8), data(16, 5))
+
+        assert len(master.owner.sent) == before + 1
+        ack = master.last()
+        assert isinstance(ack, TransferAck)
+        assert (21, 0, 24, 77) == (
+            ack.received_offset,
+            ack.confirm_offset,
+            ack.echo_end_offset,
+            ack.echo_ms,
+        )
+
+    def test_an_ack_that_is_wanted_now_does_not_wait(self) -> None:
+        """
+        Flag 2 of the data.
+        """
+        master = flowing()
+        before = len(master.owner.sent)
+        master.say_at_once(data(0, flags=DataFlag.ACK_NOW, confirm_offset=8), data(8))
+
+        assert len(master.owner.sent) == before + 2
+        assert 8 == master.heard()[-2].body.received_offset  # type: ignore[union-attr]
+        assert 8 == master.heard()[-2].body.confirm_offset  # type: ignore[union-attr]
+
+    def test_the_confirm_offset_is_ours_at_most_and_never_goes_back(self) -> None:
+        """
+        R131: min(told, own end of whole records).
+        """
+        master = flowing()
+        master.say(data(0, 12, confirm_offset=16))
+        assert master.log.confirm == 8
+        master.say(data(12, 4, confirm_offset=4))
+        assert master.log.confirm == 8
+        master.say(replace(DATA, offset=16, confirm_offset=24))
+
+        assert master.log.confirm == 16
+        confirms = [e for e in master.owner.done if isinstance(e, Confirm)]
+        assert [Confirm(8), Confirm(16)] == confirms
+
+    def test_what_gets_durable_is_told(self) -> None:
+        """
+        B9: all-synced waits for it; the same again is no news.
+        """
+        master = flowing()
+        master.say(data(0))
+        master.log.flushed = 8
+        before = len(master.owner.sent)
+        for _ in range(2):
+            master.owner.connection.flushed(master.log.view(), master.owner.now_ms)
+            master.owner.settle()
+
+        assert len(master.owner.sent) == before + 1
+        assert master.last().flushed_offset == 8
+
+    def test_poison_is_told_and_the_link_stays(self) -> None:
+        """
+        A12: status 5 with the last good synced end.
+        """
+        master = flowing()
+        master.say(data(0))
+        master.log.is_poisoned = True
+        master.owner.connection.flushed(master.log.view(), master.owner.now_ms)
+        master.owner.settle()
+        assert AckStatus.POISONED is master.last().status
+        master.say(data(8))
+
+        assert AckStatus.POISONED is master.last().status
+        assert (16, 0) == (master.last().received_offset, master.last().flushed_offset)
+
+    def test_a_full_disk_is_told_and_tried_again(self) -> None:
+        """
+        Status 2, then a new link: space may come back by itself.
+        """
+        log = ShortLog()
+        log.room = 8
+        master = flowing(log)
+        master.say(data(0), data(8))
+
+        assert AckStatus.DISK_FULL is master.last().status
+        assert master.last().received_offset == 8
+        assert master.closed.retry is Retry.SOON
+
+    def test_a_block_with_another_checksum_is_not_appended(self) -> None:
+        """
+        Status 3; the same link would bring the same bytes.
+        """
+        master = Master()
+        master.say(replace(SHAKE, flags=MasterFlag.BLOCK_CRC), EPOCHS)
+        good = data(0)
+        master.say(replace(good, crc=zlib.crc32(good.block)))
+        assert BYTES[:8] == bytes(master.log.data)
+        master.say(data(8, crc=1))
+
+        assert AckStatus.BAD_CRC is master.last().status
+        assert BYTES[:8] == bytes(master.log.data)
+        assert master.closed.retry is Retry.SOON
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            data(8),
+            replace(DATA, offset=8),
+            data(0, epoch=4, epoch_start=0),
+            data(0, epoch=-1),
+            data(0, epoch_start=8),
+            data(0, flags=DataFlag.SUSPENDED),
+            data(0, end_offset=7),
+            data(0, epoch_start=-8),
+        ],
+        ids=range(8),
+    )
+    def test_a_block_that_cannot_follow_ends_the_link(self, wrong: Body) -> None:
+        """
+        Elsewhere, of a later or another epoch, or while we are suspended.
+        """
+        log = ShortLog(BYTES[:16], history((1, 0)))
+        master = flowing(log)
+        shifted = replace(wrong, offset=wrong.offset + 16)  # type: ignore[union-attr, type-var]
+        if shifted.offset == 16 and shifted.epoch_start == 0 and shifted.epoch == 1:
+            shifted = replace(shifted, epoch=3, epoch_start=16)
+        master.say(shifted)
+
+        assert master.closed.retry is Retry.SOON
+        assert BYTES[:16] == bytes(log.data)
+        assert [(1, 0)] == log.epochs.pairs()
+
+    def test_an_epoch_whose_first_byte_is_missing_is_not_recorded(self) -> None:
+        """
+        R191: the entry would name bytes that somebody else wrote.
+        """
+        log = ShortLog(BYTES[:8], history((1, 0)))
+        master = flowing(log)
+        master.say(data(8, epoch=3, epoch_start=4))
+
+        assert AckStatus.GAP is master.last().status
+        assert [(1, 0)] == log.epochs.pairs()
+
+    @pytest.mark.parametrize("epoch", [2, 4])
+    def test_a_frame_of_another_epoch_changes_nothing(self, epoch: int) -> None:
+        """
+        R273: no byte, no ack; the controller knows who is stale.
+        """
+        master = flowing()
+        before = len(master.owner.sent)
+        master.say(data(0), epoch=epoch)
+
+        assert master.closed.retry is Retry.ASK_CONTROLLER
+        assert (0, before) == (len(master.log.data), len(master.owner.sent))
+
+    def test_a_frame_of_another_session_changes_nothing(self) -> None:
+        """
+        R273: it was meant for somebody else.
+        """
+        master = flowing()
+        before = len(master.owner.sent)
+        master.say(data(0, session_id=1))
+
+        assert master.closed.retry is Retry.SOON
+        assert (0, before) == (len(master.log.data), len(master.owner.sent))
+
+    def test_an_empty_log_begins_where_the_master_says(self) -> None:
+        """
+        At its minimum, with the epoch that covers it.
+        """
+        master = Master()
+        master.say(SHAKE, replace(EPOCHS, min_offset=0))
+        block = replace(DATA, offset=2048, end_offset=4096, block=b"12345678")
+        master.say(replace(block, epoch=3, epoch_start=16))
+
+        assert (2048, 2056) == (
+            master.log.view().min_offset,
+            master.log.view().end_offset,
+        )
+        assert [(3, 16)] == master.log.epochs.pairs()
+
+    def test_an_empty_log_begins_with_a_segment(self) -> None:
+        """
+        Anything else would leave a hole below it.
+        """
+        master = Master()
+        master.say(SHAKE, EPOCHS, replace(DATA, offset=8, end_offset=24))
+
+        assert master.closed.retry is Retry.SOON
+
+    def test_something_is_said_every_heartbeat(self) -> None:
+        """
+        K.3 rule 8, and silence of the peer ends the link.
+        """
+        master = flowing()
+        before = len(master.owner.sent)
+        master.owner.pass_time(15_000)
+        assert len(master.owner.sent) == before + 3
+        assert isinstance(master.last(), TransferAck)
+        master.owner.pass_time(5_000)
+
+        assert master.closed.retry is Retry.SOON
+        assert "nothing heard" in master.closed.reason
+
+    def test_pieces_of_a_long_frame_are_a_word(self) -> None:
+        """
+        A slow line is not a dead master.
+        """
+        master = flowing()
+        frame = encode(Frame(3, 77, data(0)))
+        for place in range(0, len(frame), 40):
+            master.owner.pass_time(15_000)
+            master.owner.feed(frame[place : place + 40])
+
+        assert master.owner.closed is None
+        assert BYTES[:8] == bytes(master.log.data)
