@@ -79,7 +79,7 @@ class ShortLog:
         self.data = bytearray(data)
         self.epochs = epochs or EpochTable()
         self.start, self.confirm, self.flushed = start, confirm, 0
-        self.promised, self.segment_size, self.is_poisoned = 0, segment_size, False
+        self.promised, self.segment_size, self.is_poisoned = -1, segment_size, False
         self.room = 1 << 62
 
     def view(self) -> SlaveLog:

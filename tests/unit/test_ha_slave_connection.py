@@ -118,7 +118,7 @@ class TestHandshake:
         master.say(SHAKE, epoch=epoch)
 
         assert master.closed.retry is Retry.ASK_CONTROLLER
-        assert master.log.promised == 0
+        assert master.log.promised == -1
 
     def test_pages_of_epochs_are_asked_for_one_by_one(self) -> None:
         """
