@@ -1,0 +1,44 @@
+"""
+What an ack says of a log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slave_side import ShortLog
+
+from pystore.ha.codes import AckFlag, AckStatus
+from pystore.ha.slave.acks import Echo, confirmable, health, transfer_ack
+from pystore.ha.wire.frames import TransferAck
+
+LOG = ShortLog(b"12345678half", confirm=0).view()
+
+
+def test_an_ack_is_the_log_and_the_echo() -> None:
+    """
+    R181: nothing that was computed elsewhere gets into it.
+    """
+    log = replace(LOG, flushed_offset=8, confirm_offset=8)
+    ack = transfer_ack(log, 5, Echo(77, 99), AckStatus.GAP, AckFlag.LEARNER)
+
+    expected = TransferAck(5, 12, 8, 8, 77, 99, AckStatus.GAP, AckFlag.LEARNER)
+    assert expected == ack
+
+
+def test_confirm_is_bounded_by_whole_records_and_never_goes_back() -> None:
+    """
+    R131.
+    """
+    assert confirmable(LOG, 100) == 8
+    assert confirmable(LOG, 5) == 5
+    assert confirmable(LOG, 0) is None
+    assert confirmable(replace(LOG, confirm_offset=8), 100) is None
+
+
+def test_poison_is_an_ailment() -> None:
+    """
+    A12: status 5.
+    """
+    assert AckStatus.OK is health(LOG)
+    assert AckStatus.POISONED is health(replace(LOG, is_poisoned=True))

@@ -1,0 +1,46 @@
+"""
+Which epoch begins with a block.
+"""
+
+from __future__ import annotations
+
+import pytest
+from slave_side import ShortLog
+
+from pystore.epochs import EpochEntry, EpochTable
+from pystore.errors import RemoteViolation
+from pystore.ha.slave.beginning import beginning_at
+
+LOG = ShortLog(b"1234567812345678", EpochTable.of([(1, 0), (3, 8)])).view()
+
+
+def test_an_epoch_that_the_table_has_does_not_begin_again() -> None:
+    """
+    Nor is it moved.
+    """
+    assert beginning_at(LOG, 16, EpochEntry(3, 8)) is None
+
+
+def test_a_newer_epoch_begins_with_its_first_byte() -> None:
+    """
+    At our end, where the block is.
+    """
+    assert EpochEntry(4, 16) == beginning_at(LOG, 16, EpochEntry(4, 16))
+
+
+def test_an_empty_log_may_begin_inside_an_epoch() -> None:
+    """
+    The master's first segments are gone, their epoch is not.
+    """
+    assert EpochEntry(4, 5) == beginning_at(ShortLog().view(), 16, EpochEntry(4, 5))
+
+
+@pytest.mark.parametrize("epoch", [(4, 24), (4, 8), (3, 16), (2, 16), (3, 0), (1, 0)])
+def test_bytes_that_cannot_stand_behind_ours_are_refused(
+    epoch: tuple[int, int],
+) -> None:
+    """
+    Their epoch begins elsewhere, or is not newer.
+    """
+    with pytest.raises(RemoteViolation):
+        beginning_at(LOG, 16, EpochEntry(*epoch))

@@ -1,0 +1,32 @@
+"""
+How far a log is known to be the master's.
+"""
+
+from __future__ import annotations
+
+from pystore.epochs import EpochTable
+from pystore.ha.slave.comparison import Comparison, adopted_epochs
+
+
+def test_a_block_is_split_at_our_end() -> None:
+    """
+    What is above it is new.
+    """
+    comparison = Comparison(8, 12)
+
+    assert (b"abc", b"") == comparison.split(memoryview(b"abc"))
+    comparison.matched(3)
+    assert (11, False) == (comparison.position, comparison.is_over)
+    assert (b"d", b"ef") == comparison.split(memoryview(b"def"))
+    comparison.matched(1)
+    assert comparison.is_over
+
+
+def test_the_masters_labels_replace_ours_above_the_common_one() -> None:
+    """
+    As far as bytes are equal; an entry at the end waits for its first byte.
+    """
+    ours = EpochTable.of([(1, 0), (2, 8), (3, 20)])
+    master = EpochTable.of([(2, 8), (4, 16), (5, 24)])
+
+    assert [(1, 0), (2, 8), (4, 16)] == adopted_epochs(ours, master, 24).pairs()

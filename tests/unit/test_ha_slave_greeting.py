@@ -1,0 +1,52 @@
+"""
+Who may be followed; the frames themselves are tested with the connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from slave_master import SHAKE, TERMS
+from slave_side import ShortLog
+
+from pystore.errors import RemoteViolation
+from pystore.ha.codes import SlaveFlag
+from pystore.ha.slave.greeting import greeting, objection
+from pystore.ha.wire.frames import Frame
+
+LOG = ShortLog(start=2048).view()
+
+
+def test_an_empty_log_begins_at_nought() -> None:
+    """
+    K.3: min is 0 if the log is empty.
+    """
+    assert greeting(TERMS, LOG, is_suspended=False).min_offset == 0
+
+
+def test_whether_we_are_suspended_is_asked_of_now() -> None:
+    """
+    It may have changed since the terms were made.
+    """
+    terms = replace(TERMS, is_suspended=True, wants_block_crc=True)
+
+    assert SlaveFlag.BLOCK_CRC == greeting(terms, LOG, is_suspended=False).flags
+    both = SlaveFlag.BLOCK_CRC | SlaveFlag.START_SUSPENDED
+    assert both == greeting(terms, LOG, is_suspended=True).flags
+
+
+def test_a_good_answer_meets_no_objection() -> None:
+    """
+    Every check passes.
+    """
+    assert objection(TERMS, LOG, Frame(3, 0, SHAKE), SHAKE) is None
+
+
+def test_a_frame_longer_than_we_take_is_no_term() -> None:
+    """
+    The limit is the lower of both.
+    """
+    shake = replace(SHAKE, frame_bytes_max=TERMS.frame_bytes_max + 1)
+    with pytest.raises(RemoteViolation):
+        objection(TERMS, LOG, Frame(3, 0, shake), shake)

@@ -1,0 +1,136 @@
+"""
+Where two histories meet.
+"""
+
+from __future__ import annotations
+
+import pytest
+from slave_side import ShortLog
+
+from pystore.epochs import EpochEntry, EpochTable
+from pystore.ha.codes import TruncateOutcome
+from pystore.ha.slave.effects import SlaveLog
+from pystore.ha.slave.meeting import (
+    History,
+    common_entry,
+    held_epochs,
+    meet,
+    meet_legacy,
+)
+
+BYTES = bytes(range(64))
+
+
+def log(
+    size: int, *pairs: tuple[int, int], confirm: int = 0, start: int = 0
+) -> SlaveLog:
+    """A log of so many bytes."""
+    return ShortLog(BYTES[:size], EpochTable.of(pairs), confirm, start).view()
+
+
+def master(end: int, *pairs: tuple[int, int], epoch: int = 9, low: int = 0) -> History:
+    """What a master said."""
+    return History(EpochTable.of(pairs), end, epoch, low)
+
+
+def test_an_entry_above_our_end_is_not_ours() -> None:
+    """
+    R144: it was durable before bytes that never came.
+    """
+    ours = log(16, (1, 0), (2, 24))
+
+    assert [(1, 0)] == held_epochs(ours).pairs()
+    assert EpochEntry(1, 0) == common_entry(ours, master(64, (1, 0), (2, 24)))
+    met = meet(ours, master(64, (1, 0), (2, 24)), may_wipe=False)
+    assert (TruncateOutcome.NOTHING_TO_CUT, 16) == (met.outcome, met.point)
+    assert met.cut == 16  # the table is cut, no byte is
+
+
+def test_equal_histories_cut_nothing() -> None:
+    """
+    R149.
+    """
+    met = meet(log(16, (1, 0)), master(64, (1, 0), (2, 32)), may_wipe=False)
+
+    assert (None, 0, 16, 1) == (met.cut, met.bytes_cut, met.point, met.epoch)
+
+
+def test_a_half_record_goes() -> None:
+    """
+    The point is ours by whole records; the master sends the record again.
+    """
+    met = meet(log(21, (1, 0)), master(64, (1, 0)), may_wipe=False)
+
+    assert (TruncateOutcome.CUT, 16, 5) == (met.outcome, met.cut, met.bytes_cut)
+
+
+@pytest.mark.parametrize("may_wipe", [False, True])
+def test_a_point_below_either_log_is_none(may_wipe: bool) -> None:
+    """
+    Bytes that retention took, here or there.
+    """
+    outcome = TruncateOutcome.EMPTY if may_wipe else TruncateOutcome.NO_COMMON_POINT
+    ours = log(16, (1, 0), (2, 1028), start=1024)
+    for theirs in (master(64, (1, 0)), master(4096, (1, 0), low=2048)):
+        met = meet(ours, theirs, may_wipe=may_wipe)
+
+        assert outcome is met.outcome
+        assert may_wipe is met.is_wiped
+
+
+def test_entries_without_bytes_are_wiped() -> None:
+    """
+    They would name bytes that come from elsewhere; nothing is lost.
+    """
+    assert meet(log(0, (1, 0)), master(8, (1, 0)), may_wipe=False).is_wiped
+    assert meet_legacy(log(0, (1, 0)), master(8, (1, 0)), may_wipe=False).is_wiped
+    assert not meet(log(0), master(8, (1, 0)), may_wipe=False).is_wiped
+
+
+def test_bytes_without_epochs_have_no_history() -> None:
+    """
+    R147: Java trusts them by their length; nobody can say whose they are.
+    """
+    for met in (
+        meet(log(16), master(64, (1, 0)), may_wipe=False),
+        meet_legacy(log(16), master(64, (1, 0)), may_wipe=False),
+    ):
+        assert TruncateOutcome.NO_COMMON_POINT is met.outcome
+
+
+@pytest.mark.parametrize(
+    ("epoch", "outcome"), [(2, TruncateOutcome.REFUSED), (3, TruncateOutcome.CUT)]
+)
+def test_only_a_higher_epoch_cuts_below_confirm(
+    epoch: int, outcome: TruncateOutcome
+) -> None:
+    """
+    B4.
+    """
+    ours = log(32, (1, 0), (2, 8), confirm=24)
+    met = meet(ours, master(16, (1, 0), (2, 8), epoch=epoch), may_wipe=True)
+
+    assert outcome is met.outcome
+
+
+def test_a_legacy_master_is_compared_below_confirm() -> None:
+    """
+    B10: from the point; what is above its end goes first.
+    """
+    ours = log(40, (1, 0), confirm=24)
+    met = meet_legacy(ours, master(32, (1, 0), (2, 16)), may_wipe=False)
+
+    assert (16, 32, 8) == (met.compare_from, met.cut, met.bytes_cut)
+    met = meet_legacy(ours, master(16, (1, 0)), may_wipe=False)
+    assert TruncateOutcome.REFUSED is met.outcome
+
+
+def test_a_legacy_master_is_believed_above_confirm() -> None:
+    """
+    Nothing that was confirmed goes.
+    """
+    met = meet_legacy(
+        log(40, (1, 0), confirm=16), master(32, (1, 0), (9, 16)), may_wipe=False
+    )
+
+    assert (None, 16) == (met.compare_from, met.cut)
