@@ -14,10 +14,12 @@ def test_a_block_is_split_at_our_end() -> None:
     """
     comparison = Comparison(8, 12)
 
-    assert (b"abc", b"") == comparison.split(memoryview(b"abc"))
+    ours, rest = comparison.split(memoryview(b"abc"))
+    assert (b"abc", b"") == (bytes(ours), bytes(rest))
     comparison.matched(3)
     assert (11, False) == (comparison.position, comparison.is_over)
-    assert (b"d", b"ef") == comparison.split(memoryview(b"def"))
+    ours, rest = comparison.split(memoryview(b"def"))
+    assert (b"d", b"ef") == (bytes(ours), bytes(rest))
     comparison.matched(1)
     assert comparison.is_over
 

@@ -31,9 +31,9 @@ from pystore.ha.slave.effects import (
     Retry,
 )
 from pystore.ha.wire.frames import (
-    Body,
     Frame,
     TransferAck,
+    TransferData,
 )
 from pystore.ha.wire.v3 import encode
 
@@ -171,13 +171,15 @@ class TestTransfer:
         ],
         ids=range(8),
     )
-    def test_a_block_that_cannot_follow_ends_the_link(self, wrong: Body) -> None:
+    def test_a_block_that_cannot_follow_ends_the_link(
+        self, wrong: TransferData
+    ) -> None:
         """
         Elsewhere, of a later or another epoch, or while we are suspended.
         """
         log = ShortLog(BYTES[:16], history((1, 0)))
         master = flowing(log)
-        shifted = replace(wrong, offset=wrong.offset + 16)  # type: ignore[union-attr, type-var]
+        shifted = replace(wrong, offset=wrong.offset + 16)
         if shifted.offset == 16 and shifted.epoch_start == 0 and shifted.epoch == 1:
             shifted = replace(shifted, epoch=3, epoch_start=16)
         master.say(shifted)
