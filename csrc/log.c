@@ -260,6 +260,8 @@ static ps_status check_start(ps_log *log, const ps_start *start,
                    "cannot start at %" PRIu64 ": an empty log starts where a "
                    "segment of %" PRIu64 " bytes can",
                    start->end, log->segments.segment_size);
+  if (start->end == 0 && start->synced_end == 0)
+    return PS_OK; /* nothing stays, wherever it began */
   if (start->end < first || start->end > last || start->synced_end > start->end)
     if (last > 0 || start->synced_end > start->end)
       return ps_fail(error, PS_E_INVALID, start->end,

@@ -560,8 +560,8 @@ typedef struct ps_cut_report {
 /* A cut in four steps (A3), so that the caller can make the intent durable
  * between the first and the second. Threads: [serial], all steps and what is
  * between them by one thread; closing by that thread ends the cut as not done.
- * begin:   holds back appends and syncs, checks that `offset` is a record end
- *          or a segment base and that no block above it is held. */
+ * begin:   holds back appends and syncs, checks that `offset` is a record end,
+ *          a segment base or 0 (all goes) and that no block above it is held. */
 PS_API ps_status ps_log_cut_begin(ps_log *log, uint64_t offset,
                                   ps_error *error);
 /* publish: meta/live: cut offset, generation, both ends; msync. */
@@ -583,5 +583,10 @@ PS_API ps_status ps_log_cut_end(ps_log *log, uint32_t is_done, ps_error *error);
  * Threads: [serial]. Status: PS_E_IO. */
 PS_API ps_status ps_log_delete_before(ps_log *log, uint64_t offset,
                                       uint32_t *removed, ps_error *error);
+
+/* Lets a log that ends at 0 begin, and end, at the segment base `base`: the log
+ * of a slave whose master has deleted segments. Threads: [serial].
+ * Status: as ps_log_append; PS_E_INVALID: not empty, or no segment base. */
+PS_API ps_status ps_log_begin_at(ps_log *log, uint64_t base, ps_error *error);
 
 #endif

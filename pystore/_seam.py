@@ -20,9 +20,10 @@ import os
 from collections.abc import Callable
 from enum import IntEnum
 from errno import ENOMEM
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pystore._core import ffi, lib
 from pystore.errors import (
@@ -74,6 +75,7 @@ __all__ = [
     "give_back",
     "lib",
     "pointer",
+    "position_room",
     "take",
     "unpack_record",
     "view",
@@ -266,3 +268,19 @@ def view(block: CData, log: CData) -> memoryview:
 # A forked child shares files and memory with its parent, but none of its
 # threads: every handle made before refuses to work there.
 os.register_at_fork(after_in_child=lib.ps_forked)
+
+
+def position_room(positions: NDArray[Any]) -> tuple[CData, int]:
+    """
+    Returns where an array of ``POSITION_DTYPE`` is filled, and for how many records.
+
+    Raises:
+        InvalidError: another dtype, gaps, or read-only.
+    """
+    if positions.dtype != POSITION_DTYPE:
+        raise InvalidError(f"positions of numpy {positions.dtype}: see POSITION_DTYPE")
+    try:
+        room = ffi.from_buffer("ps_position[]", positions, require_writable=True)
+    except (ValueError, BufferError) as error:  # gaps, or read-only
+        raise InvalidError(f"positions cannot be filled: {error}") from error
+    return room, len(positions)

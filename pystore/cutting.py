@@ -1,5 +1,6 @@
 """
-Cutting the log's end: an intent first, then the page, then the bytes (A3).
+Cutting the log's end: an intent first, then the page, then the bytes (A3). A log
+of which nothing is left may begin elsewhere.
 
 The core holds every append back from the first step to the last. Between its
 steps the truth is changed, so that a crash anywhere leaves either the whole log
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
     from pystore.results import CutReport
     from pystore.starting import Writer
 
-__all__ = ["cut_log"]
+__all__ = ["begin_at", "cut_log"]
 
 _NO_ENTRY = 0x4  # PREPARED and ROLLBACK records take no queue offset
 
 
 def cut_log(writer: Writer, offset: int) -> CutReport:
     """
-    Cut the log at ``offset``.
+    Cut the log at ``offset``; at 0 nothing stays of it and of its epochs, wherever
+    it began.
 
     Raises:
         InvalidError: no record ends there.
@@ -45,7 +47,7 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
     is_intended = is_done = False
     try:
         log.cut_begin(offset)
-        queues = _queues_at(writer, offset)
+        queues = _queues_at(writer, offset) if offset else {}
         is_intended = True
         try:
             generation, table = _intend(writer, offset, queues)
@@ -67,6 +69,28 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
     return report
 
 
+def begin_at(writer: Writer, base: int) -> None:
+    """
+    Let an empty log begin at the base of a segment, as that of another replica
+    whose first segments are gone. The caller has removed the consume queues.
+
+    A crash leaves an empty log, which begins at 0 or here.
+
+    Raises:
+        InvalidError: the log is not empty, or no segment can begin there.
+        FullError: no space for a segment; try again later.
+        StorageError: the system refused.
+    """
+    if writer.log.ends().received_end == base:
+        return
+    if writer.log.ends().received_end:
+        cut_log(writer, 0)
+    with writer.checkpoint.change() as change:
+        # The segment at 0 goes; that is no visit of another program (A7).
+        change.leave(Left((), change.read(LEFT).queue_lengths))
+    writer.log.begin_at(base)
+
+
 def _intend(
     writer: Writer, offset: int, queues: dict[tuple[str, int], int]
 ) -> tuple[int, EpochTable]:
@@ -81,7 +105,9 @@ def _intend(
             change.write(POSITIONS, Positions(offset, tuple(marks)))
         state = change.intend_cut(offset)
         left = change.read(LEFT)
-        kept = tuple(pair for pair in left.segments if pair[0] <= offset)
+        # One that retention took may still be named.
+        present = {base for base in writer.log.segments() if base <= offset}
+        kept = tuple(pair for pair in left.segments if pair[0] in present)
         change.leave(Left(kept, left.queue_lengths))
         table = change.read(EPOCHS)
         writer.cuts.append(offset)

@@ -25,6 +25,7 @@ __all__ = [
     "check_dispatched",
     "dispatch",
     "follow_cuts",
+    "forget_queues",
     "load_table",
     "next_offsets",
     "note_queues",
@@ -59,9 +60,15 @@ def load_table(writer: Writer, known: dict[tuple[str, int], int]) -> None:
         log.queues_note(rows)
 
 
-def dispatch(writer: Writer, queues: ConsumeQueues, *, fill_gaps: bool = False) -> int:
+def dispatch(
+    writer: Writer,
+    queues: ConsumeQueues,
+    end: int | None = None,
+    *,
+    fill_gaps: bool = False,
+) -> int:
     """
-    Give every record up to the log's end its queue entry.
+    Give every record up to ``end`` its queue entry; ``None``: to the log's end.
 
     Returns:
         How many entries were written.
@@ -74,7 +81,10 @@ def dispatch(writer: Writer, queues: ConsumeQueues, *, fill_gaps: bool = False) 
     log = writer.log
     ends = log.ends()
     start = max(queues.dispatched_end, ends.min_offset)
-    scan = log.scan(start, ends.published_end, _WANTED, rows=_ROWS)
+    end = ends.published_end if end is None else min(end, ends.published_end)
+    if start >= end:
+        return 0
+    scan = log.scan(start, end, _WANTED, rows=_ROWS)
     written = 0
     for rows in scan:
         done = queues.dispatch(rows, scan.cursor.offset, log.topic, fill_gaps=fill_gaps)
@@ -97,6 +107,23 @@ def follow_cuts(writer: Writer, queues: ConsumeQueues) -> None:
             # Whatever it was: entries of other records must not stay.
             writer.cuts.append(offset)
             raise
+
+
+def forget_queues(writer: Writer, queues: ConsumeQueues) -> None:
+    """
+    Remove every queue: of an empty log, the next record of which may have any queue
+    offset.
+
+    Raises:
+        StorageError: the system refused; forget again.
+    """
+    for queue in queues:
+        for base in reversed(list(queue.files.bases)):
+            queue.files.remove(base)
+    queues.load()
+    queues.resume(0, 0)
+    writer.cuts.clear()
+    note_queues(writer, queues)
 
 
 def check_dispatched(writer: Writer, queues: ConsumeQueues) -> None:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from pystore._seam import (
     NO_OFFSET,
-    POSITION_DTYPE,
     RECORD_DTYPE,
     Ack,
     Scratch,
@@ -25,6 +24,7 @@ from pystore._seam import (
     give_back,
     lib,
     pointer,
+    position_room,
     take,
 )
 from pystore.errors import InvalidError, PystoreError
@@ -34,7 +34,6 @@ from pystore.reader import LogReader
 from pystore.results import Appended, CutReport, StartReport
 
 if TYPE_CHECKING:
-    from pystore._core import CData
     from pystore.columns import Columns
     from pystore.messages import Message
 
@@ -132,7 +131,7 @@ class LogHandle(LogReader):
         """
         room, capacity = _NULL, 0
         if positions is not None:
-            room, capacity = _room(positions)
+            room, capacity = position_room(positions)
         try:
             scratch = take()
         except IndexError:  # more calls run at once than ever before
@@ -188,7 +187,7 @@ class LogHandle(LogReader):
             PystoreError: as ``append``; ``records_appended`` of it says how many
                 records are there all the same.
         """
-        room, capacity = (_NULL, 0) if positions is None else _room(positions)
+        room, capacity = (_NULL, 0) if positions is None else position_room(positions)
         scratch = borrow()
         scratch.appended.count = 0
         status = lib.ps_log_append_columns(
@@ -224,7 +223,7 @@ class LogHandle(LogReader):
             PystoreError: as ``append``.
         """
         packed, _topic = route.pack()
-        room, capacity = (_NULL, 0) if positions is None else _room(positions)
+        room, capacity = (_NULL, 0) if positions is None else position_room(positions)
         appended = ffi.new("ps_appended *")
         data = pointer(batch)
         self._call(
@@ -375,6 +374,16 @@ class LogHandle(LogReader):
         """
         self._call(lib.ps_log_cut_end, int(is_done))
 
+    def begin_at(self, base: int) -> None:
+        """
+        Lets a log that ends at 0 begin at the base of a segment.
+
+        Raises:
+            InvalidError: the log is not empty, or no segment begins there.
+            PystoreError: as ``append``.
+        """
+        self._call(lib.ps_log_begin_at, base)
+
     def delete_before(self, offset: int) -> int:
         """
         Deletes whole segments that end at or below *offset*, never the active.
@@ -386,13 +395,3 @@ class LogHandle(LogReader):
         self._call(lib.ps_log_delete_before, offset, removed)
         count: int = removed[0]
         return count
-
-
-def _room(positions: Positions) -> tuple[CData, int]:
-    if positions.dtype != POSITION_DTYPE:
-        raise InvalidError(f"positions of numpy {positions.dtype}: see POSITION_DTYPE")
-    try:
-        room = ffi.from_buffer("ps_position[]", positions, require_writable=True)
-    except (ValueError, BufferError) as error:  # gaps, or read-only
-        raise InvalidError(f"positions cannot be filled: {error}") from error
-    return room, len(positions)

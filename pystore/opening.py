@@ -235,7 +235,11 @@ def _plan_ours(situation: Situation, view: View) -> Plan:
     if not segments.bases:
         start = 0  # all of it is gone: nothing is whole below the bound
     limit = NO_OFFSET if intent is None else intent
-    survey = survey_ours(segments, bound, start, limit)
+    if limit < start:
+        # All of a log that began above 0 is cut: nothing of it is looked at.
+        survey = Survey(Whole(limit), limit, limit, 0, 0, 0, 0, None, "")
+    else:
+        survey = survey_ours(segments, bound, start, limit)
     made = _base(situation, view, survey, bound, is_clean=False)
     return replace(made, synced_end=min(synced, made.end_offset), intent=intent)
 

@@ -18,10 +18,12 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
+from pystore.cutting import begin_at
 from pystore.dispatching import (
     check_dispatched,
     dispatch,
     follow_cuts,
+    forget_queues,
     note_queues,
     resume_queues,
 )
@@ -52,6 +54,9 @@ class Store:
         path: the store's directory.
         mode: ``w`` or ``r``.
         queue_file_bytes: size of new queue files; existing ones keep theirs.
+        until_confirmed: while the store is open, its own calls give entries to
+            confirmed records only: what a replica may still have to take back is not
+            read through a queue.
         lock: held while the queues change, by the same thread perhaps twice; without
             one, one thread at a time may use the store but to append.
         options: of `CommitLog`.
@@ -70,6 +75,7 @@ class Store:
         *,
         mode: str = "w",
         queue_file_bytes: int = 6_000_000,
+        until_confirmed: bool = False,
         lock: AbstractContextManager[object] | None = None,
         **options: Unpack[LogArguments],
     ) -> None:
@@ -78,6 +84,7 @@ class Store:
         self._is_writable = mode == "w"
         self._closers: list[Callable[[], object]] = []
         self._lock = nullcontext() if lock is None else lock
+        self._until_confirmed = until_confirmed
         root = self.log.path
         size = queue_file_size_of(root, queue_file_size(queue_file_bytes))
         self.queues = ConsumeQueues(root, size, is_writable=self._is_writable)
@@ -114,6 +121,7 @@ class Store:
         with self._lock:
             try:
                 if self._is_writable and not self.log.is_closed:
+                    self._until_confirmed = False
                     self.dispatch()
                     self._sync_queues()
             except BaseException:
@@ -135,7 +143,8 @@ class Store:
 
     def dispatch(self) -> int:
         """
-        Give every record up to the log's end its queue entry.
+        Give every record up to the log's end its queue entry, or up to the confirm
+        offset.
 
         Returns:
             How many entries were written.
@@ -145,6 +154,9 @@ class Store:
             StorageError: the system refused; dispatch again later.
         """
         with self._lock:
+            if self._until_confirmed:
+                confirmed = self.log.confirm_offset
+                return dispatch(self.log.writer, self.queues, confirmed)
             written = dispatch(self.log.writer, self.queues)
             check_dispatched(self.log.writer, self.queues)
         return written
@@ -279,6 +291,18 @@ class Store:
             follow_cuts(self.log.writer, self.queues)
             note_queues(self.log.writer, self.queues)
         return report.bytes_cut
+
+    def begin_at(self, base: int) -> None:
+        """
+        Let an empty store begin at the base of a segment: its next record has that
+        offset, and any queue offset.
+
+        Raises:
+            PystoreError: as `pystore.cutting.begin_at`.
+        """
+        with self._lock:
+            forget_queues(self.log.writer, self.queues)
+            begin_at(self.log.writer, base)
 
     def retain(self, retention: Retention, now_ms: int) -> int:
         """

@@ -216,6 +216,84 @@ static void a_failed_raw_append_can_be_repeated(void) {
     }
 }
 
+/* Cut at 0, a log is as new, whatever it began with. */
+static void cut_all(store *s) {
+  ps_cut_report report;
+  CHECK(PS_OK, ps_log_cut_begin(s->log, 0, &s->error));
+  CHECK(PS_OK, ps_log_cut_publish(s->log, s->generation + 1, &s->error));
+  s->generation++;
+  CHECK(PS_OK, ps_log_cut_apply(s->log, &report, &s->error));
+  CHECK(PS_OK, ps_log_cut_end(s->log, 1, &s->error));
+  CHECK(0, store_ends(s).received_end);
+  CHECK(0, store_ends(s).published_end);
+  CHECK(0, store_ends(s).min_offset);
+}
+
+/* What a log holds from `base` on goes raw into a new one that begins there. */
+static void an_empty_log_begins_at_any_segment(void) {
+  source from;
+  make_source(&from);
+  store *s = store_new(SEGMENT);
+  for (uint64_t base = SEGMENT; base < from.size; base += SEGMENT) {
+    uint64_t received = 0;
+    CHECK(PS_OK, ps_log_begin_at(s->log, base, &s->error));
+    CHECK(base, store_ends(s).min_offset);
+    CHECK(base, store_ends(s).published_end);
+    CHECK(base, store_ends(s).synced_end);
+    CHECK(PS_OK, ps_log_append_raw(s->log, base, from.bytes + base,
+                                   from.size - base, &received, &s->error));
+    CHECK(from.size, store_ends(s).published_end);
+    CHECK(PS_OK, store_sync(s));
+    CHECK_HOLDS(store_verify_zero(s));
+    cut_all(s);
+    CHECK(0, store_ends(s).segments);
+  }
+  CHECK_TRUE(feed(s, &from, 0, from.size));
+  same_bytes(s, &from);
+  CHECK(0, store_free(s));
+}
+
+/* A first segment without a byte makes way; one with half a record does not. */
+static void only_an_empty_log_begins_elsewhere(void) {
+  source from;
+  make_source(&from);
+  store *s = store_new(SEGMENT);
+  CHECK(PS_E_INVALID, ps_log_begin_at(s->log, SEGMENT + 1, &s->error));
+  CHECK(PS_E_INVALID,
+        ps_log_begin_at(s->log, INT64_MAX / SEGMENT * SEGMENT, &s->error));
+  CHECK_TRUE(feed(s, &from, 0, 50));
+  CHECK(PS_E_INVALID, ps_log_begin_at(s->log, SEGMENT, &s->error));
+  cut_all(s);
+  CHECK(1, store_ends(s).segments);
+  CHECK(PS_OK, ps_log_begin_at(s->log, 0, &s->error));
+  CHECK(PS_OK, ps_log_begin_at(s->log, SEGMENT, &s->error));
+  CHECK(1, store_ends(s).segments);
+  CHECK(PS_E_INVALID, ps_log_begin_at(s->log, 2 * SEGMENT, &s->error));
+  CHECK(0, store_free(s));
+}
+
+/* A call that fails leaves an empty log, which begins at the next try. */
+static void a_beginning_that_fails_can_be_repeated(void) {
+  source from;
+  make_source(&from);
+  static const memory_call kinds[] = {CALL_RENAME, CALL_ALLOCATE, CALL_SYNC};
+  for (uint32_t k = 0; k < 3; k++) {
+    store *s = store_new(SEGMENT);
+    CHECK_TRUE(feed(s, &from, 0, 50));
+    cut_all(s);
+    memory_fail(s->fs, kinds[k], 1, ENOSPC, false);
+    CHECK(PS_E_FULL, ps_log_begin_at(s->log, SEGMENT, &s->error));
+    CHECK(0, store_ends(s).published_end);
+    CHECK(0, store_ends(s).received_end);
+    CHECK(PS_OK, ps_log_begin_at(s->log, SEGMENT, &s->error));
+    uint64_t received = 0;
+    CHECK(PS_OK, ps_log_append_raw(s->log, SEGMENT, from.bytes + SEGMENT,
+                                   from.size - SEGMENT, &received, &s->error));
+    CHECK(from.size, store_ends(s).published_end);
+    CHECK(0, store_free(s));
+  }
+}
+
 CHECK_MAIN(CASE(split_feeding_equals_whole_feeding),
            CASE(pieces_of_any_size_make_the_same_log),
            CASE(raw_bytes_follow_one_another),
@@ -223,4 +301,7 @@ CHECK_MAIN(CASE(split_feeding_equals_whole_feeding),
            CASE(raw_zero_bytes_are_refused),
            CASE(an_append_takes_the_place_of_half_a_record),
            CASE(closing_zeroes_half_a_record),
-           CASE(a_failed_raw_append_can_be_repeated))
+           CASE(a_failed_raw_append_can_be_repeated),
+           CASE(an_empty_log_begins_at_any_segment),
+           CASE(only_an_empty_log_begins_elsewhere),
+           CASE(a_beginning_that_fails_can_be_repeated))

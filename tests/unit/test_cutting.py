@@ -4,6 +4,8 @@ A cut as a whole: queues, epochs, and what a failure in the middle leaves.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +15,10 @@ from stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.change import Change
 from pystore.checkpoint import Checkpoint
-from pystore.cutting import cut_log
+from pystore.cutting import begin_at, cut_log
+from pystore.epochs import EpochTable
 from pystore.errors import BusyError, FullError, StorageError
+from pystore.handle import LogHandle
 from pystore.live import Live
 from pystore.log import CommitLog
 from pystore.stored_truth import CUT, POSITIONS
@@ -186,3 +190,99 @@ def test_bounds_are_not_kept_while_a_cut_is_unfinished(tmp_path: Path) -> None:
     (root / "meta" / "seals").mkdir()
     with CommitLog(root) as log:
         assert 3 == log.append(message(9)).queue_offset
+
+
+def test_a_log_cut_at_0_is_as_new_wherever_it_began(tmp_path: Path) -> None:
+    """
+    Records, segments, epochs and queues are gone, also those of a log whose first
+    segments were deleted before.
+    """
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        log.begin_epoch(1)
+        fill(log, 2000)
+        assert log.delete_before(2 * SEGMENT)
+        log.cut(0)
+
+        assert (0, 0, 0) == (log.min_offset, log.end_offset, log.synced_offset)
+        assert EpochTable() == log.epochs
+        assert 0 == log.append(message(0)).queue_offset
+
+
+@pytest.mark.parametrize("step", ["cut_publish", "cut_apply", "cut_end"])
+def test_a_kill_within_a_cut_at_0_leaves_an_empty_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """
+    The next opening finishes it, though the log's first segment is not at 0.
+    """
+    root = tmp_path / "store"
+
+    def work(log: CommitLog) -> None:
+        fill(log, 2000)
+        log.delete_before(2 * SEGMENT)
+        log.keep()
+        die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+        monkeypatch.setattr(LogHandle, step, die)
+        log.cut(0)
+
+    kill_while(root, work)
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        assert () == tuple(log.recovery.foreign)
+        assert (0, 0) == (log.min_offset, log.end_offset)
+        assert [] == bodies(log)
+        fill(log, 5)
+    with CommitLog(root) as log:
+        assert 5 == len(bodies(log))
+
+
+@pytest.mark.parametrize("before", [0, 5])
+def test_an_empty_log_begins_at_any_segment(tmp_path: Path, before: int) -> None:
+    """
+    What stood behind it in another log is appended as it is, and stays.
+    """
+    base = 3 * SEGMENT
+    with CommitLog(tmp_path / "master", segment_size=SEGMENT) as master:
+        fill(master, 3000)
+        rest = b"".join(bytes(block.view) for block in master.blocks(base))
+    with CommitLog(tmp_path / "slave", segment_size=SEGMENT) as log:
+        fill(log, before)
+        begin_at(log.writer, 2 * SEGMENT)
+        begin_at(log.writer, base)
+        log.writer.log.append_raw(base, rest)
+        kept = bodies(log)
+    with CommitLog(tmp_path / "slave") as log:
+        assert log.recovery.is_clean
+        assert (base, base + len(rest)) == (log.min_offset, log.end_offset)
+        assert kept == bodies(log)
+
+
+@pytest.mark.parametrize("step", ["before", "after"])
+@pytest.mark.parametrize("count", [0, 5])
+def test_a_kill_around_a_beginning_leaves_an_empty_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, count: int
+) -> None:
+    """
+    It begins at 0 or at the segment, and nothing calls it damage or a visit.
+    """
+    root, base = tmp_path / "store", 3 * SEGMENT
+    begin = LogHandle.begin_at
+
+    def die(log: LogHandle, at: int) -> None:
+        if step == "after":
+            begin(log, at)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def work(log: CommitLog) -> None:
+        fill(log, count)
+        log.keep()
+        if count:
+            log.cut(0)
+        monkeypatch.setattr(LogHandle, "begin_at", die)
+        begin_at(log.writer, base)
+
+    kill_while(root, work)
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        assert () == tuple(log.recovery.foreign)
+        assert log.min_offset == log.end_offset == (base if step == "after" else 0)
+        begin_at(log.writer, base)
+        assert base == log.end_offset
