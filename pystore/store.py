@@ -278,7 +278,7 @@ class Store:
 
     def cut(self, offset: int) -> int:
         """
-        Cut the log and its queues at a record end.
+        Cut the log and its queues at a record end; at 0 nothing stays.
 
         Returns:
             How many bytes went.
@@ -288,8 +288,11 @@ class Store:
         """
         with self._lock:
             report = self.log.cut(offset)
-            follow_cuts(self.log.writer, self.queues)
-            note_queues(self.log.writer, self.queues)
+            if offset:
+                follow_cuts(self.log.writer, self.queues)
+                note_queues(self.log.writer, self.queues)
+            else:
+                forget_queues(self.log.writer, self.queues)
         return report.bytes_cut
 
     def begin_at(self, base: int) -> None:
