@@ -205,6 +205,12 @@ class Connection(Protocol):
         Where it stands.
         """
 
+    @property
+    def master_end(self) -> int | None:
+        """
+        The end of the master's log as last heard; ``None`` before it.
+        """
+
     def connected(self, log: SlaveLog, now_ms: int) -> None:
         """
         The socket is open: the handshake begins.
