@@ -45,7 +45,7 @@ from pystore.ha.slave.effects import (
 from pystore.keeper import Keeper
 from pystore.rows import NO_CHECK
 from pystore.store import Store
-from pystore.stored_truth import EPOCHS, PROMISED
+from pystore.stored_truth import EPOCHS, INCARNATION, PROMISED
 
 if TYPE_CHECKING:
     import os
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pystore.handle import LogHandle
     from pystore.options import LogArguments
     from pystore.report import RecoveryReport
+    from pystore.truth import Incarnation
 
 __all__ = ["LogEffect", "ReplicaLog", "ack_status"]
 
@@ -141,6 +142,13 @@ class ReplicaLog:
         What the newest opening found and did.
         """
         return self._store.log.recovery
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """
+        Of this opening: it rises with each (B1).
+        """
+        return self._store.log.writer.checkpoint.read(INCARNATION)
 
     @property
     def problem(self) -> PystoreError | None:

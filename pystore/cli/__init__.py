@@ -13,6 +13,7 @@ from pystore.cli.dump import dump
 from pystore.cli.epochs import epochs
 from pystore.cli.info import info
 from pystore.cli.recover import recover
+from pystore.cli.replica import replica
 from pystore.cli.spark import spark
 from pystore.cli.spark_compact import compact
 from pystore.cli.spark_export import export
@@ -43,11 +44,12 @@ def main() -> None:
     A crash-safe commit log, byte-compatible with RocketMQ 5.
 
     STORE is the root directory of a store, the one that holds commitlog/; also of
-    one that RocketMQ wrote. Only append and recover ever change a store.
+    one that RocketMQ wrote. Only append, recover and replica ever change a
+    store.
     """
 
 
-for command in (append, dump, info, verify, recover, epochs, demo, spark):
+for command in (append, dump, info, verify, recover, epochs, replica, demo, spark):
     main.add_command(command)
 
 for job in (spark_verify, compact, export):

@@ -1,0 +1,355 @@
+"""
+Follows a master: one link after the other, until somebody asks to stop.
+
+One thread reads the socket, hands frames to the connection one at a time, and
+carries out what it asks for before the next one. The reasons for which a link ends
+are told once per change. What our own disk refuses is never taken for a lost link:
+the connection tells the master why, and a log that gets nothing durable any more
+ends it all.
+
+Clocks, waiting and the socket come in as arguments, so that tests give their own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pystore.errors import (
+    PoisonedError,
+    ProtocolViolation,
+    PystoreError,
+    StorageError,
+    UnavailableError,
+)
+from pystore.ha.codes import State
+from pystore.ha.slave.backoff import MOST_MS, BackOff
+from pystore.ha.slave.effects import (
+    Append,
+    Close,
+    Compare,
+    Connection,
+    Effect,
+    Retry,
+    Send,
+)
+from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
+from pystore.ha.slave.stream import SLICE_MS, StreamLost
+
+__all__ = ["Follower", "Link", "Rim", "Standing"]
+
+
+class Link(Protocol):
+    """
+    What a follower needs of a `pystore.ha.slave.stream.Stream`.
+    """
+
+    received: int
+
+    @property
+    def data(self) -> memoryview:
+        """
+        What was received and not taken.
+        """
+        ...
+
+    def take(self, size: int) -> None:
+        """
+        The first *size* bytes were dealt with.
+        """
+
+    def wait(self, timeout_ms: int) -> int:
+        """
+        Waits for bytes, and answers how many came.
+        """
+        ...
+
+    def send(self, data: bytes) -> None:
+        """
+        Sends, now or while somebody waits.
+        """
+
+    def close(self) -> None:
+        """
+        Gives the socket back.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Rim:
+    """
+    What the world outside gives to a follower.
+
+    Attributes:
+        dial: opens a link; raises `StreamLost`.
+        make: a connection for it.
+        now_ms: a clock that never steps back.
+        pause: waits so many ms, at most `SLICE_MS`.
+        is_stopping: whether somebody asked to stop; asked at least every `SLICE_MS`.
+        say: tells people one line.
+        turn: is called in every turn, at least every `SLICE_MS`.
+    """
+
+    dial: Callable[[], Link]
+    make: Callable[[], Connection]
+    now_ms: Callable[[], int]
+    pause: Callable[[int], None]
+    is_stopping: Callable[[], bool]
+    say: Callable[[str], None]
+    turn: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """
+    How a follower stands.
+
+    Attributes:
+        state: of its connection.
+        reason: why it has none, or why the last one ended; empty: none ended yet.
+        links: how many were opened.
+        appended_bytes: since the start.
+        received_bytes: since the start, of all frames.
+        master_end: of the master's log as last heard, ``None`` before it.
+        behind_ms: since when the master's log has been longer than ours; 0: it is
+            not.
+    """
+
+    state: State = State.READY
+    reason: str = ""
+    links: int = 0
+    appended_bytes: int = 0
+    received_bytes: int = 0
+    master_end: int | None = None
+    behind_ms: int = 0
+
+
+class Follower:
+    """
+    Keeps a replica at its master's heels. One thread.
+
+    Args:
+        log: of the replica; stays its owner's, who closes it.
+        rim: see `Rim`.
+        back_off: how long to wait between two links.
+    """
+
+    def __init__(self, log: ReplicaLog, rim: Rim, back_off: BackOff) -> None:
+        self._log = log
+        self._rim = rim
+        self._back_off = back_off
+        self._said = ""
+        self._closed: Close | None = None
+        self._state = State.READY
+        self._links = self._appended = self._received = 0
+        self._master_end: int | None = None
+        self._behind_since_ms: int | None = None
+
+    def standing(self) -> Standing:
+        """
+        How it stands now.
+        """
+        behind = 0
+        if self._behind_since_ms is not None:
+            behind = self._rim.now_ms() - self._behind_since_ms
+        return Standing(
+            self._state,
+            self._said,
+            self._links,
+            self._appended,
+            self._received,
+            self._master_end,
+            behind,
+        )
+
+    def run(self) -> None:
+        """
+        Follow until somebody asks to stop.
+
+        Raises:
+            PoisonedError: a write-back failed: nothing more gets durable.
+            UnavailableError: the master will never have this replica.
+            PystoreError: the store cannot be used.
+        """
+        while not self._rim.is_stopping():
+            retry = self._follow_once()
+            self._state = State.READY
+            if retry is Retry.NEVER and not self._rim.is_stopping():
+                raise UnavailableError(self._said)
+            self._wait()
+        self._state = State.SHUTDOWN
+
+    def _wait(self) -> None:
+        until_ms = self._rim.now_ms() + self._back_off.wait_ms()
+        while not self._rim.is_stopping():
+            left_ms = until_ms - self._rim.now_ms()
+            if left_ms <= 0:
+                return
+            self._rim.turn()
+            self._rim.pause(min(left_ms, SLICE_MS))
+
+    def _follow_once(self) -> Retry:
+        try:
+            self._log.mend()
+            link = self._rim.dial()
+        except PoisonedError:
+            raise  # opening it again is what mending does, and that failed
+        except StorageError as error:
+            # A full disk passes.
+            return self._ended(f"the store cannot be used now: {error}", Retry.SOON)
+        except StreamLost as error:
+            # The master is away; it comes back, or another one does.
+            return self._ended(str(error), Retry.SOON)
+        connection = self._rim.make()
+        self._links += 1
+        since_ms, before = self._rim.now_ms(), self._appended
+        was_flowing = False
+        self._closed = None
+        try:
+            was_flowing = self._serve(link, connection)
+        except StreamLost as error:
+            # Everything that was received has been dealt with.
+            connection.lost(str(error))
+            self._closed = self._closed or Close(str(error), Retry.SOON)
+        except ProtocolViolation as error:
+            # Whatever the peer sent, the session is over (R182).
+            self._closed = Close(str(error), Retry.SOON)
+        finally:
+            link.close()
+            self._received += link.received
+        lived_ms = self._rim.now_ms() - since_ms
+        if self._appended > before or (was_flowing and lived_ms >= MOST_MS):
+            self._back_off.reset()
+        assert self._closed is not None
+        return self._ended(self._closed.reason, self._closed.retry)
+
+    def _ended(self, reason: str, retry: Retry) -> Retry:
+        """
+        A link ended, or none could be made: told once per change.
+        """
+        if reason != self._said and not self._rim.is_stopping():
+            self._rim.say(reason)
+        self._said = reason
+        return retry
+
+    # -- one link --------------------------------------------------------------
+
+    def _serve(self, link: Link, connection: Connection) -> bool:
+        """
+        Serve a link until it is closed; answers whether it came to bytes.
+        """
+        rim = self._rim
+        was_flowing = False
+        connection.connected(self._log.log(), rim.now_ms())
+        self._carry_out(link, connection)
+        flushed = self._log.flushed_offset
+        while self._closed is None:
+            if rim.is_stopping():
+                connection.shutdown(rim.now_ms())
+                self._carry_out(link, connection)
+                self._closed = self._closed or Close("stopped", Retry.NEVER)
+                break
+            link.wait(self._patience_ms(connection))
+            self._deal_with(link, connection)
+            flushed = self._tell_flushed(link, connection, flushed)
+            deadline_ms = connection.next_deadline()
+            if deadline_ms is not None and rim.now_ms() >= deadline_ms:
+                connection.tick(rim.now_ms())
+                self._carry_out(link, connection)
+            self._look(connection)
+            was_flowing |= connection.state is State.TRANSFER
+            rim.turn()
+        return was_flowing
+
+    def _patience_ms(self, connection: Connection) -> int:
+        deadline_ms = connection.next_deadline()
+        if deadline_ms is None:
+            return SLICE_MS
+        return max(0, min(SLICE_MS, deadline_ms - self._rim.now_ms()))
+
+    def _deal_with(self, link: Link, connection: Connection) -> None:
+        """
+        Every whole frame that was received, one after the other.
+        """
+        is_dealt_with = False
+        while self._closed is None and len(link.data):
+            taken = connection.receive(link.data, self._rim.now_ms())
+            self._carry_out(link, connection)
+            if not taken:
+                break
+            link.take(taken)
+            is_dealt_with = True
+            if self._rim.is_stopping():
+                break
+        if is_dealt_with and self._closed is None:
+            connection.drained(self._rim.now_ms())
+            self._carry_out(link, connection)
+
+    def _tell_flushed(self, link: Link, connection: Connection, before: int) -> int:
+        if self._closed is not None:
+            return before
+        flushed, is_poisoned = self._log.flushed_offset, self._log.is_poisoned
+        if flushed != before or is_poisoned:
+            connection.flushed(self._log.log(), self._rim.now_ms())
+            self._carry_out(link, connection)
+        if is_poisoned:
+            self._log.sync()  # it raises, and says why
+        return flushed
+
+    def _look(self, connection: Connection) -> None:
+        self._state = connection.state
+        master_end = connection.master_end
+        if master_end is not None:
+            self._master_end = master_end
+        is_behind = (self._master_end or 0) > self._log.log().received_offset
+        if not is_behind:
+            self._behind_since_ms = None
+        elif self._behind_since_ms is None:
+            self._behind_since_ms = self._rim.now_ms()
+
+    # -- effects ---------------------------------------------------------------
+
+    def _carry_out(self, link: Link, connection: Connection) -> None:
+        """
+        All effects, in order; what follows from one goes before the next one, and
+        what stands behind a close is void.
+        """
+        pending = deque(connection.effects())
+        while pending:
+            effect = pending.popleft()
+            if isinstance(effect, Close):
+                self._closed = effect
+                return
+            if isinstance(effect, Send):
+                link.send(effect.data)
+            else:
+                self._carry_out_log(link, connection, effect)
+                pending.extendleft(reversed(connection.effects()))
+
+    def _carry_out_log(
+        self, link: Link, connection: Connection, effect: LogEffect
+    ) -> None:
+        now_ms = self._rim.now_ms
+        try:
+            equal_to = self._log.carry_out(effect)
+        except PystoreError as error:
+            # Our own disk, or bytes that are none: never a lost link.
+            connection.failed(effect, str(error), now_ms(), ack_status(error))
+            if isinstance(error, PoisonedError):
+                self._say_last(link, connection.effects())
+                raise
+            return
+        if isinstance(effect, Compare) and equal_to is not None:
+            connection.differs(effect, equal_to, self._log.log(), now_ms())
+            return
+        if isinstance(effect, Append):
+            self._appended += len(effect.block)
+        connection.did(effect, self._log.log(), now_ms())
+
+    def _say_last(self, link: Link, effects: list[Effect]) -> None:
+        # The master hears why, if it still listens.
+        for effect in effects:
+            if isinstance(effect, Send):
+                link.send(effect.data)

@@ -1,0 +1,254 @@
+"""
+A TCP stream to a master: bytes in, bytes out, and nobody waits for long.
+
+The socket never blocks. What was received stands in one buffer, whose front is
+taken frame by frame; only what is left of a frame is moved. What the system does
+not take at once waits in a queue of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pystore.ha.codes import FRAME_BYTES_MAX
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["CONNECT_MS", "SLICE_MS", "Stream", "StreamLost", "connect", "parse_address"]
+
+CONNECT_MS = 5_000
+"""How long a connection may take, in ms."""
+
+SLICE_MS = 200
+"""Nobody waits longer without asking whether to stop, in ms."""
+
+_BUFFER_BYTES = 4 << 20
+_BUFFER_BYTES_MAX = 2 * FRAME_BYTES_MAX
+_UNSENT_BYTES_MAX = 1 << 20
+_KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+
+
+class StreamLost(Exception):
+    """
+    The link is gone, or cannot be made; the text says why. No error of a store.
+    """
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """
+    Returns host and port of ``HOST:PORT``; an IPv6 host may stand in brackets.
+
+    Raises:
+        ValueError: it is none.
+    """
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit():
+        raise ValueError(f"{text!r} is no HOST:PORT")
+    if not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r}: a port is within 1 and 65535")
+    return host, int(port)
+
+
+def connect(
+    host: str,
+    port: int,
+    is_stopping: Callable[[], bool],
+    now_ms: Callable[[], int],
+) -> Stream:
+    """
+    Opens a stream, to whichever address of the host answers first.
+
+    Args:
+        host: a name or an address.
+        port: of the master's HA listener.
+        is_stopping: asked at least every `SLICE_MS`.
+        now_ms: a clock that never steps back.
+
+    Raises:
+        StreamLost: nobody answers within `CONNECT_MS`, or somebody asked to stop.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        # A name may be known later.
+        raise StreamLost(f"{host}: {error.strerror or error}") from error
+    problem = f"{host}: no address"
+    for family, kind, protocol, _, address in found:
+        stream = Stream(socket.socket(family, kind, protocol))
+        try:
+            stream.open(address, is_stopping, now_ms)
+        except StreamLost as error:
+            # The next address may answer; else the last reason is told.
+            stream.close()
+            problem = str(error)
+        else:
+            return stream
+    raise StreamLost(f"cannot connect to {host}:{port}: {problem}")
+
+
+class Stream:
+    """
+    One connected socket. One thread. A context manager.
+
+    Args:
+        connected: the socket; the stream closes it.
+
+    Attributes:
+        received: how many bytes came.
+    """
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.received = 0
+        self._socket = connected
+        self._socket.settimeout(0)
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._start = self._end = 0
+        self._unsent = bytearray()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def open(
+        self,
+        address: tuple[object, ...],
+        is_stopping: Callable[[], bool],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """
+        Connects; `connect` is for everybody else.
+
+        Raises:
+            StreamLost: it cannot.
+        """
+        deadline_ms = now_ms() + CONNECT_MS
+        code = self._socket.connect_ex(address)
+        if code == errno.EINPROGRESS:
+            while not select.select([], [self._socket], [], SLICE_MS / 1000)[1]:
+                if is_stopping():
+                    raise StreamLost("somebody asked to stop")
+                if now_ms() >= deadline_ms:
+                    raise StreamLost(f"no answer within {CONNECT_MS // 1000} s")
+            code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise StreamLost(os.strerror(code))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):  # not on macOS
+                option = getattr(socket, name)
+                self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    def close(self) -> None:
+        """
+        Gives the socket back; again is fine.
+        """
+        self._socket.close()
+
+    # -- in ------------------------------------------------------------------
+
+    @property
+    def data(self) -> memoryview:
+        """
+        What was received and not taken; valid until `wait` is called.
+        """
+        return self._buffer[self._start : self._end].toreadonly()
+
+    def take(self, size: int) -> None:
+        """
+        The first *size* bytes were dealt with.
+        """
+        self._start += size
+        if self._start == self._end:
+            self._start = self._end = 0
+
+    def wait(self, timeout_ms: int) -> int:
+        """
+        Waits for bytes, and sends what is unsent.
+
+        Returns:
+            how many bytes came.
+
+        Raises:
+            StreamLost: the peer is gone, or sends a frame that nothing can hold.
+        """
+        writers = [self._socket] if self._unsent else []
+        ready, writable, _ = select.select(
+            [self._socket], writers, [], max(0, timeout_ms) / 1000
+        )
+        if writable:
+            self._flush()
+        return self._receive() if ready else 0
+
+    def _receive(self) -> int:
+        self._make_room()
+        try:
+            size = self._socket.recv_into(self._buffer[self._end :])
+        except BlockingIOError:
+            # The system said ready and changed its mind.
+            return 0
+        except OSError as error:
+            # Of the socket alone: our own disk is not asked here.
+            raise StreamLost(f"the link broke: {error.strerror}") from error
+        if not size:
+            raise StreamLost("the master closed the link")
+        self._end += size
+        self.received += size
+        return size
+
+    def _make_room(self) -> None:
+        """
+        Moves what is left to the front; a frame that fills all gets twice the room.
+        """
+        rest = self._end - self._start
+        if self._start and self._end == len(self._buffer):
+            self._buffer[:rest] = bytes(self._buffer[self._start : self._end])
+        elif self._end == len(self._buffer):
+            if len(self._buffer) >= _BUFFER_BYTES_MAX:
+                raise StreamLost(f"a frame of more than {rest} bytes")
+            larger = memoryview(bytearray(2 * len(self._buffer)))
+            larger[:rest] = self._buffer
+            self._buffer = larger
+        else:
+            return
+        self._start, self._end = 0, rest
+
+    # -- out -----------------------------------------------------------------
+
+    def send(self, data: bytes) -> None:
+        """
+        Sends, now or while somebody waits.
+
+        Raises:
+            StreamLost: the peer is gone, or takes nothing any more.
+        """
+        self._unsent += data
+        self._flush()
+        if len(self._unsent) > _UNSENT_BYTES_MAX:
+            raise StreamLost("the master takes no bytes any more")
+
+    def _flush(self) -> None:
+        while self._unsent:
+            try:
+                sent = self._socket.send(self._unsent)
+            except BlockingIOError:
+                # `wait` goes on when there is room.
+                return
+            except OSError as error:
+                # Of the socket alone: our own disk is not asked here.
+                raise StreamLost(f"the link broke: {error.strerror}") from error
+            del self._unsent[:sent]

@@ -1,0 +1,309 @@
+"""
+``pystore replica``: follows a master, and says how far it is.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pystore.cli.commands import store_argument
+from pystore.cli.exits import error_line
+from pystore.cli.interruption import Interruption, interruptible
+from pystore.cli.output import count_text, echo_json, rate_text, seconds_text, size_text
+from pystore.cli.recovery import opening_lines
+from pystore.cli.sizes import parse_size
+from pystore.errors import InvalidError
+from pystore.ha.slave.backoff import BackOff
+from pystore.ha.slave.effects import Connection
+from pystore.ha.slave.follower import Follower, Rim
+from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.ha.slave.stream import Stream, connect, parse_address
+from pystore.ha.slave.terms import Terms
+
+__all__ = ["replica"]
+
+_EXAMPLE = """\b
+Example: a copy of a Java master, which does not count as a replica for it
+  pystore replica /data/copy --master 10.0.0.5:10912 --protocol legacy --learner
+"""
+
+_INTERVAL_MS = 1000
+_CLEAR_LINE = "\r\x1b[K"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """
+    What the command was told.
+    """
+
+    store: Path
+    master: str
+    protocol: str
+    as_json: bool
+
+
+def _parse_master(
+    _context: click.Context, _parameter: click.Parameter, value: str
+) -> str:
+    try:
+        parse_address(value)
+    except ValueError as error:
+        # Wrong usage, before anything is opened.
+        raise click.BadParameter(str(error)) from error
+    return value
+
+
+@click.command(short_help="Follow a master and hold the same bytes.", epilog=_EXAMPLE)
+@store_argument
+@click.option(
+    "--master",
+    required=True,
+    metavar="HOST:PORT",
+    callback=_parse_master,
+    help="The master's HA listener (RocketMQ: haListenPort).",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["v3", "legacy"]),
+    default="v3",
+    show_default=True,
+    help="v3 speaks with pystore, legacy with RocketMQ 5.1.1 and newer in controller "
+    "mode.",
+)
+@click.option(
+    "--learner",
+    is_flag=True,
+    help="Count for nothing: no acknowledgement waits for this replica, and it is "
+    "never elected.",
+)
+@click.option(
+    "--broker-id",
+    type=click.IntRange(1, 2**63 - 1),
+    default=None,
+    metavar="N",
+    help="Of this replica, another for each; needed without --learner, which takes "
+    "one that nobody has.",
+)
+@click.option("--cluster", default="DefaultCluster", show_default=True)
+@click.option("--broker-name", default="broker-a", show_default=True)
+@click.option(
+    "--sync-from-last-file",
+    is_flag=True,
+    help="Begin an empty store with the master's last segment, not its first.",
+)
+@click.option(
+    "--may-wipe",
+    is_flag=True,
+    help="Begin anew if the store's history is not the master's; else that is an "
+    "error.",
+)
+@click.option(
+    "--segment-size",
+    callback=parse_size,
+    metavar="SIZE",
+    help="Of a new store: the master's, such as 1g (the default).",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object each second instead."
+)
+def replica(
+    *,
+    store: Path,
+    master: str,
+    protocol: str,
+    learner: bool,
+    broker_id: int | None,
+    cluster: str,
+    broker_name: str,
+    sync_from_last_file: bool,
+    may_wipe: bool,
+    segment_size: int | None,
+    as_json: bool,
+) -> int:
+    """
+    Follow a master until stopped, so that STORE holds the same bytes as its log.
+
+    A missing or empty directory becomes a store. Whatever breaks the link, the
+    replica connects again, after one second at first and thirty at most; each new
+    reason is a line on stderr. Ctrl-C stops it cleanly: what it holds is on disk.
+    """
+    if broker_id is None and not learner:
+        raise click.UsageError("give --broker-id, or --learner")
+    options = Options(store, master, protocol, as_json)
+    with (
+        interruptible() as signals,
+        ReplicaLog(store, segment_size=segment_size or 0) as log,
+    ):
+        for line in opening_lines(log.recovery):
+            click.echo(f"pystore: {store}: {line}", err=True)
+        try:
+            terms = Terms(
+                cluster=cluster,
+                broker_name=broker_name,
+                broker_id=_LEARNER_ID if broker_id is None else broker_id,
+                incarnation=log.incarnation.counter,
+                incarnation_bits=log.incarnation.bits,
+                is_learner=learner,
+                is_from_last_file=sync_from_last_file,
+                may_wipe=may_wipe,
+            )
+        except InvalidError as error:
+            # What no frame can carry is wrong usage.
+            raise click.UsageError(str(error)) from error
+        board = Board(options, log, sys.stdout.isatty() and not as_json)
+        follower = _follower(options, terms, log, board, signals)
+        try:
+            follower.run()
+        finally:
+            board.end(follower)
+    if not as_json:
+        click.echo(f"stopped; {store} is closed")
+    return signals.exit_code
+
+
+# Above every id that a controller gives away.
+_LEARNER_ID = 2**31 - 1
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _maker(protocol: str, terms: Terms) -> Callable[[], Connection]:
+    from pystore.ha.slave.connection import SlaveConnection
+    from pystore.ha.slave.legacy import LegacySlaveConnection
+
+    if protocol == "legacy":
+        return lambda: LegacySlaveConnection(terms)
+    return lambda: SlaveConnection(terms)
+
+
+def _follower(
+    options: Options,
+    terms: Terms,
+    log: ReplicaLog,
+    board: Board,
+    signals: Interruption,
+) -> Follower:
+    host, port = parse_address(options.master)
+
+    def is_stopping() -> bool:
+        return signals.signal_number != 0
+
+    def dial() -> Stream:
+        return connect(host, port, is_stopping, _now_ms)
+
+    rim = Rim(
+        dial=dial,
+        make=_maker(options.protocol, terms),
+        now_ms=_now_ms,
+        pause=lambda wait_ms: time.sleep(wait_ms / 1000),
+        is_stopping=is_stopping,
+        say=board.say,
+        turn=lambda: board.turn(follower),
+    )
+    follower = Follower(log, rim, BackOff(random.random))
+    return follower
+
+
+class Board:
+    """
+    What people and programs see of a follower, anew each second.
+
+    Args:
+        options: of the command.
+        log: of the replica.
+        is_terminal: whether one line is written over and over.
+    """
+
+    def __init__(self, options: Options, log: ReplicaLog, is_terminal: bool) -> None:
+        self._options = options
+        self._log = log
+        self._is_terminal = is_terminal
+        self._due_ms = _now_ms()
+        self._before = (_now_ms(), 0)
+
+    def say(self, line: str) -> None:
+        """
+        A line for people, above the live one.
+        """
+        if self._is_terminal:
+            click.echo(_CLEAR_LINE, nl=False)
+        click.echo(f"pystore: {self._options.master}: {line}", err=True)
+
+    def turn(self, follower: Follower) -> None:
+        """
+        Show how it stands, if a second has passed.
+        """
+        if _now_ms() < self._due_ms:
+            return
+        self._due_ms = _now_ms() + _INTERVAL_MS
+        self._show(follower)
+
+    def end(self, follower: Follower) -> None:
+        """
+        Make room for what follows; the last JSON object has the last word.
+        """
+        if self._options.as_json:
+            self._show(follower)
+        elif self._is_terminal:
+            click.echo(_CLEAR_LINE, nl=False)
+
+    def _show(self, follower: Follower) -> None:
+        if not self._options.as_json and not self._is_terminal:
+            return
+        report = self._report(follower)
+        if self._options.as_json:
+            echo_json(report)
+            sys.stdout.flush()
+        else:
+            click.echo(_CLEAR_LINE + _line(report), nl=False)
+
+    def _report(self, follower: Follower) -> dict[str, Any]:
+        standing, log = follower.standing(), self._log.log()
+        now_ms, appended = _now_ms(), standing.appended_bytes
+        passed_ms, grown = now_ms - self._before[0], appended - self._before[1]
+        self._before = (now_ms, appended)
+        end = standing.master_end
+        problem = self._log.problem
+        return {
+            "store": str(self._options.store),
+            "master": self._options.master,
+            "protocol": self._options.protocol,
+            "state": standing.state.name,
+            "epoch": log.epochs.last_epoch,
+            "minOffset": log.min_offset,
+            "endOffset": log.end_offset,
+            "flushedOffset": log.flushed_offset,
+            "confirmOffset": log.confirm_offset,
+            "masterEndOffset": end,
+            "gapBytes": None if end is None else max(0, end - log.received_offset),
+            "behindSeconds": standing.behind_ms / 1000,
+            "bytesPerSecond": grown * 1000 // passed_ms if passed_ms else 0,
+            "appendedBytes": appended,
+            "links": standing.links,
+            "reason": standing.reason,
+            "problem": "" if problem is None else error_line(problem),
+        }
+
+
+def _line(report: dict[str, Any]) -> str:
+    gap = report["gapBytes"]
+    parts = [
+        report["state"].lower(),
+        f"offset {count_text(report['endOffset'])}",
+        "gap unknown" if gap is None else f"gap {size_text(gap)}",
+        f"behind {seconds_text(report['behindSeconds'])}",
+        rate_text(report["bytesPerSecond"], 1),
+        f"epoch {report['epoch']}",
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,485 @@
+"""
+The log of a slave: what each effect does, and what a crash leaves of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from stores import SEGMENT, bodies, fill
+
+from pystore.checkpoint import Checkpoint
+from pystore.epochs import EpochEntry, EpochTable
+from pystore.errors import (
+    CorruptError,
+    FencedError,
+    FullError,
+    InvalidError,
+    LockedError,
+    OffsetOutOfRange,
+    PoisonedError,
+    StorageError,
+)
+from pystore.ha.codes import AckStatus
+from pystore.ha.slave.effects import (
+    Adopt,
+    Append,
+    Compare,
+    Confirm,
+    Cut,
+    Promise,
+    Wipe,
+)
+from pystore.ha.slave.replica_log import ReplicaLog, ack_status
+from pystore.handle import LogHandle
+from pystore.log import CommitLog
+from pystore.store import Store
+from pystore.stored_truth import PROMISED
+from pystore.verify import verify_store
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> bytes:
+    """
+    The bytes of a log of 3000 records, over seven segments.
+    """
+    with CommitLog(tmp_path / "master", segment_size=SEGMENT) as log:
+        fill(log, 3000)
+        return b"".join(bytes(block.view) for block in log.blocks())
+
+
+@pytest.fixture
+def slave(tmp_path: Path) -> Path:
+    """
+    Where the replica is.
+    """
+    return tmp_path / "slave"
+
+
+def opened(root: Path) -> ReplicaLog:
+    """
+    A replica with the master's segment size.
+    """
+    return ReplicaLog(root, segment_size=SEGMENT)
+
+
+def kill_while(root: Path, work: Callable[[ReplicaLog], object]) -> None:
+    """
+    Open the replica in a child process, work, and die of SIGKILL.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            work(opened(root))
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def record_end(master: bytes, least: int) -> int:
+    """
+    The first record end above an offset.
+    """
+    at = 0
+    while at <= least:
+        at += int.from_bytes(master[at : at + 4])
+    return at
+
+
+def test_bytes_become_the_masters_log(master: bytes, slave: Path) -> None:
+    """
+    In pieces of any size: the same files, and a store that verify calls whole.
+    """
+    with opened(slave) as log:
+        for at in range(0, len(master), 7777):
+            log.carry_out(Append(at, memoryview(master)[at : at + 7777]))
+            assert min(at + 7777, len(master)) == log.log().received_offset
+        assert len(master) == log.log().end_offset
+
+    with CommitLog(slave, mode="r") as log_read:
+        assert master == b"".join(bytes(block.view) for block in log_read.blocks())
+        assert 3000 == len(bodies(log_read))
+    assert verify_store(slave).verdict == "whole"
+
+
+def test_a_half_record_is_received_and_not_yet_whole(
+    master: bytes, slave: Path
+) -> None:
+    """
+    The two ends are told apart (A1), and a clean stop drops the half.
+    """
+    end = record_end(master, 5000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[: end + 11]))
+        assert (end, end + 11) == (log.log().end_offset, log.log().received_offset)
+
+    with opened(slave) as log:
+        assert log.recovery.is_clean
+        assert (end, end) == (log.log().end_offset, log.log().received_offset)
+
+
+def test_an_epoch_is_durable_before_its_first_byte(master: bytes, slave: Path) -> None:
+    """
+    A kill right after the effect leaves the entry in LMDB and in RocketMQ's file.
+    """
+    end = record_end(master, 5000)
+
+    def work(log: ReplicaLog) -> None:
+        log.carry_out(Append(0, master[:end], EpochEntry(1, 0)))
+        log.carry_out(Append(end, b"", EpochEntry(4, end)))
+
+    kill_while(slave, work)
+    assert (
+        b"1-0\n4-%d\n" % end
+        == (slave / "epochFileCheckpoint").read_bytes().split(b"\n", 2)[2]
+    )
+    with opened(slave) as log:
+        assert EpochTable.of([(1, 0), (4, end)]) == log.log().epochs
+
+
+def test_an_epoch_that_is_there_is_not_written_again(
+    master: bytes, slave: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    No frame but the first of an epoch waits for a disk.
+    """
+    entry = EpochEntry(1, 0)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[:1000], entry))
+        with monkeypatch.context() as patched:
+            patched.setattr(Checkpoint, "change", None)
+            log.carry_out(Append(1000, master[1000:2000], entry))
+
+
+def test_an_older_epoch_is_a_catch_up_and_no_fence(master: bytes, slave: Path) -> None:
+    """
+    A slave that promised epoch 9 still receives what epoch 2 wrote.
+    """
+    with opened(slave) as log:
+        log.carry_out(Promise(9))
+        log.carry_out(Append(0, master[:1000], EpochEntry(2, 0)))
+
+        assert (9, 2) == (log.log().promised_epoch, log.log().epochs.last_epoch)
+
+
+def test_an_epoch_that_begins_above_its_bytes_is_refused(
+    master: bytes, slave: Path
+) -> None:
+    """
+    And so is one that the table does not go on with.
+    """
+    with opened(slave) as log:
+        with pytest.raises(InvalidError):
+            log.carry_out(Append(0, master[:1000], EpochEntry(2, 10)))
+        log.carry_out(Append(0, master[:1000], EpochEntry(2, 0)))
+        with pytest.raises(InvalidError):
+            log.carry_out(Append(1000, master[1000:2000], EpochEntry(1, 1000)))
+        assert 1000 == log.log().received_offset
+
+
+def test_a_promise_outlives_a_kill(slave: Path) -> None:
+    """
+    It is in LMDB when the call returns, and no lower one is accepted (B6).
+    """
+    kill_while(slave, lambda log: log.carry_out(Promise(7)))
+
+    with Checkpoint.open_read_only(slave / "meta") as checkpoint:
+        assert 7 == checkpoint.read(PROMISED)
+    with opened(slave) as log:
+        assert 7 == log.log().promised_epoch
+        with pytest.raises(FencedError):
+            log.carry_out(Promise(6))
+
+
+def test_a_cut_takes_bytes_and_epochs(master: bytes, slave: Path) -> None:
+    """
+    The log ends there, and so does its history; what follows may be another's.
+    """
+    first, second = record_end(master, 5000), record_end(master, 90_000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[:second], EpochEntry(1, 0)))
+        log.carry_out(Append(second, master[second:200_000], EpochEntry(2, second)))
+        log.carry_out(Cut(second))
+        assert EpochTable.of([(1, 0)]) == log.log().epochs
+        log.carry_out(Cut(first))
+        assert (first, first) == (log.log().end_offset, log.log().received_offset)
+        log.carry_out(Append(first, master[first:], EpochEntry(3, first)))
+
+    with CommitLog(slave, mode="r") as log_read:
+        assert 3000 == len(bodies(log_read))
+
+
+def test_a_cut_where_the_log_ends_writes_nothing(
+    master: bytes, slave: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Every link begins with one, mostly for nothing.
+    """
+    end = record_end(master, 5000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[:end], EpochEntry(1, 0)))
+        with monkeypatch.context() as patched:
+            patched.setattr(Checkpoint, "change", None)
+            log.carry_out(Cut(end))
+
+
+def test_a_cut_drops_half_a_record(master: bytes, slave: Path) -> None:
+    """
+    Also where it is all that stands above.
+    """
+    end = record_end(master, 5000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[: end + 30]))
+        log.carry_out(Cut(end))
+
+        assert end == log.log().received_offset
+
+
+def test_a_cut_inside_a_record_is_refused(master: bytes, slave: Path) -> None:
+    """
+    Nothing is changed; the log goes on.
+    """
+    end = record_end(master, 5000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[:end]))
+        with pytest.raises(InvalidError):
+            log.carry_out(Cut(end - 1))
+        with pytest.raises(OffsetOutOfRange):
+            log.carry_out(Cut(end + 1))
+        log.carry_out(Append(end, master[end:]))
+
+
+@pytest.mark.parametrize("base", [0, 3 * SEGMENT])
+def test_a_wiped_log_begins_wherever_the_next_bytes_do(
+    master: bytes, slave: Path, base: int
+) -> None:
+    """
+    Nothing of it is left, not even a queue: the next record may have any place.
+    """
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[:100_000], EpochEntry(1, 0)))
+        log.carry_out(Confirm(90_000))
+        log.carry_out(Wipe())
+        assert log.log().is_empty
+        assert EpochTable() == log.log().epochs
+        assert (0, 0) == (log.log().flushed_offset, log.log().confirm_offset)
+        log.carry_out(Append(base, master[base:], EpochEntry(5, 0)))
+        assert (base, len(master)) == (log.log().min_offset, log.log().end_offset)
+
+    with Store(slave, mode="r") as store:
+        last = store.queue_range("Topic", 0)[1] - 1
+        assert 999 == last == store.read("Topic", 0, last).queue_offset
+    assert verify_store(slave).verdict == "whole"
+
+
+def test_an_empty_log_begins_at_a_segment_only(master: bytes, slave: Path) -> None:
+    """
+    The line says what to do about it.
+    """
+    with opened(slave) as log:
+        with pytest.raises(InvalidError, match="segment size"):
+            log.carry_out(Append(1000, master[1000:2000]))
+        log.carry_out(Append(SEGMENT, master[SEGMENT:]))
+
+
+def test_the_confirm_offset_stays_within_the_log_and_never_falls(
+    master: bytes, slave: Path
+) -> None:
+    """
+    A master is often ahead of its slave.
+    """
+    end = record_end(master, 5000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[: end + 5]))
+        log.carry_out(Confirm(10**9))
+        assert end == log.log().confirm_offset
+        log.carry_out(Confirm(17))
+        assert end == log.log().confirm_offset
+
+
+def test_queues_end_where_the_master_confirmed(master: bytes, slave: Path) -> None:
+    """
+    While it follows, a replica shows no record that might be taken back; a clean
+    stop leaves them complete, as a Java broker expects them.
+    """
+    end = record_end(master, 50_000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master))
+        log.carry_out(Confirm(end - 1))
+        log._store.keep()  # the keeper's turn, not to wait for it
+        with Store(slave, mode="r") as store:
+            named = [queue.last_entry() for queue in store.queues]
+            assert end > max(e.offset + e.size for e in named if e) > end - 1000
+    with Store(slave, mode="r") as store:
+        assert 3000 == sum(queue.max_index for queue in store.queues)
+
+
+def test_what_is_synced_is_said(master: bytes, slave: Path) -> None:
+    """
+    After `sync` every whole record is flushed.
+    """
+    end = record_end(master, 5000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[: end + 9]))
+        log.sync()
+
+        assert end == log.flushed_offset == log.log().flushed_offset
+
+
+def test_a_bad_byte_is_refused_and_what_was_whole_stays(
+    master: bytes, slave: Path
+) -> None:
+    """
+    The right bytes follow behind the last whole record.
+    """
+    end = record_end(master, 5000)
+    wrong = bytearray(master[:20_000])
+    wrong[end + 60] ^= 1
+    with opened(slave) as log:
+        with pytest.raises(CorruptError) as caught:
+            log.carry_out(Append(0, wrong))
+        assert AckStatus.BAD_CRC is ack_status(caught.value)
+        assert (end, end) == (log.log().end_offset, log.log().received_offset)
+        log.carry_out(Append(end, master[end:]))
+
+
+def test_bytes_that_do_not_follow_are_refused(master: bytes, slave: Path) -> None:
+    """
+    Neither a gap nor an overlap gets in.
+    """
+    with opened(slave) as log:
+        log.carry_out(Append(0, master[:1000]))
+        for offset in (999, 1001):
+            with pytest.raises(OffsetOutOfRange) as caught:
+                log.carry_out(Append(offset, master[:10]))
+            assert AckStatus.GAP is ack_status(caught.value)
+
+
+def test_equal_bytes_are_equal(master: bytes, slave: Path) -> None:
+    """
+    Over the end of a segment as well.
+    """
+    with opened(slave) as log:
+        log.carry_out(Append(0, master))
+
+        assert log.carry_out(Compare(0, master)) is None
+        block = memoryview(master)[SEGMENT - 100 : 2 * SEGMENT + 50]
+        assert log.carry_out(Compare(SEGMENT - 100, block)) is None
+
+
+def test_the_first_other_byte_names_the_record_end_below(
+    master: bytes, slave: Path
+) -> None:
+    """
+    The record may begin below the bytes that are compared.
+    """
+    end = record_end(master, 2 * SEGMENT + 5000)
+    block = bytearray(master[end + 30 : end + 300])
+    block[20] ^= 1
+    with opened(slave) as log:
+        log.carry_out(Append(0, master))
+
+        assert end == log.carry_out(Compare(end + 30, block))
+        block[20] ^= 1
+        assert log.carry_out(Compare(end + 30, block)) is None
+        log.carry_out(Cut(end))
+
+
+def test_an_adopted_table_is_durable(master: bytes, slave: Path) -> None:
+    """
+    The master knows better who wrote equal bytes.
+    """
+    end = record_end(master, 5000)
+    table = EpochTable.of([(1, 0), (2, end)])
+
+    def work(log: ReplicaLog) -> None:
+        log.carry_out(Append(0, master[:20_000], EpochEntry(1, 0)))
+        log.carry_out(Adopt(table))
+
+    kill_while(slave, work)
+    with opened(slave) as log:
+        assert table == log.log().epochs
+
+
+@pytest.mark.parametrize("step", ["cut_publish", "cut_apply", "cut_end"])
+@pytest.mark.parametrize("is_wipe", [False, True])
+def test_a_kill_in_the_middle_of_a_cut_ends_as_the_cut(
+    master: bytes,
+    slave: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    is_wipe: bool,
+) -> None:
+    """
+    The next opening finishes it: bytes and epochs above it are gone (A3).
+    """
+    end = 0 if is_wipe else record_end(master, 90_000)
+
+    def work(log: ReplicaLog) -> None:
+        log.carry_out(Append(0, master, EpochEntry(1, 0)))
+        log.sync()
+        die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
+        monkeypatch.setattr(LogHandle, step, die)
+        log.carry_out(Wipe() if is_wipe else Cut(end))
+
+    kill_while(slave, work)
+    with opened(slave) as log:
+        assert (end, end) == (log.log().end_offset, log.log().received_offset)
+        assert log.log().epochs == EpochTable.of([] if is_wipe else [(1, 0)])
+        log.carry_out(Append(end, master[end:], EpochEntry(2, end)))
+    assert verify_store(slave).verdict == "whole"
+
+
+def test_a_cut_that_the_system_refuses_is_mended(
+    master: bytes, slave: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The log takes nothing until it was opened again, which ends the cut.
+    """
+    end = record_end(master, 90_000)
+    with opened(slave) as log:
+        log.carry_out(Append(0, master))
+        log.mend()  # there is nothing to mend
+
+        def refuse(_: LogHandle) -> None:
+            raise StorageError("refused", errno=5)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(LogHandle, "cut_apply", refuse)
+            with pytest.raises(StorageError):
+                log.carry_out(Cut(end))
+        log.mend()
+
+        assert (end, end) == (log.log().end_offset, log.log().received_offset)
+        log.carry_out(Append(end, master[end:]))
+
+
+def test_one_process_at_a_time_holds_a_replica(slave: Path) -> None:
+    """
+    And whoever failed to open it holds nothing.
+    """
+    with opened(slave), pytest.raises(LockedError):
+        opened(slave)
+    opened(slave).close()
+
+
+def test_closing_again_is_fine(slave: Path) -> None:
+    """
+    A context manager that was closed before ends quietly.
+    """
+    with opened(slave) as log:
+        log.close()
+
+
+def test_each_refusal_has_its_word_for_the_master() -> None:
+    """
+    Refusals of our disk are OSErrors, the more special ones before the others.
+    """
+    assert AckStatus.DISK_FULL is ack_status(FullError("full"))
+    assert AckStatus.POISONED is ack_status(PoisonedError("poisoned"))
+    assert AckStatus.GAP is ack_status(StorageError("refused"))
