@@ -229,7 +229,9 @@ class Follower:
         """
         A link ended, or none could be made: told once per change.
         """
-        if reason != self._said and not self._rim.is_stopping():
+        if self._rim.is_stopping():
+            return retry
+        if reason != self._said:
             self._rim.say(reason)
         self._said = reason
         return retry

@@ -22,8 +22,10 @@ from pystore.cli.recovery import opening_lines
 from pystore.cli.sizes import parse_size
 from pystore.errors import InvalidError
 from pystore.ha.slave.backoff import BackOff
+from pystore.ha.slave.connection import SlaveConnection
 from pystore.ha.slave.effects import Connection
 from pystore.ha.slave.follower import Follower, Rim
+from pystore.ha.slave.legacy import LegacySlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.stream import Stream, connect, parse_address
 from pystore.ha.slave.terms import Terms
@@ -179,9 +181,6 @@ def _now_ms() -> int:
 
 
 def _maker(protocol: str, terms: Terms) -> Callable[[], Connection]:
-    from pystore.ha.slave.connection import SlaveConnection
-    from pystore.ha.slave.legacy import LegacySlaveConnection
-
     if protocol == "legacy":
         return lambda: LegacySlaveConnection(terms)
     return lambda: SlaveConnection(terms)
