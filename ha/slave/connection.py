@@ -149,6 +149,7 @@ class SlaveConnection(Link):
             self._stale(frame.epoch)
             return
         self._session, self._epoch = body, frame.epoch
+        self._master_end = body.end_offset
         self._clocks.heartbeat_ms = body.heartbeat_ms
         self._clocks.housekeeping_ms = body.housekeeping_ms
         self._phase = _Phase.PROMISE
@@ -228,6 +229,7 @@ class SlaveConnection(Link):
             self._give_up(str(error), Retry.SOON, AckStatus.GAP, now_ms)
             return
         self._told, self._is_ack_due = body, True
+        self._master_end = body.end_offset
         self._echo = Echo(frame.sent_ms, body.end_offset)
         if epoch is None:
             self._apply_confirm(now_ms)

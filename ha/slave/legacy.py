@@ -128,6 +128,7 @@ class LegacySlaveConnection(Link):
         if epoch < self._highest_epoch:
             self._stale(epoch)
             return
+        self._master_end = body.end_offset
         self._labels = Labels(table)
         self._history = History(table, body.end_offset, epoch)
         self._meeting = meet_legacy(
@@ -162,6 +163,7 @@ class LegacySlaveConnection(Link):
         self._move(Event.HEARD_DATA)
         self._check_place(body)
         self._told, self._is_ack_due = body, True
+        self._master_end = max(self._master_end or 0, body.offset + len(body.block))
         block = memoryview(body.block)
         if not block:
             self._apply_confirm()

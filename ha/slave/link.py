@@ -42,6 +42,7 @@ class Link:
         self._known: SlaveLog | None = None
         self._is_open = False
         self._is_ack_due = False
+        self._master_end: int | None = None
         self._pending = 0
 
     # -- what a protocol adds -----------------------------------------------
@@ -74,6 +75,13 @@ class Link:
         Where it stands.
         """
         return self._state
+
+    @property
+    def master_end(self) -> int | None:
+        """
+        The end of the master's log as last heard.
+        """
+        return self._master_end
 
     def connected(self, log: SlaveLog, now_ms: int) -> None:
         """
