@@ -230,6 +230,7 @@ class Board:
         self._is_terminal = is_terminal
         self._due_ms = _now_ms()
         self._before = (_now_ms(), 0)
+        self._problem = ""
 
     def say(self, line: str) -> None:
         """
@@ -246,6 +247,11 @@ class Board:
         if _now_ms() < self._due_ms:
             return
         self._due_ms = _now_ms() + _INTERVAL_MS
+        problem = self._log.problem
+        line = "" if problem is None else error_line(problem)
+        if line and line != self._problem:
+            self.say(line)
+        self._problem = line
         self._show(follower)
 
     def end(self, follower: Follower) -> None:
@@ -273,7 +279,6 @@ class Board:
         passed_ms, grown = now_ms - self._before[0], appended - self._before[1]
         self._before = (now_ms, appended)
         end = standing.master_end
-        problem = self._log.problem
         return {
             "store": str(self._options.store),
             "master": self._options.master,
@@ -291,7 +296,7 @@ class Board:
             "appendedBytes": appended,
             "links": standing.links,
             "reason": standing.reason,
-            "problem": "" if problem is None else error_line(problem),
+            "problem": self._problem,
         }
 
 
