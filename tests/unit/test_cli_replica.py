@@ -236,18 +236,20 @@ def test_a_peer_that_is_no_master_is_said(tmp_path: Path) -> None:
 
 FULL_DISK = """
 $P replica s --master 127.0.0.1:$PORT --protocol legacy --learner \
-    --segment-size 65536 --json > reports 2> errors &
+    --segment-size 65536 --json > ../reports 2> ../errors &
 replica=$!
-for i in $(seq 300); do grep -q "No space left" errors && break; sleep 0.2; done
-echo "full: $(grep -c "No space left" errors)"
+for i in $(seq 300); do grep -q "No space left" ../errors && break; sleep 0.2; done
+echo "full: $(grep -c "No space left" ../errors)"
 rm -f filler
-for i in $(seq 300); do tail -n 1 reports | grep -q '"gapBytes": 0' && break; sleep 0.2
+for i in $(seq 300); do
+    tail -n 1 ../reports | grep -q '"gapBytes": 0' && break
+    sleep 0.2
 done
 kill -INT $replica
 wait $replica
 echo "code $?"
 $P verify s
-tail -n 1 reports
+tail -n 1 ../reports
 """
 
 
@@ -256,7 +258,7 @@ def test_a_full_disk_is_waited_for(master: LegacyMaster, tmp_path: Path) -> None
     The reason is said, the replica stays, and goes on when there is space.
     """
     with serving(master) as port:
-        filler = "head -c 2300000 /dev/zero > filler\n"
+        filler = "head -c 1800000 /dev/zero > filler\n"
         script = f"PORT={port}\n{filler}{FULL_DISK}"
         lines = in_small_file_system(tmp_path / "small", script)
 

@@ -1,0 +1,108 @@
+"""
+A replica of pystore follows a live Java master, whatever happens to either.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import PYSTORE, run_json
+from interop.broker_set import SEGMENT, BrokerSet, running
+
+from pystore.epoch_file import EPOCHS
+from pystore.reader import LogReader
+
+PATIENCE_S = 180
+
+
+@pytest.fixture
+def brokers(compiled_tool: None, tmp_path: Path) -> Iterator[BrokerSet]:  # noqa: ARG001
+    """
+    A name server, a controller and a master.
+    """
+    with running(tmp_path / "java") as found:
+        yield found
+
+
+@contextmanager
+def following(root: Path, brokers: BrokerSet) -> Iterator[subprocess.Popen[bytes]]:
+    """
+    A learner of the master; killed if it is still there at the end.
+    """
+    command = [*PYSTORE, "replica", str(root), "--master", brokers.ha_address]
+    wishes = ["--protocol", "legacy", "--learner", "--segment-size", str(SEGMENT)]
+    with subprocess.Popen(
+        [*command, *wishes, "--json"], stdout=subprocess.PIPE
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_until(process: subprocess.Popen[bytes], end: int) -> dict[str, Any]:
+    """
+    Reads reports until the replica has all below an offset.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    assert process.stdout is not None
+    for line in process.stdout:
+        report: dict[str, Any] = json.loads(line)
+        if report["endOffset"] >= end and report["state"] == "TRANSFER":
+            return report
+        assert time.monotonic() < deadline, report
+    raise AssertionError(f"the replica ended with {process.wait()}")
+
+
+def master_log(brokers: BrokerSet) -> bytes:
+    """
+    The bytes of the master's log up to its end, as its files have them.
+    """
+    with LogReader(brokers.store) as log:
+        end = log.scan(log.ends().min_offset).finish().offset
+    files = sorted((brokers.store / "commitlog").iterdir())
+    return b"".join(path.read_bytes() for path in files)[:end]
+
+
+def test_a_replica_equals_its_java_master_through_kills_and_epochs(
+    brokers: BrokerSet, tmp_path: Path
+) -> None:
+    """
+    It is killed while messages arrive, its master is killed and comes back with a
+    new epoch: segments, epoch file and queues are those of the master.
+    """
+    root = tmp_path / "copy"
+    producer = brokers.produce(3000)
+    for least in (1, SEGMENT):
+        with following(root, brokers) as replica:
+            wait_until(replica, least)
+            replica.kill()
+    assert 0 == producer.wait(PATIENCE_S)
+    before = (brokers.store / EPOCHS).read_bytes()
+    with following(root, brokers) as replica:
+        wait_until(replica, len(master_log(brokers)))
+        brokers.kill_master()
+        brokers.restart_master()
+        assert 0 == brokers.produce(2000, first=3000).wait(PATIENCE_S)
+        expected = master_log(brokers)
+        report = wait_until(replica, len(expected))
+        replica.terminate()
+        assert 143 == replica.wait(PATIENCE_S)
+
+    epochs = (brokers.store / EPOCHS).read_bytes()
+    assert before != epochs == (root / EPOCHS).read_bytes()
+    assert report["epoch"] > 1
+    segments = sorted((root / "commitlog").iterdir())
+    assert (len(expected) - 1) // SEGMENT + 1 == len(segments)
+    for segment in segments:
+        theirs = brokers.store / "commitlog" / segment.name
+        assert theirs.read_bytes() == segment.read_bytes(), segment.name
+    (verified,) = run_json("verify", root)["stores"]
+    assert ("whole", 5000) == (verified["verdict"], verified["records"])
