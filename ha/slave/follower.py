@@ -297,7 +297,12 @@ class Follower:
             connection.flushed(self._log.log(), self._rim.now_ms())
             self._carry_out(link, connection)
         if is_poisoned:
-            self._log.sync()  # it raises, and says why
+            raise PoisonedError(
+                "a write-back failed while the replica was written: nothing above "
+                f"offset {flushed} is proven to be on disk: look at the disk, then "
+                "start again, which checks it",
+                offset=flushed,
+            )
         return flushed
 
     def _look(self, connection: Connection) -> None:

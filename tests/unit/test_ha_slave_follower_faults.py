@@ -270,6 +270,20 @@ def test_a_poisoned_disk_ends_it(
         Stage(master, lambda: False).follow(log)
 
 
+def test_a_write_back_that_fails_behind_the_scenes_ends_it(
+    master: LegacyMaster, log: ReplicaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Also when no byte comes any more that would notice.
+    """
+    monkeypatch.setattr(
+        ReplicaLog, "is_poisoned", property(lambda _: bool(master.acks))
+    )
+
+    with pytest.raises(PoisonedError, match="look at the disk"):
+        Stage(master, lambda: False).follow(log)
+
+
 def test_a_cut_that_the_disk_refused_is_mended_before_the_next_link(
     master: LegacyMaster, log: ReplicaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
