@@ -70,12 +70,15 @@ class SendBlock:
         offset: where the block begins.
         size: of the block; it lies in one segment and one epoch; 0: a heartbeat.
         end_offset: of the log, as the head tells the slave (or as it was then).
+        crc_at: where in the head the CRC-32 of the block is to be put, four bytes,
+            before it is sent; ``None``: the head is complete.
     """
 
     head: bytes
     offset: int
     size: int
     end_offset: int
+    crc_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
