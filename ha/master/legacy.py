@@ -1,0 +1,230 @@
+"""
+The master's end of a legacy connection, for a Java slave. Pure.
+
+As RocketMQ's master does, but for its bugs: a frame's label is the epoch of its
+first byte, and a frame without a block goes ahead where the epoch changes (R191); a
+start that no epoch covers, or that the log does not hold, ends the link (R100,
+R188), and so does an ack of bytes that were never sent (R130).
+
+A Java slave learns epochs from labels and from the answer to its handshake. It never
+gives back an entry, so no frame names an epoch before that has a byte; and it is
+disconnected when our epoch changes, to read the table anew.
+
+Source: docs/protocol.md (formats 6.3 to 6.6), docs/replication.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pystore.epochs import NO_EPOCH, EpochEntry, EpochTable
+from pystore.errors import RemoteViolation
+from pystore.ha.codes import LEGACY_EPOCH_MAX, AckStatus, State
+from pystore.ha.machine import MASTER, Event, next_state
+from pystore.ha.master.admission import refusal_of_id
+from pystore.ha.master.agreement import last_segment_start, resync_text
+from pystore.ha.master.effects import Acked, MasterLog, Opened, Send, SendBlock
+from pystore.ha.master.link import Link
+from pystore.ha.master.terms import Roster, Terms
+from pystore.ha.wire.blocks import BlockRange
+from pystore.ha.wire.legacy import (
+    LEGACY_EPOCHS_MAX,
+    LegacyAck,
+    LegacyData,
+    LegacyHandshake,
+    decode_from_slave,
+    encode_legacy,
+    encode_legacy_head,
+)
+from pystore.ha.wire.legacy_epochs import epochs_in_legacy
+
+__all__ = ["LegacyConnection", "told_epochs"]
+
+_NO_OFFSET = -1
+"""What a heartbeat names while the master has no byte."""
+
+_NO_LABEL = (NO_EPOCH, 0)
+"""
+The label of such a heartbeat. A Java slave would keep an epoch that is named here,
+and that has no byte; if the next one begins there too (R137), the slave would never
+find a common point again.
+"""
+
+
+class LegacyConnection(Link):
+    """
+    One link to a slave that speaks RocketMQ's protocol. One thread.
+
+    Args:
+        terms: ours.
+        roster: returns what is known of the set at this moment.
+        session_id: random, not 0; of our own use, no frame carries it.
+        now_ms: when the link was accepted.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        roster: Callable[[], Roster],
+        session_id: int,
+        now_ms: int,
+    ) -> None:
+        super().__init__(terms, roster, session_id, now_ms)
+        self._slave: LegacyHandshake | None = None
+        self._named: EpochEntry | None = None
+
+    @property
+    def _block_bytes_max(self) -> int:
+        return self.terms.legacy_block_bytes_max
+
+    def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
+        taken = decode_from_slave(data)
+        if taken is None:
+            return 0
+        frame, size = taken
+        if isinstance(frame, LegacyHandshake):
+            self._shake(frame, log)
+        elif self._slave is None:
+            raise RemoteViolation("an ack before a handshake")
+        elif self._state is State.HANDSHAKE:
+            self._begin(self._slave, frame, log, now_ms)
+        else:
+            self._state = next_state(MASTER, self._state, Event.HEARD_ACK)
+            self._evaluate(self._slave, frame)
+        return size
+
+    def _shake(self, shake: LegacyHandshake, log: MasterLog) -> None:
+        self._state = next_state(MASTER, self._state, Event.HEARD_HANDSHAKE)
+        self._check_slave(shake)
+        self._slave = shake
+        answer = epochs_in_legacy(told_epochs(log), log.end_offset)
+        self._effects.append(Send(encode_legacy(answer)))
+
+    def _check_slave(self, shake: LegacyHandshake) -> None:
+        """
+        Raises:
+            RemoteViolation: this slave cannot be served; the protocol has no way to
+                say why.
+        """
+        if self.terms.epoch > LEGACY_EPOCH_MAX:
+            raise RemoteViolation(
+                f"epoch {self.terms.epoch}: legacy frames name up to {LEGACY_EPOCH_MAX}"
+            )
+        if self._slave is not None and self._slave != shake:
+            raise RemoteViolation(f"{shake} after {self._slave} on one link")
+        roster = self._roster()
+        if not roster.is_master:
+            raise RemoteViolation(f"broker {self.terms.broker_id} is not the master")
+        reason = refusal_of_id(shake.broker_id, self.terms, roster)
+        if reason is not None:
+            raise RemoteViolation(reason)
+        if roster.is_busy:
+            raise RemoteViolation("this master takes no session more for now")
+
+    def _begin(
+        self, slave: LegacyHandshake, ack: LegacyAck, log: MasterLog, now_ms: int
+    ) -> None:
+        start = ack.offset
+        if start:
+            if start > log.end_offset:
+                raise RemoteViolation(
+                    f"the slave reports {start}, this log ends at {log.end_offset}"
+                )
+            if start < log.min_offset:
+                raise RemoteViolation(resync_text(f"the slave reports {start}", log))
+            if log.epochs.find(start) is None:
+                raise RemoteViolation(f"no epoch of the table covers {start}")
+        self._state = next_state(MASTER, self._state, Event.HEARD_FIRST_ACK)
+        self._offset = start or self._first_offset(log)
+        opened = Opened(
+            broker_id=slave.broker_id,
+            incarnation=None,
+            session_id=self.session_id,
+            offset=start or None,
+            is_learner=slave.is_learner,
+            is_legacy=True,
+        )
+        self._open(opened, now_ms)
+        self._evaluate(slave, ack)
+
+    def _first_offset(self, log: MasterLog) -> int | None:
+        """
+        Returns where an empty slave begins; ``None`` while we have no byte.
+        """
+        if log.end_offset == log.min_offset:
+            return None
+        is_last_file = self._slave is not None and self._slave.is_from_last_file
+        return last_segment_start(log) if is_last_file else log.min_offset
+
+    def _evaluate(self, slave: LegacyHandshake, ack: LegacyAck) -> None:
+        self._check_ack(ack.offset)
+        self._effects.append(
+            Acked(
+                broker_id=slave.broker_id,
+                session_id=self.session_id,
+                received_offset=ack.offset,
+                flushed_offset=None,
+                caught_up_ms=self._times.held(ack.offset),
+                status=AckStatus.OK,
+            )
+        )
+
+    def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
+        label = block.epoch, block.epoch_start
+        entry = EpochEntry(*label)
+        if self._named != entry:
+            self._named = entry
+            return self._frame(block.offset, label, log, now_ms)
+        self._offset = block.end_offset
+        return self._frame(block.offset, label, log, now_ms, block.size)
+
+    def _heartbeat(self, log: MasterLog, now_ms: int) -> None:
+        if self._offset is None:
+            self._offset = self._first_offset(log)
+        if self._offset is None:
+            block = self._frame(_NO_OFFSET, _NO_LABEL, log, now_ms)
+        elif not self._is_servable(self._offset, log, now_ms):
+            return
+        else:
+            self._named = _label(self._offset, log)
+            named = self._named.epoch, self._named.start_offset
+            block = self._frame(self._offset, named, log, now_ms)
+        self._effects.append(block)
+
+    def _frame(
+        self,
+        offset: int,
+        label: tuple[int, int],
+        log: MasterLog,
+        now_ms: int,
+        block_bytes: int = 0,
+    ) -> SendBlock:
+        self._sent(log, now_ms)
+        data = LegacyData(offset, *label, log.confirm_offset)
+        head = encode_legacy_head(data, block_bytes)
+        return SendBlock(head, offset, block_bytes, log.end_offset)
+
+
+def _label(offset: int, log: MasterLog) -> EpochEntry:
+    """
+    Returns the epoch of the byte at *offset*; at the end of the log, of the byte
+    before: an epoch without bytes is not named yet.
+    """
+    covering = log.epochs.find(offset)
+    if offset == log.end_offset and offset > log.min_offset:
+        covering = log.epochs.find(offset - 1) or covering
+    assert covering is not None  # _is_servable looked
+    return covering
+
+
+def told_epochs(log: MasterLog) -> EpochTable:
+    """
+    Returns the epochs for the answer to a handshake: all of them; if a Java slave
+    cannot read so many (R198), those of the bytes that the log still holds; and of
+    these the newest that fit. An entry left out is one less on which two histories
+    may agree; it never makes them agree wrongly.
+    """
+    epochs = log.epochs
+    if len(epochs) > LEGACY_EPOCHS_MAX:
+        epochs = epochs.cut_prefix(log.min_offset)
+    return EpochTable(epochs.entries[-LEGACY_EPOCHS_MAX:])

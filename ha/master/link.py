@@ -1,0 +1,280 @@
+"""
+What a master keeps of a link in either protocol. Pure.
+
+States, times and the end of the session are the same on both; what a frame says
+and looks like is left to `pystore.ha.master.connection` (v3) and
+`pystore.ha.master.legacy`.
+
+Source: docs/protocol.md (K.3 general rules, formats 6.5), R182, R194.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from pystore.errors import LocalViolation, RemoteViolation
+from pystore.ha.codes import State
+from pystore.ha.machine import MASTER, Event, next_state
+from pystore.ha.master.agreement import resync_text
+from pystore.ha.master.effects import Close, Effect, Left, MasterLog, Opened, SendBlock
+from pystore.ha.master.send_times import SendTimes
+from pystore.ha.master.terms import Roster, Terms
+from pystore.ha.wire.blocks import BlockRange, next_block
+
+__all__ = ["Link"]
+
+
+class Link(ABC):
+    """
+    One accepted link; `pystore.ha.master.effects.Connection` says how it is used.
+
+    Attributes:
+        terms: under which it serves.
+        session_id: of this link.
+
+    Args:
+        terms: ours.
+        roster: returns what is known of the set at this moment.
+        session_id: random, not 0.
+        now_ms: when the link was accepted.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        roster: Callable[[], Roster],
+        session_id: int,
+        now_ms: int,
+    ) -> None:
+        self.terms = terms
+        self.session_id = session_id
+        self._roster = roster
+        self._state = next_state(MASTER, State.READY, Event.ACCEPTED)
+        self._effects: list[Effect] = []
+        self._is_over = False
+        self._opened_id: int | None = None
+        self._heard_ms = now_ms
+        self._beat_ms = now_ms
+        self._is_to_suspend = False
+        self._times = SendTimes()
+        self._offset: int | None = None
+        self._acked = 0
+
+    @property
+    def state(self) -> State:
+        """
+        Where it stands.
+        """
+        return self._state
+
+    def receive(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
+        """
+        Takes at most one frame; a peer that breaks a rule is closed (R182).
+        """
+        if self._is_over or self._is_ended_by(log):
+            return 0
+        try:
+            size = self._take(data, log, now_ms)
+        except RemoteViolation as error:  # the peer's: nothing it says counts now
+            self._close(str(error))
+            return 0
+        if size:
+            self._heard_ms = now_ms
+        return size
+
+    def next_block(
+        self, log: MasterLog, bytes_max: int, now_ms: int
+    ) -> SendBlock | None:
+        """
+        Returns the next bytes of the log; a log that cannot serve them closes.
+        """
+        if self._state is not State.TRANSFER or self._is_ended_by(log):
+            return None
+        if self._offset is None:
+            self._offset = self._first_offset(log)
+        if self._offset is None or not self._is_servable(self._offset, log, now_ms):
+            return None
+        bytes_max = min(bytes_max, self._block_bytes_max)
+        block = next_block(log, self._offset, bytes_max)
+        return None if block is None else self._block(block, log, now_ms)
+
+    def tick(self, log: MasterLog, now_ms: int) -> None:
+        """
+        Closes a silent peer, and sends a heartbeat where nothing else was sent.
+        """
+        if self._is_over or self._is_ended_by(log):
+            return
+        silent_ms = now_ms - self._heard_ms
+        if silent_ms >= self._patience_ms:
+            self._close(f"the slave said nothing for {silent_ms} ms")
+            return
+        if self._is_open and now_ms >= self._beat_ms:
+            self._heartbeat(log, now_ms)
+
+    def lost(self, reason: str) -> None:
+        """
+        The socket is gone: the session ends with it.
+        """
+        del reason  # known to the owner, who says it
+        self._end(Event.LOST, is_graceful=False)
+
+    def suspend(self, now_ms: int) -> None:
+        """
+        No blocks any more: the next `tick` is due at once, and tells the slave. Before
+        the slave has said where it goes on, this is a wish for later.
+
+        Raises:
+            LocalViolation: acknowledgements wait for this slave: it has to leave the
+                set first (K.3).
+        """
+        if self._counts():
+            raise LocalViolation(
+                f"broker {self._opened_id} is in the set: it is suspended only "
+                "after it was removed"
+            )
+        self._state = next_state(MASTER, self._state, Event.SUSPEND)
+        self._is_to_suspend = not self._is_open
+        self._beat_ms = now_ms
+
+    def resume(self, now_ms: int) -> None:
+        """
+        Blocks again, from where the slave stands.
+        """
+        self._state = next_state(MASTER, self._state, Event.RESUME)
+        self._is_to_suspend = False
+        self._beat_ms = now_ms
+
+    def shutdown(self, now_ms: int) -> None:
+        """
+        The end of the session, from our side.
+        """
+        del now_ms  # nothing is waited for
+        if not self._is_over:
+            self._close("the master shuts down", Event.SHUTDOWN)
+        self._state = State.SHUTDOWN
+
+    def effects(self) -> list[Effect]:
+        """
+        Returns what is to be done now, in order, once.
+        """
+        effects, self._effects = self._effects, []
+        return effects
+
+    def next_deadline(self) -> int | None:
+        """
+        Returns when `tick` is due at the latest; ``None`` once it is over.
+        """
+        if self._is_over:
+            return None
+        silence_ms = self._heard_ms + self._patience_ms
+        return min(silence_ms, self._beat_ms) if self._is_open else silence_ms
+
+    @property
+    @abstractmethod
+    def _block_bytes_max(self) -> int:
+        """
+        The longest block of the session.
+        """
+
+    @abstractmethod
+    def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
+        """
+        Takes at most one frame and returns its bytes.
+        """
+
+    @abstractmethod
+    def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
+        """
+        Returns the frame of a block, and notes that it is sent.
+        """
+
+    @abstractmethod
+    def _heartbeat(self, log: MasterLog, now_ms: int) -> None:
+        """
+        Sends a frame without a block.
+        """
+
+    @abstractmethod
+    def _first_offset(self, log: MasterLog) -> int | None:
+        """
+        Returns where a slave begins that left it to us; ``None``: not known yet.
+        """
+
+    @property
+    def _is_open(self) -> bool:
+        return self._state in (State.TRANSFER, State.SUSPEND)
+
+    @property
+    def _patience_ms(self) -> int:
+        return self.terms.housekeeping_ms if self._is_open else self.terms.reply_ms
+
+    def _open(self, opened: Opened, now_ms: int) -> None:
+        self._opened_id = opened.broker_id
+        self._effects.append(opened)
+        self._beat_ms = now_ms
+        if self._is_to_suspend and not self._counts():
+            self._state = next_state(MASTER, self._state, Event.SUSPEND)
+
+    def _sent(self, log: MasterLog, now_ms: int) -> None:
+        self._beat_ms = now_ms + self.terms.heartbeat_ms
+        self._times.sent(log.end_offset, now_ms)
+
+    def _counts(self) -> bool:
+        return self._opened_id is not None and self._roster().counts(self._opened_id)
+
+    def _is_ended_by(self, log: MasterLog) -> bool:
+        """
+        Returns whether the session is over because our epoch is (K.3 rule 4).
+        """
+        last = log.epochs.last_epoch
+        if not self._is_over and last != self.terms.epoch:
+            self._close(
+                f"the session is of epoch {self.terms.epoch}, the log of {last}"
+            )
+        return self._is_over
+
+    def _is_servable(self, offset: int, log: MasterLog, now_ms: int) -> bool:
+        if offset < log.min_offset:
+            reason = resync_text(f"the slave goes on at {offset}", log)
+            self._turn_away(reason, log, now_ms)
+        elif offset > log.end_offset:
+            self._close(f"{offset} was sent, and the log ends at {log.end_offset}")
+        elif log.epochs.find(offset) is None:
+            reason = f"no epoch of the table covers {offset}"
+            self._turn_away(reason, log, now_ms)
+        return not self._is_over
+
+    def _check_ack(self, received: int) -> None:
+        """
+        Raises:
+            RemoteViolation: the slave acknowledges what was never sent to it
+                (R130), or less than before.
+        """
+        sent = self._offset or 0
+        if received > sent:
+            raise RemoteViolation(f"an ack of {received}: it was sent up to {sent}")
+        if received < self._acked:
+            raise RemoteViolation(
+                f"an ack of {received} after one of {self._acked}: acks never fall"
+            )
+        self._acked = received
+
+    def _turn_away(self, reason: str, log: MasterLog, now_ms: int) -> None:
+        """
+        Ends the session, and says why where the protocol can.
+        """
+        del log, now_ms  # a legacy slave is told nothing
+        self._close(reason)
+
+    def _close(self, reason: str, event: Event = Event.LOST) -> None:
+        self._end(event, is_graceful=False)
+        self._effects.append(Close(reason))
+
+    def _end(self, event: Event, *, is_graceful: bool) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        self._state = next_state(MASTER, self._state, event)
+        if self._opened_id is not None:
+            self._effects.append(Left(self._opened_id, self.session_id, is_graceful))

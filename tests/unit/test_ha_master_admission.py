@@ -1,0 +1,151 @@
+"""
+Each objection to a slave has its code and a reason that names both sides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ha_masters import BITS, EPOCH, ROSTER, TERMS, shake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore.ha.codes import CheckResult
+from pystore.ha.master.admission import Verdict, admit, refusal_of_session
+from pystore.ha.master.terms import Incarnation, Roster
+
+
+def verdict(epoch: int = EPOCH, roster: Roster = ROSTER, **changes: Any) -> Verdict:
+    """The decision about a slave that is honest but for *changes*."""
+    return admit(shake(**changes), epoch, TERMS, roster)
+
+
+def test_a_slave_of_this_set_is_admitted() -> None:
+    """Nothing speaks against it."""
+    assert verdict() == Verdict(CheckResult.SUCCESS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "result", "reason"),
+    [
+        ({"protocol_min": 4, "protocol_max": 5}, "PROTOCOL", "protocols 4 to 5"),
+        ({"protocol_min": 1, "protocol_max": 2}, "PROTOCOL", "this master 3"),
+        ({"cluster": "x"}, "CLUSTER_NAME", "of cluster 'x', not 'c'"),
+        ({"cluster": "x" * 60000}, "CLUSTER_NAME", "xxx...', not 'c'"),
+        ({"broker_name": "x"}, "BROKER_NAME", "of set 'x', not 'b'"),
+        ({"broker_id": 0}, "BROKER_ID", "0 is no broker id"),
+        ({"broker_id": -5}, "BROKER_ID", "-5 is no broker id"),
+        ({"broker_id": 1}, "BROKER_ID", "1 is this master's own"),
+        ({"broker_id": 9}, "BROKER_ID", "knows no broker 9"),
+        ({"epoch": EPOCH - 1}, "STALE_EPOCH", "of epoch 3, this master of 4"),
+        ({"segment_size": 4096}, "STORE_LAYOUT", "segments of 4096 bytes"),
+        ({"end_offset": -1}, "REJECTED", "a log from 0 to -1 cannot be"),
+        ({"min_offset": 1501}, "REJECTED", "a log from 1501 to 1500 cannot be"),
+        ({"min_offset": -1}, "REJECTED", "a log from -1 to 1500 cannot be"),
+        ({"flushed_offset": 1501}, "REJECTED", "flushed to 1501 in a log to 1500"),
+        ({"flushed_offset": -1}, "REJECTED", "flushed to -1"),
+        ({"frame_bytes_max": 4095}, "REJECTED", "4096 are needed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_reason(
+    changes: dict[str, Any], result: str, reason: str
+) -> None:
+    """One line for the operator of the slave; no peer's text fills it."""
+    found = verdict(**changes)
+
+    assert CheckResult[result] == found.result
+    assert reason in found.reason
+    assert len(found.reason) < 200
+    assert found.newer_epoch is None
+
+
+def test_a_release_that_is_not_served_is_told_so() -> None:
+    """The version of the software, not of the protocol."""
+    terms = replace(TERMS, versions_refused=frozenset({"1.0"}))
+    found = admit(shake(), EPOCH, terms, ROSTER)
+
+    assert found.result is CheckResult.APP_VERSION
+    assert "version '1.0' is not served" in found.reason
+
+
+def test_who_is_no_master_sends_the_slave_on() -> None:
+    """The address is told where it is known."""
+    there = verdict(roster=replace(ROSTER, is_master=False, redirect="h:1"))
+    nowhere = verdict(roster=replace(ROSTER, is_master=False))
+
+    assert there.result is nowhere.result is CheckResult.NOT_MASTER
+    assert there.reason.endswith("it is at h:1")
+    assert nowhere.reason.endswith("is not the master")
+
+
+@pytest.mark.parametrize("changes", [{"epoch": 9}, {"last_epoch": 9}])
+def test_a_slave_that_knows_a_newer_epoch_is_told_that_the_master_is_stale(
+    changes: dict[str, Any],
+) -> None:
+    """Told by the controller, or in its own table: somebody was master after us."""
+    found = verdict(**changes)
+
+    assert found.result is CheckResult.FUTURE_EPOCH
+    assert found.newer_epoch == 9
+    assert "knows epoch 9, this master is of 4" in found.reason
+
+
+@pytest.mark.parametrize(
+    "changes", [{"cluster": "x"}, {"broker_name": "x"}, {"broker_id": 9}]
+)
+def test_only_a_broker_of_this_set_can_end_our_epoch(changes: dict[str, Any]) -> None:
+    """R199: a stranger's epoch says nothing about ours."""
+    assert verdict(epoch=99, last_epoch=99, **changes).newer_epoch is None
+
+
+def test_a_busy_master_says_so() -> None:
+    """The slave comes back after a heartbeat."""
+    found = verdict(roster=replace(ROSTER, is_busy=True))
+
+    assert found.result is CheckResult.BUSY
+
+
+@pytest.mark.parametrize(
+    ("live", "is_replaced"),
+    [
+        ((5, BITS), True),
+        ((4, bytes(16)), True),
+        (None, True),
+        ((6, BITS), False),
+        ((5, bytes(16)), False),
+    ],
+)
+def test_a_newer_session_replaces_an_older_one(
+    live: Incarnation | None, is_replaced: bool
+) -> None:
+    """
+    R95: the same process again, or a later one. A copy of the store has the counter
+    of the original and other random bits (B1).
+    """
+    found = verdict(roster=replace(ROSTER, sessions={2: live}))
+    expected = CheckResult.SUCCESS if is_replaced else CheckResult.DUPLICATE
+
+    assert expected == found.result
+    assert is_replaced == (found.reason == "")
+
+
+def test_a_live_session_of_another_broker_is_none_of_ours() -> None:
+    """Only the same id replaces."""
+    found = verdict(roster=replace(ROSTER, sessions={3: (9, BITS)}))
+
+    assert found.result is CheckResult.SUCCESS
+
+
+incarnations = st.tuples(st.integers(0, 3), st.sampled_from([BITS, bytes(16)]))
+
+
+@given(incarnations, incarnations)
+def test_of_two_processes_at_most_one_replaces_the_other(
+    one: Incarnation, other: Incarnation
+) -> None:
+    """Two links never throw each other out in turns."""
+    both = refusal_of_session(one, other) is refusal_of_session(other, one) is None
+
+    assert both == (one == other)

@@ -1,0 +1,151 @@
+"""
+Where a slave may go on, and why it may not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from ha_masters import EMPTY, LOG, confirmed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore.epochs import EpochTable
+from pystore.ha.codes import TruncateFlag, TruncateOutcome
+from pystore.ha.master.agreement import Agreement, agree, last_segment_start
+
+CUT_PREFIX = replace(LOG, min_offset=2048)
+
+
+def at(offset: int, epoch: int, **changes: Any) -> Agreement | str:
+    """The answer to a slave that goes on at *offset* in *epoch*."""
+    places = {"point": offset, "end_offset": offset, "start_offset": offset}
+    body = confirmed(epoch=epoch, **{**places, **changes})
+    return agree(body, LOG, is_member=True)
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch"),
+    [(0, 1), (999, 1), (1000, 1), (1000, 2), (2500, 2), (2500, 4), (3000, 4)],
+)
+def test_a_point_within_its_epoch_is_agreed_to(offset: int, epoch: int) -> None:
+    """Its start and its end are within; whoever is listed may go on."""
+    assert at(offset, epoch) == Agreement(offset, offset)
+
+
+@pytest.mark.parametrize("outcome", [TruncateOutcome.CUT, TruncateOutcome(0)])
+def test_a_cut_and_nothing_to_cut_are_the_same_to_the_master(
+    outcome: TruncateOutcome,
+) -> None:
+    """Both say: my log ends here, and it is yours so far."""
+    assert at(1500, 2, outcome=outcome, bytes_cut=10) == Agreement(1500, 1500)
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "changes", "reason"),
+    [
+        (1001, 1, {}, "point 1001 is not in epoch 1: 0 to 1000"),
+        (999, 2, {}, "point 999 is not in epoch 2: 1000 to 2500"),
+        (2000, 4, {}, "point 2000 is not in epoch 4"),
+        (1500, 3, {}, "epoch 3 of the consistent point is not in the table"),
+        (1500, -1, {}, "epoch -1 of the consistent point is not in the table"),
+        (3001, 4, {}, "goes on at 3001, this log ends at 3000"),
+        (1500, 2, {"point": 1400}, "start 1500, end 1500 and point 1400"),
+        (1500, 2, {"end_offset": 1600}, "start 1500, end 1600 and point 1500"),
+        (1500, 2, {"start_offset": -1}, "start -1, end 1500"),
+        (-1, 1, {}, "resync needed: the slave goes on at -1"),
+    ],
+)
+def test_what_does_not_fit_the_table_is_no_agreement(
+    offset: int, epoch: int, changes: dict[str, Any], reason: str
+) -> None:
+    """Each number is checked against the master's own."""
+    found = at(offset, epoch, **changes)
+
+    assert isinstance(found, str)
+    assert reason in found
+
+
+def test_a_start_below_the_minimum_is_told_what_the_log_holds() -> None:
+    """R100: an answer, not a silence."""
+    found = agree(confirmed(), CUT_PREFIX, is_member=True)
+
+    assert found == (
+        "resync needed: the slave goes on at 1500, this log holds 2048 to 3000"
+    )
+
+
+def test_no_common_point_is_told_what_the_log_holds() -> None:
+    """The slave may wipe, and come back empty."""
+    body = confirmed(outcome=TruncateOutcome.NO_COMMON_POINT, epoch=-1, point=-1)
+
+    assert agree(body, LOG, is_member=False) == (
+        "resync needed: no epoch is common to both logs, this log holds 0 to 3000"
+    )
+
+
+def test_a_slave_that_could_not_cut_is_left_to_people() -> None:
+    """The point is no record end there: two histories under one epoch."""
+    found = agree(confirmed(outcome=TruncateOutcome.REFUSED), LOG, is_member=True)
+
+    assert "could not cut its log at 1500" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("log", "flags", "offset"),
+    [
+        (LOG, 0, 0),
+        (LOG, 1, 2048),
+        (CUT_PREFIX, 0, 2048),
+        (CUT_PREFIX, 1, 2048),
+        (replace(LOG, end_offset=2048), 1, 0),
+        (replace(LOG, end_offset=2049), 1, 2048),
+        (replace(LOG, end_offset=0), 1, 0),
+        (replace(LOG, min_offset=3000), 0, 3000),
+        (replace(LOG, min_offset=3000), 1, 3000),
+    ],
+)
+def test_an_empty_slave_begins_with_the_log_or_with_its_last_segment(
+    log: Any, flags: int, offset: int
+) -> None:
+    """It holds nothing, wherever that is."""
+    body = replace(EMPTY, flags=TruncateFlag(flags))
+
+    assert agree(body, log, is_member=False) == Agreement(offset, 0)
+
+
+def test_a_member_does_not_come_back_empty() -> None:
+    """What it held may be acknowledged; it has to leave the set first."""
+    found = agree(EMPTY, LOG, is_member=True)
+
+    assert "lists the slave in the set, and its log is empty" in str(found)
+
+
+def test_a_member_is_empty_where_nothing_is_confirmed() -> None:
+    """A new set begins so."""
+    log = replace(LOG, confirm_offset=0)
+
+    assert agree(EMPTY, log, is_member=True) == Agreement(0, 0)
+
+
+@pytest.mark.parametrize("body", [EMPTY, confirmed(epoch=2, point=1500)])
+def test_bytes_without_an_epoch_are_not_agreed_to(body: Any) -> None:
+    """R188: they have no label."""
+    log = replace(LOG, epochs=EpochTable.of([(2, 1600)]))
+
+    assert isinstance(agree(body, log, is_member=False), str)
+
+
+@given(st.integers(1, 50), st.integers(0, 200), st.integers(0, 200))
+def test_the_last_segment_holds_the_last_byte(size: int, least: int, more: int) -> None:
+    """Or the log begins there."""
+    low = least - least % size
+    log = replace(LOG, min_offset=low, end_offset=low + more, segment_size=size)
+    start = last_segment_start(log)
+
+    assert low <= start <= log.end_offset
+    if more:
+        assert start // size == (log.end_offset - 1) // size
+        assert start == low or start % size == 0

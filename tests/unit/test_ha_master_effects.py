@@ -1,0 +1,34 @@
+"""
+What a master's connection asks for are values: equal by content, never changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+from ha_masters import ROSTER, TERMS
+
+from pystore.ha.master.connection import V3Connection
+from pystore.ha.master.effects import Close, Connection, SendBlock
+from pystore.ha.master.legacy import LegacyConnection
+
+
+def test_an_effect_is_a_value() -> None:
+    """Two of the same content are one; nobody changes one on its way."""
+    block = SendBlock(b"head", 0, 10, 10)
+
+    assert block == SendBlock(b"head", 0, 10, 10, None)
+    assert hash(Close("why")) == hash(Close("why"))
+    with pytest.raises(FrozenInstanceError):
+        block.size = 11  # type: ignore[misc]
+
+
+def test_both_protocols_are_used_alike() -> None:
+    """The owner of a link does not know which it is."""
+    links: list[Connection] = [
+        V3Connection(TERMS, lambda: ROSTER, 1, 0),
+        LegacyConnection(TERMS, lambda: ROSTER, 1, 0),
+    ]
+
+    assert len({link.state for link in links}) == 1
