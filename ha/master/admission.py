@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pystore.epochs import NO_EPOCH
 from pystore.ha.codes import PROTOCOL_V3, CheckResult
 from pystore.ha.master.terms import FRAME_BYTES_LEAST, Incarnation, Roster, Terms
 from pystore.ha.wire.frames import HandshakeSlave
@@ -41,7 +42,8 @@ def admit(shake: HandshakeSlave, epoch: int, terms: Terms, roster: Roster) -> Ve
 
     Args:
         shake: what it says about itself.
-        epoch: of the frame: the master's, as the controller told the slave.
+        epoch: of the frame: the master's, as the controller told the slave; -1:
+            nobody told it, and it will take ours.
         terms: ours.
         roster: as it is now.
     """
@@ -55,7 +57,7 @@ def admit(shake: HandshakeSlave, epoch: int, terms: Terms, roster: Roster) -> Ve
     if newest > terms.epoch:
         text = f"the slave knows epoch {newest}, this master is of {terms.epoch}"
         return Verdict(CheckResult.FUTURE_EPOCH, text, newest)
-    if epoch < terms.epoch:
+    if NO_EPOCH < epoch < terms.epoch:
         text = f"the slave is of epoch {epoch}, this master of {terms.epoch}"
         return Verdict(CheckResult.STALE_EPOCH, text)
     for result, reason in _means(shake, terms, roster):

@@ -23,10 +23,13 @@ class Agreement:
     Attributes:
         offset: where the first block begins.
         held: what the slave holds, as its acks count it: 0 for an empty log.
+        empty_end: where an empty log ends, and so what its acks say before the first
+            byte; ``None``: the log is not empty.
     """
 
     offset: int
     held: int
+    empty_end: int | None = None
 
 
 def agree(body: ConfirmTruncate, log: MasterLog, *, is_member: bool) -> Agreement | str:
@@ -60,8 +63,10 @@ def _fill(body: ConfirmTruncate, log: MasterLog, *, is_member: bool) -> Agreemen
             "filled anew once it was removed from the set"
         )
     if body.flags & TruncateFlag.SYNC_FROM_LAST_FILE:
-        return _covered(last_segment_start(log), 0, log)
-    return _covered(log.min_offset, 0, log)
+        start = last_segment_start(log)
+    else:
+        start = log.min_offset
+    return _covered(Agreement(start, 0, body.end_offset), log)
 
 
 def _go_on(body: ConfirmTruncate, log: MasterLog) -> Agreement | str:
@@ -82,13 +87,13 @@ def _go_on(body: ConfirmTruncate, log: MasterLog) -> Agreement | str:
     last = log.epochs.end_of(entries[0])
     if not first <= body.point <= last:
         return f"point {body.point} is not in epoch {body.epoch}: {first} to {last}"
-    return _covered(start, start, log)
+    return _covered(Agreement(start, start), log)
 
 
-def _covered(offset: int, held: int, log: MasterLog) -> Agreement | str:
-    if log.epochs.find(offset) is None:
-        return f"no epoch of the table covers {offset}: its bytes have no label"
-    return Agreement(offset, held)
+def _covered(agreed: Agreement, log: MasterLog) -> Agreement | str:
+    if log.epochs.find(agreed.offset) is None:
+        return f"no epoch of the table covers {agreed.offset}: its bytes have no label"
+    return agreed
 
 
 def resync_text(why: str, log: MasterLog) -> str:

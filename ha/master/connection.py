@@ -85,6 +85,8 @@ class V3Connection(Link):
         self._has_crc = False
         self._is_learner = False
         self._flushed = 0
+        self._begin_offset = 0
+        self._empty_end: int | None = None
 
     @property
     def _block_bytes_max(self) -> int:
@@ -211,8 +213,9 @@ class V3Connection(Link):
             return
         self._state = state
         self._offset = agreed.offset
+        self._begin_offset = agreed.offset
+        self._empty_end = agreed.empty_end
         self._acked = agreed.held
-        self._flushed = 0
         self._is_learner = bool(
             slave.flags & SlaveFlag.LEARNER or body.flags & TruncateFlag.LEARNER
         )
@@ -232,26 +235,43 @@ class V3Connection(Link):
         self._heard(Event.HEARD_ACK)
         if ack.flags & AckFlag.LEARNER and not self._is_learner:
             raise RemoteViolation("a learner's ack in a session that counts")
-        self._check_ack(ack.received_offset)
-        if not self._flushed <= ack.flushed_offset <= ack.received_offset:
+        received, flushed = self._held(ack)
+        self._check_ack(received)
+        if not self._flushed <= flushed <= received:
             raise RemoteViolation(
-                f"flushed to {ack.flushed_offset} after {self._flushed}, with "
-                f"{ack.received_offset} received"
+                f"flushed to {flushed} after {self._flushed}, with {received} received"
             )
-        self._flushed = ack.flushed_offset
+        self._flushed = flushed
         self._effects.append(
             Acked(
                 broker_id=slave.broker_id,
                 session_id=self.session_id,
-                received_offset=ack.received_offset,
-                flushed_offset=ack.flushed_offset,
-                caught_up_ms=self._times.held(
-                    min(ack.received_offset, ack.echo_end_offset)
-                ),
+                received_offset=received,
+                flushed_offset=flushed,
+                caught_up_ms=self._times.held(min(received, ack.echo_end_offset)),
                 status=ack.status,
             )
         )
         self._obey(ack, now_ms)
+
+    def _held(self, ack: TransferAck) -> tuple[int, int]:
+        """
+        Returns received and flushed. An empty log may lie anywhere: until bytes come
+        its end says nothing about ours.
+
+        Raises:
+            RemoteViolation: neither empty nor begun where we agreed.
+        """
+        if self._empty_end is not None:
+            if ack.received_offset == self._empty_end:
+                return 0, 0
+            if ack.received_offset < self._begin_offset:
+                raise RemoteViolation(
+                    f"an ack of {ack.received_offset} of a log that begins at "
+                    f"{self._begin_offset}"
+                )
+            self._empty_end = None
+        return ack.received_offset, ack.flushed_offset
 
     def _obey(self, ack: TransferAck, now_ms: int) -> None:
         if ack.flags & AckFlag.LEAVING:

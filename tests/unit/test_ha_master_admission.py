@@ -80,6 +80,11 @@ def test_who_is_no_master_sends_the_slave_on() -> None:
     assert nowhere.reason.endswith("is not the master")
 
 
+def test_a_slave_that_was_told_no_epoch_is_told_ours() -> None:
+    """It compares with what it promised; a set without a controller works so."""
+    assert verdict(epoch=-1).result is CheckResult.SUCCESS
+
+
 @pytest.mark.parametrize("changes", [{"epoch": 9}, {"last_epoch": 9}])
 def test_a_slave_that_knows_a_newer_epoch_is_told_that_the_master_is_stale(
     changes: dict[str, Any],

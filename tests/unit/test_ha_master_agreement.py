@@ -111,9 +111,9 @@ def test_an_empty_slave_begins_with_the_log_or_with_its_last_segment(
     log: Any, flags: int, offset: int
 ) -> None:
     """It holds nothing, wherever that is."""
-    body = replace(EMPTY, flags=TruncateFlag(flags))
+    body = replace(EMPTY, flags=TruncateFlag(flags), end_offset=77)
 
-    assert agree(body, log, is_member=False) == Agreement(offset, 0)
+    assert agree(body, log, is_member=False) == Agreement(offset, 0, 77)
 
 
 def test_a_member_does_not_come_back_empty() -> None:
@@ -127,7 +127,7 @@ def test_a_member_is_empty_where_nothing_is_confirmed() -> None:
     """A new set begins so."""
     log = replace(LOG, confirm_offset=0)
 
-    assert agree(EMPTY, log, is_member=True) == Agreement(0, 0)
+    assert agree(EMPTY, log, is_member=True) == Agreement(0, 0, 0)
 
 
 @pytest.mark.parametrize("body", [EMPTY, confirmed(epoch=2, point=1500)])

@@ -186,13 +186,32 @@ class TestAcks:
         assert "an ack of 2599 after one of 2600" in reason_of(bench.hear(ack(2599)))
         assert "an ack of 1499" in reason_of(Bench().opened().hear(ack(1499)))
 
-    def test_an_empty_slave_may_ack_nothing_until_bytes_come(self) -> None:
-        """Its first byte may lie anywhere."""
+    @pytest.mark.parametrize(("empty_end", "base"), [(0, 2048), (4096, 0), (9, 2048)])
+    def test_an_empty_log_acks_nothing_wherever_it_lies(
+        self, empty_end: int, base: int
+    ) -> None:
+        """Its end is not ours until it has a byte of ours."""
+        bench = Bench()
+        bench.log = replace(LOG, min_offset=base)
+        bench.hear(shake(), replace(EMPTY, end_offset=empty_end))
+        bench.blocks()
+
+        assert bench.hear(ack(empty_end)) == [
+            Acked(2, SESSION, 0, 0, None, AckStatus.OK)
+        ]
+        (acked,) = bench.hear(ack(base + 10))
+        assert isinstance(acked, Acked)
+        assert acked.received_offset == base + 10
+        assert isinstance(bench.hear(ack(empty_end))[-1], Close)
+
+    def test_a_log_that_was_empty_begins_where_it_was_agreed(self) -> None:
+        """An end below that is of another log."""
         bench = Bench()
         bench.log = replace(LOG, min_offset=2048)
-        bench.hear(shake(end_offset=0, flushed_offset=0), EMPTY)
+        bench.hear(shake(), EMPTY)
+        bench.blocks()
 
-        assert [type(effect) for effect in bench.hear(ack(0))] == [Acked]
+        assert "a log that begins at 2048" in reason_of(bench.hear(ack(2047)))
 
     def test_flushed_lies_below_received_and_never_falls(self) -> None:
         """What is durable was received, and stays."""
