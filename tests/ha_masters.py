@@ -15,9 +15,9 @@ from pystore.ha.codes import (
     TruncateFlag,
     TruncateOutcome,
 )
-from pystore.ha.master.connection import V3Connection
+from pystore.ha.master.connection import MasterConnection
 from pystore.ha.master.effects import Close, Effect, MasterLog, Send, SendBlock
-from pystore.ha.master.legacy import LegacyConnection
+from pystore.ha.master.legacy import LegacyMasterConnection
 from pystore.ha.master.terms import Roster, Terms
 from pystore.ha.wire.frames import (
     Body,
@@ -173,10 +173,10 @@ class Bench:
         self.log = LOG
         self.now_ms = 0
         self.roster = roster
-        self.connection: V3Connection | LegacyConnection = self._connect(terms)
+        self.connection = self._connect(terms)
 
-    def _connect(self, terms: Terms) -> V3Connection | LegacyConnection:
-        return V3Connection(terms, lambda: self.roster, SESSION, self.now_ms)
+    def _connect(self, terms: Terms) -> MasterConnection | LegacyMasterConnection:
+        return MasterConnection(terms, lambda: self.roster, SESSION, self.now_ms)
 
     def hear(self, *bodies: Body, epoch: int = EPOCH) -> list[Effect]:
         """
@@ -232,8 +232,8 @@ class LegacyBench(Bench):
     The same for a legacy connection.
     """
 
-    def _connect(self, terms: Terms) -> LegacyConnection:
-        return LegacyConnection(terms, lambda: self.roster, SESSION, self.now_ms)
+    def _connect(self, terms: Terms) -> LegacyMasterConnection:
+        return LegacyMasterConnection(terms, lambda: self.roster, SESSION, self.now_ms)
 
     def say(self, *frames: LegacyHandshake | LegacyAck) -> list[Effect]:
         """

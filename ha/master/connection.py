@@ -55,13 +55,13 @@ from pystore.ha.wire.frames import (
 from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.v3 import DATA_BYTES_MIN, encode, encode_head
 
-__all__ = ["V3Connection"]
+__all__ = ["MasterConnection"]
 
 _CRC_AT = DATA_BYTES_MIN - 12
 """Where the head of a block has the checksum: before its flags."""
 
 
-class V3Connection(Link):
+class MasterConnection(Link):
     """
     One link to a slave that speaks v3. One thread.
 

@@ -38,7 +38,7 @@ from pystore.ha.wire.legacy import (
 )
 from pystore.ha.wire.legacy_epochs import epochs_in_legacy
 
-__all__ = ["LegacyConnection", "told_epochs"]
+__all__ = ["LegacyMasterConnection", "told_epochs"]
 
 _NO_OFFSET = -1
 """What a heartbeat names while the master has no byte."""
@@ -51,7 +51,7 @@ find a common point again.
 """
 
 
-class LegacyConnection(Link):
+class LegacyMasterConnection(Link):
     """
     One link to a slave that speaks RocketMQ's protocol. One thread.
 

@@ -16,7 +16,7 @@ from ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.epochs import EpochTable
 from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock
-from pystore.ha.master.legacy import LegacyConnection
+from pystore.ha.master.legacy import LegacyMasterConnection
 from pystore.ha.master.terms import Roster, Terms
 from pystore.ha.wire.legacy import (
     LegacyAck,
@@ -85,7 +85,7 @@ class Replay:
         epochs = EpochTable.of(table.entries)
         return MasterLog(self.min_offset, end, end, end, epochs, self.segment_size)
 
-    def _connection(self) -> LegacyConnection:
+    def _connection(self) -> LegacyMasterConnection:
         terms = Terms(
             cluster="",
             broker_name="",
@@ -96,7 +96,7 @@ class Replay:
             housekeeping_ms=10**6,
         )
         roster = Roster(frozenset({self.master_id, self.slave_id}))
-        return LegacyConnection(terms, lambda: roster, 1, 0)
+        return LegacyMasterConnection(terms, lambda: roster, 1, 0)
 
     def _hear(self, frame: LegacyHandshake | LegacyAck) -> list[bytes]:
         raw = encode_legacy(frame)

@@ -9,9 +9,9 @@ from dataclasses import FrozenInstanceError
 import pytest
 from ha_masters import ROSTER, TERMS
 
-from pystore.ha.master.connection import V3Connection
+from pystore.ha.master.connection import MasterConnection
 from pystore.ha.master.effects import Close, Connection, SendBlock
-from pystore.ha.master.legacy import LegacyConnection
+from pystore.ha.master.legacy import LegacyMasterConnection
 
 
 def test_an_effect_is_a_value() -> None:
@@ -27,8 +27,8 @@ def test_an_effect_is_a_value() -> None:
 def test_both_protocols_are_used_alike() -> None:
     """The owner of a link does not know which it is."""
     links: list[Connection] = [
-        V3Connection(TERMS, lambda: ROSTER, 1, 0),
-        LegacyConnection(TERMS, lambda: ROSTER, 1, 0),
+        MasterConnection(TERMS, lambda: ROSTER, 1, 0),
+        LegacyMasterConnection(TERMS, lambda: ROSTER, 1, 0),
     ]
 
     assert len({link.state for link in links}) == 1
