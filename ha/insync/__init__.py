@@ -1,3 +1,3 @@
 """
-Who holds what: catch-up, the SyncStateSet, the confirm offset, acks. Pure.
+Pure judgement on the master: who holds what, who counts, and what is promised.
 """

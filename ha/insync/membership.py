@@ -1,0 +1,242 @@
+"""
+Who has to leave the set, and who may come in. Pure.
+
+A wish is computed anew from what is true now, never from the wish before: two slaves
+that leave at once leave together (R93), and what was undone meanwhile is not asked
+for (R90).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pystore.ha.codes import AckStatus
+from pystore.ha.insync.agreement import Agreement
+from pystore.ha.insync.catch_up import CatchUp, EndHistory
+from pystore.ha.insync.member import Member
+from pystore.ha.insync.progress import Progress
+from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.sessions import Session, Sessions
+
+__all__ = ["Membership", "Wish"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """
+    The set that the master wants, and why.
+
+    Attributes:
+        members: with the master (R91).
+        candidates: those that may stay candidates.
+        reasons: one short text per replica that comes or goes.
+    """
+
+    members: frozenset[Member]
+    candidates: frozenset[Member]
+    reasons: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Membership:
+    """
+    What is true of the slaves, looked at with the rules.
+
+    Attributes:
+        rules: the numbers.
+        epoch_start: where the mastership's own bytes begin.
+        agreement: the sets.
+        sessions: the links.
+        catch_up: when each slave was caught up.
+        end_history: where our log ended.
+        progress: the offsets.
+        next_check_ms: when lags are looked at next.
+    """
+
+    rules: SetRules
+    epoch_start: int
+    agreement: Agreement
+    sessions: Sessions
+    catch_up: CatchUp
+    end_history: EndHistory
+    progress: Progress
+    next_check_ms: int
+    _late: dict[int, str] = field(default_factory=dict)
+    _excluded: set[int] = field(default_factory=set)
+    _refused_until_ms: dict[int, int] = field(default_factory=dict)
+    _was_asleep: bool = False
+
+    def session_of(self, member: Member) -> Session | None:
+        """
+        Returns the session that speaks for a listed member.
+        """
+        return self.sessions.counting(member, self.agreement.agreed.continuing)
+
+    def exclude(self, broker_id: int) -> None:
+        """
+        The operator, or the slave itself, wants it out.
+        """
+        self._excluded.add(broker_id)
+
+    def readmit(self, broker_id: int) -> None:
+        """
+        It may come in again, by the usual rules.
+        """
+        self._excluded.discard(broker_id)
+
+    def refused(self, broker_ids: frozenset[int], now_ms: int) -> None:
+        """
+        The controller does not want these; they are left alone for a while (R111).
+        """
+        until_ms = now_ms + self.rules.refused_ms
+        self._refused_until_ms.update(dict.fromkeys(broker_ids, until_ms))
+
+    def acked(self, session: Session, caught_up_ms: int | None, now_ms: int) -> None:
+        """
+        An ack arrived, and the session knows it: what does it prove?
+        """
+        holds_all = (session.received_offset or 0) >= self.progress.ends.newest
+        broker_id = session.broker_id
+        self.catch_up.acked(broker_id, caught_up_ms, holds_all, now_ms)
+        if broker_id in self._late and self._lag(session.member, now_ms) is None:
+            del self._late[broker_id]
+
+    def check(self, now_ms: int) -> None:
+        """
+        Looks at the lags, if it is time to (R87).
+
+        A check that comes a whole period late was held up together with the acks that
+        wait to be read: the next one judges.
+        """
+        if now_ms < self.next_check_ms:
+            return
+        is_late = now_ms - self.next_check_ms > self.rules.check_ms
+        self.next_check_ms = now_ms + self.rules.check_ms
+        self._was_asleep = is_late and not self._was_asleep
+        if self._was_asleep:
+            return
+        lags = {one.broker_id: self._lag(one, now_ms) for one in self._listed()}
+        self._late = {number: lag for number, lag in lags.items() if lag is not None}
+
+    def joiners(self, now_ms: int) -> list[Session]:
+        """
+        Returns the slaves that are nearly caught up and not in the set.
+        """
+        return [one for one in self.sessions if self._is_near(one, now_ms)]
+
+    def wish(self, now_ms: int) -> Wish:
+        """
+        Returns the set as it should be.
+        """
+        agreed = self.agreement.agreed
+        leaving = {one: self._complaint(one) for one in self._listed()}
+        gone = {member for member, reason in leaving.items() if reason is not None}
+        coming = {one.member for one in self.joiners(now_ms) if self._has_promised(one)}
+        return Wish(
+            (agreed.members - gone) | coming,
+            agreed.candidates - gone - coming,
+            (
+                *(f"{one.broker_id} {leaving[one]}" for one in _ordered(gone)),
+                *(f"{one.broker_id} is in sync" for one in _ordered(coming)),
+            ),
+        )
+
+    def _listed(self) -> frozenset[Member]:
+        agreed = self.agreement.agreed
+        return (agreed.members | agreed.candidates) - {self.agreement.master}
+
+    def _lag(self, member: Member, now_ms: int) -> str | None:
+        """
+        Says why a listed member is late at this moment, if it is.
+        """
+        session = self.session_of(member)
+        limit_ms = self.rules.lag_ms_max
+        if session is None:
+            if member in self.agreement.agreed.candidates:
+                is_late = self.catch_up.lag_ms(member.broker_id, now_ms) > limit_ms
+            else:
+                is_late = not self.sessions.has_seen(member.broker_id)
+            return "never connected" if is_late else None
+        if self.catch_up.lag_ms(member.broker_id, now_ms) > limit_ms:
+            return f"was not caught up for {limit_ms} ms"
+        if not self.rules.serves_synced or session.flushed_offset is None:
+            return None
+        due = self.end_history.end_before(now_ms - limit_ms)
+        is_behind = due is not None and session.flushed_offset < due
+        return f"did not flush for {limit_ms} ms" if is_behind else None
+
+    def _complaint(self, member: Member) -> str | None:
+        """
+        Says why a listed member has to go, if it has to.
+        """
+        if member.broker_id in self._excluded:
+            return "is excluded"
+        session = self.session_of(member)
+        if session is None:
+            if self.sessions.has_seen(member.broker_id):
+                return "left"
+        elif session.status is AckStatus.SHUTTING_DOWN:
+            return "shuts down"
+        elif session.status is AckStatus.POISONED and self.rules.serves_synced:
+            return "cannot flush"
+        elif _is_below(session.received_offset, self.progress.confirm_offset):
+            return "holds less than is confirmed"
+        return self._late.get(member.broker_id)
+
+    def _is_near(self, session: Session, now_ms: int) -> bool:
+        """
+        Whether a slave holds the confirm offset back, so that it can reach it.
+
+        While the log grows, nobody but the master holds all of it at any moment. So
+        who was caught up a moment ago is waited for, instead of the rare ack that
+        finds the log standing still (R82, in a form that holds under load).
+        """
+        if session.member in self.agreement.agreed.members:
+            return False
+        received = session.received_offset
+        if received is None or received < self.epoch_start or self._is_barred(session):
+            return False
+        if self._is_known(session) or now_ms < self._refused_until_ms.get(
+            session.broker_id, now_ms
+        ):
+            return False
+        last_ms = self.catch_up.last_ms(session.broker_id)
+        is_recent = last_ms is not None and now_ms - last_ms <= self.rules.join_lag_ms
+        return is_recent or received >= self.progress.ends.newest
+
+    def _is_barred(self, session: Session) -> bool:
+        return (
+            session.is_learner
+            or session.status is not AckStatus.OK
+            or session.broker_id in self._excluded
+        )
+
+    def _is_known(self, session: Session) -> bool:
+        """
+        Whether it is a member, or a member of that broker id has to go first.
+        """
+        listed = {one.broker_id: one for one in self._listed()}
+        member = listed.get(session.broker_id)
+        if member is None:
+            return False
+        is_candidate = member in self.agreement.agreed.candidates
+        return not is_candidate or self.session_of(member) is not session
+
+    def _has_promised(self, session: Session) -> bool:
+        """
+        Whether it holds everything that was ever acknowledged.
+        """
+        progress = self.progress
+        if _is_below(session.received_offset, progress.confirm_offset):
+            return False
+        if session.is_legacy or not self.rules.serves_synced:
+            return True
+        return (session.flushed_offset or 0) >= progress.all_synced_offset
+
+
+def _is_below(received_offset: int | None, confirm_offset: int) -> bool:
+    return received_offset is not None and received_offset < confirm_offset
+
+
+def _ordered(members: set[Member]) -> list[Member]:
+    return sorted(members, key=lambda one: one.broker_id)

@@ -1,0 +1,107 @@
+"""
+How far the set is: the confirm offset, and what each ack has reached. Pure.
+
+None of these ever moves back within a mastership (R128). They move only while every
+member speaks: one without a session, or whose session has not acked yet, freezes
+them (R122, R129).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pystore.ha.insync.record_ends import RecordEnds
+from pystore.ha.insync.sessions import Session
+
+__all__ = ["Holders", "Progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holders:
+    """
+    Whose acks are waited for at this moment.
+
+    Attributes:
+        members: the session of everyone in any set that may be the controller's;
+            ``None`` for one that has none.
+        joiners: slaves about to be asked into the set. What is acknowledged
+            meanwhile, they must have too (R82).
+        is_enough: the copies that certainly count are as many as the rules want.
+        has_candidates: somebody may be elected who is not in the set (B7).
+    """
+
+    members: Sequence[Session | None]
+    joiners: Sequence[Session]
+    is_enough: bool
+    has_candidates: bool
+
+    @property
+    def has_legacy(self) -> bool:
+        """
+        Whether a legacy slave is among the members.
+        """
+        return any(one is not None and one.is_legacy for one in self.members)
+
+
+class Progress:
+    """
+    Offsets that only rise.
+
+    Args:
+        end_offset: of the master's log.
+        flushed_offset: durable of it.
+        confirm_offset: as the master knew it when its mastership began.
+
+    Attributes:
+        ends: where the master's records end.
+        flushed_offset: of the master.
+        confirm_offset: everyone who may be elected holds everything below.
+        all_offset: `all` is kept for everything below.
+        all_synced_offset: `all-synced` is.
+    """
+
+    def __init__(
+        self, end_offset: int, flushed_offset: int, confirm_offset: int
+    ) -> None:
+        self.ends = RecordEnds(end_offset)
+        self.flushed_offset = flushed_offset
+        # A stored offset never points beyond what the log still has (L.1, 7).
+        self.confirm_offset = min(confirm_offset, end_offset)
+        self.all_offset = 0
+        self.all_synced_offset = 0
+
+    def advance(self, holders: Holders, serves_synced: bool) -> None:
+        """
+        Moves the offsets as far as these acks allow.
+        """
+        low = self._lowest_received(holders)
+        if low is None:
+            return
+        rounded = self.ends.floor(low)
+        if rounded is None:
+            return
+        if rounded > self.confirm_offset:
+            self.confirm_offset = rounded
+            self.ends.forget_below(rounded)
+        if not holders.is_enough or holders.has_candidates:
+            return
+        self.all_offset = max(self.all_offset, rounded)
+        if serves_synced and not holders.has_legacy:
+            flushed = min(self._lowest_flushed(holders), rounded)
+            self.all_synced_offset = max(self.all_synced_offset, flushed)
+
+    def _lowest_received(self, holders: Holders) -> int | None:
+        low = self.ends.newest
+        for session in (*holders.members, *holders.joiners):
+            if session is None or session.received_offset is None:
+                return None
+            low = min(low, session.received_offset)
+        return low
+
+    def _lowest_flushed(self, holders: Holders) -> int:
+        # A legacy joiner says nothing of its disk; it ends `all-synced` when it is in.
+        own = (one for one in holders.joiners if not one.is_legacy)
+        sessions = (*holders.members, *own)
+        flushed = (one.flushed_offset for one in sessions if one is not None)
+        return min((self.flushed_offset, *(offset or 0 for offset in flushed)))

@@ -1,0 +1,158 @@
+"""
+What an append can be promised, and what it was given in the end. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pystore.ha.insync.ack import Ack, Outcome, Refusal, RefusalReason, Settled
+from pystore.ha.insync.agreement import Agreement
+from pystore.ha.insync.membership import Membership
+from pystore.ha.insync.progress import Progress
+from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.waiters import Waiters
+
+__all__ = ["Promises"]
+
+
+@dataclass(slots=True)
+class Promises:
+    """
+    The acks of one mastership.
+
+    Attributes:
+        epoch: of the mastership.
+        newer_epoch: one that somebody knows: nothing is acknowledged any more.
+    """
+
+    epoch: int
+    _rules: SetRules
+    _agreement: Agreement
+    _membership: Membership
+    _progress: Progress
+    newer_epoch: int | None = None
+    _waiters: Waiters = field(default_factory=Waiters)
+
+    def completed(self, ack: Ack) -> int:
+        """
+        Returns the offset below which the ack is reached; never moves back.
+        """
+        own = self._progress
+        return {
+            Ack.LEADER: own.ends.newest,
+            Ack.LEADER_SYNCED: own.flushed_offset,
+            Ack.ALL: own.all_offset,
+            Ack.ALL_SYNCED: own.all_synced_offset,
+        }[ack]
+
+    def readable_offset(self, ack: Ack) -> int:
+        """
+        Returns up to where consumers may read, in a set whose appends use that ack:
+        what is promised by the master alone is read from the master alone (R120,
+        R124; L.1, 13).
+        """
+        own = self._progress
+        return own.confirm_offset if ack.is_shared else own.ends.newest
+
+    def refusal(self, ack: Ack) -> Refusal | None:
+        """
+        Says before an append why its promise could not be kept, if so (R206).
+        """
+        size, wanted = self._agreement.size_max, self._rules.min_in_sync
+        legacy = self.legacy_ids() if ack is Ack.ALL_SYNCED else []
+        if self.newer_epoch is not None:
+            text = f"epoch {self.epoch} is over: epoch {self.newer_epoch} is known"
+            reason = RefusalReason.FENCED
+        elif not ack.is_shared:
+            return None
+        elif size < wanted:
+            text = f"{size} of at least {wanted} replicas are in sync; nothing appended"
+            reason = RefusalReason.NOT_ENOUGH
+        elif ack is Ack.ALL_SYNCED and not self._rules.serves_synced:
+            text = "the set does not serve all-synced; configure it, or ask for all"
+            reason = RefusalReason.NOT_SERVED
+        elif legacy:
+            text = (
+                f"broker {legacy[0]} speaks the legacy protocol, whose acks never "
+                "mean its disk; ask for all"
+            )
+            reason = RefusalReason.LEGACY_MEMBER
+        else:
+            return None
+        return Refusal(reason, text)
+
+    def wait(self, ack: Ack, end_offset: int, deadline_ms: int) -> int:
+        """
+        An append waits for its ack; `settle` ends it.
+
+        Returns:
+            Its ticket.
+        """
+        return self._waiters.add(ack, end_offset, deadline_ms)
+
+    def settle(self, now_ms: int, lease_deadline_ms: int | None) -> list[Settled]:
+        """
+        Returns the waits that are over; to be called after each input.
+
+        Args:
+            now_ms: the time.
+            lease_deadline_ms: until when `leader` and `leader-synced` may be decided
+                (B8, C1); ``None``: the controller gives no leases. `all` needs none:
+                a master that was replaced lacks the acks.
+        """
+        is_leased = lease_deadline_ms is None or now_ms <= lease_deadline_ms
+        ended = self._waiters.settle(
+            lambda ack, end: self._outcome(ack, end, is_leased),
+            self._expired,
+            now_ms,
+        )
+        return [self._settled(*one) for one in ended]
+
+    def next_deadline(self) -> int | None:
+        """
+        Returns when the next wait runs out.
+        """
+        return self._waiters.next_deadline()
+
+    def legacy_ids(self) -> list[int]:
+        """
+        Returns the members that never say what they flushed.
+        """
+        listed = (self._membership.session_of(one) for one in self._agreement.any_set)
+        return sorted(one.broker_id for one in listed if one and one.is_legacy)
+
+    def _outcome(self, ack: Ack, end_offset: int, is_leased: bool) -> Outcome | None:
+        is_over = self.newer_epoch is not None
+        if not ack.is_shared and (is_over or not is_leased):
+            return Outcome.FENCED
+        if end_offset <= self.completed(ack):
+            return Outcome.REACHED
+        return Outcome.FENCED if is_over else None
+
+    def _expired(self, ack: Ack, end_offset: int) -> Outcome:
+        is_held = ack.is_shared and end_offset <= self._progress.confirm_offset
+        is_short = len(self._agreement.every_set) < self._rules.min_in_sync
+        return Outcome.NOT_ENOUGH if is_held and is_short else Outcome.TIMED_OUT
+
+    def _settled(
+        self, ticket: int, ack: Ack, end_offset: int, outcome: Outcome
+    ) -> Settled:
+        own, me = self._progress, self._agreement.master.broker_id
+        received = {me} if own.ends.newest >= end_offset else set()
+        flushed = {me} if own.flushed_offset >= end_offset else set()
+        for one in self._membership.sessions:
+            if not one.is_learner:
+                if (one.received_offset or 0) >= end_offset:
+                    received.add(one.broker_id)
+                if (one.flushed_offset or 0) >= end_offset:
+                    flushed.add(one.broker_id)
+        return Settled(
+            ticket,
+            ack,
+            end_offset,
+            outcome,
+            frozenset(received),
+            frozenset(flushed),
+            bool(self.legacy_ids()),
+        )

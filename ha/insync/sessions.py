@@ -1,0 +1,184 @@
+"""
+The newest session of each slave, and what it acked. Pure.
+
+One broker id counts once, with its newest session, however many links of it are
+open (R95, R217; K.3, one session per slave). What comes from any other link changes
+nothing (R94, R273).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pystore.errors import RemoteViolation
+from pystore.ha.codes import AckStatus
+from pystore.ha.insync.member import Member
+from pystore.ha.master.effects import Acked, Left, Opened
+
+__all__ = ["Session", "Sessions"]
+
+
+@dataclass(slots=True)
+class Session:
+    """
+    One slave's link.
+
+    Attributes:
+        member: who it is.
+        session_id: of the link.
+        is_learner: it counts for nothing.
+        is_legacy: its acks never mean its disk.
+        received_offset: it holds everything below; ``None``: no ack yet, which is
+            not an ack of 0 (R129).
+        flushed_offset: it has everything below on disk; ``None``: never said.
+        status: what ails it.
+    """
+
+    member: Member
+    session_id: int
+    is_learner: bool
+    is_legacy: bool
+    received_offset: int | None = None
+    flushed_offset: int | None = None
+    status: AckStatus = AckStatus.OK
+
+    @property
+    def broker_id(self) -> int:
+        """
+        Of the slave.
+        """
+        return self.member.broker_id
+
+
+class Sessions:
+    """
+    The live session of each broker id.
+    """
+
+    def __init__(self) -> None:
+        self._live: dict[int, Session] = {}
+        self._seen: set[int] = set()
+        self._highest: dict[Member, int] = {}
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._live.values())
+
+    def opened(self, fact: Opened) -> int | None:
+        """
+        Counts a session from now on, in place of an older one of the same slave.
+
+        Returns:
+            The session that is to be closed, if any: the one that was replaced, or
+            the new one if a newer process of the same broker id is here already.
+        """
+        now = self._live.get(fact.broker_id)
+        if now is not None and _is_older(fact, now):
+            return fact.session_id
+        self._live[fact.broker_id] = Session(
+            Member(fact.broker_id, fact.incarnation),
+            fact.session_id,
+            fact.is_learner,
+            fact.is_legacy,
+        )
+        self._seen.add(fact.broker_id)
+        return None if now is None else now.session_id
+
+    def acked(self, fact: Acked, end_offset: int) -> Session | None:
+        """
+        Takes an ack.
+
+        Args:
+            fact: the ack.
+            end_offset: the end of our log, taken after the ack arrived.
+
+        Returns:
+            Its session; ``None`` if that is not the one that counts.
+
+        Raises:
+            RemoteViolation: it acks bytes that we do not have (R130), or takes back
+                an ack: close the link.
+        """
+        session = self._of(fact)
+        if session is None:
+            return None
+        if fact.received_offset > end_offset:
+            raise RemoteViolation(
+                f"slave {fact.broker_id} acks {fact.received_offset}, "
+                f"above our end {end_offset}",
+                offset=fact.received_offset,
+            )
+        if fact.received_offset < (session.received_offset or 0):
+            raise RemoteViolation(
+                f"slave {fact.broker_id} acks {fact.received_offset} "
+                f"after {session.received_offset}",
+                offset=fact.received_offset,
+            )
+        session.received_offset = fact.received_offset
+        if fact.flushed_offset is not None and not session.is_legacy:
+            session.flushed_offset = min(fact.flushed_offset, fact.received_offset)
+        session.status = fact.status
+        highest = self._highest.get(session.member, 0)
+        self._highest[session.member] = max(highest, fact.received_offset)
+        return session
+
+    def left(self, fact: Left) -> Session | None:
+        """
+        Forgets a session.
+
+        Returns:
+            What it was; ``None`` if it did not count, or left before.
+        """
+        session = self._of(fact)
+        if session is not None:
+            del self._live[fact.broker_id]
+        return session
+
+    def counting(
+        self, member: Member, continuing: frozenset[Member] = frozenset()
+    ) -> Session | None:
+        """
+        Returns the session that speaks for a listed member (B1).
+
+        Args:
+            member: as listed.
+            continuing: who else is taken for the member of its broker id (B2).
+        """
+        session = self._live.get(member.broker_id)
+        if session is None or session.is_learner:
+            return None
+        is_same = session.member == member or session.member in continuing
+        return session if is_same else None
+
+    def of(self, broker_id: int) -> Session | None:
+        """
+        Returns the live session of a broker id, whoever it is.
+        """
+        return self._live.get(broker_id)
+
+    def has_seen(self, broker_id: int) -> bool:
+        """
+        Whether the slave ever had a session in this mastership.
+        """
+        return broker_id in self._seen
+
+    def highest_acks(self) -> dict[Member, int]:
+        """
+        Returns the highest ack of each incarnation: a fact for the controller, who
+        compares it with what a restarted replica still has (B2).
+        """
+        return dict(self._highest)
+
+    def _of(self, fact: Acked | Left) -> Session | None:
+        session = self._live.get(fact.broker_id)
+        is_live = session is not None and session.session_id == fact.session_id
+        return session if is_live else None
+
+
+def _is_older(fact: Opened, live: Session) -> bool:
+    ours = live.member.incarnation
+    return (
+        fact.incarnation is not None
+        and ours is not None
+        and fact.incarnation[0] < ours[0]
+    )

@@ -1,0 +1,58 @@
+"""
+When a slave was caught up, and where the log ended then.
+"""
+
+from __future__ import annotations
+
+from pystore.ha.insync.catch_up import CatchUp, EndHistory
+
+
+def test_the_time_never_moves_back() -> None:
+    """
+    R97: an ack of an older frame proves less, and nothing is proved in advance.
+    """
+    catch_up = CatchUp(0)
+    catch_up.acked(2, 500, holds_all=False, now_ms=600)
+    catch_up.acked(2, 400, holds_all=False, now_ms=700)
+    assert 500 == catch_up.last_ms(2)
+    catch_up.acked(2, None, holds_all=False, now_ms=800)
+    assert 500 == catch_up.last_ms(2)
+    catch_up.acked(2, 5_000, holds_all=False, now_ms=900)
+
+    assert 900 == catch_up.last_ms(2)
+
+
+def test_who_never_acked_lags_since_the_mastership_began() -> None:
+    """
+    R88, R99: there is time to connect, and no more than that.
+    """
+    catch_up = CatchUp(1_000)
+
+    assert catch_up.last_ms(2) is None
+    assert 500 == catch_up.lag_ms(2, 1_500)
+
+
+def test_the_end_of_some_time_ago_is_known() -> None:
+    """
+    B9: or one of shortly before, which asks for less.
+    """
+    history = EndHistory(1_000)
+    assert history.end_before(0) is None
+    for now in range(0, 5_000, 50):
+        history.note(now * 10, now)
+
+    assert 40_000 == history.end_before(4_000)
+    assert 40_000 == history.end_before(4_099)
+    assert 49_000 == history.end_before(9_999)
+
+
+def test_ends_that_nobody_asks_for_are_forgotten() -> None:
+    """
+    B9: the window bounds the memory, whatever the rate of appends.
+    """
+    history = EndHistory(1_000)
+    for now in range(100_000):
+        history.note(now, now)
+
+    assert len(history._samples) <= 12
+    assert history.end_before(99_999 - 1_000) is not None
