@@ -1,0 +1,252 @@
+"""
+A master's judgement under random facts, beside a model that only remembers.
+
+The model knows what every process holds and what the controller may have committed.
+It does not know how the judgement is made, only what must be true of it.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from replica_set import ReplicaSet, member
+
+from pystore.ha.codes import AckStatus
+from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.rules import SetRules
+
+SLAVES = (2, 3)
+slaves = st.sampled_from(SLAVES)
+some_slaves = st.one_of(st.just(set[int]()), st.sets(slaves))
+
+
+class Judgement(RuleBasedStateMachine):
+    """
+    Three slaves that connect, ack, restart and leave; a controller whose answers get
+    lost, and come late.
+    """
+
+    @initialize(
+        minimum=st.sampled_from([1, 1, 2]),
+        listed=some_slaves,
+        candidates=some_slaves,
+        end=st.integers(0, 5),
+        is_synced=st.booleans(),
+    )
+    def begin(
+        self,
+        minimum: int,
+        listed: set[int],
+        candidates: set[int],
+        end: int,
+        is_synced: bool,
+    ) -> None:
+        """An election, with who was listed and who stayed a candidate."""
+        self.minimum = minimum
+        self.replicas = ReplicaSet(
+            {1} | listed,
+            candidates - listed,
+            end=end * 10,
+            rules=SetRules(min_in_sync=minimum, serves_synced=is_synced),
+        )
+        self.judge = self.replicas.judge
+        self.start = dict.fromkeys(SLAVES, 1)
+        # What each process holds: (received, flushed).
+        self.holds: dict[Member, tuple[int, int]] = {}
+        self.linked: dict[int, bool] = {}
+        self.confirm = 0
+        self.completed = dict.fromkeys(Ack, 0)
+        self.committed = self.judge.set_now
+        self.under_way: list[SetChange] = []
+        self.asked: SetChange | None = None
+
+    def process(self, broker_id: int) -> Member:
+        """The process of a broker that runs now."""
+        return member(broker_id, self.start[broker_id])
+
+    @rule(size=st.integers(1, 4), flushed=st.booleans())
+    def append(self, size: int, flushed: bool) -> None:
+        """The log grows by records of 10 bytes."""
+        for _ in range(size):
+            end = self.replicas.end + 10
+            self.replicas.append(end, end if flushed else 0)
+
+    @rule(broker_id=slaves, is_flushed=st.booleans())
+    def catch_up(self, broker_id: int, is_flushed: bool) -> None:
+        """A slave holds everything; if it is not there, it comes first."""
+        if broker_id not in self.linked:
+            self.connect(broker_id, learner=False)
+        end = self.replicas.end
+        _, flushed = self.holds.get(self.process(broker_id), (0, 0))
+        flushed = end if is_flushed else flushed
+        self.holds[self.process(broker_id)] = end, flushed
+        self.replicas.ack(broker_id, end, flushed=flushed)
+
+    @rule(broker_id=slaves, learner=st.sampled_from([False] * 5 + [True]))
+    def connect(self, broker_id: int, learner: bool) -> None:
+        """A slave comes, or comes again while its old link lives."""
+        self.replicas.connect(broker_id, start=self.start[broker_id], learner=learner)
+        self.linked[broker_id] = learner
+
+    @precondition(lambda self: self.linked)
+    @rule(
+        data=st.data(),
+        share=st.integers(0, 4),
+        lag_ms=st.sampled_from([0, 500, 3_000]),
+        status=st.sampled_from([AckStatus.OK] * 6 + list(AckStatus)),
+    )
+    def ack(
+        self, data: st.DataObject, share: int, lag_ms: int, status: AckStatus
+    ) -> None:
+        """A slave holds more, in whole records or not, and says so."""
+        broker_id = data.draw(st.sampled_from(sorted(self.linked)))
+        process = self.process(broker_id)
+        received, flushed = self.holds.get(process, (0, 0))
+        received += (self.replicas.end - received) * share // 4
+        flushed = data.draw(st.sampled_from([flushed, received]))
+        self.holds[process] = received, flushed
+        self.replicas.ack(
+            broker_id,
+            received,
+            flushed=flushed,
+            sent=max(0, self.replicas.now - lag_ms),
+            status=status,
+        )
+
+    @precondition(lambda self: self.linked)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        """A link ends."""
+        broker_id = data.draw(st.sampled_from(sorted(self.linked)))
+        del self.linked[broker_id]
+        self.replicas.leave(broker_id)
+
+    @rule(broker_id=slaves)
+    def lose_power(self, broker_id: int) -> None:
+        """A process ends, and what it had not flushed is gone; its link lingers."""
+        _, flushed = self.holds.get(self.process(broker_id), (0, 0))
+        self.start[broker_id] += 1
+        self.holds[self.process(broker_id)] = flushed, flushed
+        self.linked.pop(broker_id, None)
+
+    @rule(ms=st.sampled_from([1, 500, 1_001, 5_000, 16_000]))
+    def pass_time(self, ms: int) -> None:
+        """Checks come due."""
+        self.replicas.wait_until(self.replicas.now + ms)
+
+    @rule()
+    def ask(self) -> None:
+        """The master asks, if it wishes anything."""
+        change = self.judge.proposal(self.replicas.now)
+        if change is not None:
+            assert self.asked is None
+            self.asked = change
+            self.under_way.append(change)
+
+    @precondition(lambda self: self.asked is not None)
+    @rule(commits=st.booleans(), says=st.sampled_from(["the truth", "nothing", "no"]))
+    def answer(self, commits: bool, says: str) -> None:
+        """The controller takes the change, or refuses it; or the answer is lost."""
+        assert self.asked is not None
+        change, self.asked = self.asked, None
+        now = self.replicas.now
+        if says == "nothing":
+            self.judge.unknown(change, now)
+            return
+        self.under_way.remove(change)
+        if says == "the truth" and commits and self.commit(change):
+            self.judge.agreed(self.committed, now)
+        else:
+            self.judge.refused(change, frozenset(), now)
+
+    @precondition(lambda self: self.under_way)
+    @rule(data=st.data())
+    def take_late(self, data: st.DataObject) -> None:
+        """A change whose answer is not known is taken, or found too old."""
+        change = data.draw(st.sampled_from(self.under_way))
+        if change is not self.asked:
+            self.under_way.remove(change)
+            self.commit(change)
+
+    @rule()
+    def poll(self) -> None:
+        """The master reads the set."""
+        if self.committed.set_epoch > self.judge.set_now.set_epoch:
+            # Whatever was asked for is decided by that; its answer says nothing new.
+            self.asked = None
+        self.judge.agreed(self.committed, self.replicas.now)
+
+    def commit(self, change: SetChange) -> bool:
+        """What the controller does: only with the version that it has."""
+        if change.set_epoch != self.committed.set_epoch:
+            return False
+        version = change.set_epoch + 1
+        self.committed = AgreedSet(change.members, version, change.candidates)
+        return True
+
+    def electable(self) -> set[Member]:
+        """Who may be elected instead of the master, now or by a late change."""
+        late = [
+            one.members
+            for one in self.under_way
+            if one.set_epoch == self.committed.set_epoch
+        ]
+        now = self.committed.members | self.committed.candidates
+        return set(now.union(*late)) - {member(1)}
+
+    @invariant()
+    def nothing_moves_back(self) -> None:
+        """R128: neither the confirm offset nor what is completed."""
+        assert self.judge.confirm_offset >= self.confirm
+        self.confirm = self.judge.confirm_offset
+        for ack in Ack:
+            offset = self.judge.promises.completed(ack)
+            assert offset >= self.completed[ack], ack
+            self.completed[ack] = offset
+
+    @invariant()
+    def offsets_are_in_order(self) -> None:
+        """The end bounds all; what is acked by all is confirmed; A1."""
+        done = self.completed
+        assert done[Ack.ALL_SYNCED] <= done[Ack.ALL] <= self.confirm
+        assert self.confirm <= self.replicas.end
+        assert 0 == self.confirm % 10
+
+    @invariant()
+    def who_may_be_elected_has_what_was_promised(self) -> None:
+        """
+        B8: whichever change the controller takes, and whenever. A process that ended
+        had it at least; what it flushed is on its disk.
+        """
+        for one in self.electable():
+            received, flushed = self.holds.get(one, (0, 0))
+            assert received >= self.completed[Ack.ALL], one
+            assert flushed >= self.completed[Ack.ALL_SYNCED], one
+
+    @invariant()
+    def enough_of_them_have_it(self) -> None:
+        """R215 to R217: a wait that would end now ends with distinct copies."""
+        for ack in (Ack.ALL, Ack.ALL_SYNCED):
+            end = self.completed[ack]
+            self.judge.promises.wait(ack, end, self.replicas.now + 1)
+        for settled in self.judge.promises.settle(self.replicas.now, None):
+            assert Outcome.REACHED is settled.outcome
+            copies = {1} | {
+                one.broker_id
+                for one in self.holds
+                if self.holds[one][0] >= settled.end_offset
+            }
+            assert len(copies) >= self.minimum or settled.end_offset == 0
+
+
+Judgement.TestCase.settings = settings(stateful_step_count=50)
+TestJudgement = Judgement.TestCase
+TestJudgement.__doc__ = "Whatever happens, who may be elected has what was promised."
