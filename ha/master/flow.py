@@ -1,0 +1,61 @@
+"""
+How many bytes a slave may be sent now, so that it gets no more than so many a second.
+Pure.
+
+Source: formats 7.2 (``haFlowControlEnable``, ``maxHaTransferByteInSecond``).
+"""
+
+from __future__ import annotations
+
+__all__ = ["Flow"]
+
+_BURST_MS = 100
+_PIECE_MS = 10
+_SECOND_MS = 1000
+
+
+class Flow:
+    """
+    A budget that grows with time, up to a tenth of a second's worth; less than a
+    hundredth's worth is not given away. One thread.
+
+    Args:
+        bytes_per_second: 0: as many as there are.
+        now_ms: the time.
+    """
+
+    def __init__(self, bytes_per_second: int, now_ms: int) -> None:
+        self._rate = bytes_per_second
+        # In bytes times milliseconds of a second, so that nothing is rounded away.
+        self._most = max(bytes_per_second * _BURST_MS, _SECOND_MS)
+        self._least = max(bytes_per_second * _PIECE_MS, _SECOND_MS)
+        self._left = self._most
+        self._seen_ms = now_ms
+
+    def allowed(self, now_ms: int, bytes_max: int) -> int:
+        """
+        Returns how many bytes may be sent, at most *bytes_max*.
+        """
+        if not self._rate:
+            return bytes_max
+        grown = self._left + (now_ms - self._seen_ms) * self._rate
+        self._left, self._seen_ms = min(grown, self._most), now_ms
+        if self._left < self._least:
+            return 0
+        return min(bytes_max, self._left // _SECOND_MS)
+
+    def spend(self, size: int) -> None:
+        """
+        So many bytes are sent.
+        """
+        if self._rate:
+            self._left -= size * _SECOND_MS
+
+    def wait_ms(self) -> int:
+        """
+        Returns how long it takes until bytes are allowed again; 0: some are.
+        """
+        if not self._rate:
+            return 0
+        missing = self._least - self._left
+        return max(0, -(-missing // self._rate))

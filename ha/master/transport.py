@@ -1,0 +1,288 @@
+"""
+Sockets of a master: where it listens, and one link's bytes in and out.
+
+Blocks go out as views of the log's read-only mapping: several frames, heads and
+blocks, in one call of the system. Measured over loopback with the log in the page
+cache, on two cores, that is faster than a ``sendfile`` per frame: 2.5 against
+2.0 GB/s with blocks of 32 KiB, 3.2 against 2.1 GB/s with 256 KiB. A view also keeps
+its bytes: no cut below its end succeeds while it is being sent.
+
+Source: docs/replication.md.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from pystore.errors import PystoreError
+from pystore.ha.master.effects import SendBlock
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["GATHER_BYTES", "GATHER_FRAMES", "LinkLost", "Wire", "exposure", "listen"]
+
+GATHER_BYTES = 512 << 10
+"""So many bytes are gathered for one call of the system."""
+
+GATHER_FRAMES = 128
+"""And so many frames: each is two of the 1,024 pieces that a call takes."""
+
+_BUFFER_BYTES = 64 << 10
+_BACKLOG = 64
+_CRC = struct.Struct(">I")
+_KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+
+Acquire = Callable[[int, int], memoryview]
+"""Offset and size to a view of the log, as `pystore.reader.LogReader.acquire`."""
+
+
+class LinkLost(Exception):
+    """
+    The link is gone; the text says why. No error of the store.
+    """
+
+
+def exposure(host: str, port: int) -> str | None:
+    """
+    Returns a warning if others than this machine reach that address.
+    """
+    if host == "localhost" or _is_loopback(host):
+        return None
+    return (
+        f"warning: replication listens on {host or 'every address'}:{port}, without "
+        "passwords or encryption: whoever reaches it reads the log and may "
+        "acknowledge it; keep strangers out by a firewall"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        # A name, or empty for every address: it may lead anywhere.
+        return False
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """
+    Returns a socket that listens.
+
+    Args:
+        host: an address of this machine.
+        port: 0: any that is free.
+
+    Raises:
+        OSError: the address is not ours, or taken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+class Wire:
+    """
+    One connected socket, which blocks. One thread receives, one sends; any closes.
+
+    Args:
+        connected: the socket; the wire closes it.
+        send_timeout_ms: how long a peer may take no byte.
+
+    Attributes:
+        peer: its address, for people.
+    """
+
+    def __init__(self, connected: socket.socket, send_timeout_ms: int) -> None:
+        self._socket = connected
+        self._socket.settimeout(None)
+        self.peer = _name(connected)
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._start = self._end = 0
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            if hasattr(socket, name):  # not on macOS
+                option = getattr(socket, name)
+                self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._limit(socket.SO_SNDTIMEO, send_timeout_ms)
+
+    def __enter__(self) -> Wire:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """
+        Gives the socket back; again is fine. Nobody may be in a call.
+        """
+        self._socket.close()
+
+    def hang_up(self) -> None:
+        """
+        Ends the link both ways: whoever receives or sends is told. Any thread.
+        """
+        self._shut(socket.SHUT_RDWR)
+
+    def finish(self) -> None:
+        """
+        Nothing more is sent; what was sent still arrives.
+        """
+        self._shut(socket.SHUT_WR)
+
+    def _shut(self, how: int) -> None:
+        try:
+            self._socket.shutdown(how)
+        except OSError:
+            # The peer was faster, or we did it before: it is over in any case.
+            return
+
+    def _limit(self, option: int, timeout_ms: int) -> None:
+        # Of the socket, not of Python: that would ask the system twice per call.
+        seconds, rest_ms = divmod(timeout_ms, 1000)
+        limit = struct.pack("@ll", seconds, rest_ms * 1000)
+        self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
+
+    # -- in ------------------------------------------------------------------
+
+    @property
+    def data(self) -> memoryview:
+        """
+        What was received and not taken; to be let go before `receive`.
+        """
+        return memoryview(self._buffer)[self._start : self._end].toreadonly()
+
+    def take(self, size: int) -> None:
+        """
+        The first *size* bytes were dealt with.
+        """
+        self._start += size
+        if self._start == self._end:
+            self._start = self._end = 0
+
+    def take_all(self) -> None:
+        """
+        What was received is nobody's.
+        """
+        self._start = self._end = 0
+
+    def receive(self) -> None:
+        """
+        Waits for bytes.
+
+        Raises:
+            LinkLost: the peer is gone, or said nothing for too long.
+        """
+        self._make_room()
+        with memoryview(self._buffer) as whole, whole[self._end :] as room:
+            try:
+                size = self._socket.recv_into(room)
+            except BlockingIOError as error:
+                # The limit of `patience_ms`.
+                raise LinkLost("the slave says nothing") from error
+            except OSError as error:
+                # Of the socket alone: no file is read here.
+                raise LinkLost(f"the link broke: {error.strerror}") from error
+        if not size:
+            raise LinkLost("the slave closed the link")
+        self._end += size
+
+    def patience_ms(self, timeout_ms: int) -> None:
+        """
+        Waits no longer than this in `receive`; 0: for ever.
+        """
+        self._limit(socket.SO_RCVTIMEO, timeout_ms)
+
+    def _make_room(self) -> None:
+        rest = self._end - self._start
+        if self._start:
+            self._buffer[:rest] = self._buffer[self._start : self._end]
+        if rest == len(self._buffer):
+            # One frame of a length that the connection allows.
+            self._buffer += bytes(len(self._buffer))
+        self._start, self._end = 0, rest
+
+    # -- out -----------------------------------------------------------------
+
+    def send(self, frames: Iterable[bytes | SendBlock], acquire: Acquire) -> int:
+        """
+        Sends frames in one call of the system, or as few as it takes.
+
+        Args:
+            frames: up to `GATHER_FRAMES`.
+            acquire: where blocks come from.
+
+        Returns:
+            the bytes that went.
+
+        Raises:
+            LinkLost: the peer is gone, or takes nothing; or the log no longer holds
+                a block.
+        """
+        pieces: list[bytes | memoryview] = []
+        for frame in frames:
+            if isinstance(frame, SendBlock):
+                pieces += _pieces(frame, acquire)
+            else:
+                pieces.append(frame)
+        total = sum(map(len, pieces))
+        left = total
+        while left:
+            left -= self._send_some(pieces)
+        return total
+
+    def _send_some(self, pieces: list[bytes | memoryview]) -> int:
+        try:
+            size = self._socket.sendmsg(pieces)
+        except BlockingIOError as error:
+            # The limit of the send buffer's patience.
+            raise LinkLost("the slave takes no bytes any more") from error
+        except OSError as error:
+            # Of the socket, or of the mapping of a file that cannot be read.
+            why = "the log cannot be read" if error.errno == errno.EFAULT else "broke"
+            raise LinkLost(f"the link {why}: {error.strerror}") from error
+        rest = size
+        done = 0
+        while done < len(pieces) and rest >= len(pieces[done]):
+            rest -= len(pieces[done])
+            done += 1
+        del pieces[:done]
+        if rest:
+            pieces[0] = memoryview(pieces[0])[rest:]
+        return size
+
+
+def _pieces(block: SendBlock, acquire: Acquire) -> list[bytes | memoryview]:
+    if not block.size:
+        return [block.head]
+    try:
+        view = acquire(block.offset, block.size)
+    except PystoreError as error:
+        # Deleted a moment ago, or closed: the slave is told when it comes again.
+        raise LinkLost(f"the log gives no block: {error}") from error
+    if len(view) != block.size:
+        raise LinkLost(f"the log gives {len(view)} of {block.size} bytes")
+    if block.crc_at is None:
+        return [block.head, view]
+    head = bytearray(block.head)
+    _CRC.pack_into(head, block.crc_at, zlib.crc32(view))
+    return [bytes(head), view]
+
+
+def _name(connected: socket.socket) -> str:
+    try:
+        host, port = connected.getpeername()[:2]
+    except OSError:
+        # It has gone already; the first receive will say so.
+        return "a slave that has gone"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

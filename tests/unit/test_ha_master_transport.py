@@ -1,0 +1,244 @@
+"""
+One link's bytes over a real socket: pieces, blocks, and peers that do not behave.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import zlib
+from collections.abc import Iterator
+
+import pytest
+from ha_masters import content
+
+from pystore.errors import OffsetOutOfRange
+from pystore.ha.master.effects import SendBlock
+from pystore.ha.master.transport import LinkLost, Wire, exposure, listen
+
+WAIT_S = 20
+
+
+def acquire(offset: int, size: int) -> memoryview:
+    """A log that holds everything."""
+    return memoryview(content(offset, size))
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Wire, socket.socket]]:
+    """A wire, and the slave's end of it."""
+    with listen("127.0.0.1", 0) as server:
+        slave = socket.create_connection(server.getsockname(), timeout=WAIT_S)
+        connected, _ = server.accept()
+        with slave, Wire(connected, 10_000) as wire:
+            yield wire, slave
+
+
+def read_all(slave: socket.socket) -> bytes:
+    """Everything until the master has finished."""
+    found = bytearray()
+    while piece := slave.recv(1 << 20):
+        found += piece
+    return bytes(found)
+
+
+class TestReceiving:
+    """Bytes come in, whatever the pieces."""
+
+    def test_what_was_not_taken_stays_in_front(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """Half a frame waits for its other half."""
+        wire, slave = ends
+        slave.sendall(b"abcdef")
+        while len(wire.data) < 6:
+            wire.receive()
+        wire.take(4)
+        slave.sendall(b"gh")
+        while len(wire.data) < 4:
+            wire.receive()
+
+        assert bytes(wire.data) == b"efgh"
+        wire.take_all()
+        assert len(wire.data) == 0
+
+    def test_a_frame_longer_than_the_buffer_gets_room(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """The connection says which length is too long."""
+        wire, slave = ends
+        sent = content(0, 300_000)
+        thread = threading.Thread(target=slave.sendall, args=(sent,))
+        thread.start()
+        while len(wire.data) < len(sent):
+            wire.receive()
+        thread.join()
+
+        assert bytes(wire.data) == sent
+
+    def test_a_peer_that_closes_is_gone(self, ends: tuple[Wire, socket.socket]) -> None:
+        """The link says who ended it."""
+        wire, slave = ends
+        slave.close()
+
+        with pytest.raises(LinkLost, match="the slave closed the link"):
+            wire.receive()
+
+    def test_patience_ends(self, ends: tuple[Wire, socket.socket]) -> None:
+        """A slave that connects and says nothing holds no thread for ever."""
+        wire, _ = ends
+        wire.patience_ms(20)
+
+        with pytest.raises(LinkLost, match="the slave says nothing"):
+            wire.receive()
+
+    def test_hanging_up_wakes_who_receives(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """From any thread, and again is fine."""
+        wire, _ = ends
+        reasons: list[str] = []
+
+        def receive() -> None:
+            try:
+                wire.receive()
+            except LinkLost as error:  # what the test is about
+                reasons.append(str(error))
+
+        thread = threading.Thread(target=receive)
+        thread.start()
+        wire.hang_up()
+        wire.hang_up()
+        thread.join(WAIT_S)
+
+        assert reasons == ["the slave closed the link"]
+
+
+class TestSending:
+    """Frames go out, heads before blocks."""
+
+    def test_heads_and_blocks_go_in_order(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """Bytes, a heartbeat, and blocks of the log, in one call."""
+        wire, slave = ends
+        frames: list[bytes | SendBlock] = [
+            b"answer",
+            SendBlock(b"beat", 0, 0, 0),
+            SendBlock(b"one", 0, 1000, 3000),
+            SendBlock(b"two", 1000, 2000, 3000),
+        ]
+        size = wire.send(frames, acquire)
+        wire.finish()
+
+        expected = b"answerbeatone" + content(0, 1000) + b"two" + content(1000, 2000)
+        assert read_all(slave) == expected
+        assert size == len(expected)
+
+    def test_what_the_system_takes_in_parts_arrives_whole(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """Parts end in the middle of heads and blocks."""
+        wire, slave = ends
+        frames = [SendBlock(b"head", n * 40_000, 40_000, 0) for n in range(200)]
+        found: list[bytes] = []
+        thread = threading.Thread(target=lambda: found.append(read_all(slave)))
+        thread.start()
+        wire.send(frames[:100], acquire)
+        wire.send(frames[100:], acquire)
+        wire.finish()
+        thread.join(WAIT_S)
+
+        blocks = (b"head" + content(n * 40_000, 40_000) for n in range(200))
+        assert found == [b"".join(blocks)]
+
+    def test_the_checksum_is_put_into_the_head(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """Where the head keeps room for it."""
+        wire, slave = ends
+        wire.send([SendBlock(b"ab....cd", 7, 50, 0, crc_at=2)], acquire)
+        wire.finish()
+        crc = zlib.crc32(content(7, 50)).to_bytes(4, "big")
+
+        assert read_all(slave) == b"ab" + crc + b"cd" + content(7, 50)
+
+    def test_a_block_that_the_log_lost_ends_the_link(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """Retention was faster: the slave is told when it comes again."""
+        wire, slave = ends
+
+        def gone(offset: int, size: int) -> memoryview:
+            raise OffsetOutOfRange(f"{offset} and {size} are below the minimum")
+
+        with pytest.raises(LinkLost, match="the log gives no block: 7 and 50"):
+            wire.send([SendBlock(b"head", 7, 50, 0)], gone)
+        with pytest.raises(LinkLost, match="the log gives 49 of 50 bytes"):
+            wire.send([SendBlock(b"head", 7, 50, 0)], lambda at, n: acquire(at, n - 1))
+        wire.finish()
+        assert read_all(slave) == b""
+
+    def test_a_peer_that_reads_nothing_is_given_up(self) -> None:
+        """Its buffers are full, and time passes."""
+        with listen("127.0.0.1", 0) as server:
+            slave = socket.create_connection(server.getsockname())
+            connected, _ = server.accept()
+            with slave, Wire(connected, 50) as wire:
+                frames = [SendBlock(b"head", 0, 1 << 20, 0)] * 64
+                with pytest.raises(LinkLost, match="takes no bytes any more"):
+                    wire.send(frames, acquire)
+
+    def test_a_peer_that_is_gone_ends_the_link(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """An error of the socket is none of the store."""
+        wire, slave = ends
+        slave.close()
+        with pytest.raises(LinkLost, match="the link broke"):
+            wire.send([bytes(1 << 20)] * 100, acquire)
+
+    def test_a_link_that_was_closed_says_so(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """Whoever comes late gets an error of its own kind."""
+        wire, _ = ends
+        wire.close()
+        wire.hang_up()
+
+        with pytest.raises(LinkLost, match="the link broke"):
+            wire.send([b"x"], acquire)
+        with pytest.raises(LinkLost, match="the link broke"):
+            wire.receive()
+
+
+class TestListening:
+    """Where a master listens."""
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+    def test_this_machine_alone_needs_no_warning(self, host: str) -> None:
+        """Nobody else reaches these."""
+        assert exposure(host, 1) is None
+
+    @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "broker-a"])
+    def test_what_others_reach_is_warned_of(self, host: str) -> None:
+        """With the address, and what to do."""
+        warning = exposure(host, 10912)
+
+        assert warning is not None
+        assert f"{host or 'every address'}:10912" in warning
+        assert "firewall" in warning
+
+    def test_an_ipv6_address_is_listened_on(self) -> None:
+        """As any other, where the system has it."""
+        if not socket.has_ipv6:
+            pytest.skip("no IPv6 here")
+        try:
+            server = listen("::1", 0)
+        except OSError as error:  # built in, and turned off
+            pytest.skip(f"no IPv6 here: {error}")
+        with server:
+            slave = socket.create_connection(server.getsockname()[:2])
+            connected, _ = server.accept()
+            with slave, Wire(connected, 1000) as wire:
+                assert wire.peer.startswith("[::1]:")
