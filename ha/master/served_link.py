@@ -1,0 +1,359 @@
+"""
+One accepted link at work: a thread that receives, and one that sends.
+
+Both spend their time in calls of the system, which run without the interpreter's
+lock. What stands between them is the pure connection, under one lock that is never
+held while anything waits. Frames leave in the order in which the connection made
+them, because only the sender takes them from it.
+
+Rules: docs/replication.md; R182, R194, R217.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pystore.errors import RemoteViolation
+from pystore.ha.codes import State
+from pystore.ha.master.connection import MasterConnection
+from pystore.ha.master.effects import (
+    Acked,
+    Close,
+    Connection,
+    Left,
+    MasterLog,
+    Opened,
+    Send,
+    SendBlock,
+    StepDown,
+)
+from pystore.ha.master.flow import Flow
+from pystore.ha.master.legacy import LegacyMasterConnection
+from pystore.ha.master.transport import (
+    GATHER_BYTES,
+    GATHER_FRAMES,
+    Acquire,
+    LinkLost,
+    Wire,
+)
+from pystore.ha.wire.legacy import is_legacy
+
+if TYPE_CHECKING:
+    from pystore.ha.master.bell import Bell
+    from pystore.ha.master.terms import Roster, Terms
+
+__all__ = ["Owner", "ServedLink"]
+
+FAREWELL_MS = 1_000
+"""How long a slave that is refused may take to read why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """
+    What a link needs of the service.
+
+    Attributes:
+        terms: under which it serves.
+        roster: what is known of the set now.
+        log: how the log stands now.
+        acquire: bytes of it.
+        now_ms: a clock that never steps back.
+        bell: rings when the log grew.
+        opened: a session counts; answers which one is to be closed.
+        acked: a slave said what it holds.
+        left: a session is over.
+        step_down: a newer epoch is known.
+        close: ends the link of a session.
+        say: one line for people.
+        bytes_per_second: to one slave; 0: as many as there are.
+    """
+
+    terms: Terms
+    roster: Callable[[], Roster]
+    log: Callable[[], MasterLog]
+    acquire: Acquire
+    now_ms: Callable[[], int]
+    bell: Bell
+    opened: Callable[[Opened], int | None]
+    acked: Callable[[Acked], None]
+    left: Callable[[Left], None]
+    step_down: Callable[[int], None]
+    close: Callable[[int, str], None]
+    say: Callable[[str], object]
+    bytes_per_second: int = 0
+
+
+class ServedLink:
+    """
+    A slave's link, until it ends.
+
+    Args:
+        owner: the service.
+        wire: the socket, which the link closes.
+        session_id: random, not 0.
+
+    Attributes:
+        session_id: of this link.
+        reason: why it ended; empty: it has not.
+        acked_offset: what the slave acknowledged last, ``None`` before it did.
+    """
+
+    def __init__(self, owner: Owner, wire: Wire, session_id: int) -> None:
+        self.session_id = session_id
+        self.reason = ""
+        self.acked_offset: int | None = None
+        self._owner = owner
+        self._wire = wire
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._unsent: list[bytes | SendBlock] = []
+        self._is_closing = False
+        self._is_read = threading.Event()
+        self._flow = Flow(owner.bytes_per_second, owner.now_ms())
+
+    @property
+    def peer(self) -> str:
+        """
+        The slave's address, for people.
+        """
+        return self._wire.peer
+
+    @property
+    def state(self) -> State:
+        """
+        Where the connection stands.
+        """
+        with self._lock:
+            connection = self._connection
+            return State.READY if connection is None else connection.state
+
+    def serve(self) -> None:
+        """
+        Serves the slave until the link ends; receives in the calling thread.
+        """
+        with self._wire:
+            if self._greet():
+                sender = threading.Thread(
+                    target=self._keep_sending,
+                    name=f"pystore-ha-to-{self.peer}",
+                    daemon=True,
+                )
+                sender.start()
+                self._keep_receiving()
+                sender.join()
+        self._owner.say(f"{self.peer}: {self.reason}")
+
+    def close(self, reason: str) -> None:
+        """
+        Ends the link at once. Any thread.
+        """
+        self._ended(reason)
+        self._wire.hang_up()
+
+    def shutdown(self) -> None:
+        """
+        Ends the session after what is on its way. Any thread.
+        """
+        with self._lock:
+            if self._connection is not None:
+                self._connection.shutdown(self._owner.now_ms())
+                self._carry_out(self._connection)
+        self._owner.bell.ring()
+        if self._connection is None:
+            self.close("the master shuts down")
+
+    def suspend(self, *, is_suspended: bool) -> None:
+        """
+        No bytes of the log any more, or bytes again. Any thread.
+
+        Raises:
+            LocalViolation: acknowledgements wait for this slave (K.3).
+        """
+        with self._lock:
+            connection, now_ms = self._connection, self._owner.now_ms()
+            if connection is not None and is_suspended:
+                connection.suspend(now_ms)
+            elif connection is not None:
+                connection.resume(now_ms)
+        self._owner.bell.ring()
+
+    def _ended(self, reason: str) -> None:
+        # The first reason is the one: what follows, follows from it.
+        self.reason = self.reason or reason
+
+    # -- receiving -----------------------------------------------------------
+
+    def _greet(self) -> bool:
+        """
+        Waits for the first bytes, which say what the slave speaks.
+        """
+        owner, wire = self._owner, self._wire
+        try:
+            wire.patience_ms(owner.terms.reply_ms)
+            while True:
+                wire.receive()
+                with wire.data as data:
+                    is_old = is_legacy(data)
+                if is_old is not None:
+                    break
+            wire.patience_ms(0)
+        except (LinkLost, OSError) as error:
+            # Before a word was said there is nothing to end.
+            self._ended(str(error))
+            return False
+        kind = LegacyMasterConnection if is_old else MasterConnection
+        with self._lock:
+            self._connection = kind(
+                owner.terms, owner.roster, self.session_id, owner.now_ms()
+            )
+        return True
+
+    def _keep_receiving(self) -> None:
+        try:
+            while True:
+                self._deal_with()
+                self._wire.receive()
+        except LinkLost as error:
+            # Everything that came has been dealt with.
+            self._lose(str(error))
+        except Exception as error:
+            # Whatever it was: a frame that was dealt with by half ends the session,
+            # and the thread must not die with the session open (R182).
+            self._lose(f"{type(error).__name__}: {error}")
+        finally:
+            self._is_read.set()
+
+    def _deal_with(self) -> None:
+        """
+        Every whole frame that was received, one after the other. What comes behind
+        the end is read all the same: else our last words were lost with it.
+        """
+        connection, wire = self._connection, self._wire
+        assert connection is not None
+        with self._lock:
+            before = connection.state
+            taken = 1
+            while taken and not self._is_closing:
+                with wire.data as data:
+                    taken = connection.receive(
+                        data, self._owner.log(), self._owner.now_ms()
+                    )
+                wire.take(taken)
+                self._carry_out(connection)
+                if len(self._unsent) > GATHER_FRAMES:
+                    raise LinkLost("the slave asks, and does not read the answers")
+            if self._is_closing:
+                wire.take_all()
+            is_news = self._unsent or self._is_closing or before != connection.state
+        if is_news:
+            self._owner.bell.ring()
+
+    def _lose(self, reason: str) -> None:
+        self._ended(reason)
+        with self._lock:
+            if self._connection is not None:
+                self._connection.lost(reason)
+                self._carry_out(self._connection)
+            self._is_closing = True
+            self._unsent.clear()
+        self._wire.hang_up()
+        self._owner.bell.ring()
+
+    # -- sending -------------------------------------------------------------
+
+    def _keep_sending(self) -> None:
+        owner = self._owner
+        try:
+            while True:
+                rings = owner.bell.rings
+                frames, wait_ms = self._gather()
+                if frames:
+                    self._wire.send(frames, owner.acquire)
+                elif self._is_closing:
+                    break
+                else:
+                    owner.bell.wait(rings, wait_ms)
+            self._wire.finish()
+            self._is_read.wait(FAREWELL_MS / 1000)
+            self._wire.hang_up()
+        except LinkLost as error:
+            # The receiver finds the same, or is told by the hang-up.
+            self._lose(str(error))
+        except Exception as error:
+            # Whatever it was: nobody else would end the session (R182).
+            self._lose(f"{type(error).__name__}: {error}")
+
+    def _gather(self) -> tuple[list[bytes | SendBlock], int]:
+        """
+        Returns what goes out next, and how long to wait if that is nothing.
+        """
+        connection, owner = self._connection, self._owner
+        assert connection is not None
+        with self._lock:
+            log, now_ms = owner.log(), owner.now_ms()
+            deadline_ms = connection.next_deadline()
+            if deadline_ms is not None and now_ms >= deadline_ms:
+                connection.tick(log, now_ms)
+                self._carry_out(connection)
+            self._add_blocks(connection, log, now_ms)
+            frames, self._unsent = self._unsent, []
+            deadline_ms = connection.next_deadline()
+        wait_ms = deadline_ms - now_ms if deadline_ms is not None else 0
+        return frames, min(wait_ms, self._flow.wait_ms() or wait_ms)
+
+    def _add_blocks(self, connection: Connection, log: MasterLog, now_ms: int) -> None:
+        gathered = 0
+        while gathered < GATHER_BYTES and len(self._unsent) < GATHER_FRAMES:
+            if self._is_closing:
+                return
+            allowed = self._flow.allowed(now_ms, GATHER_BYTES - gathered)
+            block = connection.next_block(log, allowed, now_ms)
+            self._carry_out(connection)
+            if block is None:
+                return
+            self._unsent.append(block)
+            self._flow.spend(block.size)
+            gathered += block.size + len(block.head)
+
+    # -- effects -------------------------------------------------------------
+
+    def _carry_out(self, connection: Connection) -> None:
+        """
+        All effects, in order; with the lock held. Behind a close all is void.
+        """
+        for effect in connection.effects():
+            if isinstance(effect, Send):
+                self._unsent.append(effect.data)
+            elif isinstance(effect, SendBlock):
+                self._unsent.append(effect)
+            elif isinstance(effect, Close):
+                self._ended(effect.reason)
+                self._is_closing = True
+                return
+            elif isinstance(effect, StepDown):
+                self._owner.step_down(effect.epoch)
+            elif isinstance(effect, Opened):
+                replaced = self._owner.opened(effect)
+                if replaced is not None:
+                    self._owner.close(replaced, f"replaced by {self.peer}")
+            elif isinstance(effect, Left):
+                self._owner.left(effect)
+            elif isinstance(effect, Acked) and not self._count(connection, effect):
+                return
+
+    def _count(self, connection: Connection, fact: Acked) -> bool:
+        try:
+            self._owner.acked(fact)
+        except RemoteViolation as error:
+            # It cannot hold what it says: it counts no longer.
+            self._ended(str(error))
+            self._is_closing = True
+            connection.lost(str(error))
+            self._carry_out(connection)
+            return False
+        self.acked_offset = fact.received_offset
+        return True

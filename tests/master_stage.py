@@ -1,0 +1,423 @@
+"""
+A stage for masters: a real service over a real store, and real followers, on loopback.
+
+Waiting is done by what the service offers: an ack, the end of a link's thread. The
+clock of a service can be moved on by a test.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ha_masters import EMPTY, ack, shake
+from stores import SEGMENT
+
+from pystore.errors import PystoreError
+from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.master.service import MasterService, Mastership, clock_ms
+from pystore.ha.master.terms import Terms
+from pystore.ha.slave.backoff import BackOff
+from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.effects import Connection
+from pystore.ha.slave.follower import Follower, Rim, Standing
+from pystore.ha.slave.legacy import LegacySlaveConnection
+from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.ha.slave.stream import Stream, connect
+from pystore.ha.slave.terms import Terms as SlaveTerms
+from pystore.ha.wire.frames import Body, Frame, HandshakeMaster, TransferData
+from pystore.ha.wire.framing import take_frame
+from pystore.ha.wire.v3 import encode
+from pystore.log import CommitLog
+
+__all__ = [
+    "EPOCH",
+    "WAIT_MS",
+    "Controller",
+    "MasterStage",
+    "RawSlave",
+    "Slave",
+    "data_of",
+]
+
+EPOCH = 3
+WAIT_MS = 20_000
+
+
+@dataclass
+class Controller:
+    """
+    Agrees to every change of the set.
+
+    Attributes:
+        agreed: the set.
+        asked: every change that was asked for.
+        changed: is released with each.
+    """
+
+    agreed: AgreedSet = field(
+        default_factory=lambda: AgreedSet(frozenset({Member(1)}), 1)
+    )
+    asked: list[SetChange] = field(default_factory=list)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def ask(self, change: SetChange) -> AgreedSet:
+        """
+        Agrees.
+        """
+        with self.changed:
+            self.asked.append(change)
+            self.agreed = AgreedSet(
+                change.members, self.agreed.set_epoch + 1, change.candidates
+            )
+            self.changed.notify_all()
+        return self.agreed
+
+    def wait_for(self, broker_ids: set[int]) -> None:
+        """
+        Waits until the set has these members.
+        """
+        with self.changed:
+            assert self.changed.wait_for(
+                lambda: {one.broker_id for one in self.agreed.members} == broker_ids,
+                WAIT_MS / 1000,
+            ), self.agreed
+
+
+class Clock:
+    """
+    The service's clock.
+    """
+
+    def __init__(self) -> None:
+        self._skipped_ms = 0
+        self._frozen_ms: int | None = None
+
+    def now_ms(self) -> int:
+        """
+        The time.
+        """
+        real_ms = clock_ms() if self._frozen_ms is None else self._frozen_ms
+        return real_ms + self._skipped_ms
+
+    def freeze(self) -> None:
+        """
+        It stands still from now on, but for `skip`.
+        """
+        self._frozen_ms = clock_ms()
+
+    def skip(self, skipped_ms: int) -> None:
+        """
+        It moves on.
+        """
+        self._skipped_ms += skipped_ms
+
+
+class MasterStage:
+    """
+    A master. A context manager.
+
+    Args:
+        root: where its store is, or will be.
+        terms: what to change in its terms.
+        **changes: what to change in its mastership.
+
+    Attributes:
+        log: the master's.
+        service: at work.
+        controller: of the set.
+        said: every line for people.
+        clock: the service's.
+    """
+
+    def __init__(
+        self, root: Path, terms: dict[str, Any] | None = None, **changes: Any
+    ) -> None:
+        self.said: list[str] = []
+        self.clock = Clock()
+        self.controller = Controller()
+        self.log = CommitLog(root, segment_size=SEGMENT)
+        if self.log.epochs.last_epoch < EPOCH:
+            self.log.begin_epoch(EPOCH)
+        own = Terms("c", "b", 1, EPOCH, SEGMENT)
+        ship = Mastership(
+            terms=replace(own, **(terms or {})),
+            me=Member(1),
+            agreed=self.controller.agreed,
+            broker_ids=lambda: frozenset({1, 2, 3}),
+            ask=self.controller.ask,
+            say=self.said.append,
+        )
+        try:
+            self.service = MasterService(
+                self.log, replace(ship, **changes), self.clock.now_ms
+            )
+        except PystoreError:
+            # Nobody else has the log.
+            self.log.close()
+            raise
+
+    def __enter__(self) -> MasterStage:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.service.close()
+        self.log.close()
+
+    def skip(self, skipped_ms: int) -> None:
+        """
+        Moves the clock on, and wakes whoever sleeps.
+        """
+        self.clock.skip(skipped_ms)
+        self.service.appended()
+
+    def wait_for_links(self, count: int) -> None:
+        """
+        Waits until so many links are open.
+        """
+        self._wait_until(lambda: len(self.service.links()) == count)
+
+    def wait_for_ack(self, offset: int) -> None:
+        """
+        Waits until some slave has acknowledged so much.
+        """
+        self._wait_until(
+            lambda: any(link.acked_offset == offset for link in self.service.links())
+        )
+
+    def _wait_until(self, is_so: Callable[[], bool]) -> None:
+        until_ms = clock_ms() + WAIT_MS
+        while not is_so():
+            assert clock_ms() < until_ms, self.said
+            self.service.judge.rest(1)
+
+    def dial(self) -> socket.socket:
+        """
+        Returns a socket that is connected to the service.
+        """
+        return socket.create_connection(self.service.address, timeout=WAIT_MS / 1000)
+
+
+class Slave:
+    """
+    A follower of a service, in a thread. A context manager.
+
+    Args:
+        address: of the service.
+        root: of its store.
+        broker_id: its own.
+        is_legacy: whether it speaks as a Java slave.
+        **terms: what to change in its terms.
+
+    Attributes:
+        log: the replica.
+        said: every line for people.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        root: Path,
+        broker_id: int = 2,
+        *,
+        is_legacy: bool = False,
+        **terms: Any,
+    ) -> None:
+        self.log = ReplicaLog(root, segment_size=SEGMENT, flush_interval_ms=10)
+        self.said: list[str] = []
+        own = SlaveTerms("c", "b", broker_id, epoch=EPOCH, incarnation=1, may_wipe=True)
+        own = replace(own, **terms)
+        make: Callable[[], Connection] = lambda: (  # noqa: E731
+            LegacySlaveConnection(own) if is_legacy else SlaveConnection(own)
+        )
+        self._stopping = threading.Event()
+        rim = Rim(
+            dial=lambda: self._dial(address),
+            make=make,
+            now_ms=clock_ms,
+            pause=lambda ms: (self._stopping.wait(ms / 1000), None)[1],
+            is_stopping=self._stopping.is_set,
+            say=self.said.append,
+        )
+        self._follower = Follower(self.log, rim, BackOff(lambda: 0.0, 10, 100))
+        self._thread = threading.Thread(target=self._follower.run)
+        self._thread.start()
+
+    def _dial(self, address: tuple[str, int]) -> Stream:
+        return connect(*address, self._stopping.is_set, clock_ms)
+
+    def standing(self) -> Standing:
+        """
+        How it stands.
+        """
+        return self._follower.standing()
+
+    def __enter__(self) -> Slave:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """
+        Leaves, and closes its store; again is fine.
+        """
+        self._stopping.set()
+        self._thread.join()
+        self.log.close()
+
+
+class RawSlave:
+    """
+    A v3 slave that says what a test wants. A context manager.
+
+    Args:
+        stage: whose service it talks to.
+        **changes: to its handshake, which is broker 2's with an empty log.
+    """
+
+    def __init__(self, stage: MasterStage, **changes: Any) -> None:
+        self.socket = stage.dial()
+        self._data = bytearray()
+        self.session_id = 0
+        empty = {"end_offset": 0, "flushed_offset": 0, "last_epoch": -1}
+        self._shake = shake(segment_size=SEGMENT, **{**empty, **changes})
+
+    def __enter__(self) -> RawSlave:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.socket.close()
+
+    def say(self, body: Body, epoch: int = EPOCH) -> None:
+        """
+        Sends a frame.
+        """
+        self.socket.sendall(encode(Frame(epoch, 0, body)))
+
+    def hear(self) -> Frame:
+        """
+        Returns the next frame.
+
+        Raises:
+            ConnectionError: the master closed the link.
+        """
+        while True:
+            frame, size = take_frame(memoryview(bytes(self._data)), 16 << 20)
+            if frame is not None:
+                del self._data[:size]
+                return frame
+            piece = self.socket.recv(1 << 20)
+            if not piece:
+                raise ConnectionError("the master closed the link")
+            self._data += piece
+
+    def greet(self) -> HandshakeMaster:
+        """
+        Shakes hands, and returns the answer.
+        """
+        self.say(self._shake)
+        return self.answer()
+
+    def greet_with(self, body: Body, count: int) -> None:
+        """
+        Shakes hands, and goes on without waiting for the answer.
+        """
+        frames = [self._shake] + [body] * count
+        raw = b"".join(encode(Frame(EPOCH, 0, one)) for one in frames)
+        self.socket.sendall(raw)
+
+    def ask(self, body: Body, count: int) -> None:
+        """
+        Sends a frame again and again, without reading.
+        """
+        raw = encode(Frame(EPOCH, 0, body)) * 1_000
+        for _ in range(count // 1_000):
+            self.socket.sendall(raw)
+
+    def answer(self) -> HandshakeMaster:
+        """
+        Returns the answer to the handshake.
+        """
+        body = self.hear().body
+        assert isinstance(body, HandshakeMaster)
+        self.session_id = body.session_id
+        return body
+
+    def begin(self) -> RawSlave:
+        """
+        Shakes hands, begins at the front of the log, and returns itself.
+        """
+        assert self.greet().reason == ""
+        self.say(replace(EMPTY, session_id=self.session_id))
+        assert self.data().block == b""
+        return self
+
+    def data(self) -> TransferData:
+        """
+        Returns the next frame, which has to be data.
+        """
+        body = self.hear().body
+        assert isinstance(body, TransferData)
+        return replace(body, block=bytes(body.block))
+
+    def read_to(self, end_offset: int) -> bytes:
+        """
+        Returns the log up to there, from where it stands.
+        """
+        found = bytearray()
+        at = -1
+        while at < end_offset:
+            data = self.data()
+            found += data.block
+            at = data.offset + len(data.block)
+        return bytes(found)
+
+    def ack(self, received: int, epoch: int = EPOCH, **changes: Any) -> None:
+        """
+        Says what it holds.
+        """
+        self.say(
+            ack(received, session_id=self.session_id, echo_end_offset=2**62, **changes),
+            epoch,
+        )
+
+    def is_closed(self) -> bool:
+        """
+        Reads to the end of the link, which has to come.
+        """
+        try:
+            while self.socket.recv(1 << 20):
+                pass
+        except ConnectionError:
+            # Closed with unread bytes: closed all the same.
+            return True
+        return True
+
+
+def data_of(root: Path) -> bytes:
+    """
+    Returns all bytes of a store's log.
+    """
+    with CommitLog(root, mode="r") as log:
+        return b"".join(bytes(block.view) for block in log.blocks())
