@@ -132,9 +132,12 @@ class Membership:
         leaving = {one: self._complaint(one) for one in self._listed()}
         gone = {member for member, reason in leaving.items() if reason is not None}
         coming = {one.member for one in self.joiners(now_ms) if self._has_promised(one)}
+        # One that continues an older process takes that one's place.
+        numbers = {one.broker_id for one in coming}
+        staying = {one for one in agreed.candidates if one.broker_id not in numbers}
         return Wish(
             (agreed.members - gone) | coming,
-            agreed.candidates - gone - coming,
+            frozenset(staying - gone),
             (
                 *(f"{one.broker_id} {leaving[one]}" for one in _ordered(gone)),
                 *(f"{one.broker_id} is in sync" for one in _ordered(coming)),

@@ -8,6 +8,7 @@ import pytest
 from replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.member import AgreedSet
 from pystore.ha.insync.progress import Progress
 
 
@@ -179,3 +180,16 @@ class TestCandidates:
         replicas.agree(change)
         assert {1, 2} == replicas.settle_set()
         assert member(2, start) in replicas.judge.set_now.members
+
+    def test_a_candidate_that_continues_takes_the_older_one_s_place(self) -> None:
+        """B2, B7: it is admitted once, and nobody is left to wait for."""
+        replicas = ReplicaSet(candidates=[2], end=700, confirm=300)
+        continuing = frozenset({member(2, 2)})
+        agreed = AgreedSet(members(1), 2, members(2), continuing)
+        replicas.judge.agreed(agreed, 0)
+        replicas.connect(2, start=2)
+        replicas.ack(2, 700)
+
+        change = replicas.ask()
+        assert {member(1), member(2, 2)} == change.members
+        assert not change.candidates

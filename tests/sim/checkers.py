@@ -1,0 +1,198 @@
+"""
+What must be true after every step, whatever happens. A violation raises at once.
+
+One reference log holds what was ever confirmed, one per (epoch, start) what was ever
+written under that label; every byte that a store gets is compared with them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.controller import Election
+from sim.store import SimStore
+
+from pystore.ha.insync.ack import Outcome, Settled
+from pystore.ha.master.effects import Acked
+
+__all__ = ["Checker", "Violation"]
+
+
+class Violation(AssertionError):
+    """
+    A promise is broken.
+    """
+
+
+class Checker:
+    """
+    The reference, and how far each store was compared with it.
+
+    Args:
+        min_in_sync: copies that `all` needs.
+
+    Attributes:
+        confirmed_log: every byte that was ever confirmed, but for those that the
+            election after a power cut of the whole set gave up.
+        outcomes: how many waits ended how.
+        synced_end: everything below was acked by `all-synced` or is below that.
+        given_up: bytes that were lost with a power cut of all (B3).
+    """
+
+    def __init__(self, min_in_sync: int) -> None:
+        self.confirmed_log = bytearray()
+        self.synced_end = 0
+        self.given_up = 0
+        self.outcomes: dict[str, int] = {}
+        self.last_outcome = ""
+        self._min_in_sync = min_in_sync
+        self._histories: dict[tuple[int, int], bytearray] = {}
+        self._wrote: dict[int, int] = {}
+        self._compared: dict[int, int] = {}
+        self._acked: dict[int, int] = {}
+        self._starts: dict[int, int] = {}
+        self._leader_epoch = 0
+
+    # -- bytes ---------------------------------------------------------------------
+
+    def opened(self, broker_id: int, store: SimStore) -> None:
+        """
+        A process begins with what its store has left.
+        """
+        self.cut(broker_id, store)
+
+    def wrote(self, broker_id: int, store: SimStore) -> None:
+        """
+        Bytes were appended: they are those of their label (R275).
+        """
+        begin, end = self._wrote.get(broker_id, store.base), store.end
+        begin = max(begin, store.base)
+        self._wrote[broker_id] = end
+        for part in store.epochs.ranges(begin, end):
+            entry = store.epochs.find(part.start_offset)
+            assert entry is not None
+            label = entry.epoch, entry.start_offset
+            history = self._histories.setdefault(label, bytearray())
+            at = part.start_offset - entry.start_offset
+            data = store.bytes_at(part.start_offset, part.end_offset)
+            known = history[at : at + len(data)]
+            if known != data[: len(known)]:
+                raise Violation(
+                    f"R275: broker {broker_id} holds other bytes than others in "
+                    f"[{part.start_offset}, {part.end_offset}) of epoch {label}"
+                )
+            if at <= len(history) < at + len(data):
+                history += data[len(history) - at :]
+        covered = sum(
+            one.end_offset - one.start_offset for one in store.epochs.ranges(begin, end)
+        )
+        if covered != end - begin:
+            raise Violation(f"broker {broker_id} holds bytes without a label")
+
+    def cut(self, broker_id: int, store: SimStore) -> None:
+        """
+        The log may be shorter now.
+        """
+        for marks in (self._wrote, self._compared):
+            marks[broker_id] = min(marks.get(broker_id, 0), store.end)
+
+    def confirmed(self, broker_id: int, store: SimStore, *, is_master: bool) -> None:
+        """
+        A confirm offset moved: below it every log is the reference.
+        """
+        begin, end = self._compared.get(broker_id, 0), store.confirm
+        begin = max(begin, store.base)
+        if end > store.published:
+            raise Violation(f"broker {broker_id} confirms {end}, above its end")
+        if end <= begin:
+            return
+        known, data = self.confirmed_log[begin:end], store.bytes_at(begin, end)
+        if known != data[: len(known)]:
+            raise Violation(
+                f"broker {broker_id} has other bytes below its confirm offset {end}"
+            )
+        if len(known) < len(data):
+            if not is_master:
+                raise Violation(f"slave {broker_id} confirms {end}, its master did not")
+            self.confirmed_log += data[len(known) :]
+        self._compared[broker_id] = end
+
+    # -- elections ---------------------------------------------------------------------
+
+    def elected(
+        self,
+        broker_id: int,
+        store: SimStore,
+        epoch: int,
+        elections: Sequence[Election],
+    ) -> None:
+        """
+        A mastership begins: everything that was confirmed is there (B7, B8).
+        """
+        self._starts[epoch] = store.end
+        self.cut(broker_id, store)
+        if max(self._starts) > epoch:
+            # It hears late of an election that is history: it will not get far.
+            return
+        election = elections[epoch - 1]
+        lost = len(self.confirmed_log) - store.end
+        if election.is_power_cut and lost > 0:
+            # `all` promised caches, and every cache is gone.
+            if self.synced_end > store.end:
+                raise Violation(
+                    f"B3: epoch {epoch} begins at {store.end}, all-synced was "
+                    f"acked up to {self.synced_end}"
+                )
+            self.given_up += lost
+            del self.confirmed_log[store.end :]
+            lost = 0
+        if lost > 0:
+            raise Violation(
+                f"epoch {epoch} of broker {broker_id} begins at {store.end}: {lost} "
+                "confirmed bytes are lost"
+            )
+        held = store.bytes_at(store.base, len(self.confirmed_log))
+        if held != self.confirmed_log[store.base :]:
+            raise Violation(f"epoch {epoch} of broker {broker_id} has other bytes")
+
+    # -- acks ---------------------------------------------------------------------------
+
+    def acked(self, master: SimStore, slave: SimStore, fact: Acked) -> None:
+        """
+        An ack of a process that lives: it holds what it says, and that is ours (R130,
+        R181).
+        """
+        if fact.received_offset > slave.end or (fact.flushed_offset or 0) > slave.end:
+            raise Violation(f"{fact}: the slave's log ends at {slave.end}")
+        begin = max(self._acked.get(fact.session_id, 0), master.base, slave.base)
+        self._acked[fact.session_id] = fact.received_offset
+        ours = master.bytes_at(begin, fact.received_offset)
+        if ours != slave.bytes_at(begin, fact.received_offset):
+            raise Violation(f"{fact}: the slave holds other bytes than its master")
+
+    def settled(self, epoch: int, one: Settled, now: int) -> None:
+        """
+        A wait ended: what was promised is kept.
+        """
+        name = one.outcome.value
+        self.last_outcome = name
+        self.outcomes[name] = self.outcomes.get(name, 0) + 1
+        if one.outcome is not Outcome.REACHED:
+            return
+        where = f"{one} of epoch {epoch} at {now}"
+        if not one.ack.is_shared:
+            if epoch < self._leader_epoch:
+                raise Violation(f"B8: {where}, after epoch {self._leader_epoch}")
+            self._leader_epoch = epoch
+            return
+        if one.end_offset > len(self.confirmed_log):
+            raise Violation(f"{where}: confirmed are {len(self.confirmed_log)}")
+        for newer, start in self._starts.items():
+            if newer > epoch and one.end_offset > start:
+                raise Violation(f"B8: {where}, and epoch {newer} began at {start}")
+        if len(one.received_by) < self._min_in_sync:
+            raise Violation(f"{where}: fewer than {self._min_in_sync} copies")
+        if one.ack.is_synced:
+            self.synced_end = max(self.synced_end, one.end_offset)
+            if len(one.flushed_by) < self._min_in_sync:
+                raise Violation(f"{where}: fewer than {self._min_in_sync} disks")

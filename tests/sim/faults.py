@@ -1,0 +1,225 @@
+"""
+Faults by chance, each with an end, and clients meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from sim.cluster import Cluster
+from sim.controller import Ended
+from sim.network import CONTROLLER, Weather
+
+from pystore.ha.insync.ack import Ack
+
+__all__ = ["APPENDS", "FAULTS", "run_seed"]
+
+APPENDS = 100
+FAULTS = 6
+"""In a simulated minute."""
+
+_MINUTE_MS = 60_000
+
+
+class _Chaos:
+    """
+    Draws faults for one cluster.
+    """
+
+    def __init__(self, cluster: Cluster, random: Random) -> None:
+        self._cluster = cluster
+        self._random = random
+        self._kinds: list[Callable[[], None]] = [
+            *[self._crash] * 4,
+            *[self._crash_in_a_step] * 4,
+            *[self._partition] * 3,
+            *[self._weather] * 2,
+            self._crash_all,
+            self._tear,
+            self._tear,
+            self._pause,
+            self._pause,
+            self._pause_all,
+            self._restart,
+            self._deaf,
+            self._poison,
+            self._no_flush,
+            self._full,
+            self._exclude,
+            self._designate,
+            self._retain,
+        ]
+
+    def strike(self) -> None:
+        """
+        One fault begins.
+        """
+        self._cluster.faults += 1
+        self._random.choice(self._kinds)()
+
+    def _some_id(self) -> int:
+        masters = self._cluster.masters()
+        # Masters have more to lose.
+        if masters and self._random.random() < 0.4:
+            return self._random.choice(masters).broker_id
+        return self._random.choice(self._cluster.brokers).broker_id
+
+    def _later(self, event: Callable[[], object], most_ms: int = 25_000) -> None:
+        shortest = self._random.choice([50, 1_000, 8_000])
+        delay = self._random.randint(shortest, max(shortest, most_ms))
+        self._cluster.world.clock.after(delay, lambda: (event(), None)[1])
+
+    def _how(self) -> Ended:
+        return self._random.choice([Ended.KILLED, Ended.POWER])
+
+    def _crash(self) -> None:
+        number = self._some_id()
+        self._cluster.end(number, self._how())
+        self._later(lambda: self._cluster.start(number))
+
+    def _crash_in_a_step(self) -> None:
+        number = self._some_id()
+        broker = self._cluster.world.brokers[number]
+        broker.fuse = self._random.randint(0, 30), self._how()
+
+        def again() -> None:
+            broker.fuse = None
+            self._cluster.start(number)
+
+        self._later(again)
+
+    def _crash_all(self) -> None:
+        how = self._how()
+        for broker in self._cluster.brokers:
+            self._cluster.end(broker.broker_id, how)
+            number = broker.broker_id
+            self._later(lambda number=number: self._cluster.start(number))
+
+    def _restart(self) -> None:
+        number = self._some_id()
+        self._cluster.end(number, Ended.CLEAN)
+        self._later(lambda: self._cluster.start(number), 3_000)
+
+    def _partition(self) -> None:
+        everybody = [CONTROLLER, *self._cluster.world.brokers]
+        self._random.shuffle(everybody)
+        cut = self._random.randint(1, len(everybody) - 1)
+        network = self._cluster.world.network
+        network.partition(set(everybody[:cut]), set(everybody[cut:]))
+        self._later(network.heal)
+
+    def _deaf(self) -> None:
+        network = self._cluster.world.network
+        source, target = self._random.sample([CONTROLLER, *self._cluster.world.brokers], 2)
+        network.block(source, target)
+        self._later(network.heal)
+
+    def _weather(self) -> None:
+        network, random = self._cluster.world.network, self._random
+        network.weather = Weather(
+            delay_ms=random.choice([3, 50, 700]),
+            loss=random.choice([0, 20, 60]),
+            doubled=random.choice([0, 30]),
+            late_ms=random.choice([5, 500, 20_000]),
+        )
+
+        def clear() -> None:
+            network.weather = Weather()
+
+        self._later(clear)
+
+    def _tear(self) -> None:
+        self._cluster.world.network.break_streams(self._some_id())
+
+    def _pause(self) -> None:
+        lengths = [300, 3_000, 5_000, 10_000, 12_000, 22_000]
+        self._cluster.pause(self._some_id(), self._random.choice(lengths))
+
+    def _pause_all(self) -> None:
+        for broker in self._cluster.brokers:
+            self._cluster.pause(broker.broker_id, self._random.randint(1, 9_000))
+
+    def _poison(self) -> None:
+        number = self._some_id()
+        self._cluster.world.brokers[number].store.is_poisoned = True
+
+        def replace() -> None:
+            self._cluster.end(number, Ended.POWER)
+            self._cluster.start(number)
+
+        self._later(replace)
+
+    def _no_flush(self) -> None:
+        broker = self._cluster.world.brokers[self._some_id()]
+        broker.flushes = False
+
+        def again() -> None:
+            broker.flushes = True
+
+        self._later(again)
+
+    def _full(self) -> None:
+        store = self._cluster.world.brokers[self._some_id()].store
+        store.is_full = True
+
+        def again() -> None:
+            store.is_full = False
+
+        self._later(again)
+
+    def _exclude(self) -> None:
+        number = self._some_id()
+        self._cluster.exclude(number, wanted=True)
+        self._later(lambda: self._cluster.exclude(number, wanted=False))
+
+    def _designate(self) -> None:
+        cluster = self._cluster
+        cluster.world.controller.designate(self._some_id(), cluster.now)
+
+    def _retain(self) -> None:
+        self._cluster.retain(self._some_id())
+
+
+def run_seed(seed: int, minutes: int = 3) -> Cluster:
+    """
+    Runs one cluster through so many simulated minutes, then lets it come together.
+
+    Raises:
+        Violation: of anything that must be true.
+    """
+    random = Random(seed)
+    cluster = Cluster(
+        random.getrandbits(32),
+        random.choice([3, 3, 3, 4, 5]),
+        learners=random.choice([0, 0, 0, 1]),
+        min_in_sync=random.choice([1, 2]),
+        continues=random.random() < 0.3,
+    )
+    chaos = _Chaos(cluster, random)
+    clock = cluster.world.clock
+    acks = random.choice([list(Ack), [Ack.ALL], [Ack.ALL_SYNCED, Ack.ALL]])
+
+    end = minutes * _MINUTE_MS
+
+    def client() -> None:
+        if cluster.now > end:
+            return
+        burst = random.choice([1, 1, 1, 1, 6])
+        for _ in range(burst):
+            cluster.append(random.choice(acks), 8 * random.randint(2, 60))
+        clock.after(random.randint(1, burst * 2 * _MINUTE_MS // APPENDS), client)
+
+    def strike() -> None:
+        if cluster.now > end:
+            return
+        chaos.strike()
+        clock.after(random.randint(1, 2 * _MINUTE_MS // FAULTS), strike)
+
+    clock.after(2_000, client)
+    clock.after(4_000, strike)
+    cluster.run(end)
+    # What has begun still ends.
+    cluster.run(30_000)
+    cluster.settle()
+    return cluster

@@ -1,0 +1,255 @@
+"""
+Scenarios: histories as text, one command per line.
+
+    # a comment; the first one says what the scenario shows
+    cluster 3 learners 1 min 2 continues   brokers, then what is unusual
+    run 5s                       time passes (ms, s)
+    append 3 all                 three records, one after another, by the master
+    append 1 all at 2            by broker 2, whatever it holds itself for
+    burst 3 all                  without time between them
+    kill 2 / cut-power 2 3 / stop 2 / start 2
+    kill 2 after 3               in the third step from now; so does cut-power
+    partition 1 0 | 2 3          0 is the controller; heal ends it
+    deaf 1 2                     nothing gets from 1 to 2
+    tear 2                       streams of 2 break; both ends hear of it by chance
+    pause 1 12s
+    weather loss 50 delay 100 late 20000 doubled 50
+    poison 2 / no-flush 2 / flush 2 / full 2 / space 2
+    exclude 2 / readmit 2 / elect 2 / retain 1
+    expect master 2 / expect set 1 2 / expect candidates 3 / expect epoch 2
+    expect outcome timed out     of the last wait that ended
+    expect refused no lease      of the last append
+    expect confirmed             the confirm offset is the end of the master's log
+    expect frozen                it is not
+    expect ends 1 2 3            their logs end at the same offset
+    expect given-up nothing      what the election after a power cut of all gave up
+    settle                       all faults end, and the set comes together
+
+Whatever is expected, all that must always be true is looked at after each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sim.cluster import Cluster
+from sim.controller import Ended
+from sim.network import Weather
+
+from pystore.ha.insync.ack import Ack
+
+__all__ = ["Scenario", "Unexpected"]
+
+_UNITS = {"ms": 1, "s": 1_000}
+
+
+class Unexpected(AssertionError):
+    """
+    A scenario went another way.
+    """
+
+
+class Scenario:
+    """
+    One history.
+
+    Args:
+        path: of the text.
+        seed: of the network's chance; what is expected holds for each.
+    """
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self._path = path
+        self._lines = path.read_text(encoding="utf-8").splitlines()
+        self._seed = seed
+        self._set: Cluster
+        self._said = ""
+
+    @property
+    def title(self) -> str:
+        """
+        What it shows.
+        """
+        return self._lines[0].lstrip("# ")
+
+    def run(self) -> None:
+        """
+        Carries out every line.
+
+        Raises:
+            Violation: something that must be true is not.
+            Unexpected: something that is expected is not.
+        """
+        for number, line in enumerate(self._lines, 1):
+            words = line.split("#")[0].split()
+            if not words:
+                continue
+            name = words[0].replace("-", "_")
+            command: Callable[[list[str]], None] = getattr(self, f"_{name}")
+            try:
+                command(words[1:])
+            except AssertionError as error:
+                where = f"{self._path.name}:{number}: {line.strip()} (seed {self._seed})"
+                raise type(error)(f"{where}: {error}") from error
+
+    # -- commands ---------------------------------------------------------------------
+
+    def _cluster(self, words: list[str]) -> None:
+        options = dict(zip(words[1::2], words[2::2], strict=False))
+        self._set = Cluster(
+            self._seed,
+            int(words[0]),
+            learners=int(options.get("learners", 0)),
+            min_in_sync=int(options.get("min", 1)),
+            continues="continues" in words,
+        )
+
+    def _run(self, words: list[str]) -> None:
+        self._set.run(_ms(words[0]))
+
+    def _append(self, words: list[str], pause_ms: int = 500) -> None:
+        count, ack = int(words[0]), Ack(words[1])
+        target = int(words[3]) if len(words) > 3 else None
+        for _ in range(count):
+            self._said = self._set.append(ack, broker_id=target)
+            self._set.run(pause_ms)
+
+    def _burst(self, words: list[str]) -> None:
+        self._append(words, 0)
+
+    def _end(self, words: list[str], how: Ended) -> None:
+        if "after" in words:
+            broker = self._set.world.brokers[int(words[0])]
+            broker.fuse = int(words[2]), how
+            return
+        for word in words:
+            self._set.end(int(word), how)
+
+    def _kill(self, words: list[str]) -> None:
+        self._end(words, Ended.KILLED)
+
+    def _cut_power(self, words: list[str]) -> None:
+        self._end(words, Ended.POWER)
+
+    def _stop(self, words: list[str]) -> None:
+        self._end(words, Ended.CLEAN)
+
+    def _start(self, words: list[str]) -> None:
+        for word in words:
+            self._set.start(int(word))
+
+    def _partition(self, words: list[str]) -> None:
+        sides = " ".join(words).split("|")
+        numbers = [{int(word) for word in side.split()} for side in sides]
+        self._set.world.network.partition(*numbers)
+
+    def _deaf(self, words: list[str]) -> None:
+        self._set.world.network.block(int(words[0]), int(words[1]))
+
+    def _heal(self, _: list[str]) -> None:
+        self._set.world.network.heal()
+        self._set.world.network.weather = Weather()
+
+    def _tear(self, words: list[str]) -> None:
+        self._set.world.network.break_streams(*map(int, words))
+
+    def _pause(self, words: list[str]) -> None:
+        self._set.pause(int(words[0]), _ms(words[1]))
+
+    def _weather(self, words: list[str]) -> None:
+        values = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        self._set.world.network.weather = Weather(
+            delay_ms=values.get("delay", 3),
+            loss=values.get("loss", 0),
+            doubled=values.get("doubled", 0),
+            late_ms=values.get("late", 5),
+        )
+
+    def _poison(self, words: list[str]) -> None:
+        for word in words:
+            self._set.world.brokers[int(word)].store.is_poisoned = True
+
+    def _no_flush(self, words: list[str]) -> None:
+        for word in words:
+            self._set.world.brokers[int(word)].flushes = False
+
+    def _flush(self, words: list[str]) -> None:
+        for word in words:
+            self._set.world.brokers[int(word)].flushes = True
+
+    def _full(self, words: list[str]) -> None:
+        self._set.world.brokers[int(words[0])].store.is_full = True
+
+    def _space(self, words: list[str]) -> None:
+        self._set.world.brokers[int(words[0])].store.is_full = False
+
+    def _exclude(self, words: list[str]) -> None:
+        self._set.exclude(int(words[0]), wanted=True)
+
+    def _readmit(self, words: list[str]) -> None:
+        self._set.exclude(int(words[0]), wanted=False)
+
+    def _elect(self, words: list[str]) -> None:
+        controller = self._set.world.controller
+        if not controller.designate(int(words[0]), self._set.now):
+            raise Unexpected("the controller elects somebody else, or nobody")
+
+    def _retain(self, words: list[str]) -> None:
+        self._set.retain(int(words[0]))
+
+    def _settle(self, _: list[str]) -> None:
+        self._set.settle()
+
+    # -- what is expected -----------------------------------------------------------------
+
+    def _expect(self, words: list[str]) -> None:
+        what, rest = words[0], " ".join(words[1:])
+        found = str(getattr(self, f"_found_{what.replace('-', '_')}")())
+        if what == "ends":
+            ends = {self._set.world.brokers[int(one)].store.end for one in words[1:]}
+            if len(ends) != 1:
+                raise Unexpected(f"they end at {sorted(ends)}")
+        elif found != rest and not (what == "refused" and rest in found):
+            raise Unexpected(f"it is {found or 'nothing'}")
+
+    def _found_ends(self) -> str:
+        return ""
+
+    def _found_master(self) -> str:
+        return " ".join(str(one.broker_id) for one in self._set.masters())
+
+    def _found_set(self) -> str:
+        agreed = self._set.world.controller.agreed
+        return " ".join(str(one) for one in sorted({m.broker_id for m in agreed.members}))
+
+    def _found_candidates(self) -> str:
+        agreed = self._set.world.controller.agreed
+        return " ".join(
+            str(one) for one in sorted({m.broker_id for m in agreed.candidates})
+        )
+
+    def _found_epoch(self) -> int:
+        return self._set.world.controller.epoch
+
+    def _found_outcome(self) -> str:
+        return self._set.world.checker.last_outcome
+
+    def _found_refused(self) -> str:
+        return self._said
+
+    def _found_confirmed(self) -> str:
+        store = self._set.masters()[0].store
+        return "" if store.confirm == store.end else f"at {store.confirm}"
+
+    def _found_frozen(self) -> str:
+        store = self._set.masters()[0].store
+        return "" if store.confirm < store.end else "at the end"
+
+    def _found_given_up(self) -> str:
+        return "something" if self._set.world.checker.given_up else "nothing"
+
+
+def _ms(word: str) -> int:
+    unit = "ms" if word.endswith("ms") else "s"
+    return int(word.removesuffix(unit)) * _UNITS[unit]
