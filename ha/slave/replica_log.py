@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from pystore.epochs import EpochEntry, EpochTable
     from pystore.handle import LogHandle
+    from pystore.log import CommitLog
     from pystore.options import LogArguments
     from pystore.report import RecoveryReport
     from pystore.truth import Incarnation
@@ -211,6 +212,34 @@ class ReplicaLog:
             with suppress(PystoreError):  # what it could not do, opening does
                 self._store.close()
         self._open()
+
+    def begin_mastership(self, epoch: int) -> CommitLog:
+        """
+        The replica becomes the log of a master: half a record is dropped, and the
+        epoch begins at its end. The same opening goes on, so the incarnation stays
+        the one that was elected (B1), and the keeper goes on too.
+
+        Args:
+            epoch: of the mastership.
+
+        Returns:
+            The log, to append to; it is closed by `close`. Effects are void.
+
+        Raises:
+            FencedError: a higher epoch was promised.
+            InvalidError: the epoch is not new.
+            PoisonedError: a write-back failed.
+            StorageError: the system refused.
+            BusyError: a cut did not end.
+        """
+        self.mend()
+        ends = self._handle.ends()
+        if ends.received_end != ends.published_end:
+            self._cut_store(ends.published_end)
+        log = self._store.log
+        log.begin_epoch(epoch)
+        self._reread()
+        return log
 
     def close(self) -> None:
         """

@@ -323,6 +323,39 @@ def test_an_adopted_table_is_durable(master: bytes, slave: Path) -> None:
         assert table == log.log().epochs
 
 
+def test_a_replica_becomes_the_log_of_a_master(master: bytes, slave: Path) -> None:
+    """
+    In the same opening, behind its last whole record; queues go on behind the old
+    master's.
+    """
+    whole = record_end(master, 100_000)
+    with opened(slave) as replica:
+        before = replica.incarnation
+        replica.carry_out(Append(0, master[: whole + 20], EpochEntry(1, 0)))
+        log = replica.begin_mastership(2)
+        offsets = fill(log, 3)
+        assert offsets[0] == whole == log.epochs.entries[-1].start_offset
+        assert EpochTable.of([(1, 0), (2, whole)]) == replica.log().epochs
+        assert before == replica.incarnation
+        assert 2 == replica.log().promised_epoch
+
+    with CommitLog(slave, mode="r") as log_read:
+        first = log_read.read(offsets[0])
+    with Store(slave) as store:
+        assert store.queue_range("Topic", first.queue_id)[1] == first.queue_offset + 1
+    assert [] == verify_store(slave).damages
+
+
+def test_a_replica_that_promised_more_begins_no_mastership(slave: Path) -> None:
+    """
+    B6: another master was accepted since.
+    """
+    with opened(slave) as replica:
+        replica.carry_out(Promise(5))
+        with pytest.raises(FencedError):
+            replica.begin_mastership(4)
+
+
 def test_one_process_at_a_time_holds_a_replica(slave: Path) -> None:
     """
     And whoever failed to open it holds nothing.
