@@ -7,7 +7,7 @@ PORTABLE := build/portable
 SPARK := $(if $(shell command -v java),.venv/spark)
 
 .NOTPARALLEL:
-.PHONY: help demo test native crash soak fuzz property interop spark mutants types lint \
+.PHONY: help demo test native crash cluster soak fuzz property interop spark mutants types lint \
         bench wheel portable docs clean
 
 help: ## list the targets
@@ -37,6 +37,9 @@ native: ## the C core over an in-memory environment, under sanitizers
 
 crash: .venv/core ## every crash state, and real writers killed
 	$(PYTEST) tests/crash
+
+cluster: .venv/core ## three brokers, killed in turn for CLUSTER_SECONDS (120)
+	CLUSTER_SECONDS=$(or $(CLUSTER_SECONDS),120) $(PYTEST) -s tests/cluster
 
 soak: .venv/core .venv/spark .venv/notebook ## the crash tests with a large budget, for about an hour
 	$(BIN)/jupyter execute --kernel_name=python3 docs/spark.ipynb

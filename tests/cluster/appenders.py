@@ -1,0 +1,93 @@
+"""
+Threads that append with `all-synced`, and write down what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Callable
+
+from pystore.errors import FencedError, LocalViolation
+from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.master.service import MasterService
+from pystore.log import CommitLog
+from pystore.messages import Message
+
+__all__ = ["THREADS", "Appenders"]
+
+THREADS = 64
+_WAIT_MS = 3_000
+_BODY_MAX = 700
+_REST_S = 0.005
+
+
+class Appenders:
+    """
+    Append until they are told to rest, or the mastership is over.
+
+    Args:
+        log: the master's.
+        service: the master.
+        acks: a file, open for appending: a line per acknowledged record, written
+            after the acknowledgement: offset, size, key.
+        name: of this mastership; keys begin with it.
+        failed: is told of what should not have happened.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        service: MasterService,
+        acks: int,
+        name: str,
+        failed: Callable[[BaseException], object],
+    ) -> None:
+        self._log = log
+        self._service = service
+        self._acks = acks
+        self._name = name
+        self._failed = failed
+        self._resting = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,), daemon=True)
+            for number in range(THREADS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def rest(self) -> None:
+        """
+        Waits until nobody appends any more.
+        """
+        self._resting.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, number: int) -> None:
+        try:
+            self._keep_appending(number)
+        except (FencedError, LocalViolation):
+            # The mastership is over: whoever is master now appends.
+            return
+        except BaseException as error:
+            # Whatever it was: a thread that vanishes would hide it.
+            self._failed(error)
+
+    def _keep_appending(self, number: int) -> None:
+        draw = random.Random(f"{self._name} {number}")
+        count = 0
+        while not self._resting.is_set():
+            if self._service.judge.refusal(Ack.ALL_SYNCED) is not None:
+                self._resting.wait(_REST_S)
+                continue
+            key = f"{self._name}-{number}-{count}"
+            body = key.encode().rjust(draw.randrange(1, _BODY_MAX), b"\x01")
+            message = Message("Topic", body, queue_id=number % 8, keys=key)
+            done = self._log.append(message)
+            settled = self._service.wait(Ack.ALL_SYNCED, done.end, _WAIT_MS)
+            if settled.outcome is Outcome.REACHED:
+                size = done.end - done.offset
+                os.write(self._acks, f"{done.offset} {size} {key}\n".encode())
+            count += 1
