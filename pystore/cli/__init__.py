@@ -11,6 +11,7 @@ from pystore.cli.commands import Commands
 from pystore.cli.demo import demo
 from pystore.cli.dump import dump
 from pystore.cli.epochs import epochs
+from pystore.cli.ha_status import ha_status
 from pystore.cli.info import info
 from pystore.cli.recover import recover
 from pystore.cli.replica import replica
@@ -49,7 +50,18 @@ def main() -> None:
     """
 
 
-for command in (append, dump, info, verify, recover, epochs, replica, demo, spark):
+for command in (
+    append,
+    dump,
+    info,
+    verify,
+    recover,
+    epochs,
+    replica,
+    ha_status,
+    demo,
+    spark,
+):
     main.add_command(command)
 
 for job in (spark_verify, compact, export):
