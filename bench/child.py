@@ -1,0 +1,88 @@
+"""
+A process that does what it is told, line by line, and answers.
+
+An order is a JSON list, its name first; the answer is a JSON value. The process
+ends with its input, so that none outlives a bench that failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+__all__ = ["Child", "obey"]
+
+
+class Child:
+    """
+    The process, as who started it sees it. A context manager.
+
+    Args:
+        program: a file of this folder, which calls `obey`.
+        *arguments: for it.
+    """
+
+    def __init__(self, program: str, *arguments: object) -> None:
+        path = Path(__file__).with_name(program)
+        self._process = subprocess.Popen(
+            [sys.executable, str(path), *map(str, arguments)],
+            env=os.environ | {"PYTHONPATH": ":".join(filter(None, sys.path))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        code = self._process.wait(60)
+        self._process.stdout.close()
+        assert error is not None or not code, f"the process ended with {code}"
+
+    def tell(self, name: str, *values: object) -> None:
+        """
+        Give an order; `answer` waits for it.
+        """
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps([name, *values]) + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        """
+        The answer to the oldest order that has none.
+        """
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, "the process ended"
+        return json.loads(line)
+
+    def ask(self, name: str, *values: object) -> Any:
+        """
+        Give an order and wait for its answer.
+        """
+        self.tell(name, *values)
+        return self.answer()
+
+
+def obey(orders: Mapping[str, Callable[..., object]]) -> None:
+    """
+    Carry out orders in this process until its input ends.
+    """
+    for line in sys.stdin:
+        name, *values = json.loads(line)
+        print(json.dumps(orders[name](*values)), flush=True)

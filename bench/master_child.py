@@ -1,0 +1,187 @@
+"""
+A master in a process of its own: a store, a service, appenders.
+
+Usage: master_child.py STORE SEGMENT BLOCK_BYTES; then takes orders (`child.py`). The
+controller, which is here too, agrees to every change of the set.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import threading
+import time
+
+from child import obey
+from load import Load
+from machine import anonymous_bytes
+from writers import WAYS
+
+from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.master.service import MasterService, Mastership
+from pystore.ha.master.terms import Terms
+from pystore.log import CommitLog
+
+__all__ = ["EPOCH"]
+
+EPOCH = 1
+_SLAVES_MAX = 16
+_WAIT_MS = 60_000
+
+
+class Master:
+    """
+    What it can be told; times are seconds, clocks those of the machine.
+
+    Args:
+        root: of its store; a new one gets its first epoch.
+        segment: bytes of one of its files.
+        block_bytes: the longest block in a frame.
+    """
+
+    def __init__(self, root: str, segment: int, block_bytes: int) -> None:
+        self._log = CommitLog(root, segment_size=segment)
+        if self._log.epochs.last_epoch < EPOCH:
+            self._log.begin_epoch(EPOCH)
+        self._agreed = AgreedSet(frozenset({Member(1)}), 1)
+        ship = Mastership(
+            terms=Terms("c", "b", 1, EPOCH, segment, block_bytes_max=block_bytes),
+            me=Member(1),
+            agreed=self._agreed,
+            broker_ids=lambda: frozenset(range(1, 2 + _SLAVES_MAX)),
+            ask=self._agree,
+        )
+        self._service = MasterService(self._log, ship)
+
+    def _agree(self, change: SetChange) -> AgreedSet:
+        self._agreed = AgreedSet(
+            change.members, self._agreed.set_epoch + 1, change.candidates
+        )
+        return self._agreed
+
+    def close(self) -> None:
+        """
+        Serves no more.
+        """
+        self._service.close()
+        self._log.close()
+
+    def address(self) -> tuple[str, int]:
+        """
+        Where it listens.
+        """
+        return self._service.address
+
+    def fill(self, size_bytes: int) -> int:
+        """
+        Appends so many bytes in bodies, and answers the end of the log.
+        """
+        WAYS["columns"](self._log, Load.of(size_bytes, 1024))
+        self._log.sync()
+        self._service.appended()
+        return self._log.end_offset
+
+    def append(self, ack: str, threads: int, records: int) -> float:
+        """
+        Appends so many messages of 1 KiB from threads, each when the one before has
+        its ack, and answers how long that took.
+        """
+        message = Load(1, 1).messages[0]
+        log, service, wanted = self._log, self._service, Ack(ack)
+        gate = threading.Barrier(threads + 1)
+        lost: list[object] = []
+
+        def work() -> None:
+            gate.wait()
+            for _ in range(records // threads):
+                end = log.append(message).end
+                if wanted is Ack.LEADER:
+                    service.appended()
+                    continue
+                settled = service.wait(wanted, end, _WAIT_MS)
+                if settled.outcome is not Outcome.REACHED:
+                    lost.append(settled)
+
+        workers = [threading.Thread(target=work) for _ in range(threads)]
+        for worker in workers:
+            worker.start()
+        gate.wait()
+        start = time.perf_counter()
+        for worker in workers:
+            worker.join()
+        taken = time.perf_counter() - start
+        assert not lost, lost[0]
+        return taken
+
+    def latencies(self, ack: str, records: int) -> list[float]:
+        """
+        The same from one thread: the median and the 99th of 100, in seconds.
+        """
+        message = Load(1, 1).messages[0]
+        log, service, wanted = self._log, self._service, Ack(ack)
+        taken: list[float] = []
+        for _ in range(records):
+            start = time.perf_counter()
+            end = log.append(message).end
+            if wanted is Ack.LEADER:
+                service.appended()
+            else:
+                settled = service.wait(wanted, end, _WAIT_MS)
+                assert settled.outcome is Outcome.REACHED, settled
+            taken.append(time.perf_counter() - start)
+        return [statistics.median(taken), statistics.quantiles(taken, n=100)[98]]
+
+    def in_sync(self, replicas: int) -> int:
+        """
+        Waits until so many are in the set, itself included.
+        """
+        while len(self._service.judge.set_now.members) != replicas:
+            time.sleep(0.001)
+        return replicas
+
+    def caught_up(self, links: int) -> float:
+        """
+        Waits until so many links have acknowledged all, and answers when.
+        """
+        end = self._log.end_offset
+        while True:
+            found = self._service.links()
+            if len(found) == links and all(one.acked_offset == end for one in found):
+                return time.monotonic()
+            time.sleep(0.0002)
+
+    def without_links(self) -> None:
+        """
+        Waits until the last link has ended.
+        """
+        while self._service.links():
+            time.sleep(0.001)
+
+
+def main() -> None:
+    """
+    Opens the store, serves, and obeys.
+    """
+    root, segment, block_bytes = sys.argv[1:]
+    master = Master(root, int(segment), int(block_bytes))
+    try:
+        obey(
+            {
+                "address": master.address,
+                "fill": master.fill,
+                "append": master.append,
+                "latencies": master.latencies,
+                "in_sync": master.in_sync,
+                "caught_up": master.caught_up,
+                "without_links": master.without_links,
+                "processor": time.process_time,
+                "memory": anonymous_bytes,
+            }
+        )
+    finally:
+        master.close()
+
+
+if __name__ == "__main__":
+    main()

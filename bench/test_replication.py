@@ -1,0 +1,404 @@
+"""
+How fast do bytes get to replicas, and what do they cost?
+
+Master and slaves are processes of their own with real stores, on loopback.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from bare_link import PIECES
+from child import Child
+from contest import Contender, Contest, Figure, Timed, measure, ratios
+from machine import warm_cache
+from table import Table
+
+if TYPE_CHECKING:
+    from conftest import Sizes
+    from pytest_benchmark.fixture import BenchmarkFixture
+
+THREADS = 64
+SLAVES = 16
+BLOCK = 256 << 10
+ROCKETMQ_BLOCK = 32 << 10
+_KIB, _MIB, _MICROSECOND, _MILLISECOND = 2**10, 2**20, 1e-6, 1e-3
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """
+    A master's store that was closed.
+
+    Attributes:
+        root: where it is.
+        segment: bytes of one file.
+        end_offset: of its log.
+    """
+
+    root: Path
+    segment: int
+    end_offset: int
+
+    def master(self, block_bytes: int = BLOCK) -> Child:
+        """
+        Opens it and serves.
+        """
+        return Child("master_child.py", self.root, self.segment, block_bytes)
+
+
+def _make(root: Path, size_bytes: int, segment: int) -> Backlog:
+    with Child("master_child.py", root, segment, BLOCK) as master:
+        end_offset = master.ask("fill", size_bytes)
+    warm_cache(list((root / "commitlog").iterdir()))
+    return Backlog(root, segment, end_offset)
+
+
+@pytest.fixture(scope="module")
+def backlog(place: Path, sizes: Sizes) -> Iterator[Backlog]:
+    """
+    Of the size of large contests, in the page cache.
+    """
+    root = place / "backlog"
+    yield _make(root, sizes.total, sizes.segment)
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def small_backlog(place: Path, sizes: Sizes) -> Iterator[Backlog]:
+    """
+    A sixteenth of it.
+    """
+    root = place / "small-backlog"
+    yield _make(root, sizes.total // SLAVES, max(sizes.segment // 4, 4 * _MIB))
+    shutil.rmtree(root)
+
+
+def _bare(folder: Callable[[], Path], backlog: Backlog, piece: int) -> Contender:
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        program = Path(__file__).with_name("bare_link.py")
+        command = [sys.executable, str(program), str(folder())]
+        command += map(str, (piece, backlog.segment, backlog.end_offset))
+        command.append(str(backlog.root / "commitlog"))
+        yield lambda: float(subprocess.check_output(command, text=True))
+
+    return contend
+
+
+@pytest.fixture(scope="module")
+def best_piece(backlog: Backlog, place: Path) -> int:
+    """
+    The piece with which the bare link is fastest today.
+    """
+    numbers = iter(range(len(PIECES)))
+
+    def fresh() -> Path:
+        root = place / f"bare-{next(numbers)}"
+        root.mkdir()
+        return root
+
+    taken = {}
+    for piece in PIECES:
+        taken[piece] = measure(_bare(fresh, backlog, piece))
+        for root in place.glob("bare-*"):
+            shutil.rmtree(root)
+    return min(taken, key=lambda piece: taken[piece])
+
+
+def _catch_up(
+    folder: Callable[[], Path], backlog: Backlog, block_bytes: int
+) -> Contender:
+    """
+    Timed: from dialling to the last byte in the slave's log. Opening is not.
+    """
+
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        with (
+            backlog.master(block_bytes) as master,
+            Child("slave_child.py", folder(), backlog.segment, 1) as slave,
+        ):
+            address = master.ask("address")
+            yield lambda: slave.ask("catch_up", address, backlog.end_offset)
+            assert slave.ask("end_offset") == backlog.end_offset
+            slave.ask("leave")
+
+    return contend
+
+
+@pytest.mark.benchmark(group="catch-up")
+@pytest.mark.parametrize(
+    ("block_bytes", "least"),
+    [(BLOCK, 0.70), (ROCKETMQ_BLOCK, 0.50)],
+    ids=["frames=256k", "frames=32k"],
+)
+def test_a_slave_catches_up(
+    block_bytes: int,
+    least: float,
+    contest: Contest,
+    folder: Callable[[], Path],
+    backlog: Backlog,
+    best_piece: int,
+    table: Table,
+) -> None:
+    """
+    Timed: a new replica gets a backlog that is in the master's page cache, every
+    record's checksum checked on arrival, not waiting for the disk. The limit moves
+    as many bytes and looks at none of them.
+    """
+    limits = {"bare link": _bare(folder, backlog, best_piece)}
+
+    taken = contest.hold(_catch_up(folder, backlog, block_bytes), limits)
+
+    values = {
+        name: f"{seconds.scaled(backlog.end_offset / 1e9).median:.2f} GB/s"
+        for name, seconds in taken.items()
+    }
+    table.at_least(
+        f"catch-up, frames of {block_bytes // _KIB} KiB, of a bare `sendfile` and "
+        "`pwrite`",
+        least,
+        ratios(taken["bare link"], taken["pystore"]),
+        {"best piece": f"{best_piece // _KIB} KiB", **values},
+    )
+
+
+@contextmanager
+def _pair(folder: Callable[[], Path], segment: int) -> Iterator[Child]:
+    """
+    A master with one slave that is in the set.
+    """
+    root = folder()
+    with (
+        Child("master_child.py", root / "master", segment, BLOCK) as master,
+        Child("slave_child.py", root, segment, 1) as slave,
+    ):
+        slave.ask("catch_up", master.ask("address"), 0)
+        assert master.ask("in_sync", 2) == 2
+        yield master
+        slave.ask("leave")
+
+
+@contextmanager
+def _alone(folder: Callable[[], Path], segment: int) -> Iterator[Child]:
+    with Child("master_child.py", folder() / "master", segment, BLOCK) as master:
+        yield master
+
+
+def _appends(
+    stage: Callable[[Callable[[], Path], int], object],
+    folder: Callable[[], Path],
+    segment: int,
+    ack: str,
+    records: int,
+) -> Contender:
+    """
+    Timed: appends of threads from the first to the last ack.
+    """
+
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        with stage(folder, segment) as master:  # type: ignore[attr-defined]
+            master.ask("append", ack, THREADS, THREADS)  # segments, threads, pages
+            yield lambda: master.ask("append", ack, THREADS, records)
+
+    return contend
+
+
+@pytest.mark.benchmark(group="appends with all acks")
+def test_appends_that_wait_for_a_slave_keep_half_of_the_rate(
+    contest: Contest, folder: Callable[[], Path], sizes: Sizes, table: Table
+) -> None:
+    """
+    Timed: 64 threads append messages of 1 KiB one by one, each when the set holds
+    the one before; beside it the same with the ack of the leader alone, while the
+    same slave follows, and without one.
+    """
+    records = sizes.appends // THREADS * THREADS
+    segment = sizes.segment
+    limits = {
+        "leader": _appends(_pair, folder, segment, "leader", records),
+        "leader, no slave": _appends(_alone, folder, segment, "leader", records),
+    }
+
+    ours = _appends(_pair, folder, segment, "all", records)
+    taken = contest.hold(ours, limits)
+
+    table.at_least(
+        f"`all`, 1 slave, 1 KiB, {THREADS} threads, of the rate of `leader`",
+        0.50,
+        ratios(taken["leader"], taken["pystore"]),
+        {
+            name: f"{seconds.scaled(records).median:,.0f}/s"
+            for name, seconds in taken.items()
+        },
+    )
+
+
+@pytest.mark.benchmark(group="latency of all acks")
+def test_an_ack_of_all_comes_soon(
+    benchmark: BenchmarkFixture,
+    folder: Callable[[], Path],
+    sizes: Sizes,
+    table: Table,
+) -> None:
+    """
+    Timed: one thread appends messages of 1 KiB, each when the set holds the one
+    before; the same with the ack of the leader is taken off.
+    """
+    records = 10 * sizes.syncs
+    seen: list[tuple[list[float], list[float]]] = []
+    with _pair(folder, sizes.segment) as master:
+        master.ask("latencies", "all", 64)
+
+        def run() -> None:
+            alone = master.ask("latencies", "leader", records)
+            seen.append((alone, master.ask("latencies", "all", records)))
+
+        benchmark.pedantic(run, rounds=sizes.rounds)
+    for number, (name, most) in enumerate((("median", 150), ("99 of 100", 1000))):
+        added = [shared[number] - alone[number] for alone, shared in seen]
+        table.at_most(
+            f"latency that `all` adds to `leader`, 1 slave, 1 KiB, 1 thread, {name}",
+            most,
+            Figure(tuple(seconds / _MICROSECOND for seconds in added)),
+            "us",
+            {"`leader`": f"{seen[-1][0][number] / _MICROSECOND:.1f} us"},
+        )
+
+
+def _serve_many(
+    folder: Callable[[], Path], backlog: Backlog, slaves: int
+) -> tuple[float, int]:
+    """
+    Returns the master's seconds of processor for each byte that it sent, and by how
+    many bytes its memory grew for each link.
+    """
+    with (
+        backlog.master() as master,
+        Child("slave_child.py", folder(), backlog.segment, slaves) as followers,
+    ):
+        address = master.ask("address")
+        memory, before = master.ask("memory"), master.ask("processor")
+        followers.ask("catch_up", address, backlog.end_offset)
+        taken = master.ask("processor") - before
+        grown = master.ask("memory") - memory
+        followers.ask("leave")
+    return taken / (backlog.end_offset * slaves), grown // slaves
+
+
+@pytest.mark.benchmark(group="many slaves")
+def test_sixteen_slaves_cost_sixteen_times_one(
+    benchmark: BenchmarkFixture,
+    folder: Callable[[], Path],
+    small_backlog: Backlog,
+    sizes: Sizes,
+    table: Table,
+) -> None:
+    """
+    Counted: the master's processor time for each byte that it sends to one slave
+    and to sixteen at once, and its memory for each of their links.
+    """
+    costs: list[tuple[float, float]] = []
+    memory: list[float] = []
+
+    def run() -> None:
+        one, _ = _serve_many(folder, small_backlog, 1)
+        many, grown = _serve_many(folder, small_backlog, SLAVES)
+        costs.append((one, many))
+        memory.append(grown / _MIB)
+
+    benchmark.pedantic(run, rounds=sizes.rounds)
+
+    table.at_most(
+        f"processor time of a master per byte, {SLAVES} slaves, of that with 1",
+        1.3,
+        Figure(tuple(many / one for one, many in costs)),
+        "times",
+        {
+            "1 slave": f"{costs[-1][0] * 1e9:.2f} s/GB",
+            f"{SLAVES} slaves": f"{costs[-1][1] * 1e9:.2f} s/GB",
+        },
+    )
+    table.at_most(
+        f"memory of a master for each of {SLAVES} links",
+        2,
+        Figure(tuple(memory)),
+        "MiB",
+        {},
+    )
+
+
+@pytest.mark.benchmark(group="a link's memory at the slave")
+def test_a_link_takes_little_memory_at_the_slave(
+    benchmark: BenchmarkFixture,
+    folder: Callable[[], Path],
+    small_backlog: Backlog,
+    sizes: Sizes,
+    table: Table,
+) -> None:
+    """
+    Counted: the growth of a slave's memory, beyond mapped files, from before it
+    dials to the end of a catch-up.
+    """
+    grown: list[float] = []
+
+    def run() -> None:
+        with (
+            small_backlog.master() as master,
+            Child("slave_child.py", folder(), small_backlog.segment, 1) as slave,
+        ):
+            size = slave.ask("grown", master.ask("address"), small_backlog.end_offset)
+            grown.append(size / _MIB)
+            slave.ask("leave")
+
+    benchmark.pedantic(run, rounds=sizes.rounds)
+
+    table.at_most("memory of a slave for its link", 2, Figure(tuple(grown)), "MiB", {})
+
+
+@pytest.mark.benchmark(group="reconnect")
+def test_a_slave_that_has_all_counts_at_once(
+    benchmark: BenchmarkFixture,
+    folder: Callable[[], Path],
+    small_backlog: Backlog,
+    sizes: Sizes,
+    table: Table,
+) -> None:
+    """
+    Timed: from a slave's dialling to the master's knowledge that it holds all.
+    """
+    taken: list[float] = []
+    with ExitStack() as stack:
+        master = stack.enter_context(small_backlog.master())
+        slave = stack.enter_context(
+            Child("slave_child.py", folder(), small_backlog.segment, 1)
+        )
+        address, end = master.ask("address"), small_backlog.end_offset
+        slave.ask("catch_up", address, end)
+
+        def run() -> None:
+            slave.ask("leave")
+            master.ask("without_links")
+            master.tell("caught_up", 1)
+            slave.ask("catch_up", address, end)
+            taken.append(master.answer() - slave.ask("dialled"))
+
+        benchmark.pedantic(run, rounds=4 * sizes.rounds + 1)
+        slave.ask("leave")
+    table.at_most(
+        "reconnect of a slave that has all, until it counts as caught up",
+        100,
+        Figure(tuple(seconds / _MILLISECOND for seconds in taken)),
+        "ms",
+        {},
+    )
