@@ -21,7 +21,7 @@ from pystore.ha.master.judge import Judge, SetRefusal
 from pystore.log import CommitLog
 
 EPOCH = 3
-LONG_MS = 60_000
+LONG_MS = 10_000
 
 
 class Court:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from master_stage import EPOCH, MasterStage, RawSlave
+from master_stage import EPOCH, MasterStage
+from raw_slave import RawSlave
 from stores import fill, message
 
 from pystore.errors import LocalViolation

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from ha_masters import BITS
-from master_stage import EPOCH, WAIT_MS, MasterStage, RawSlave, Slave, data_of
+from master_stage import EPOCH, WAIT_MS, MasterStage, Slave, data_of
+from raw_slave import RawSlave
 from stores import fill, message
 
 from pystore.errors import InvalidError, StorageError

@@ -4,6 +4,7 @@ One link's bytes over a real socket: pieces, blocks, and peers that do not behav
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
 import zlib
@@ -135,21 +136,31 @@ class TestSending:
         assert read_all(slave) == expected
         assert size == len(expected)
 
-    def test_what_the_system_takes_in_parts_arrives_whole(
-        self, ends: tuple[Wire, socket.socket]
-    ) -> None:
-        """Parts end in the middle of heads and blocks."""
-        wire, slave = ends
-        frames = [SendBlock(b"head", n * 40_000, 40_000, 0) for n in range(200)]
+    def test_what_the_system_takes_in_parts_arrives_whole(self) -> None:
+        """
+        A call that waited for too long says how far it came, in the middle of a block;
+        the slave begins to read only then.
+        """
+        data = memoryview(random.Random(7).randbytes(16_000_000))
+        frames = [SendBlock(b"head", n * 400_000, 400_000, 0) for n in range(40)]
         found: list[bytes] = []
-        thread = threading.Thread(target=lambda: found.append(read_all(slave)))
-        thread.start()
-        wire.send(frames[:100], acquire)
-        wire.send(frames[100:], acquire)
-        wire.finish()
-        thread.join(WAIT_S)
+        never = threading.Event()
 
-        blocks = (b"head" + content(n * 40_000, 40_000) for n in range(200))
+        def read_late() -> None:
+            never.wait(0.6)
+            found.append(read_all(slave))
+
+        with listen("127.0.0.1", 0) as server:
+            slave = socket.create_connection(server.getsockname(), timeout=WAIT_S)
+            connected, _ = server.accept()
+            thread = threading.Thread(target=read_late)
+            with slave, Wire(connected, 500) as wire:
+                thread.start()
+                wire.send(frames, lambda at, size: data[at : at + size])
+                wire.finish()
+                thread.join(WAIT_S)
+
+        blocks = (b"head" + data[n * 400_000 :][:400_000] for n in range(40))
         assert found == [b"".join(blocks)]
 
     def test_the_checksum_is_put_into_the_head(
