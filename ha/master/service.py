@@ -227,8 +227,12 @@ class MasterService:
             if self._is_closing:
                 return
             self._is_closing = True
-        # Wakes the accepting thread, which `close` alone would not.
-        self._listener.shutdown(socket.SHUT_RDWR)
+        try:
+            # Wakes the accepting thread, which `close` alone does not on Linux.
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            # Elsewhere a listener cannot be shut down, and `close` does wake it.
+            self._listener.close()
         self._drain(drain_ms)
         for link in self.links():
             link.shutdown()
