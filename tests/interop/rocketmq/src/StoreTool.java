@@ -46,6 +46,7 @@ import org.apache.rocketmq.store.SelectMappedBufferResult;
 import org.apache.rocketmq.store.StoreCheckpoint;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.store.ha.HAService;
+import org.apache.rocketmq.store.ha.autoswitch.AutoSwitchHAService;
 import org.apache.rocketmq.store.ha.autoswitch.BrokerMetadata;
 import org.apache.rocketmq.store.ha.autoswitch.EpochFileCache;
 import org.apache.rocketmq.store.queue.ConsumeQueueInterface;
@@ -62,7 +63,9 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  * those of tests/golden/README.md.
  *
  * <pre>
- * {"do":"open",     "root":R, "config":{..}}            load and start
+ * {"do":"open",     "root":R, "config":{..}, "slave":B}  load and start; B: as a slave
+ * {"do":"follow",   "root":R, "epoch":N, "brokerId":N, "address":A}  a slave's master
+ * {"do":"standing", "root":R, "end":N, "confirm":N, "timeoutMs":N}  waits for a slave
  * {"do":"report",   "root":R, "queries":[{"topic","key"}]} all that can be read
  * {"do":"append",   "root":R, "messages":[{..}]}
  * {"do":"truncate", "root":R, "offset":N}
@@ -110,6 +113,10 @@ public final class StoreTool {
                 return report(opened(job), job);
             case "append":
                 return append(opened(job), job);
+            case "follow":
+                return follow(opened(job), job);
+            case "standing":
+                return standing(opened(job), job);
             case "truncate":
                 return truncate(opened(job), job.get("offset").getAsLong());
             case "close":
@@ -141,7 +148,8 @@ public final class StoreTool {
         Map<String, Object> result = new LinkedHashMap<>();
         result.put("abortFilePresent", new File(root, "abort").exists());
         Store store = new Store(configuration(root, job.getAsJsonObject("config")),
-            new ConcurrentHashMap<>());
+            new ConcurrentHashMap<>(),
+            job.has("slave") && job.get("slave").getAsBoolean());
         boolean loaded = store.load();
         result.put("loadOk", loaded);
         if (!loaded) {
@@ -295,6 +303,36 @@ public final class StoreTool {
         return result;
     }
 
+    // ------------------------------------------------------- a slave at work
+
+    /** As a broker does when the controller names a master, and a name server its port. */
+    private static Object follow(Store store, JsonObject job) {
+        AutoSwitchHAService replication = (AutoSwitchHAService) store.getHaService();
+        long brokerId = job.get("brokerId").getAsLong();
+        replication.setLocalBrokerId(brokerId);
+        boolean isTaken = replication.changeToSlave(
+            job.get("address").getAsString(), job.get("epoch").getAsInt(), brokerId);
+        replication.updateHaMasterAddress(job.get("address").getAsString());
+        return Map.of("taken", isTaken);
+    }
+
+    /** Waits until the log ends and is confirmed there, and its queues hold that. */
+    private static Object standing(Store store, JsonObject job) throws Exception {
+        AutoSwitchHAService replication = (AutoSwitchHAService) store.getHaService();
+        long deadline = System.currentTimeMillis() + job.get("timeoutMs").getAsLong();
+        while (System.currentTimeMillis() < deadline
+            && (store.getMaxPhyOffset() != job.get("end").getAsLong()
+                || store.getConfirmOffset() != job.get("confirm").getAsLong()
+                || store.dispatchBehindBytes() > 0)) {
+            Thread.sleep(5);
+        }
+        Map<String, Object> result = new LinkedHashMap<>(store.ends());
+        result.put("state", String.valueOf(replication.getHAClient().getCurrentState()));
+        result.put("undispatchedBytes", store.dispatchBehindBytes());
+        result.put("entries", pairs(replication.getEpochEntries()));
+        return result;
+    }
+
     // ------------------- small files: written if asked to, and then read again
 
     private static Object epochs(JsonObject job) {
@@ -310,11 +348,15 @@ public final class StoreTool {
                     pair.getAsJsonArray().get(1).getAsLong()));
             }
         }
-        List<List<Long>> entries = new ArrayList<>();
-        for (EpochEntry entry : cache.getAllEntries()) {
-            entries.add(Arrays.asList((long) entry.getEpoch(), entry.getStartOffset()));
+        return Map.of("loaded", loaded, "entries", pairs(cache.getAllEntries()));
+    }
+
+    private static List<List<Long>> pairs(List<EpochEntry> entries) {
+        List<List<Long>> pairs = new ArrayList<>();
+        for (EpochEntry entry : entries) {
+            pairs.add(Arrays.asList((long) entry.getEpoch(), entry.getStartOffset()));
         }
-        return Map.of("loaded", loaded, "entries", entries);
+        return pairs;
     }
 
     private static Object identity(JsonObject job) throws Exception {
@@ -397,19 +439,34 @@ public final class StoreTool {
         return (ip.contains(":") ? "[" + ip + "]" : ip) + ":" + host.getPort();
     }
 
-    /** A store without replication: it opens no socket. */
+    /** A store without replication opens no socket; a slave has RocketMQ's own. */
     static final class Store extends DefaultMessageStore {
         private final MessageStoreConfig config;
 
         Store(MessageStoreConfig config, ConcurrentMap<String, TopicConfig> topics)
             throws Exception {
-            super(config, STATS, null, new BrokerConfig(), topics);
+            this(config, topics, false);
+        }
+
+        Store(MessageStoreConfig config, ConcurrentMap<String, TopicConfig> topics,
+            boolean isSlave) throws Exception {
+            super(config, STATS, null, brokerConfig(isSlave), topics);
             this.config = config;
+            if (isSlave) {
+                return;
+            }
             Field replication = DefaultMessageStore.class.getDeclaredField("haService");
             replication.setAccessible(true);
             replication.set(this, Proxy.newProxyInstance(
                 StoreTool.class.getClassLoader(), new Class<?>[] {HAService.class},
                 (proxy, method, arguments) -> null));
+        }
+
+        /** In controller mode a store has the replication that switches by itself. */
+        private static BrokerConfig brokerConfig(boolean isSlave) {
+            BrokerConfig config = new BrokerConfig();
+            config.setEnableControllerMode(isSlave);
+            return config;
         }
 
         int segmentSize() {

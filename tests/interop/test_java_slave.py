@@ -1,0 +1,225 @@
+"""
+RocketMQ's own slave follows a master of ours, whatever happens to either.
+
+What such a slave can still lose is listed in docs/replication.md by rule; nothing
+else is left out here.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interop.java_slave import PATIENCE_S, QUEUE_FILE_BYTES, JavaSlave
+from interop.jvm import Json, StoreTool
+from interop.lines import written_bytes
+from master_stage import EPOCH, MasterStage
+from stores import SEGMENT, fill
+
+from pystore.epoch_file import EPOCHS
+from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.member import AgreedSet, Member
+from pystore.ha.insync.rules import SetRules
+from pystore.log import CommitLog
+from pystore.store import Store
+
+WAIT_MS = PATIENCE_S * 1000
+PATIENT = SetRules(lag_ms_max=10 * WAIT_MS)
+
+
+@pytest.fixture
+def slave(compiled_tool: None, tmp_path: Path) -> Iterator[JavaSlave]:  # noqa: ARG001
+    """
+    A slave without a master yet.
+    """
+    with StoreTool(answer_timeout_s=PATIENCE_S + 60) as tool:
+        yield JavaSlave(tool, tmp_path / "slave")
+
+
+def master_of(root: Path, *broker_ids: int, epoch: int = EPOCH, port: int = 0) -> Any:
+    """
+    A master at work in a set of these members; itself is 1.
+    """
+    members = frozenset(Member(one) for one in (1, *broker_ids))
+    return MasterStage(
+        root,
+        # Confirm offsets reach a silent slave with heartbeats.
+        {"epoch": epoch, "heartbeat_ms": 200},
+        agreed=AgreedSet(members, 1),
+        rules=PATIENT,
+        ask=None,
+        port=port,
+    )
+
+
+def append(stage: MasterStage, count: int, first: int = 0) -> int:
+    """
+    Appends messages, and answers where the log ends.
+    """
+    fill(stage.log, count, first)
+    stage.service.appended()
+    return end_of(stage)
+
+
+def end_of(stage: MasterStage) -> int:
+    """
+    Where the master's log ends.
+    """
+    return stage.log.writer.log.ends().published_end
+
+
+def confirm_of(stage: MasterStage) -> int:
+    """
+    The master's confirm offset.
+    """
+    return stage.log.writer.log.ends().confirm_offset
+
+
+def begin(root: Path, epoch: int) -> None:
+    """
+    A process that becomes master has begun its epoch before it serves.
+    """
+    with CommitLog(root) as log:
+        log.begin_epoch(epoch)
+
+
+def pairs_of(stage: MasterStage) -> list[list[int]]:
+    """
+    The epochs of the master.
+    """
+    return [list(pair) for pair in stage.log.epochs.pairs()]
+
+
+def messages_by_queue(report: Json) -> dict[str, list[tuple[int, str]]]:
+    """
+    What a consumer of each queue gets: offset of the log, and the record's digest.
+    """
+    records = {line["offset"]: line["recordSha256"] for line in report["records"]}
+    return {
+        name: [(offset, records[offset]) for offset, _, _ in queue["entries"]]
+        for name, queue in report["consumeQueues"].items()
+    }
+
+
+def assert_equal(master: Path, slave: JavaSlave, count: int) -> None:
+    """
+    After both were closed: same bytes, epochs and queues; ours reads what it wrote.
+    """
+    # A master serves its log alone; its queues are built when a store opens.
+    with Store(master, queue_file_bytes=QUEUE_FILE_BYTES):
+        pass
+    for folder in ("commitlog", "consumequeue"):
+        ours, theirs = (written_bytes(root / folder) for root in (master, slave.root))
+        assert ours.keys() == theirs.keys()
+        for name, content in ours.items():
+            assert content == theirs[name], name
+    assert (master / EPOCHS).read_bytes() == (slave.root / EPOCHS).read_bytes()
+    with CommitLog(slave.root, mode="r") as log:
+        assert count == sum(len(rows) for rows in log.scan())
+
+
+def test_a_java_slave_acks_and_holds_what_its_master_appends(
+    slave: JavaSlave, tmp_path: Path
+) -> None:
+    """
+    The master's confirm offset waits for it and moves with its acks. `all` says that
+    it is worth less; `all-synced`, which it could never keep, is refused.
+    """
+    with master_of(tmp_path / "master", 2) as stage:
+        end = append(stage, 1000)
+        assert 0 == confirm_of(stage)
+        slave.follow(stage.service.address, EPOCH)
+        settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
+        assert Outcome.REACHED is settled.outcome
+        assert ({1, 2}, "all (legacy)") == (settled.received_by, settled.promise)
+        assert end == confirm_of(stage)
+
+        end = append(stage, 500, first=1000)
+        assert Outcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+        refusal = stage.service.judge.refusal(Ack.ALL_SYNCED)
+        assert refusal is not None
+        assert "legacy" in refusal
+
+        standing = slave.wait_for(end)
+        assert ("TRANSFER", pairs_of(stage)) == (standing["state"], standing["entries"])
+        report = slave.report()
+        assert (end, 1500) == (report["maxPhyOffset"], report["recordCount"])
+        queues = messages_by_queue(report)
+        assert {f"Topic/{number}" for number in range(3)} == queues.keys()
+        assert 1500 == sum(map(len, queues.values()))
+        for name, entries in queues.items():
+            queue_id = int(name.rpartition("/")[2])
+            for position, (offset, _) in enumerate(entries):
+                record = stage.log.read(offset)
+                assert (queue_id, position) == (record.queue_id, record.queue_offset)
+        slave.close()
+    assert_equal(tmp_path / "master", slave, 1500)
+
+
+def test_a_java_slave_follows_its_master_through_restarts_and_kills(
+    slave: JavaSlave, tmp_path: Path
+) -> None:
+    """
+    The master comes back at its port with a new epoch, and the slave finds it by
+    itself; then the slave is killed while bytes come, and the epoch changes again
+    before it is back. It knows every epoch, and reports it after yet another start.
+    """
+    root = tmp_path / "master"
+    with master_of(root, 2) as stage:
+        slave.follow(stage.service.address, EPOCH)
+        slave.wait_for(append(stage, 700))
+        port = stage.service.address[1]
+    begin(root, EPOCH + 1)
+    with master_of(root, 2, epoch=EPOCH + 1, port=port) as stage:
+        end = append(stage, 300, first=700)
+        assert pairs_of(stage) == slave.wait_for(end)["entries"]
+        append(stage, 2000, first=1000)
+        slave.kill()
+    begin(root, EPOCH + 2)
+    with master_of(root, 2, epoch=EPOCH + 2) as stage:
+        end = append(stage, 1000, first=3000)
+        slave.follow(stage.service.address, EPOCH + 2)
+        assert Outcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+        assert pairs_of(stage) == slave.wait_for(end)["entries"]
+        slave.kill()
+        report = slave.report()
+        assert (end, 4000) == (report["maxPhyOffset"], report["recordCount"])
+        assert pairs_of(stage) == slave.epoch_file()
+        slave.close()
+    assert_equal(root, slave, 4000)
+
+
+def test_a_java_slave_cuts_what_the_new_master_never_had(
+    slave: JavaSlave, tmp_path: Path
+) -> None:
+    """
+    It got a tail that another member, who is elected next, did not get: nobody was
+    promised it, and it goes.
+    """
+    old, new = tmp_path / "old", tmp_path / "new"
+    with master_of(old, 2, 3) as stage:
+        common = append(stage, 1000)
+        stage.log.sync()
+    shutil.copytree(old, new)
+    with master_of(old, 2, 3) as stage:
+        slave.follow(stage.service.address, EPOCH)
+        end = append(stage, 800, first=5000)
+        settled = stage.service.wait(Ack.ALL, end, 1)
+        assert Outcome.TIMED_OUT is settled.outcome
+        slave.wait_for(end, confirm_of(stage))
+        assert confirm_of(stage) <= common
+    begin(new, EPOCH + 1)
+    with master_of(new, 2, epoch=EPOCH + 1) as stage:
+        slave.follow(stage.service.address, EPOCH + 1)
+        # Less than what was cut: an end that only grew would be noticed.
+        end = append(stage, 200, first=1000)
+        assert Outcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+        assert common < end
+        assert [[EPOCH, 0], [EPOCH + 1, common]] == slave.wait_for(end)["entries"]
+        assert 1200 == slave.report()["recordCount"]
+        slave.close()
+    assert_equal(new, slave, 1200)
+    assert SEGMENT < common
