@@ -113,8 +113,14 @@ class JavaSlave:
         self._tool.restart()
         self._store = self._open()
 
+    def halt(self) -> None:
+        """
+        Ends the process and leaves its files as a killed broker does.
+        """
+        self._tool.halt()
+
     def close(self) -> None:
         """
-        Shuts the store down cleanly.
+        Shuts the store down cleanly; takes seconds.
         """
         self._store.close()
