@@ -15,6 +15,7 @@
 struct ps_live {
   ps_live_page *page;
   int32_t writable;
+  _Atomic uint32_t holders; /* who opened it, and the logs that use it */
 };
 
 #define ADVICE "restore meta/ from a backup, or move meta/ away and open again"
@@ -89,12 +90,19 @@ ps_status ps_live_open(const char *path, int32_t writable, ps_live **live,
   }
   opened->page = page;
   opened->writable = writable;
+  atomic_init(&opened->holders, 1);
   *live = opened;
   return PS_OK;
 }
 
+void ps_live_hold(ps_live *live) {
+  uint32_t before = atomic_fetch_add(&live->holders, 1);
+  assert(before > 0);
+  (void)before;
+}
+
 void ps_live_close(ps_live *live) {
-  if (live == NULL)
+  if (live == NULL || atomic_fetch_sub(&live->holders, 1) > 1)
     return;
   munmap(live->page, PS_LIVE_SIZE);
   free(live);

@@ -28,7 +28,10 @@ typedef struct ps_live_page {
   _Atomic uint64_t cut_offset;
 } ps_live_page;
 
-/* The words of an open page; the page's memory lives until ps_live_close. */
+/* Keeps the page mapped until one more ps_live_close. */
+void ps_live_hold(ps_live *live);
+
+/* The words of an open page; it stays mapped for whoever holds it. */
 ps_live_page *ps_live_words_of(ps_live *live);
 
 /* Writes the page to disk. Answers 0 or a negative errno. */

@@ -119,6 +119,8 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->fork_stamp = atomic_load(&fork_count);
   log->live = live;
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
+  if (live != NULL)
+    ps_live_hold(live);
   ps_turns_init(&log->turns, options->wake_in_line);
   ps_flusher_init(&log->flusher);
   pthread_mutex_init(&log->sync_lock, NULL);
@@ -127,6 +129,7 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   status =
       ps_segments_open(&log->segments, env, root, options->segment_size, error);
   if (status != PS_OK) {
+    ps_live_close(live);
     free(log);
     return status;
   }
@@ -401,6 +404,7 @@ void ps_log_free(ps_log *log) {
     ps_queues_free(log->queues);
     ps_topics_free(log->topics);
   }
+  ps_live_close(log->live);
   free(log->writer.staging);
   free(log);
 }

@@ -292,7 +292,8 @@ PS_API ps_status ps_live_create(const char *path, ps_error *error);
 PS_API ps_status ps_live_open(const char *path, int32_t writable,
                               ps_live **live, ps_error *error);
 
-/* Unmaps and frees; NULL is fine. No log may use it. Threads: [owner]. */
+/* Gives it up; NULL is fine. It stays mapped while a log uses it.
+ * Threads: [owner]. */
 PS_API void ps_live_close(ps_live *live);
 
 /* Reads every word, each one whole. Threads: [any]. */
@@ -326,8 +327,8 @@ typedef struct ps_options {
  * Reading follows a live page: the end is its published end; without one the
  * end is that of the last segment until ps_log_limit says better. Writing
  * needs ps_log_start before any append; until then scans see whole segments.
- * Ownership: *log is the caller's until ps_log_free; `live` is borrowed until
- * then and may be NULL. Threads: [any].
+ * Ownership: *log is the caller's until ps_log_free and keeps `live`, which may
+ * be NULL, mapped. Threads: [any].
  * Status: PS_E_NOT_STORE (missing, wrong size, foreign name, gap: the text
  * says which), PS_E_INVALID, PS_E_IO, PS_E_MEMORY. */
 PS_API ps_status ps_log_open(const char *root, const ps_options *options,

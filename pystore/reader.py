@@ -98,12 +98,10 @@ class LogReader:
         check(status, scratch.error, self.path)
         give_back(scratch)
 
-        # Freed with the last reference, which may be a view's or a running
-        # call's; until then the page must stay mapped.
-        def free(log: CData, _page: CData = page) -> None:
-            lib.ps_log_free(log)
-
-        self._log: CData = ffi.gc(found[0], free)
+        # Freed with the last reference, which may be a view's or a running call's.
+        # It keeps the page mapped by itself: the garbage collector ends a cycle in
+        # any order.
+        self._log: CData = ffi.gc(found[0], lib.ps_log_free)
         self._topics: dict[int, str] = {}
 
     def close(self) -> None:
