@@ -69,6 +69,23 @@ class JavaSlave:
         )
         assert answer["taken"]
 
+    def lead(self, epoch: int) -> int:
+        """
+        Makes it a master, as a controller does that elects it.
+
+        Returns:
+            the port of its HA listener.
+        """
+        answer = self._ask({"do": "lead", "epoch": epoch, "brokerId": BROKER_ID})
+        assert answer["taken"]
+        return int(answer["haPort"])
+
+    def append(self, messages: list[Json]) -> list[Json]:
+        """
+        Stores messages as a master; see `JavaStore.append`.
+        """
+        return self._store.append(messages)
+
     def wait_for(self, end_offset: int, confirm_offset: int | None = None) -> Json:
         """
         Waits until its log ends there and is confirmed, and answers how it stands.

@@ -25,6 +25,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
@@ -44,6 +45,7 @@ import org.apache.rocketmq.store.DispatchRequest;
 import org.apache.rocketmq.store.PutMessageResult;
 import org.apache.rocketmq.store.SelectMappedBufferResult;
 import org.apache.rocketmq.store.StoreCheckpoint;
+import org.apache.rocketmq.store.config.BrokerRole;
 import org.apache.rocketmq.store.config.MessageStoreConfig;
 import org.apache.rocketmq.store.ha.HAService;
 import org.apache.rocketmq.store.ha.autoswitch.AutoSwitchHAService;
@@ -65,6 +67,7 @@ import org.apache.rocketmq.store.stats.BrokerStatsManager;
  * <pre>
  * {"do":"open",     "root":R, "config":{..}, "slave":B}  load and start; B: as a slave
  * {"do":"follow",   "root":R, "epoch":N, "brokerId":N, "address":A}  a slave's master
+ * {"do":"lead",     "root":R, "epoch":N, "brokerId":N}     a store that was to be a slave
  * {"do":"standing", "root":R, "end":N, "confirm":N, "timeoutMs":N}  waits for a slave
  * {"do":"report",   "root":R, "queries":[{"topic","key"}]} all that can be read
  * {"do":"append",   "root":R, "messages":[{..}]}
@@ -115,6 +118,8 @@ public final class StoreTool {
                 return append(opened(job), job);
             case "follow":
                 return follow(opened(job), job);
+            case "lead":
+                return lead(opened(job), job);
             case "standing":
                 return standing(opened(job), job);
             case "truncate":
@@ -314,6 +319,17 @@ public final class StoreTool {
             job.get("address").getAsString(), job.get("epoch").getAsInt(), brokerId);
         replication.updateHaMasterAddress(job.get("address").getAsString());
         return Map.of("taken", isTaken);
+    }
+
+    /** As a broker does when the controller elects it. */
+    private static Object lead(Store store, JsonObject job) throws Exception {
+        AutoSwitchHAService replication = (AutoSwitchHAService) store.getHaService();
+        replication.setLocalBrokerId(job.get("brokerId").getAsLong());
+        replication.setSyncStateSet(Set.of(job.get("brokerId").getAsLong()));
+        boolean isTaken = replication.changeToMaster(job.get("epoch").getAsInt());
+        store.getMessageStoreConfig().setBrokerRole(BrokerRole.ASYNC_MASTER);
+        return Map.of("taken", isTaken,
+            "haPort", store.getMessageStoreConfig().getHaListenPort());
     }
 
     /** Waits until the log ends and is confirmed there, and its queues hold that. */
