@@ -1,5 +1,6 @@
 """
-Threads that append with `all-synced`, and write down what was acknowledged.
+Threads that append with `all-synced`, a few more with `all`, and write down what was
+acknowledged.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from pystore.ha.master.service import MasterService
 from pystore.log import CommitLog
 from pystore.messages import Message
 
-__all__ = ["THREADS", "Appenders"]
+__all__ = ["THREADS", "THREADS_ALL", "Appenders"]
 
 THREADS = 64
+"""So many threads ask for `all-synced`."""
+
+THREADS_ALL = 8
+"""And so many more for `all`, which survives kills as well, but no power cuts."""
+
 _WAIT_MS = 3_000
 _BODY_MAX = 700
 _REST_S = 0.005
@@ -52,7 +58,7 @@ class Appenders:
         self._resting = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), daemon=True)
-            for number in range(THREADS)
+            for number in range(THREADS + THREADS_ALL)
         ]
         for thread in self._threads:
             thread.start()
@@ -77,16 +83,17 @@ class Appenders:
 
     def _keep_appending(self, number: int) -> None:
         draw = random.Random(f"{self._name} {number}")
+        ack = Ack.ALL_SYNCED if number < THREADS else Ack.ALL
         count = 0
         while not self._resting.is_set():
-            if self._service.judge.refusal(Ack.ALL_SYNCED) is not None:
+            if self._service.judge.refusal(ack) is not None:
                 self._resting.wait(_REST_S)
                 continue
             key = f"{self._name}-{number}-{count}"
             body = key.encode().rjust(draw.randrange(1, _BODY_MAX), b"\x01")
             message = Message("Topic", body, queue_id=number % 8, keys=key)
             done = self._log.append(message)
-            settled = self._service.wait(Ack.ALL_SYNCED, done.end, _WAIT_MS)
+            settled = self._service.wait(ack, done.end, _WAIT_MS)
             if settled.outcome is Outcome.REACHED:
                 size = done.end - done.offset
                 os.write(self._acks, f"{done.offset} {size} {key}\n".encode())

@@ -22,8 +22,8 @@ SEED = int(os.environ.get("CLUSTER_SEED", random.randrange(2**32)))
 
 def test_no_acknowledged_record_is_lost_whoever_is_killed(tmp_path: Path) -> None:
     """
-    Each in turn, at times two or all at once: whatever `all-synced` was given is on
-    every member in the end, and the members are equal.
+    Each in turn, at times two or all at once: whatever `all-synced` or `all` was given
+    is on every member in the end, and the members are equal.
     """
     print(f"CLUSTER_SEED={SEED}")
     draw = random.Random(SEED)

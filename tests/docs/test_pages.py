@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pystore.ha.insync.ack import Ack
 from pystore.spark.columns import COLUMNS
 
 ROOT = Path(__file__).parents[2]
@@ -115,12 +116,6 @@ def test_every_test_that_a_rule_names_exists() -> None:
     """
     A renamed test takes its name on the page along.
     """
-    tests = "\n".join(
-        path.read_text(encoding="utf-8")
-        for path in (ROOT / "tests").glob("*/test_*.*")
-        if path.suffix in (".py", ".c")
-    )
-    defined = set(re.findall(r"(?:^def|^static void) (\w+)\(", tests, re.M))
     named = {
         name
         for name in _quoted(_text("crash-safety.md"))
@@ -128,7 +123,36 @@ def test_every_test_that_a_rule_names_exists() -> None:
     }
 
     assert len(named) > 50
-    assert [] == sorted(named - defined)
+    assert [] == sorted(named - _defined_tests())
+
+
+def _defined_tests() -> set[str]:
+    tests = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "tests").glob("*/test_*.*")
+        if path.suffix in (".py", ".c")
+    )
+    return set(re.findall(r"(?:^ *def|^static void) (\w+)\(", tests, re.M))
+
+
+def test_each_ack_and_fault_names_a_test_or_promises_nothing() -> None:
+    """
+    Every ack there is has a column, and no cell is a claim without a proof.
+    """
+    section = _text("crash-safety.md").split("## Which ack survives which fault")[1]
+    lines = re.findall(r"^\| (.*) \|$", section.split("\n## ")[0], re.M)
+    head, *rows = [line.split(" | ") for line in lines]
+    cells = [(row[0], cell) for row in rows for cell in row[1:]]
+    tests = _defined_tests()
+
+    assert ["fault", *(f"`{ack.value}`" for ack in Ack)] == head
+    assert 9 == len(rows)
+    assert {len(head)} == {len(row) for row in rows}
+    assert [] == [
+        cell
+        for cell in cells
+        if "not promised" not in cell[1] and tests.isdisjoint(_quoted(cell[1]))
+    ]
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
