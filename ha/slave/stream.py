@@ -28,7 +28,7 @@ CONNECT_MS = 5_000
 SLICE_MS = 200
 """Nobody waits longer without asking whether to stop, in ms."""
 
-_BUFFER_BYTES = 4 << 20
+_BUFFER_BYTES = 1 << 20
 _BUFFER_BYTES_MAX = 2 * FRAME_BYTES_MAX
 _UNSENT_BYTES_MAX = 1 << 20
 _KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
