@@ -55,11 +55,10 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 from pystore.ha.wire.framing import take_frame
+from pystore.ha.wire.runs import RUN_BYTES, join_run
 from pystore.ha.wire.v3 import encode
 
 __all__ = ["SlaveConnection"]
-
-_PLACED = (TruncateOutcome.NOTHING_TO_CUT, TruncateOutcome.CUT)
 
 
 class _Phase(Enum):
@@ -91,6 +90,7 @@ class SlaveConnection(Link):
         self._acked_flush = (-1, False)
         self._is_suspended = terms.is_suspended
         self._wish = AckFlag(0)
+        self._room = memoryview(bytearray(RUN_BYTES))
 
     # -- the handshake -----------------------------------------------------
 
@@ -98,9 +98,8 @@ class SlaveConnection(Link):
         self._phase, self._session, self._told = _Phase.HANDSHAKE, None, None
         self._epoch, self._pages = self._terms.known_epoch, EpochPages()
         self._echo, self._acked_flush = Echo(), (-1, False)
-        self._say(
-            greeting(self._terms, self._log, is_suspended=self._is_suspended), now_ms
-        )
+        hello = greeting(self._terms, self._log, is_suspended=self._is_suspended)
+        self._say(hello, now_ms)
 
     def _take(self, data: memoryview, now_ms: int) -> int:
         session = self._session
@@ -121,6 +120,8 @@ class SlaveConnection(Link):
         elif isinstance(body, ReturnEpoch):
             self._hear_epochs(body, now_ms)
         else:
+            if self._is_flowing and not self._has_crc:
+                frame, body, size = join_run(data, frame, body, size, self._room)
             self._hear_data(frame, body, now_ms)
         return size
 
@@ -181,10 +182,9 @@ class SlaveConnection(Link):
 
     def _confirm_truncate(self, now_ms: int) -> None:
         met, end = self._meeting, self._log.received_offset
-        is_placed = met.outcome in _PLACED
+        is_placed = met.outcome in (TruncateOutcome.NOTHING_TO_CUT, TruncateOutcome.CUT)
         flags = self._terms.truncate_flags & ~TruncateFlag.START_SUSPENDED
-        if self._is_suspended:
-            flags |= TruncateFlag.START_SUSPENDED
+        flags |= TruncateFlag.START_SUSPENDED if self._is_suspended else TruncateFlag(0)
         body = ConfirmTruncate(
             session_id=self._session_id,
             epoch=met.epoch,

@@ -218,7 +218,8 @@ class Connection(Protocol):
 
     def receive(self, data: memoryview, now_ms: int) -> int:
         """
-        Takes at most one frame from the front of what was received.
+        Takes one frame from the front of what was received, or a run of data frames
+        that goes on in one piece (`pystore.ha.wire.runs`).
 
         Returns:
             the bytes taken, whose effects are to be carried out before the next

@@ -104,7 +104,7 @@ class Link:
 
     def receive(self, data: memoryview, now_ms: int) -> int:
         """
-        Takes at most one frame from the front of what was received.
+        Takes one frame from the front of what was received, or a run of them.
         """
         if not self._is_open:
             return len(data)

@@ -1,0 +1,155 @@
+"""
+Data frames that only go on are one; whatever else a frame says stands alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore.ha.codes import DataFlag
+from pystore.ha.wire.frames import Frame, TransferAck, TransferData
+from pystore.ha.wire.framing import take_frame
+from pystore.ha.wire.runs import RUN_BYTES, join_run
+from pystore.ha.wire.v3 import encode
+
+LIMIT = 1 << 20
+FIRST = TransferData(3, 64, 90, 100, 5000, 7, 0, DataFlag(0), b"abcd")
+NEXT = replace(FIRST, offset=104, confirm_offset=95, end_offset=5200, block=b"efg")
+
+
+def joined(raw: bytes, room: int = RUN_BYTES) -> tuple[Frame, TransferData, int]:
+    """
+    Returns the run at the front of these bytes.
+    """
+    data = memoryview(raw)
+    frame, size = take_frame(data, LIMIT)
+    assert frame is not None
+    assert isinstance(frame.body, TransferData)
+    return join_run(data, frame, frame.body, size, memoryview(bytearray(room)))
+
+
+def raw_of(*bodies: TransferData | TransferAck, sent_ms: int = 10) -> bytes:
+    """
+    Returns frames one after the other, each sent a millisecond later.
+    """
+    return b"".join(
+        encode(Frame(9, sent_ms + number, body)) for number, body in enumerate(bodies)
+    )
+
+
+def test_a_frame_that_goes_on_belongs_to_the_one_before() -> None:
+    """
+    The block is both, the label the first one's, and the news are the last one's.
+    """
+    raw = raw_of(FIRST, NEXT)
+
+    frame, body, size = joined(raw)
+
+    assert (size, frame.sent_ms, frame.epoch) == (len(raw), 11, 9)
+    assert frame.body is body
+    assert bytes(body.block) == b"abcdefg"
+    whole = replace(FIRST, confirm_offset=95, end_offset=5200, block=body.block)
+    assert body == whole
+
+
+def test_the_first_may_begin_an_epoch() -> None:
+    """
+    Its flag is about the first byte, which is the run's.
+    """
+    body = joined(raw_of(replace(FIRST, flags=DataFlag.EPOCH_BEGINS), NEXT))[1]
+
+    assert (body.flags, bytes(body.block)) == (DataFlag.EPOCH_BEGINS, b"abcdefg")
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        replace(NEXT, offset=105),
+        replace(NEXT, epoch=4),
+        replace(NEXT, epoch_start=65),
+        replace(NEXT, session_id=8),
+        replace(NEXT, crc=1),
+        replace(NEXT, flags=DataFlag.EPOCH_BEGINS),
+        replace(NEXT, flags=DataFlag.ACK_NOW),
+        replace(NEXT, block=b""),
+        replace(NEXT, end_offset=106),
+        TransferAck(7, 0, 0, 0, 0, 0, 0, 0),  # type: ignore[arg-type]
+    ],
+)
+def test_a_frame_with_anything_else_to_say_stands_alone(
+    behind: TransferData | TransferAck,
+) -> None:
+    """
+    Another place, label or session, a checksum, a flag, a heartbeat, an end below
+    its own bytes, another kind: the connection judges each by itself.
+    """
+    first = encode(Frame(9, 10, FIRST))
+
+    frame, body, size = joined(raw_of(FIRST, behind) + bytes(100))
+
+    assert (frame, body, size) == (Frame(9, 10, FIRST), FIRST, len(first))
+
+
+@pytest.mark.parametrize("flags", [DataFlag.ACK_NOW, DataFlag.SUSPENDED])
+def test_nothing_goes_on_behind_a_first_that_wants_something(flags: DataFlag) -> None:
+    """
+    What it wants is about its own end.
+    """
+    first = replace(FIRST, flags=flags)
+
+    assert joined(raw_of(first, NEXT))[1] == first
+
+
+def test_a_frame_of_another_session_epoch_stands_alone() -> None:
+    """
+    The frame's epoch is judged before its body (R273).
+    """
+    raw = raw_of(FIRST) + encode(Frame(8, 11, NEXT))
+
+    assert joined(raw)[1] == FIRST
+
+
+def test_a_half_frame_waits_for_its_rest() -> None:
+    """
+    Wherever the received bytes end, the run is of whole frames.
+    """
+    raw, second = raw_of(FIRST, NEXT, replace(NEXT, offset=107)), raw_of(NEXT)
+    both = len(raw) - len(second)
+
+    for end in range(both, len(raw)):
+        assert joined(raw[:end])[2] == both
+    assert joined(raw)[2] == len(raw)
+
+
+def test_a_run_is_no_longer_than_its_room() -> None:
+    """
+    What does not fit begins the next one.
+    """
+    raw = raw_of(FIRST, NEXT, replace(NEXT, offset=107))
+
+    assert bytes(joined(raw, room=9)[1].block) == b"abcdefg"
+    assert joined(raw, room=6)[1] == FIRST
+
+
+@given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=20))
+def test_runs_carry_the_bytes_of_their_frames(blocks: list[bytes]) -> None:
+    """
+    However the log was cut into frames, the runs hold it whole.
+    """
+    bodies, offset = [], FIRST.offset
+    for block in blocks:
+        bodies.append(replace(FIRST, offset=offset, block=block))
+        offset += len(block)
+    rest, found = raw_of(*bodies), b""
+
+    while rest:
+        _, body, size = joined(rest, room=100)
+        assert body.offset == FIRST.offset + len(found)
+        found += bytes(body.block)
+        rest = rest[size:]
+
+    assert found == b"".join(blocks)
