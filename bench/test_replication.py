@@ -7,19 +7,16 @@ Master and slaves are processes of their own with real stores, on loopback.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from backlogs import BLOCK, Backlog, bare_link, catch_up, make_backlog
 from bare_link import PIECES
 from child import Child
 from contest import Contender, Contest, Figure, Timed, measure, ratios
-from machine import warm_cache
 from table import Table
 
 if TYPE_CHECKING:
@@ -28,38 +25,8 @@ if TYPE_CHECKING:
 
 THREADS = 64
 SLAVES = 16
-BLOCK = 256 << 10
 ROCKETMQ_BLOCK = 32 << 10
 _KIB, _MIB, _MICROSECOND, _MILLISECOND = 2**10, 2**20, 1e-6, 1e-3
-
-
-@dataclass(frozen=True)
-class Backlog:
-    """
-    A master's store that was closed.
-
-    Attributes:
-        root: where it is.
-        segment: bytes of one file.
-        end_offset: of its log.
-    """
-
-    root: Path
-    segment: int
-    end_offset: int
-
-    def master(self, block_bytes: int = BLOCK) -> Child:
-        """
-        Opens it and serves.
-        """
-        return Child("master_child.py", self.root, self.segment, block_bytes)
-
-
-def _make(root: Path, size_bytes: int, segment: int) -> Backlog:
-    with Child("master_child.py", root, segment, BLOCK) as master:
-        end_offset = master.ask("fill", size_bytes)
-    warm_cache(list((root / "commitlog").iterdir()))
-    return Backlog(root, segment, end_offset)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +35,7 @@ def backlog(place: Path, sizes: Sizes) -> Iterator[Backlog]:
     Of the size of large contests, in the page cache.
     """
     root = place / "backlog"
-    yield _make(root, sizes.total, sizes.segment)
+    yield make_backlog(root, sizes.total, sizes.segment)
     shutil.rmtree(root)
 
 
@@ -78,20 +45,8 @@ def small_backlog(place: Path, sizes: Sizes) -> Iterator[Backlog]:
     A sixteenth of it.
     """
     root = place / "small-backlog"
-    yield _make(root, sizes.total // SLAVES, max(sizes.segment // 4, 4 * _MIB))
+    yield make_backlog(root, sizes.total // SLAVES, max(sizes.segment // 4, 4 * _MIB))
     shutil.rmtree(root)
-
-
-def _bare(folder: Callable[[], Path], backlog: Backlog, piece: int) -> Contender:
-    @contextmanager
-    def contend() -> Iterator[Timed]:
-        program = Path(__file__).with_name("bare_link.py")
-        command = [sys.executable, str(program), str(folder())]
-        command += map(str, (piece, backlog.segment, backlog.end_offset))
-        command.append(str(backlog.root / "commitlog"))
-        yield lambda: float(subprocess.check_output(command, text=True))
-
-    return contend
 
 
 @pytest.fixture(scope="module")
@@ -108,31 +63,10 @@ def best_piece(backlog: Backlog, place: Path) -> int:
 
     taken = {}
     for piece in PIECES:
-        taken[piece] = measure(_bare(fresh, backlog, piece))
+        taken[piece] = measure(bare_link(fresh, backlog, piece))
         for root in place.glob("bare-*"):
             shutil.rmtree(root)
     return min(taken, key=lambda piece: taken[piece])
-
-
-def _catch_up(
-    folder: Callable[[], Path], backlog: Backlog, block_bytes: int
-) -> Contender:
-    """
-    Timed: from dialling to the last byte in the slave's log. Opening is not.
-    """
-
-    @contextmanager
-    def contend() -> Iterator[Timed]:
-        with (
-            backlog.master(block_bytes) as master,
-            Child("slave_child.py", folder(), backlog.segment, 1) as slave,
-        ):
-            address = master.ask("address")
-            yield lambda: slave.ask("catch_up", address, backlog.end_offset)
-            assert slave.ask("end_offset") == backlog.end_offset
-            slave.ask("leave")
-
-    return contend
 
 
 @pytest.mark.benchmark(group="catch-up")
@@ -155,9 +89,9 @@ def test_a_slave_catches_up(
     record's checksum checked on arrival, not waiting for the disk. The limit moves
     as many bytes and looks at none of them.
     """
-    limits = {"bare link": _bare(folder, backlog, best_piece)}
+    limits = {"bare link": bare_link(folder, backlog, best_piece)}
 
-    taken = contest.hold(_catch_up(folder, backlog, block_bytes), limits)
+    taken = contest.hold(catch_up(folder, backlog, block_bytes), limits)
 
     values = {
         name: f"{seconds.scaled(backlog.end_offset / 1e9).median:.2f} GB/s"

@@ -1,0 +1,90 @@
+"""
+Backlogs, and who brings them to the other end of a link: pystore, or bare calls.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from child import Child
+from contest import Contender, Timed
+from machine import warm_cache
+
+__all__ = ["BLOCK", "Backlog", "bare_link", "catch_up", "make_backlog"]
+
+BLOCK = 256 << 10
+"""The longest block in a frame, unless a bench says otherwise."""
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """
+    A master's store that was closed.
+
+    Attributes:
+        root: where it is.
+        segment: bytes of one file.
+        end_offset: of its log.
+    """
+
+    root: Path
+    segment: int
+    end_offset: int
+
+    def master(self, block_bytes: int = BLOCK) -> Child:
+        """
+        Opens it and serves.
+        """
+        return Child("master_child.py", self.root, self.segment, block_bytes)
+
+
+def make_backlog(root: Path, size_bytes: int, segment: int) -> Backlog:
+    """
+    Fills a new store with so many bytes in bodies, and warms it.
+    """
+    with Child("master_child.py", root, segment, BLOCK) as master:
+        end_offset = master.ask("fill", size_bytes)
+    warm_cache(list((root / "commitlog").iterdir()))
+    return Backlog(root, segment, end_offset)
+
+
+def bare_link(folder: Callable[[], Path], backlog: Backlog, piece: int) -> Contender:
+    """
+    Timed: the same bytes by ``sendfile``, ``recv`` and ``pwrite`` of a piece each.
+    """
+
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        program = Path(__file__).with_name("bare_link.py")
+        command = [sys.executable, str(program), str(folder())]
+        command += map(str, (piece, backlog.segment, backlog.end_offset))
+        command.append(str(backlog.root / "commitlog"))
+        yield lambda: float(subprocess.check_output(command, text=True))
+
+    return contend
+
+
+def catch_up(
+    folder: Callable[[], Path], backlog: Backlog, block_bytes: int
+) -> Contender:
+    """
+    Timed: from dialling to the last byte in the slave's log. Opening is not.
+    """
+
+    @contextmanager
+    def contend() -> Iterator[Timed]:
+        with (
+            backlog.master(block_bytes) as master,
+            Child("slave_child.py", folder(), backlog.segment, 1) as slave,
+        ):
+            address = master.ask("address")
+            yield lambda: slave.ask("catch_up", address, backlog.end_offset)
+            assert slave.ask("end_offset") == backlog.end_offset
+            slave.ask("leave")
+
+    return contend
