@@ -7,8 +7,8 @@ PORTABLE := build/portable
 SPARK := $(if $(shell command -v java),.venv/spark)
 
 .NOTPARALLEL:
-.PHONY: help demo test native crash cluster soak fuzz property interop spark mutants types lint \
-        bench wheel portable docs clean
+.PHONY: help demo test native crash cluster soak fuzz property sim interop spark mutants \
+        types lint bench wheel portable docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,10 @@ fuzz: ## the scan against hostile bytes, for FUZZ_SECONDS (60)
 
 property: .venv/core ## the property tests with a large budget
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) tests/property
+
+sim: .venv/core ## sets of brokers in virtual time: told histories, then SEEDS (200) from FIRST on, for SECONDS at most
+	$(PYTEST) tests/sim
+	$(BIN)/python tests/sim/run.py --first $(or $(FIRST),0) --seeds $(or $(SEEDS),200) --seconds $(or $(SECONDS),600)
 
 spark: .venv/core .venv/spark ## executors and drivers killed, on clusters of Spark (needs Java 17 or 21)
 	$(PYTEST) -m slow tests/spark

@@ -56,7 +56,9 @@ class SetChange:
     What the master asks the controller for, once.
 
     The controller takes it only if epoch and set epoch are still the recorded ones,
-    looked at in the same moment as the change is committed (R104, R105, R112).
+    looked at in the same moment as the change is committed (R104, R105, R112). It is
+    sent once: of a request that was sent twice, one being refused says nothing about
+    the other.
 
     Attributes:
         attempt: names this request; its answer comes with it.

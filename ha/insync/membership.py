@@ -162,11 +162,18 @@ class Membership:
             return "never connected" if is_late else None
         if self.catch_up.lag_ms(member.broker_id, now_ms) > limit_ms:
             return f"was not caught up for {limit_ms} ms"
+        if self._is_unflushed(session, now_ms - limit_ms):
+            return f"did not flush for {limit_ms} ms"
+        return None
+
+    def _is_unflushed(self, session: Session, time_ms: int) -> bool:
+        """
+        Whether a slave's disk lacks what our log had at that time (B9).
+        """
         if not self.rules.serves_synced or session.flushed_offset is None:
-            return None
-        due = self.end_history.end_before(now_ms - limit_ms)
-        is_behind = due is not None and session.flushed_offset < due
-        return f"did not flush for {limit_ms} ms" if is_behind else None
+            return False
+        due = self.end_history.end_before(time_ms)
+        return due is not None and session.flushed_offset < due
 
     def _complaint(self, member: Member) -> str | None:
         """
@@ -205,7 +212,9 @@ class Membership:
             return False
         last_ms = self.catch_up.last_ms(session.broker_id)
         is_recent = last_ms is not None and now_ms - last_ms <= self.rules.join_lag_ms
-        return is_recent or received >= self.progress.ends.newest
+        return (
+            is_recent or received >= self.progress.ends.newest
+        ) and not self._is_unflushed(session, now_ms - self.rules.join_lag_ms)
 
     def _is_barred(self, session: Session) -> bool:
         return (

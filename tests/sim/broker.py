@@ -8,35 +8,28 @@ scheduled by a process that is gone does not happen.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
+from sim.asking import ask
 from sim.checkers import Checker
 from sim.clock import Clock
 from sim.controller import Controller, Ended, Heartbeat, Role, incarnation_bits
 from sim.following import Following
 from sim.mastering import Mastering, Rim
 from sim.network import CONTROLLER, Network, Stream
+from sim.process import Process
 from sim.store import SimStore
 
-from pystore.errors import FullError
-from pystore.ha.insync.ack import Ack, Settled
-from pystore.ha.insync.member import AgreedSet, Incarnation, Member, SetChange
+from pystore.ha.insync.ack import Settled
+from pystore.ha.insync.member import Incarnation, Member
 from pystore.ha.insync.rules import SetRules
 from pystore.ha.master.effects import Acked
 from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Wipe
 from pystore.ha.slave.terms import Terms
 
-__all__ = ["Broker", "Crashed", "World"]
+__all__ = ["Broker", "World"]
 
 _BEAT_MS = 1_000
-_ASK_MS = 3_000
-
-
-class Crashed(Exception):
-    """
-    The process ends in the middle of what it does.
-    """
 
 
 class World:
@@ -67,7 +60,7 @@ class World:
         return self.numbers
 
 
-class Broker:
+class Broker(Process):
     """
     One broker of the set.
 
@@ -77,28 +70,22 @@ class Broker:
         is_learner: whether it counts for nothing.
 
     Attributes:
-        is_up: whether a process runs.
-        paused_until: it does nothing before that.
-        fuse: how many steps until its process ends, if it burns.
         flushes: whether its disk gets anything durable.
     """
 
     def __init__(
         self, broker_id: int, world: World, *, is_learner: bool = False
     ) -> None:
+        super().__init__(world.clock, world.random)
         self.broker_id = broker_id
         self.world = world
         self.store = SimStore()
-        self.is_up = False
-        self.paused_until = 0
-        self.fuse: tuple[int, Ended] | None = None
         self.flushes = True
         self.mastering: Mastering | None = None
         self.following: Following | None = None
         self.role: Role | None = None
         self._is_learner = is_learner
         self._counter = 0
-        self._life = 0
         self._before = Ended.CLEAN
         self._begun = 0
         self._wake_at: int | None = None
@@ -106,23 +93,22 @@ class Broker:
         self._given_up = -1
         self.member = Member(broker_id)
 
-    # -- life -----------------------------------------------------------------------
+    # -- life -----------------------------------------------------------------
 
     def start(self) -> None:
         """
         A process begins: a new incarnation.
         """
-        assert not self.is_up
-        self._life += 1
+        self.begin()
         self._counter += 1
         bits = incarnation_bits(self.broker_id, self._counter)
         self.member = Member(self.broker_id, (self._counter, bits))
-        self.is_up, self.paused_until, self._wake_at = True, 0, None
+        self._wake_at = None
         self.role, self._master_id, self._given_up = None, None, -1
         self.store.open()
         self._begun = self.store.end
         self.world.checker.opened(self.broker_id, self.store)
-        self._every(_BEAT_MS, self._beat)
+        self.every(_BEAT_MS, self._beat)
         self._flush_later()
 
     def end(self, how: Ended) -> None:
@@ -143,7 +129,7 @@ class Broker:
         was_lost = how is Ended.POWER or self.store.is_poisoned
         self._before = Ended.POWER if was_lost else how
         if was_lost:
-            self.store.lose_power(self.world.random)
+            self.store.lose_power(self.random)
 
     def _leave(self) -> None:
         if self.following is not None:
@@ -152,50 +138,11 @@ class Broker:
             self.mastering.step_down(2**62)
         self.store.flush()
 
-    def own(self, event: Callable[[], None]) -> Callable[[], None]:
-        """
-        Returns an event that happens only in this life, and not while it is paused.
-        """
-        life, clock = self._life, self.world.clock
-
-        def run() -> None:
-            if self._life != life or not self.is_up:
-                return
-            if self.paused_until > clock.now:
-                clock.at(self.paused_until, run)
-                return
-            try:
-                event()
-            except Crashed:
-                # The process ends where it was; what it had done is done.
-                assert self.fuse is not None
-                self.end(self.fuse[1])
-                return
-            self._wake_later()
-
-        return run
-
-    def _every(self, period: int, event: Callable[[], None]) -> None:
-        clock = self.world.clock
-
-        def again() -> None:
-            event()
-            clock.after(period, self.own(again))
-
-        clock.after(self.world.random.randint(1, period), self.own(again))
-
-    def _step(self) -> None:
-        if self.fuse is not None:
-            left, how = self.fuse
-            self.fuse = left - 1, how
-            if left <= 0:
-                raise Crashed
-
-    # -- the controller ----------------------------------------------------------------
+    # -- the controller -------------------------------------------------------
 
     def _beat(self) -> None:
         network, controller = self.world.network, self.world.controller
-        clock, number = self.world.clock, self.broker_id
+        clock, number = self.clock, self.broker_id
         epochs = self.store.epochs.drop_above(self.store.published)
         beat = Heartbeat(
             self.member,
@@ -206,6 +153,7 @@ class Broker:
             self._begun,
             self._is_learner,
             self._given_up,
+            not self.store.is_poisoned,
         )
 
         def arrive() -> None:
@@ -220,7 +168,7 @@ class Broker:
         is_old = known is not None and role.epoch < known.epoch
         if role.epoch < store.promised or is_old:
             return
-        self._step()
+        self.step()
         store.promise(role.epoch)
         self.role = role
         if role.master == self.member:
@@ -231,7 +179,7 @@ class Broker:
             return
         following = self.following
         self._master_id = role.master.broker_id
-        is_same = following is not None and following.epoch == role.epoch
+        is_same = following is not None and following.role_epoch == role.epoch
         if following is not None and not following.is_over and not is_same:
             following.drop()
         if following is None or following.is_over:
@@ -243,7 +191,7 @@ class Broker:
             if not mastering.is_over:
                 if role.lease_ms is not None:
                     mastering.lease_ms = max(mastering.lease_ms or 0, role.lease_ms)
-                mastering.judge.agreed(role.agreed, self.world.clock.now)
+                mastering.judge.agreed(role.agreed, self.clock.now)
                 mastering.after()
             return
         if self._given_up == role.epoch:
@@ -253,9 +201,9 @@ class Broker:
             self.following.drop()
             self.following = None
         self._master_id = None
-        self._step()
+        self.step()
         self.store.begin_epoch(role.epoch)
-        self._step()
+        self.step()
         self.world.checker.elected(
             self.broker_id, self.store, role.epoch, self.world.controller.elections
         )
@@ -264,8 +212,8 @@ class Broker:
             role.epoch,
             self.store,
             role.agreed,
-            self.world.rules,
-            self._rim(),
+            rules=self.world.rules,
+            rim=self._rim(),
         )
         if role.lease_ms is not None:
             self.mastering.lease_ms = role.lease_ms
@@ -288,7 +236,7 @@ class Broker:
         return Rim(
             now=lambda: world.clock.now,
             broker_ids=lambda: self.role.broker_ids if self.role else frozenset(),
-            step=self._step,
+            step=self.step,
             acked=acked,
             confirmed=lambda: checker.confirmed(
                 self.broker_id, self.store, is_master=True
@@ -307,43 +255,11 @@ class Broker:
             self._given_up = mastering.epoch
             mastering.step_down(epoch)
 
-    def _ask(self, change: SetChange) -> None:
-        network, controller, clock = (
-            self.world.network,
-            self.world.controller,
-            self.world.clock,
-        )
-        mastering, member = self.mastering, self.member
-        assert mastering is not None
-
-        def answered(answer: AgreedSet | frozenset[int]) -> None:
-            if self.mastering is not mastering or mastering.is_over:
-                return
-            if isinstance(answer, AgreedSet):
-                mastering.judge.agreed(answer, clock.now)
-            else:
-                mastering.judge.refused(change, answer, clock.now)
-            mastering.after()
-
-        def arrive() -> None:
-            found = controller.alter(change, member, clock.now)
-            answer = found if isinstance(found, AgreedSet) else found.broker_ids
-            back = self.own(lambda: answered(answer))
-            network.message(CONTROLLER, self.broker_id, back)
-
-        def give_up() -> None:
-            if self.mastering is mastering and not mastering.is_over:
-                mastering.judge.unknown(change, clock.now)
-                mastering.after()
-
-        network.message(self.broker_id, CONTROLLER, arrive)
-        clock.after(_ASK_MS, self.own(give_up))
-
-    # -- the slave ------------------------------------------------------------------------
+    # -- the slave ------------------------------------------------------------
 
     def _connect_later(self, delay: int) -> None:
         self.following = None
-        self.world.clock.after(delay, self.own(self._connect))
+        self.clock.after(delay, self.own(self._connect))
 
     def _connect(self) -> None:
         role, number = self.role, self._master_id
@@ -356,16 +272,18 @@ class Broker:
             if stream is not None:
                 stream.up.drop()
                 stream.down.drop()
-            self._connect_later(self.world.random.randint(300, 1_500))
+            self._connect_later(self.random.randint(300, 1_500))
             return
         assert self.member.incarnation is not None
+        # Some know from the controller only where the master is.
+        is_told = self.random.random() < 0.7
         terms = Terms(
             "sim",
             "set",
             self.broker_id,
             incarnation=self.member.incarnation[0],
             incarnation_bits=self.member.incarnation[1],
-            epoch=role.epoch,
+            epoch=role.epoch if is_told else None,
             is_learner=self._is_learner,
             may_wipe=not role.is_listed,
             wants_block_crc=bool(number & 1),
@@ -374,14 +292,13 @@ class Broker:
             terms,
             stream,
             self.store,
-            lambda: self.world.clock.now,
-            self._step,
-            self._changed,
+            now=lambda: self.clock.now,
+            step=self.step,
+            changed=self._changed,
+            role_epoch=role.epoch,
         )
-        stream.down.receive = lambda piece: self.own(
-            lambda: following.receive(piece)
-        )()
-        stream.down.lost = lambda: self.own(following.lost)()
+        stream.down.receive = self.hearing(following.receive)
+        stream.down.lost = self.own(following.lost)
         master.accept(stream)
         following.begin()
 
@@ -392,11 +309,10 @@ class Broker:
         assert self.mastering is not None
         mastering = self.mastering
         mastering.accept(stream)
-        receive, lost = stream.up.receive, stream.up.lost
-        stream.up.receive = lambda piece: self.own(lambda: receive(piece))()
-        stream.up.lost = lambda: self.own(lost)()
+        stream.up.receive = self.hearing(stream.up.receive)
+        stream.up.lost = self.own(stream.up.lost)
         # The slave's handshake is under way; silence has a deadline.
-        self.world.clock.after(1, self.own(lambda: None))
+        self.clock.after(1, self.own(lambda: None))
 
     def _changed(self, effect: Effect) -> None:
         checker, number = self.world.checker, self.broker_id
@@ -407,14 +323,14 @@ class Broker:
         elif isinstance(effect, Confirm):
             checker.confirmed(number, self.store, is_master=False)
 
-    # -- time ---------------------------------------------------------------------------------
+    # -- time -----------------------------------------------------------------
 
     def _flush_later(self) -> None:
         def flush() -> None:
             store = self.store
             before = store.flushed, store.is_poisoned
             if self.flushes:
-                self._step()
+                self.step()
                 store.flush()
             if (store.flushed, store.is_poisoned) != before or store.is_poisoned:
                 if self.mastering is not None and not self.mastering.is_over:
@@ -423,11 +339,14 @@ class Broker:
                     self.following.flushed()
             self._flush_later()
 
-        delay = self.world.random.randint(50, 400)
-        self.world.clock.after(delay, self.own(flush))
+        delay = self.random.randint(50, 400)
+        self.clock.after(delay, self.own(flush))
 
-    def _wake_later(self) -> None:
-        clock = self.world.clock
+    def after(self) -> None:
+        """
+        Something happened: wishes are told, and the next deadline is kept.
+        """
+        clock = self.clock
         mastering, following = self.mastering, self.following
         due: int | None = None
         if mastering is not None and not mastering.is_over:
@@ -435,7 +354,7 @@ class Broker:
             due = mastering.next_deadline()
         elif following is not None:
             if following.is_over:
-                self._connect_later(self.world.random.randint(300, 1_500))
+                self._connect_later(self.random.randint(300, 1_500))
             else:
                 due = following.next_deadline()
         if due is None or (self._wake_at is not None and self._wake_at <= due):
@@ -454,43 +373,10 @@ class Broker:
     def _propose(self) -> None:
         mastering = self.mastering
         assert mastering is not None
-        change = mastering.judge.proposal(self.world.clock.now)
+        change = mastering.judge.proposal(self.clock.now)
         if change is not None:
-            self._ask(change)
+            ask(self, change)
             mastering.after()
-        if mastering.judge.must_resign(self.world.clock.now):
+        if mastering.judge.must_resign(self.clock.now):
             self._given_up = mastering.epoch
             mastering.step_down(mastering.epoch + 1)
-
-    # -- the client ---------------------------------------------------------------------------
-
-    def append(self, ack: Ack, size: int) -> str:
-        """
-        A client appends; answers why not, or nothing.
-        """
-        mastering = self.mastering
-        if mastering is None or mastering.is_over or not self.is_up:
-            return "no master"
-        if self.paused_until > self.world.clock.now:
-            return "paused"
-        refusal = mastering.judge.promises.refusal(ack)
-        if refusal is not None:
-            return refusal.text
-        lease_ms = mastering.lease_ms or 0
-        if not ack.is_shared and self.world.clock.now > lease_ms:
-            return "no lease"
-        said: list[str] = []
-
-        def do() -> None:
-            try:
-                self._step()
-                end = self.store.append_record(self.world.number(), size)
-            except FullError as error:
-                # Nothing of it is there; the client is told.
-                said.append(str(error))
-                return
-            self.world.checker.wrote(self.broker_id, self.store)
-            mastering.appended(ack, end)
-
-        self.own(do)()
-        return said[0] if said else ""

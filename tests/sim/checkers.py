@@ -53,7 +53,7 @@ class Checker:
         self._starts: dict[int, int] = {}
         self._leader_epoch = 0
 
-    # -- bytes ---------------------------------------------------------------------
+    # -- bytes ----------------------------------------------------------------
 
     def opened(self, broker_id: int, store: SimStore) -> None:
         """
@@ -117,7 +117,7 @@ class Checker:
             self.confirmed_log += data[len(known) :]
         self._compared[broker_id] = end
 
-    # -- elections ---------------------------------------------------------------------
+    # -- elections ------------------------------------------------------------
 
     def elected(
         self,
@@ -129,14 +129,17 @@ class Checker:
         """
         A mastership begins: everything that was confirmed is there (B7, B8).
         """
+        begun = max(self._starts, default=0)
         self._starts[epoch] = store.end
         self.cut(broker_id, store)
         if max(self._starts) > epoch:
             # It hears late of an election that is history: it will not get far.
             return
-        election = elections[epoch - 1]
+        # Whoever was elected since the last mastership may have been after a power
+        # cut, and have died before it began.
+        is_power_cut = any(one.is_power_cut for one in elections[begun:epoch])
         lost = len(self.confirmed_log) - store.end
-        if election.is_power_cut and lost > 0:
+        if is_power_cut and lost > 0:
             # `all` promised caches, and every cache is gone.
             if self.synced_end > store.end:
                 raise Violation(
@@ -155,7 +158,7 @@ class Checker:
         if held != self.confirmed_log[store.base :]:
             raise Violation(f"epoch {epoch} of broker {broker_id} has other bytes")
 
-    # -- acks ---------------------------------------------------------------------------
+    # -- acks -----------------------------------------------------------------
 
     def acked(self, master: SimStore, slave: SimStore, fact: Acked) -> None:
         """
@@ -166,6 +169,8 @@ class Checker:
             raise Violation(f"{fact}: the slave's log ends at {slave.end}")
         begin = max(self._acked.get(fact.session_id, 0), master.base, slave.base)
         self._acked[fact.session_id] = fact.received_offset
+        if fact.received_offset <= begin:
+            return
         ours = master.bytes_at(begin, fact.received_offset)
         if ours != slave.bytes_at(begin, fact.received_offset):
             raise Violation(f"{fact}: the slave holds other bytes than its master")

@@ -4,10 +4,12 @@ A whole set of brokers in one process and in virtual time, and what may befall i
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 from sim.broker import Broker, World
 from sim.checkers import Violation
+from sim.client import append
 from sim.controller import Ended
 from sim.network import CONTROLLER, Weather
 from sim.store import SEGMENT_SIZE
@@ -30,6 +32,7 @@ class Cluster:
         learners: brokers behind them that do not.
         min_in_sync: copies that `all` needs.
         continues: see `sim.controller.Controller`.
+        first: who begins alone, and so is the first master; else chance says.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Cluster:
         learners: int = 0,
         min_in_sync: int = 1,
         continues: bool = False,
+        first: int | None = None,
     ) -> None:
         self.random = Random(seed)
         rules = SetRules(min_in_sync=min_in_sync)
@@ -49,9 +53,12 @@ class Cluster:
         for number in range(1, size + learners + 1):
             broker = Broker(number, self.world, is_learner=number > size)
             self.world.brokers[number] = broker
-        for broker in self.brokers:
-            broker.start()
         self._scan()
+        if first is not None:
+            self.start(first)
+            self.run(3_000)
+        for broker in self.brokers:
+            self.start(broker.broker_id)
 
     @property
     def brokers(self) -> list[Broker]:
@@ -77,7 +84,7 @@ class Cluster:
         self.world.controller.scan(self.now)
         self.world.clock.after(_SCAN_MS, self._scan)
 
-    # -- clients --------------------------------------------------------------------
+    # -- clients --------------------------------------------------------------
 
     def masters(self) -> list[Broker]:
         """
@@ -97,11 +104,13 @@ class Cluster:
         if broker_id is not None:
             masters = [self.world.brokers[broker_id]]
         self.appends += 1
-        said = self.random.choice(masters).append(ack, size) if masters else "no master"
+        said = "no master"
+        if masters:
+            said = append(self.random.choice(masters), ack, size)
         self.refused += bool(said)
         return said
 
-    # -- what befalls a broker --------------------------------------------------------
+    # -- what befalls a broker ------------------------------------------------
 
     def end(self, broker_id: int, how: Ended) -> None:
         """
@@ -131,7 +140,7 @@ class Cluster:
             assert one.mastering is not None
             judge = one.mastering.judge
             change = judge.exclude if wanted else judge.readmit
-            one.own(lambda change=change: change(broker_id, self.now))()
+            one.own(partial(change, broker_id, self.now))()
 
     def retain(self, broker_id: int) -> None:
         """
@@ -150,7 +159,7 @@ class Cluster:
         everybody = {CONTROLLER, *self.world.brokers}
         self.world.network.partition(set(ids), everybody - set(ids))
 
-    # -- the end --------------------------------------------------------------------------
+    # -- the end --------------------------------------------------------------
 
     def heal(self) -> None:
         """
@@ -205,9 +214,7 @@ class Cluster:
         (master,) = masters
         agreed = self.world.controller.agreed
         voters = {one.member for one in self.brokers[: self.size]}
-        listed = {
-            one for one in agreed.members | agreed.continuing if one in voters
-        }
+        listed = {one for one in agreed.members | agreed.continuing if one in voters}
         if len({one.broker_id for one in agreed.members}) != self.size or (
             listed != voters
         ):

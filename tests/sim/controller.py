@@ -48,6 +48,7 @@ class Heartbeat:
         begun: the end that it recovered.
         is_learner: it is never elected.
         stepped_down: the epoch whose mastership it has given up, or -1.
+        is_well: its disk works.
     """
 
     member: Member
@@ -58,6 +59,7 @@ class Heartbeat:
     begun: int
     is_learner: bool = False
     stepped_down: int = -1
+    is_well: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Controller:
         self._lease_end_ms = 0
         self._leases_from_ms = 0
 
-    # -- what brokers say --------------------------------------------------------
+    # -- what brokers say -----------------------------------------------------
 
     def beat(self, beat: Heartbeat, now: int) -> Role:
         """
@@ -156,7 +158,8 @@ class Controller:
             known.beat, known.heard_ms = beat, now
             known.highest_end = max(known.highest_end, beat.end)
         if beat.member == self.master and beat.stepped_down == self.epoch:
-            self._lease_end_ms = now
+            # It resigned; its lease ends with that.
+            self._lease_end_ms, self.master = now, None
         if self.master is None:
             self._elect(now)
         return self.role(beat, now)
@@ -180,9 +183,7 @@ class Controller:
             number in {one.broker_id for one in listed},
         )
 
-    def alter(
-        self, change: SetChange, master: Member, now: int
-    ) -> AgreedSet | Refusal:
+    def alter(self, change: SetChange, master: Member, now: int) -> AgreedSet | Refusal:
         """
         A master asks for a set.
         """
@@ -220,7 +221,7 @@ class Controller:
         self._begin(known.beat.member, now, is_power_cut=False)
         return True
 
-    # -- elections ------------------------------------------------------------------
+    # -- elections ------------------------------------------------------------
 
     def _register(self, beat: Heartbeat, highest: int) -> None:
         """
@@ -276,8 +277,8 @@ class Controller:
         agreed = self.agreed
         is_listed = member in agreed.members | agreed.candidates | agreed.continuing
         known = self._known.get(member.broker_id)
-        is_learner = known is not None and known.beat.is_learner
-        return is_listed and not is_learner and self._is_alive(member, now)
+        is_fit = known is not None and known.beat.is_well and not known.beat.is_learner
+        return is_listed and is_fit and self._is_alive(member, now)
 
     def _elect(self, now: int) -> None:
         known = [one.beat for one in self._known.values() if not one.beat.is_learner]
@@ -302,9 +303,7 @@ class Controller:
         """
         B3: everyone who is listed has come back as another process, none eligible.
         """
-        listed = {
-            one.broker_id for one in self.agreed.members | self.agreed.candidates
-        }
+        listed = {one.broker_id for one in self.agreed.members | self.agreed.candidates}
         back = [one for one in alive if one.member.broker_id in listed]
         return back if {one.member.broker_id for one in back} == listed else []
 

@@ -5,6 +5,7 @@ Faults by chance, each with an end, and clients meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from sim.cluster import Cluster
@@ -15,9 +16,9 @@ from pystore.ha.insync.ack import Ack
 
 __all__ = ["APPENDS", "FAULTS", "run_seed"]
 
-APPENDS = 100
-FAULTS = 6
-"""In a simulated minute."""
+APPENDS = 140
+FAULTS = 9
+"""In a simulated minute in which anything may happen; not all are quiet ones."""
 
 _MINUTE_MS = 60_000
 
@@ -93,8 +94,7 @@ class _Chaos:
         how = self._how()
         for broker in self._cluster.brokers:
             self._cluster.end(broker.broker_id, how)
-            number = broker.broker_id
-            self._later(lambda number=number: self._cluster.start(number))
+            self._later(partial(self._cluster.start, broker.broker_id))
 
     def _restart(self) -> None:
         number = self._some_id()
@@ -111,7 +111,9 @@ class _Chaos:
 
     def _deaf(self) -> None:
         network = self._cluster.world.network
-        source, target = self._random.sample([CONTROLLER, *self._cluster.world.brokers], 2)
+        source, target = self._random.sample(
+            [CONTROLLER, *self._cluster.world.brokers], 2
+        )
         network.block(source, target)
         self._later(network.heal)
 

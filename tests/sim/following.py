@@ -29,10 +29,11 @@ class Following:
         now: the clock.
         step: is called before each effect on the store; may raise what a crash is.
         changed: is called after each, with what was carried out.
+        role_epoch: of the role that made us follow.
 
     Attributes:
         is_over: nothing comes of it any more.
-        epoch: of the terms.
+        reason: why.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Following:
         terms: Terms,
         stream: Stream,
         store: SimStore,
+        *,
         now: Callable[[], int],
         step: Callable[[], None],
         changed: Callable[[Effect], None],
+        role_epoch: int,
     ) -> None:
         self.is_over = False
-        self.epoch = terms.known_epoch
+        self.role_epoch = role_epoch
         self.reason = ""
         self._stream = stream
         self._store = store

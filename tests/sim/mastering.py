@@ -97,6 +97,7 @@ class Mastering:
         epoch: int,
         store: SimStore,
         agreed: AgreedSet,
+        *,
         rules: SetRules,
         rim: Rim,
     ) -> None:
@@ -128,7 +129,7 @@ class Mastering:
         )
         self.after()
 
-    # -- slaves ------------------------------------------------------------------
+    # -- slaves ---------------------------------------------------------------
 
     def accept(self, stream: Stream) -> None:
         """
@@ -178,7 +179,7 @@ class Mastering:
             self._end(link)
             self.after()
 
-    # -- our own log -----------------------------------------------------------------
+    # -- our own log ----------------------------------------------------------
 
     def appended(self, ack: Ack, end: int) -> int:
         """
@@ -249,7 +250,7 @@ class Mastering:
         found = (one.connection for one in live if one.broker_id == broker_id)
         return next(found, None)
 
-    # -- what follows -----------------------------------------------------------------
+    # -- what follows ---------------------------------------------------------
 
     def after(self) -> None:
         """

@@ -84,7 +84,14 @@ class Network:
         """
         self._blocked.clear()
 
-    def message(self, source: int, target: int, event: Callable[[], None]) -> None:
+    def message(
+        self,
+        source: int,
+        target: int,
+        event: Callable[[], None],
+        *,
+        may_double: bool = True,
+    ) -> None:
         """
         Carries a message that may get lost, come late, or come twice.
         """
@@ -92,7 +99,7 @@ class Network:
         if not self.reaches(source, target) or random.randrange(100) < weather.loss:
             return
         self.clock.after(random.randint(1, weather.late_ms), event)
-        if random.randrange(100) < weather.doubled:
+        if may_double and random.randrange(100) < weather.doubled:
             self.clock.after(random.randint(1, 4 * weather.late_ms), event)
 
     def connect(self, slave: int, master: int) -> Stream | None:
@@ -106,15 +113,15 @@ class Network:
         self.streams.append(stream)
         return stream
 
-    def break_streams(self, *ids: int) -> None:
+    def break_streams(self, *ids: int, heard_by: int | None = None) -> None:
         """
-        Breaks the streams between these, or of this one; each end hears of it by
-        chance only.
+        Breaks the streams between these, or of this one; that end hears of it, or
+        each by chance.
         """
         for stream in self.streams:
             ends = {stream.slave, stream.master}
             if ends >= set(ids):
-                stream.tear()
+                stream.tear(heard_by)
 
 
 @dataclass(slots=True)
@@ -233,14 +240,14 @@ class Stream:
             own.end(1)
             own.is_open = False
 
-    def tear(self) -> None:
+    def tear(self, heard_by: int | None) -> None:
         """
-        The stream is torn: both lose what is under way; who hears of it is chance.
+        The stream is torn: both lose what is under way; who hears of it is chance,
+        unless it is said.
         """
         random, clock = self.network.random, self.network.clock
-        ends = [self.up.lost, self.down.lost]
-        self.up.drop()
-        self.down.drop()
-        for lost in ends:
-            if random.random() < 0.7:
+        for pipe in (self.up, self.down):
+            lost, hears = pipe.lost, random.random() < 0.7
+            pipe.drop()
+            if hears if heard_by is None else pipe.target == heard_by:
                 clock.after(random.randint(1, 500), lost)

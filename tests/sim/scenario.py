@@ -2,7 +2,7 @@
 Scenarios: histories as text, one command per line.
 
     # a comment; the first one says what the scenario shows
-    cluster 3 learners 1 min 2 continues   brokers, then what is unusual
+    cluster 3 learners 1 min 2 continues   brokers, then what is unusual; 1 is master
     run 5s                       time passes (ms, s)
     append 3 all                 three records, one after another, by the master
     append 1 all at 2            by broker 2, whatever it holds itself for
@@ -11,7 +11,7 @@ Scenarios: histories as text, one command per line.
     kill 2 after 3               in the third step from now; so does cut-power
     partition 1 0 | 2 3          0 is the controller; heal ends it
     deaf 1 2                     nothing gets from 1 to 2
-    tear 2                       streams of 2 break; both ends hear of it by chance
+    tear 2 heard 2               streams of 2 break; one end hears of it
     pause 1 12s
     weather loss 50 delay 100 late 20000 doubled 50
     poison 2 / no-flush 2 / flush 2 / full 2 / space 2
@@ -90,10 +90,12 @@ class Scenario:
             try:
                 command(words[1:])
             except AssertionError as error:
-                where = f"{self._path.name}:{number}: {line.strip()} (seed {self._seed})"
+                where = (
+                    f"{self._path.name}:{number}: {line.strip()} (seed {self._seed})"
+                )
                 raise type(error)(f"{where}: {error}") from error
 
-    # -- commands ---------------------------------------------------------------------
+    # -- commands -------------------------------------------------------------
 
     def _cluster(self, words: list[str]) -> None:
         options = dict(zip(words[1::2], words[2::2], strict=False))
@@ -103,6 +105,7 @@ class Scenario:
             learners=int(options.get("learners", 0)),
             min_in_sync=int(options.get("min", 1)),
             continues="continues" in words,
+            first=1,
         )
 
     def _run(self, words: list[str]) -> None:
@@ -152,7 +155,8 @@ class Scenario:
         self._set.world.network.weather = Weather()
 
     def _tear(self, words: list[str]) -> None:
-        self._set.world.network.break_streams(*map(int, words))
+        network = self._set.world.network
+        network.break_streams(int(words[0]), heard_by=int(words[2]))
 
     def _pause(self, words: list[str]) -> None:
         self._set.pause(int(words[0]), _ms(words[1]))
@@ -201,7 +205,7 @@ class Scenario:
     def _settle(self, _: list[str]) -> None:
         self._set.settle()
 
-    # -- what is expected -----------------------------------------------------------------
+    # -- what is expected -----------------------------------------------------
 
     def _expect(self, words: list[str]) -> None:
         what, rest = words[0], " ".join(words[1:])
@@ -221,7 +225,9 @@ class Scenario:
 
     def _found_set(self) -> str:
         agreed = self._set.world.controller.agreed
-        return " ".join(str(one) for one in sorted({m.broker_id for m in agreed.members}))
+        return " ".join(
+            str(one) for one in sorted({m.broker_id for m in agreed.members})
+        )
 
     def _found_candidates(self) -> str:
         agreed = self._set.world.controller.agreed

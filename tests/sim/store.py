@@ -73,7 +73,7 @@ class SimStore:
         """
         return bytes(self.data[offset - self.base : end - self.base])
 
-    # -- how it stands ---------------------------------------------------------
+    # -- how it stands --------------------------------------------------------
 
     def slave_log(self) -> SlaveLog:
         """
@@ -104,7 +104,7 @@ class SimStore:
             SEGMENT_SIZE,
         )
 
-    # -- what changes it -------------------------------------------------------
+    # -- what changes it ------------------------------------------------------
 
     def append_record(self, number: int, size: int) -> int:
         """
@@ -192,7 +192,7 @@ class SimStore:
             self.flushed = max(self.flushed, self.published)
             self._stored_confirm = self.confirm
 
-    # -- crashes -----------------------------------------------------------------
+    # -- crashes --------------------------------------------------------------
 
     def lose_power(self, random: Random) -> None:
         """
@@ -214,7 +214,7 @@ class SimStore:
         self._stored_confirm = self.confirm
         self.is_poisoned = False
 
-    # -- inside --------------------------------------------------------------------
+    # -- inside ---------------------------------------------------------------
 
     def _append(self, effect: Append) -> None:
         if self.is_full:

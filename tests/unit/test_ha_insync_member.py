@@ -117,6 +117,16 @@ class TestFlushed:
         assert members(1) == change.members
         assert "2 did not flush for 15000 ms" == change.reason
 
+    def test_it_is_not_waited_for_once_it_is_out(self) -> None:
+        """It holds everything but on its disk, and so never comes in."""
+        replicas = self.unflushed()
+        replicas.settle_set()
+        end = replicas.end
+        replicas.append(end + 10)
+
+        assert end + 10 == replicas.judge.promises.completed(Ack.ALL_SYNCED)
+        assert replicas.asked_ids() is None
+
     def test_it_stays_where_nobody_is_promised_its_disk(self) -> None:
         """The set promises caches."""
         assert self.unflushed(SetRules(serves_synced=False)).asked_ids() is None

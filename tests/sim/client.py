@@ -1,0 +1,43 @@
+"""
+A client of the set.
+"""
+
+from __future__ import annotations
+
+from sim.broker import Broker
+
+from pystore.errors import FullError
+from pystore.ha.insync.ack import Ack
+
+__all__ = ["append"]
+
+
+def append(broker: Broker, ack: Ack, size: int) -> str:
+    """
+    A client appends a record of so many bytes; answers why not, or nothing.
+    """
+    mastering = broker.mastering
+    if mastering is None or mastering.is_over or not broker.is_up:
+        return "no master"
+    if broker.paused_until > broker.clock.now:
+        return "paused"
+    refusal = mastering.judge.promises.refusal(ack)
+    if refusal is not None:
+        return refusal.text
+    if not ack.is_shared and broker.clock.now > (mastering.lease_ms or 0):
+        return "no lease"
+    said: list[str] = []
+
+    def do() -> None:
+        try:
+            broker.step()
+            end = broker.store.append_record(broker.world.number(), size)
+        except FullError as error:
+            # Nothing of it is there; the client is told.
+            said.append(str(error))
+            return
+        broker.world.checker.wrote(broker.broker_id, broker.store)
+        mastering.appended(ack, end)
+
+    broker.own(do)()
+    return said[0] if said else ""
