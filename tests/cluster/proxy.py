@@ -52,6 +52,8 @@ class Proxy:
         self._lock = threading.Lock()
         self._links: list[_Link] = []
         self._delay_s = 0.0
+        self._carried = threading.Condition()
+        self._carried_bytes = 0
         self._over = threading.Event()
         self._flows = (threading.Event(), threading.Event())
         for flow in self._flows:
@@ -107,6 +109,15 @@ class Proxy:
         """
         self._delay_s = seconds
 
+    def wait_for_bytes(self, count: int, timeout_s: float) -> bool:
+        """
+        Waits until so many bytes have arrived at slaves, and answers whether they did.
+        """
+        with self._carried:
+            return self._carried.wait_for(
+                lambda: self._carried_bytes >= count, timeout_s
+            )
+
     def cut(self) -> int:
         """
         Both ends of every link are told that it broke; answers how many did.
@@ -128,9 +139,10 @@ class Proxy:
         Links are half open from now on: neither bytes nor their ends arrive, and
         nobody is told. New links are well. Answers how many there are.
         """
-        for link in self._links:
-            link.is_frozen = True
-        return len(self._links)
+        with self._lock:
+            for link in self._links:
+                link.is_frozen = True
+            return len(self._links)
 
     # -- threads -------------------------------------------------------------
 
@@ -141,21 +153,25 @@ class Proxy:
             except OSError:
                 # The proxy closes.
                 return
-            try:
-                master = socket.create_connection(self._target)
-            except OSError:
-                # Nobody is there, and the slave hears the same.
-                slave.close()
-                continue
-            link = _Link(slave, master)
-            ways = (slave, master, TO_MASTER), (master, slave, TO_SLAVE)
-            link.threads = [
-                threading.Thread(target=self._carry, args=(link, *way)) for way in ways
-            ]
+            # A fault finds either the whole link or none.
             with self._lock:
-                self._links.append(link)
-            for thread in link.threads:
-                thread.start()
+                self._join(slave)
+
+    def _join(self, slave: socket.socket) -> None:
+        try:
+            master = socket.create_connection(self._target)
+        except OSError:
+            # Nobody is there, and the slave hears the same.
+            slave.close()
+            return
+        link = _Link(slave, master)
+        ways = (slave, master, TO_MASTER), (master, slave, TO_SLAVE)
+        link.threads = [
+            threading.Thread(target=self._carry, args=(link, *way)) for way in ways
+        ]
+        for thread in link.threads:
+            thread.start()
+        self._links.append(link)
 
     def _carry(
         self, link: _Link, source: socket.socket, goal: socket.socket, direction: int
@@ -174,6 +190,10 @@ class Proxy:
                     goal.shutdown(socket.SHUT_WR)
                     return
                 goal.sendall(piece)
+                if direction == TO_SLAVE:
+                    with self._carried:
+                        self._carried_bytes += len(piece)
+                        self._carried.notify_all()
         except OSError:
             # One end broke, or the proxy cut it: the other end hears of it.
             if not link.is_frozen:
