@@ -230,8 +230,8 @@ class Broker(Process):
             is_same = slave.is_up and slave.member.incarnation == incarnation
             # What arrives from a process that is gone, or that follows another
             # master by now, says what it had.
-            if is_same and slave.store.promised == epoch:
-                checker.acked(self.store, slave.store, fact)
+            if is_same and slave.store.promised <= epoch:
+                checker.acked(self.store, slave.store, fact, epoch)
 
         return Rim(
             now=lambda: world.clock.now,

@@ -160,11 +160,13 @@ class Checker:
 
     # -- acks -----------------------------------------------------------------
 
-    def acked(self, master: SimStore, slave: SimStore, fact: Acked) -> None:
+    def acked(self, master: SimStore, slave: SimStore, fact: Acked, epoch: int) -> None:
         """
-        An ack of a process that lives: it holds what it says, and that is ours (R130,
-        R181).
+        An ack of a process that lives: it holds what it says, that is ours (R130,
+        R181), and it has promised our epoch (B6).
         """
+        if slave.promised < epoch:
+            raise Violation(f"B6: {fact} of epoch {epoch}, promised {slave.promised}")
         if fact.received_offset > slave.end or (fact.flushed_offset or 0) > slave.end:
             raise Violation(f"{fact}: the slave's log ends at {slave.end}")
         begin = max(self._acked.get(fact.session_id, 0), master.base, slave.base)

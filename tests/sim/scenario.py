@@ -6,8 +6,9 @@ Scenarios: histories as text, one command per line.
     run 5s                       time passes (ms, s)
     append 3 all                 three records, one after another, by the master
     append 1 all at 2            by broker 2, whatever it holds itself for
-    burst 3 all                  without time between them
+    append 9 all every 10ms      instead of half a second
     kill 2 / cut-power 2 3 / stop 2 / start 2
+    new-disk 2                   it ends, and its store is gone
     kill 2 after 3               in the third step from now; so does cut-power
     partition 1 0 | 2 3          0 is the controller; heal ends it
     deaf 1 2                     nothing gets from 1 to 2
@@ -36,6 +37,7 @@ from pathlib import Path
 from sim.cluster import Cluster
 from sim.controller import Ended
 from sim.network import Weather
+from sim.store import SimStore
 
 from pystore.ha.insync.ack import Ack
 
@@ -111,15 +113,12 @@ class Scenario:
     def _run(self, words: list[str]) -> None:
         self._set.run(_ms(words[0]))
 
-    def _append(self, words: list[str], pause_ms: int = 500) -> None:
-        count, ack = int(words[0]), Ack(words[1])
-        target = int(words[3]) if len(words) > 3 else None
-        for _ in range(count):
-            self._said = self._set.append(ack, broker_id=target)
-            self._set.run(pause_ms)
-
-    def _burst(self, words: list[str]) -> None:
-        self._append(words, 0)
+    def _append(self, words: list[str]) -> None:
+        options = dict(zip(words[2::2], words[3::2], strict=True))
+        target = int(options["at"]) if "at" in options else None
+        for _ in range(int(words[0])):
+            self._said = self._set.append(Ack(words[1]), broker_id=target)
+            self._set.run(_ms(options.get("every", "500ms")))
 
     def _end(self, words: list[str], how: Ended) -> None:
         if "after" in words:
@@ -137,6 +136,10 @@ class Scenario:
 
     def _stop(self, words: list[str]) -> None:
         self._end(words, Ended.CLEAN)
+
+    def _new_disk(self, words: list[str]) -> None:
+        self._set.end(int(words[0]), Ended.POWER)
+        self._set.world.brokers[int(words[0])].store = SimStore()
 
     def _start(self, words: list[str]) -> None:
         for word in words:
