@@ -154,7 +154,8 @@ class SimStore:
         """
         Our own mastership begins: half a record goes, the entry is durable (R154).
         """
-        self.cut(self.published)
+        if self.end > self.published:
+            self.cut(self.published)
         kept = self.epochs.cut_suffix_from_epoch(epoch).drop_above(self.end)
         self.epochs = kept.append(epoch, self.end)
 
