@@ -18,7 +18,7 @@ Scenarios: histories as text, one command per line.
     poison 2 / no-flush 2 / flush 2 / full 2 / space 2
     exclude 2 / readmit 2 / elect 2 / retain 1
     expect master 2 / expect set 1 2 / expect candidates 3 / expect epoch 2
-    expect outcome timed out     of the last wait that ended
+    expect outcome timed out     of the last wait that ended since the last append
     expect refused no lease      of the last append
     expect confirmed             the confirm offset is the end of the master's log
     expect frozen                it is not
@@ -117,6 +117,7 @@ class Scenario:
         options = dict(zip(words[2::2], words[3::2], strict=True))
         target = int(options["at"]) if "at" in options else None
         for _ in range(int(words[0])):
+            self._set.world.checker.last_outcome = ""
             self._said = self._set.append(Ack(words[1]), broker_id=target)
             self._set.run(_ms(options.get("every", "500ms")))
 
