@@ -81,17 +81,20 @@ def test_sigkill_between_any_two_steps_loses_nothing_told(meta: Path) -> None:
 
 def test_a_reader_of_another_process_sees_only_whole_changes(meta: Path) -> None:
     """Opened, checked and read while commits go on."""
-    seen = set()
+    seen: set[int] = set()
+    reads = 0
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(meta)], stdout=subprocess.PIPE
     ) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        for _ in range(50):
+        # Until it has seen changes, too: on a busy disk one commit takes a while.
+        while reads < 50 or (len(seen) < 2 and child.poll() is None):
             with Checkpoint.open_read_only(meta) as reader, reader.view() as view:
                 promised = view.read(PROMISED)
                 assert 10 * promised == view.read(BOUNDS).synced_end
                 seen.add(promised)
+            reads += 1
         child.kill()
         child.stdout.read()
     assert len(seen) > 1

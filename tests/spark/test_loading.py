@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import GoldenStore
+from golden_data import STORES
 from logs import make_root, open_log
 from pyspark.sql import SparkSession
 
@@ -37,15 +37,17 @@ def _sorted(frame: Any) -> list[Any]:
 
 
 def test_a_loaded_store_of_java_has_the_rows_of_the_format(
-    session: SparkSession, golden_store: GoldenStore, golden_root: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     """
     Every column of every record, and the same schema.
     """
+    golden_store = STORES[0]
+    root = golden_store.extract(tmp_path)
     reader = session.read.format("pystore").option("includeBody", "true")
-    same = reader.load(str(golden_root))
+    same = reader.load(str(root))
 
-    table = load(session, golden_root, includeBody=True)
+    table = load(session, root, includeBody=True)
 
     assert same.schema.simpleString() == table.schema.simpleString()
     assert _sorted(same) == _sorted(table)
