@@ -19,7 +19,7 @@ from pathlib import Path
 from cffi import FFI
 
 CSRC = Path(__file__).parent
-HEADERS = (CSRC / "pystore.h", CSRC / "columns.h", CSRC / "wire.h")
+HEADERS = tuple(CSRC / name for name in ("pystore.h", "columns.h", "wire.h", "waits.h"))
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CPLUSPLUS = re.compile(r"^#ifdef __cplusplus$.*?^#endif[^\n]*$", re.M | re.DOTALL)

@@ -81,6 +81,10 @@ class Lib:
     PS_HOST_STORE: Final[int]
     PS_DATA_HEAD: Final[int]
     PS_FRAME_HEADER: Final[int]
+    PS_WAITS_MARKS: Final[int]
+    PS_WAIT_REACHED: Final[int]
+    PS_WAIT_EXPIRED: Final[int]
+    PS_WAIT_ENDED: Final[int]
     def ps_record_check(
         self,
         data: CData,
@@ -288,6 +292,25 @@ class Lib:
         taken: CData,
         error: CData,
     ) -> int: ...
+    def ps_waits_open(
+        self, marks: int, in_line: int, waits: CData, error: CData
+    ) -> int: ...
+    def ps_waits_raise(
+        self, waits: CData, mark: int, offset: int, error: CData
+    ) -> int: ...
+    def ps_waits_wait(
+        self,
+        waits: CData,
+        mark: int,
+        end: int,
+        timeout_ns: int,
+        outcome: CData,
+        error: CData,
+    ) -> int: ...
+    def ps_waits_mark(self, waits: CData, mark: int) -> int: ...
+    def ps_waits_waiting(self, waits: CData) -> int: ...
+    def ps_waits_end(self, waits: CData) -> None: ...
+    def ps_waits_free(self, waits: CData) -> None: ...
 
 ffi: FFI
 lib: Lib

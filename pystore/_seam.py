@@ -17,6 +17,7 @@ so that the layers above need no ``_core``; tests compare each with the header.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from enum import IntEnum
 from errno import ENOMEM
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from pystore._core import CData
 
 __all__ = [
+    "HAS_GIL",
     "MESSAGE_HEAD_SIZE",
     "NO_CHECK",
     "NO_OFFSET",
@@ -83,6 +85,9 @@ __all__ = [
 
 MESSAGE_HEAD_SIZE: int = lib.PS_MESSAGE_HEAD
 """The fixed part of the message form, in bytes."""
+
+HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+"""Threads that come back from the core need it one after the other."""
 
 
 class Ack(IntEnum):

@@ -4,11 +4,10 @@ What a caller chooses, in the structs of the core.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
-from pystore._seam import ffi, lib
+from pystore._seam import HAS_GIL, ffi, lib
 from pystore.errors import InvalidError
 from pystore.forms import encode_topic
 from pystore.hosts import pack_host
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from pystore._core import CData
 
 __all__ = ["LogArguments", "LogOptions", "Route"]
-
-# Threads that come back need it one after the other.
-_HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ class LogOptions:
             raise InvalidError(f"{self}: {error}") from error
         options.mode = lib.PS_MODE_WRITE if self.writable else lib.PS_MODE_READ
         options.property_crc = int(self.property_crc)
-        options.wake_in_line = int(_HAS_GIL)
+        options.wake_in_line = int(HAS_GIL)
         options.store_host_size = len(host)
         ffi.memmove(options.store_host, host, len(host))
         return options

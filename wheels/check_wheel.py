@@ -45,6 +45,7 @@ WANTED_IN_SDIST = {
     "csrc/columns.h",
     "csrc/ffi_build.py",
     "csrc/pystore.h",
+    "csrc/waits.h",
     "csrc/wire.h",
     "ha/__init__.py",
     "pyproject.toml",

@@ -1,0 +1,397 @@
+/* Waits for an offset: who is reached comes back, and wakes the next. */
+#include "waits.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__linux__) && !defined(PS_PORTABLE)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#define HAS_FUTEX 1
+#else
+#define HAS_FUTEX 0
+#endif
+
+#include "env.h"
+#include "error.h"
+
+#define WAITS 0U
+#define TAKEN 1U /* out of the list: somebody will wake it */
+#define WOKEN 2U
+#define AHEAD_NS 20000U   /* as for turns */
+#define NOBODY UINT64_MAX /* the first end of an empty list */
+#define FOREVER UINT64_MAX
+
+/* One thread that waits, on its stack until it comes back. */
+typedef struct waiter {
+  struct waiter *next; /* in the list; once taken, who is woken after it */
+  struct waiter *before;
+  uint64_t end;
+  _Atomic uint32_t state;
+  uint32_t entered; /* of the handle, when it was woken */
+#if !HAS_FUTEX
+  pthread_cond_t woken;
+#endif
+} waiter;
+
+typedef struct mark {
+  _Atomic uint64_t offset;
+  _Atomic uint64_t first_end; /* of the list; changes under the lock */
+  waiter *first;              /* ends ascend */
+  waiter *last;
+} mark;
+
+struct ps_waits {
+  pthread_mutex_t lock;
+  _Atomic uint32_t waiting;
+  _Atomic uint32_t entered; /* how often a thread came, so far */
+  _Atomic uint32_t has_ended;
+  uint32_t in_line; /* who is woken wakes one other, not two */
+  uint32_t count;   /* of marks */
+  pid_t owner;      /* a child has neither the threads nor a sound lock */
+  mark marks[PS_WAITS_MARKS];
+};
+
+/* ---- Sleeping ---------------------------------------------------------- */
+
+static struct timespec timespec_of(uint64_t ns) {
+  return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                           .tv_nsec = (long)(ns % 1000000000)};
+}
+
+#if HAS_FUTEX
+/* Sleeps once, as long as the state is `seen`; may come back for no reason. */
+static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
+                        uint64_t deadline) {
+  (void)waits;
+  struct timespec until = timespec_of(deadline);
+  syscall(SYS_futex, &w->state, FUTEX_WAIT_BITSET_PRIVATE, seen,
+          deadline == FOREVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* After the store the wait may be gone with its thread's stack: the wake uses
+ * the address only, and a stray wake is harmless to any futex. */
+static void wake(ps_waits *waits, waiter *w) {
+  w->entered = atomic_load(&waits->entered);
+  atomic_store(&w->state, WOKEN);
+  syscall(SYS_futex, &w->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void begin(waiter *w) {
+  atomic_store(&w->state, WAITS);
+}
+
+static void finish(waiter *w) {
+  (void)w;
+}
+#else
+static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
+                        uint64_t deadline) {
+  pthread_mutex_lock(&waits->lock);
+  if (atomic_load(&w->state) != seen) {
+    pthread_mutex_unlock(&waits->lock);
+    return;
+  }
+  if (deadline == FOREVER) {
+    pthread_cond_wait(&w->woken, &waits->lock);
+  } else {
+#ifdef __APPLE__
+    uint64_t now = ps_monotonic_ns();
+    struct timespec rest = timespec_of(deadline > now ? deadline - now : 0);
+    pthread_cond_timedwait_relative_np(&w->woken, &waits->lock, &rest);
+#else
+    struct timespec until = timespec_of(deadline);
+    pthread_cond_timedwait(&w->woken, &waits->lock, &until);
+#endif
+  }
+  pthread_mutex_unlock(&waits->lock);
+}
+
+/* Under the lock: the wait is gone once its thread has seen the state. */
+static void wake(ps_waits *waits, waiter *w) {
+  pthread_mutex_lock(&waits->lock);
+  w->entered = atomic_load(&waits->entered);
+  atomic_store(&w->state, WOKEN);
+  pthread_cond_signal(&w->woken);
+  pthread_mutex_unlock(&waits->lock);
+}
+
+static void begin(waiter *w) {
+  atomic_store(&w->state, WAITS);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+#ifndef __APPLE__
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+#endif
+  pthread_cond_init(&w->woken, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+static void finish(waiter *w) {
+  pthread_cond_destroy(&w->woken);
+}
+#endif
+
+/* ---- The list of a mark; the lock is held ------------------------------ */
+
+/* From the end of the list: who comes later mostly waits for more. */
+static void link_in(ps_waits *waits, mark *m, waiter *w) {
+  waiter *before = m->last;
+  while (before != NULL && before->end > w->end)
+    before = before->before;
+  w->before = before;
+  w->next = before == NULL ? m->first : before->next;
+  if (w->next == NULL)
+    m->last = w;
+  else
+    w->next->before = w;
+  if (before == NULL) {
+    m->first = w;
+    atomic_store(&m->first_end, w->end);
+  } else {
+    before->next = w;
+  }
+  atomic_fetch_add(&waits->waiting, 1);
+}
+
+/* Lets a list begin with `first`, which may be nobody. */
+static void begin_with(mark *m, waiter *first) {
+  m->first = first;
+  if (first == NULL)
+    m->last = NULL;
+  else
+    first->before = NULL;
+  atomic_store(&m->first_end, first == NULL ? NOBODY : first->end);
+}
+
+static void unlink_from(ps_waits *waits, mark *m, waiter *w) {
+  if (w->before == NULL) {
+    begin_with(m, w->next);
+  } else {
+    w->before->next = w->next;
+    if (w->next == NULL)
+      m->last = w->before;
+    else
+      w->next->before = w->before;
+  }
+  atomic_fetch_sub(&waits->waiting, 1);
+}
+
+/* Takes who waits for at most `offset` out of a list; linked by `next`. */
+static waiter *take(ps_waits *waits, mark *m, uint64_t offset) {
+  waiter *taken = m->first, *last = NULL;
+  uint32_t count = 0;
+  waiter *w = taken;
+  for (; w != NULL && w->end <= offset; w = w->next) {
+    atomic_store(&w->state, TAKEN);
+    last = w;
+    count++;
+  }
+  if (last == NULL)
+    return NULL;
+  last->next = NULL;
+  begin_with(m, w);
+  atomic_fetch_sub(&waits->waiting, count);
+  return taken;
+}
+
+/* ---- Coming back ------------------------------------------------------- */
+
+/* Cuts a list after its first half; answers the other half. */
+static waiter *split(waiter *list) {
+  waiter *middle = list;
+  for (waiter *end = list->next; end != NULL && end->next != NULL;
+       end = end->next->next)
+    middle = middle->next;
+  waiter *half = middle->next;
+  middle->next = NULL;
+  return half;
+}
+
+/* Lets the thread that woke this one go ahead, as turns.c does and for the same
+ * reason: until some thread comes again, but not for long. */
+static void let_ahead(ps_waits *waits, const waiter *w) {
+  uint64_t deadline = ps_monotonic_ns() + AHEAD_NS;
+  while (atomic_load(&waits->entered) == w->entered &&
+         ps_monotonic_ns() < deadline)
+    sched_yield(); /* it may need this very processor */
+}
+
+/* Wakes others that were taken with this one, which is awake. */
+static void wake_others(ps_waits *waits, waiter *w) {
+  if (waits->in_line)
+    let_ahead(waits, w);
+  waiter *list = w->next;
+  if (list == NULL)
+    return;
+  waiter *half = waits->in_line ? NULL : split(list);
+  wake(waits, list);
+  if (half != NULL)
+    wake(waits, half);
+}
+
+/* Leaves the list, unless somebody took the wait out of it meanwhile. */
+static int32_t give_up(ps_waits *waits, mark *m, waiter *w) {
+  pthread_mutex_lock(&waits->lock);
+  int32_t is_listed = atomic_load(&w->state) == WAITS;
+  if (is_listed)
+    unlink_from(waits, m, w);
+  pthread_mutex_unlock(&waits->lock);
+  return is_listed;
+}
+
+/* Sleeps until woken, and wakes others then; or until the deadline. Who was
+ * taken sleeps on without one: others wait for their wake behind it, and may be
+ * in its list only as long as it is here. */
+static void sleep_until(ps_waits *waits, mark *m, waiter *w,
+                        uint64_t deadline) {
+  uint32_t seen;
+  while ((seen = atomic_load(&w->state)) != WOKEN) {
+    sleep_while(waits, w, seen, seen == WAITS ? deadline : FOREVER);
+    if (atomic_load(&w->state) == WAITS && ps_monotonic_ns() >= deadline &&
+        give_up(waits, m, w))
+      return;
+  }
+  wake_others(waits, w);
+}
+
+/* ---- The calls --------------------------------------------------------- */
+
+static ps_status no_mark(const ps_waits *waits, uint32_t number,
+                         ps_error *error) {
+  return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
+                 "no mark %u: there are %u, from 0 on", number, waits->count);
+}
+
+/* A forked child has none of the threads that wait, and a lock that one of
+ * them may have held. */
+static int32_t is_forked(const ps_waits *waits) {
+  return waits->owner != getpid();
+}
+
+ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
+                        ps_error *error) {
+  if (marks < 1 || marks > PS_WAITS_MARKS)
+    return ps_fail(error, PS_E_INVALID, PS_NO_OFFSET,
+                   "%u marks: 1 to %d can be waited for", marks,
+                   PS_WAITS_MARKS);
+  ps_waits *made = calloc(1, sizeof *made);
+  if (made == NULL)
+    return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET,
+                   "no memory for %u marks to wait for", marks);
+  pthread_mutex_init(&made->lock, NULL);
+  for (uint32_t i = 0; i < marks; i++)
+    atomic_store(&made->marks[i].first_end, NOBODY);
+  made->in_line = in_line;
+  made->count = marks;
+  made->owner = getpid();
+  *waits = made;
+  return PS_OK;
+}
+
+ps_status ps_waits_raise(ps_waits *waits, uint32_t mark_number, uint64_t offset,
+                         ps_error *error) {
+  if (mark_number >= waits->count)
+    return no_mark(waits, mark_number, error);
+  mark *m = &waits->marks[mark_number];
+  uint64_t now = atomic_load(&m->offset);
+  do {
+    if (offset <= now)
+      return PS_OK;
+  } while (!atomic_compare_exchange_weak(&m->offset, &now, offset));
+  /* Who waits stores its end first and looks at the mark then: one of the two
+   * sees the other. */
+  if (atomic_load(&m->first_end) > offset || is_forked(waits))
+    return PS_OK;
+  pthread_mutex_lock(&waits->lock);
+  waiter *taken = take(waits, m, offset);
+  pthread_mutex_unlock(&waits->lock);
+  if (taken != NULL)
+    wake(waits, taken);
+  return PS_OK;
+}
+
+/* Answers 0 if there is nothing to wait for any more. */
+static int32_t queue_up(ps_waits *waits, mark *m, waiter *w) {
+  pthread_mutex_lock(&waits->lock);
+  int32_t waits_now = !atomic_load(&waits->has_ended);
+  if (waits_now) {
+    link_in(waits, m, w);
+    if (atomic_load(&m->offset) >= w->end) {
+      unlink_from(waits, m, w);
+      waits_now = 0;
+    }
+  }
+  pthread_mutex_unlock(&waits->lock);
+  return waits_now;
+}
+
+ps_status ps_waits_wait(ps_waits *waits, uint32_t mark_number, uint64_t end,
+                        uint64_t timeout_ns, uint32_t *outcome,
+                        ps_error *error) {
+  if (mark_number >= waits->count)
+    return no_mark(waits, mark_number, error);
+  mark *m = &waits->marks[mark_number];
+  atomic_fetch_add(&waits->entered, 1);
+  if (atomic_load(&m->offset) < end && timeout_ns != 0) {
+    if (is_forked(waits))
+      return ps_fail(error, PS_E_FORKED, end,
+                     "made before a fork: the parent's threads raise what is "
+                     "waited for");
+    uint64_t now = ps_monotonic_ns();
+    uint64_t deadline =
+        timeout_ns > INT64_MAX - now ? FOREVER : now + timeout_ns;
+    waiter w = {.end = end};
+    begin(&w);
+    if (queue_up(waits, m, &w))
+      sleep_until(waits, m, &w, deadline);
+    finish(&w);
+  }
+  if (atomic_load(&m->offset) >= end)
+    *outcome = PS_WAIT_REACHED;
+  else
+    *outcome = atomic_load(&waits->has_ended) ? PS_WAIT_ENDED : PS_WAIT_EXPIRED;
+  return PS_OK;
+}
+
+uint64_t ps_waits_mark(ps_waits *waits, uint32_t mark_number) {
+  if (mark_number >= waits->count)
+    return PS_NO_OFFSET;
+  return atomic_load(&waits->marks[mark_number].offset);
+}
+
+uint32_t ps_waits_waiting(ps_waits *waits) {
+  return atomic_load(&waits->waiting);
+}
+
+void ps_waits_end(ps_waits *waits) {
+  if (is_forked(waits))
+    return;
+  waiter *taken = NULL;
+  pthread_mutex_lock(&waits->lock);
+  atomic_store(&waits->has_ended, 1);
+  for (uint32_t i = 0; i < waits->count; i++) {
+    mark *m = &waits->marks[i];
+    waiter *last = m->last;
+    waiter *list = take(waits, m, UINT64_MAX);
+    if (list != NULL) {
+      last->next = taken;
+      taken = list;
+    }
+  }
+  pthread_mutex_unlock(&waits->lock);
+  if (taken != NULL)
+    wake(waits, taken);
+}
+
+void ps_waits_free(ps_waits *waits) {
+  if (waits == NULL)
+    return;
+  if (!is_forked(waits))
+    pthread_mutex_destroy(&waits->lock);
+  free(waits);
+}

@@ -1,0 +1,63 @@
+/* The contract of pystore's C core, fourth part: waits for an offset.
+ *
+ * An append is acknowledged when enough replicas hold it, and what they hold is
+ * one offset that rises: a mark. Whoever appended waits here until the mark
+ * passes the end of their append; whoever hears of the replicas raises it. One
+ * handle has a few marks, one per kind of acknowledgement. The conventions are
+ * those of pystore.h, and this header is the cdef as well.
+ *
+ * Who raises a mark wakes one of those it reached and goes on; who is woken
+ * wakes others, as turns.h has it.
+ */
+#ifndef PS_WAITS_H
+#define PS_WAITS_H
+
+#include "pystore.h"
+
+#define PS_WAITS_MARKS 8
+
+/* How a wait ended. */
+#define PS_WAIT_REACHED 1 /* the mark is at the end, or above it */
+#define PS_WAIT_EXPIRED 2 /* it was not within the time */
+#define PS_WAIT_ENDED 3   /* nobody waits here any more */
+
+typedef struct ps_waits ps_waits;
+
+/* Makes marks 0 to `marks` - 1, at most PS_WAITS_MARKS, all at offset 0.
+ * `in_line`: 1 where the threads that wait share a lock, as `wake_in_line`.
+ * Ownership: *waits is the caller's until ps_waits_free. Threads: [any].
+ * Status: PS_E_INVALID (no marks, or too many), PS_E_MEMORY. */
+PS_API ps_status ps_waits_open(uint32_t marks, uint32_t in_line,
+                               ps_waits **waits, ps_error *error);
+
+/* Moves a mark up to `offset`, never back, and wakes who waits for at most
+ * that. Costs what it wakes; without anybody to wake it takes no lock.
+ * Threads: [any]. Status: PS_E_INVALID (no such mark), PS_E_FORKED. */
+PS_API ps_status ps_waits_raise(ps_waits *waits, uint32_t mark, uint64_t offset,
+                                ps_error *error);
+
+/* Waits until a mark is at `end` or above it. Does not sleep if it is there
+ * already, also after ps_waits_end, nor with a timeout of 0. Whoever is told
+ * PS_WAIT_EXPIRED may have slept a little longer, but the mark was not there.
+ * Effect: *outcome is a PS_WAIT_*. Threads: [any].
+ * Status: PS_E_INVALID (no such mark), PS_E_FORKED (only who would sleep). */
+PS_API ps_status ps_waits_wait(ps_waits *waits, uint32_t mark, uint64_t end,
+                               uint64_t timeout_ns, uint32_t *outcome,
+                               ps_error *error);
+
+/* Answers where a mark is; PS_NO_OFFSET: there is no such mark. Threads: [any].
+ */
+PS_API uint64_t ps_waits_mark(ps_waits *waits, uint32_t mark);
+
+/* Answers how many wait now, at all marks. Threads: [any]. */
+PS_API uint32_t ps_waits_waiting(ps_waits *waits);
+
+/* Everyone who waits comes back, and nobody waits from here on; marks rise as
+ * before. Again is fine, and so is a forked child, where nobody waits.
+ * Threads: [any]. */
+PS_API void ps_waits_end(ps_waits *waits);
+
+/* Frees the handle; NULL is fine. Threads: [owner]. */
+PS_API void ps_waits_free(ps_waits *waits);
+
+#endif

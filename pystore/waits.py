@@ -1,0 +1,165 @@
+"""
+Waiting until an offset that rises is there, in the core and without the GIL.
+
+An append of a replicated log is acknowledged when a mark, such as what all replicas
+hold, passes its end. Many threads wait for that at once, and whoever raises the mark
+wakes one of them: the others are woken one by another, as those of an append are.
+
+Source: csrc/waits.h.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from pystore._seam import HAS_GIL, NO_OFFSET, borrow, check, ffi, give_back, lib
+from pystore.errors import InvalidError
+
+if TYPE_CHECKING:
+    from pystore._core import CData
+
+__all__ = ["WaitOutcome", "Waits"]
+
+_SLICE_MS = 200
+_NS_PER_MS = 1_000_000
+_EXPIRED: int = lib.PS_WAIT_EXPIRED
+
+# Looking a function up in `lib` takes half as long as calling it.
+_ps_waits_raise = lib.ps_waits_raise
+_ps_waits_wait = lib.ps_waits_wait
+
+
+class WaitOutcome(IntEnum):
+    """
+    How a wait ended.
+    """
+
+    REACHED = 1
+    """The mark is at the end that was waited for, or above it."""
+    EXPIRED = 2
+    """It was not within the time."""
+    ENDED = 3
+    """Nobody waits here any more."""
+
+
+# By number: to call the enum takes ten times as long.
+_OUTCOMES = {int(outcome): outcome for outcome in WaitOutcome}
+
+
+class Waits:
+    """
+    Marks, and the threads that wait for them. Any thread may call anything.
+
+    Args:
+        marks: how many, at most 8; each begins at offset 0.
+
+    Raises:
+        InvalidError: none, or too many.
+        StorageError: no memory.
+    """
+
+    __slots__ = ("_waits",)
+
+    def __init__(self, marks: int) -> None:
+        made = ffi.new("ps_waits **")
+        scratch = borrow()
+        try:
+            status = lib.ps_waits_open(marks, int(HAS_GIL), made, scratch.error)
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            raise InvalidError(f"{marks!r} marks: {error}") from error
+        check(status, scratch.error)
+        give_back(scratch)
+        # A call keeps it, so it is not freed while somebody waits.
+        self._waits: CData = ffi.gc(made[0], lib.ps_waits_free)
+
+    def raise_to(self, mark: int, offset: int) -> None:
+        """
+        Moves a mark up to *offset*, never back, and wakes who waits for at most that.
+
+        Short: it may be called under a lock that the woken want next.
+
+        Args:
+            mark: its number, from 0 on.
+            offset: in bytes.
+
+        Raises:
+            InvalidError: no such mark, or no offset.
+        """
+        scratch = borrow()
+        try:
+            status = _ps_waits_raise(self._waits, mark, offset, scratch.error)
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            raise InvalidError(f"mark {mark!r} to {offset!r}: {error}") from error
+        check(status, scratch.error)
+        give_back(scratch)
+
+    def wait(self, mark: int, end_offset: int, timeout_ms: int) -> WaitOutcome:
+        """
+        Waits until a mark is at *end_offset* or above, and answers how that ended.
+
+        Signals are seen five times a second meanwhile.
+
+        Args:
+            mark: its number, from 0 on.
+            end_offset: in bytes.
+            timeout_ms: how long it may take; 0 or less only looks.
+
+        Raises:
+            InvalidError: no such mark, or no offset.
+            ForkedError: it was made before a fork, and the mark is not there.
+        """
+        scratch = borrow()
+        left_ms = timeout_ms
+        while True:
+            # The core does not come back to Python for a signal.
+            step_ms = _SLICE_MS if left_ms > _SLICE_MS else left_ms
+            left_ms -= step_ms
+            try:
+                status = _ps_waits_wait(
+                    self._waits,
+                    mark,
+                    end_offset,
+                    step_ms * _NS_PER_MS if step_ms > 0 else 0,
+                    scratch.count,
+                    scratch.error,
+                )
+            except (OverflowError, TypeError) as error:  # what cffi raises
+                asked = f"mark {mark!r} at {end_offset!r}"
+                raise InvalidError(f"no wait for {asked}: {error}") from error
+            check(status, scratch.error)
+            number: int = scratch.count[0]
+            if number != _EXPIRED or left_ms <= 0:
+                give_back(scratch)
+                return _OUTCOMES[number]
+
+    def mark(self, mark: int) -> int:
+        """
+        Returns where a mark is, in bytes.
+
+        Raises:
+            InvalidError: no such mark.
+        """
+        try:
+            offset: int = lib.ps_waits_mark(self._waits, mark)
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            raise InvalidError(f"no mark {mark!r}: {error}") from error
+        if offset == NO_OFFSET:
+            raise InvalidError(f"no mark {mark}")
+        return offset
+
+    @property
+    def waiting(self) -> int:
+        """
+        How many threads wait now.
+        """
+        count: int = lib.ps_waits_waiting(self._waits)
+        return count
+
+    def end(self) -> None:
+        """
+        Lets everyone who waits come back, and nobody wait from here on.
+
+        Marks rise as before, and who asks for what is there hears so. Again is fine.
+        """
+        lib.ps_waits_end(self._waits)
