@@ -1,5 +1,6 @@
 /* The log as a whole: open, start, close, ends. */
 #include "log.h"
+#include "waits.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -405,6 +406,7 @@ void ps_log_free(ps_log *log) {
     ps_topics_free(log->topics);
   }
   ps_live_close(log->live);
+  ps_waits_free(log->writer.bell);
   free(log->writer.staging);
   free(log);
 }

@@ -7,6 +7,7 @@
 #include "format.h"
 #include "log.h"
 #include "scan.h"
+#include "waits.h"
 
 #define RAW_ROWS 32
 
@@ -240,6 +241,19 @@ ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
   else if (offset > atomic_load(&page->confirm_offset))
     atomic_store(&page->confirm_offset, offset);
   return end_alone(log, &turn, status);
+}
+
+ps_status ps_log_ring(ps_log *log, ps_waits *bell, ps_error *error) {
+  ps_turn turn;
+  ps_status status = begin_alone(log, &turn, error);
+  if (status != PS_OK)
+    return status;
+  ps_waits *before = log->writer.bell;
+  if (bell != NULL)
+    ps_waits_hold(bell);
+  log->writer.bell = bell;
+  ps_waits_free(before);
+  return end_alone(log, &turn, PS_OK);
 }
 
 /* ---- Queues ---------------------------------------------------------- */

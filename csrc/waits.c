@@ -50,6 +50,7 @@ struct ps_waits {
   _Atomic uint32_t waiting;
   _Atomic uint32_t entered; /* how often a thread came, so far */
   _Atomic uint32_t has_ended;
+  _Atomic uint32_t holders;
   uint32_t in_line; /* who is woken wakes one other, not two */
   uint32_t count;   /* of marks */
   pid_t owner;      /* a child has neither the threads nor a sound lock */
@@ -286,11 +287,25 @@ ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
   pthread_mutex_init(&made->lock, NULL);
   for (uint32_t i = 0; i < marks; i++)
     atomic_store(&made->marks[i].first_end, NOBODY);
+  atomic_store(&made->holders, 1);
   made->in_line = in_line;
   made->count = marks;
   made->owner = getpid();
   *waits = made;
   return PS_OK;
+}
+
+/* Wakes who waits for at most `offset`, where the mark is. */
+static void wake_reached(ps_waits *waits, mark *m, uint64_t offset) {
+  /* Who waits stores its end first and looks at the mark then: one of the two
+   * sees the other. */
+  if (atomic_load(&m->first_end) > offset || is_forked(waits))
+    return;
+  pthread_mutex_lock(&waits->lock);
+  waiter *taken = take(waits, m, offset);
+  pthread_mutex_unlock(&waits->lock);
+  if (taken != NULL)
+    wake(waits, taken);
 }
 
 ps_status ps_waits_raise(ps_waits *waits, uint32_t mark_number, uint64_t offset,
@@ -303,15 +318,16 @@ ps_status ps_waits_raise(ps_waits *waits, uint32_t mark_number, uint64_t offset,
     if (offset <= now)
       return PS_OK;
   } while (!atomic_compare_exchange_weak(&m->offset, &now, offset));
-  /* Who waits stores its end first and looks at the mark then: one of the two
-   * sees the other. */
-  if (atomic_load(&m->first_end) > offset || is_forked(waits))
-    return PS_OK;
-  pthread_mutex_lock(&waits->lock);
-  waiter *taken = take(waits, m, offset);
-  pthread_mutex_unlock(&waits->lock);
-  if (taken != NULL)
-    wake(waits, taken);
+  wake_reached(waits, m, offset);
+  return PS_OK;
+}
+
+ps_status ps_waits_ring(ps_waits *waits, uint32_t mark_number,
+                        ps_error *error) {
+  if (mark_number >= waits->count)
+    return no_mark(waits, mark_number, error);
+  mark *m = &waits->marks[mark_number];
+  wake_reached(waits, m, atomic_fetch_add(&m->offset, 1) + 1);
   return PS_OK;
 }
 
@@ -364,6 +380,13 @@ uint64_t ps_waits_mark(ps_waits *waits, uint32_t mark_number) {
   return atomic_load(&waits->marks[mark_number].offset);
 }
 
+const uint64_t *ps_waits_word(ps_waits *waits, uint32_t mark_number) {
+  if (mark_number >= waits->count)
+    return NULL;
+  _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "one word");
+  return (const uint64_t *)&waits->marks[mark_number].offset;
+}
+
 uint32_t ps_waits_waiting(ps_waits *waits) {
   return atomic_load(&waits->waiting);
 }
@@ -388,8 +411,12 @@ void ps_waits_end(ps_waits *waits) {
     wake(waits, taken);
 }
 
+void ps_waits_hold(ps_waits *waits) {
+  atomic_fetch_add(&waits->holders, 1);
+}
+
 void ps_waits_free(ps_waits *waits) {
-  if (waits == NULL)
+  if (waits == NULL || atomic_fetch_sub(&waits->holders, 1) > 1)
     return;
   if (!is_forked(waits))
     pthread_mutex_destroy(&waits->lock);

@@ -45,9 +45,35 @@ PS_API ps_status ps_waits_wait(ps_waits *waits, uint32_t mark, uint64_t end,
                                uint64_t timeout_ns, uint32_t *outcome,
                                ps_error *error);
 
+/* Moves a mark up by one, and wakes who waits for that: a bell for those who
+ * wait for news, not for an offset. Without anybody to wake it takes no lock.
+ * Threads: [any]. Status: PS_E_INVALID (no such mark). */
+PS_API ps_status ps_waits_ring(ps_waits *waits, uint32_t mark, ps_error *error);
+
+/* Appends as ps_log_append does, and waits until a mark is at the end of that:
+ * in one crossing, since a thread that comes back to an interpreter for a
+ * moment only pushes others aside.
+ * Effect: *appended as of the append, *outcome a PS_WAIT_* of the wait.
+ * Threads, status: as ps_log_append and ps_waits_wait; on failure nothing was
+ * appended, but for what ps_log_append says. */
+PS_API ps_status ps_waits_append(ps_waits *waits, uint32_t mark,
+                                 uint64_t timeout_ns, ps_log *log,
+                                 const uint8_t *messages, uint64_t size,
+                                 ps_appended *appended, uint32_t *outcome,
+                                 ps_error *error);
+
+/* From now on each publication of the log rings mark 0 of `bell`, until this is
+ * called with another one, or NULL. The log holds the bell as long.
+ * Threads: [serial]. Status: PS_E_CLOSED, PS_E_FORKED. */
+PS_API ps_status ps_log_ring(ps_log *log, ps_waits *bell, ps_error *error);
+
 /* Answers where a mark is; PS_NO_OFFSET: there is no such mark. Threads: [any].
  */
 PS_API uint64_t ps_waits_mark(ps_waits *waits, uint32_t mark);
+
+/* Answers where a mark is kept, for who looks too often to call: one word, read
+ * at once, as long as the handle lives; NULL: there is no such mark. */
+PS_API const uint64_t *ps_waits_word(ps_waits *waits, uint32_t mark);
 
 /* Answers how many wait now, at all marks. Threads: [any]. */
 PS_API uint32_t ps_waits_waiting(ps_waits *waits);
@@ -57,7 +83,11 @@ PS_API uint32_t ps_waits_waiting(ps_waits *waits);
  * Threads: [any]. */
 PS_API void ps_waits_end(ps_waits *waits);
 
-/* Frees the handle; NULL is fine. Threads: [owner]. */
+/* Keeps the handle until one more ps_waits_free. Threads: [any]. */
+PS_API void ps_waits_hold(ps_waits *waits);
+
+/* Frees the handle, once nobody else holds it; NULL is fine. Threads: [owner].
+ */
 PS_API void ps_waits_free(ps_waits *waits);
 
 #endif

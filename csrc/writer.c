@@ -7,6 +7,7 @@
 #include "error.h"
 #include "format.h"
 #include "log.h"
+#include "waits.h"
 
 ps_status ps_writer_authority(ps_log *log, ps_error *error) {
   ps_authority *authority = &log->writer.authority;
@@ -225,6 +226,10 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
     atomic_store(&writer->last_offset, writer->last_staged);
   atomic_store_explicit(&log->page->published_end, end, memory_order_release);
   ps_flusher_grown(log, end);
+  if (writer->bell != NULL) {
+    ps_error ignored; /* a bell has a mark 0 */
+    (void)ps_waits_ring(writer->bell, 0, &ignored);
+  }
   return PS_OK;
 }
 

@@ -145,6 +145,13 @@ class LogReader:
             fail(status, scratch.error, self.path)
         give_back(scratch)
 
+    @property
+    def pointer(self) -> CData:
+        """
+        The log of the core, for what takes one.
+        """
+        return self._log
+
     def limit(self, end: int) -> None:
         """
         Sets the end where no live page does.

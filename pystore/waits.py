@@ -10,14 +10,17 @@ Source: csrc/waits.h.
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from pystore._seam import HAS_GIL, NO_OFFSET, borrow, check, ffi, give_back, lib
+from pystore._seam import HAS_GIL, borrow, check, fail, ffi, give_back, lib
 from pystore.errors import InvalidError
+from pystore.results import Appended
 
 if TYPE_CHECKING:
     from pystore._core import CData
+    from pystore.handle import LogHandle
 
 __all__ = ["WaitOutcome", "Waits"]
 
@@ -25,8 +28,13 @@ _SLICE_MS = 200
 _NS_PER_MS = 1_000_000
 _EXPIRED: int = lib.PS_WAIT_EXPIRED
 
+_unpack_appended = struct.Struct("=QQqqQ").unpack
+_tuple_new = tuple.__new__
+
 # Looking a function up in `lib` takes half as long as calling it.
+_ps_waits_append = lib.ps_waits_append
 _ps_waits_raise = lib.ps_waits_raise
+_ps_waits_ring = lib.ps_waits_ring
 _ps_waits_wait = lib.ps_waits_wait
 
 
@@ -43,8 +51,8 @@ class WaitOutcome(IntEnum):
     """Nobody waits here any more."""
 
 
-# By number: to call the enum takes ten times as long.
-_OUTCOMES = {int(outcome): outcome for outcome in WaitOutcome}
+# By number: to call the enum takes ten times as long. There is no outcome 0.
+_OUTCOMES: tuple[WaitOutcome, ...] = (WaitOutcome.EXPIRED, *WaitOutcome)
 
 
 class Waits:
@@ -53,25 +61,30 @@ class Waits:
 
     Args:
         marks: how many, at most 8; each begins at offset 0.
+        in_line: who is woken wakes the next, since all want the interpreter; else
+            all are woken at once.
 
     Raises:
         InvalidError: none, or too many.
         StorageError: no memory.
     """
 
-    __slots__ = ("_waits",)
+    __slots__ = ("_waits", "_words")
 
-    def __init__(self, marks: int) -> None:
+    def __init__(self, marks: int, *, in_line: bool = HAS_GIL) -> None:
         made = ffi.new("ps_waits **")
         scratch = borrow()
         try:
-            status = lib.ps_waits_open(marks, int(HAS_GIL), made, scratch.error)
+            status = lib.ps_waits_open(marks, int(in_line), made, scratch.error)
         except (OverflowError, TypeError) as error:  # what cffi raises
             raise InvalidError(f"{marks!r} marks: {error}") from error
         check(status, scratch.error)
         give_back(scratch)
         # A call keeps it, so it is not freed while somebody waits.
         self._waits: CData = ffi.gc(made[0], lib.ps_waits_free)
+        self._words = {
+            mark: lib.ps_waits_word(self._waits, mark) for mark in range(marks)
+        }
 
     def raise_to(self, mark: int, offset: int) -> None:
         """
@@ -94,6 +107,18 @@ class Waits:
         check(status, scratch.error)
         give_back(scratch)
 
+    def ring(self, mark: int) -> None:
+        """
+        Moves a mark up by one, and wakes who waits for that.
+
+        Raises:
+            InvalidError: no such mark.
+        """
+        scratch = borrow()
+        status = _ps_waits_ring(self._waits, mark, scratch.error)
+        check(status, scratch.error)
+        give_back(scratch)
+
     def wait(self, mark: int, end_offset: int, timeout_ms: int) -> WaitOutcome:
         """
         Waits until a mark is at *end_offset* or above, and answers how that ended.
@@ -113,7 +138,7 @@ class Waits:
         left_ms = timeout_ms
         while True:
             # The core does not come back to Python for a signal.
-            step_ms = _SLICE_MS if left_ms > _SLICE_MS else left_ms
+            step_ms = min(left_ms, _SLICE_MS)
             left_ms -= step_ms
             try:
                 status = _ps_waits_wait(
@@ -131,7 +156,66 @@ class Waits:
             number: int = scratch.count[0]
             if number != _EXPIRED or left_ms <= 0:
                 give_back(scratch)
-                return _OUTCOMES[number]
+                outcome: WaitOutcome = _OUTCOMES[number]
+                return outcome
+
+    def append(
+        self, log: LogHandle, form: bytes, mark: int, timeout_ms: int
+    ) -> tuple[Appended, WaitOutcome]:
+        """
+        Appends messages as ``LogHandle.append`` does, and waits for a mark to pass
+        them: one crossing, which many threads that share an interpreter need.
+
+        Args:
+            log: open for writing.
+            form: of the messages.
+            mark: its number, from 0 on.
+            timeout_ms: how long the wait may take.
+
+        Raises:
+            PystoreError: as ``LogHandle.append``, and nothing was waited for.
+        """
+        scratch = borrow()
+        step_ms = max(min(timeout_ms, _SLICE_MS), 0)
+        try:
+            status = _ps_waits_append(
+                self._waits,
+                mark,
+                step_ms * _NS_PER_MS,
+                log.pointer,
+                form,
+                len(form),
+                scratch.appended,
+                scratch.count,
+                scratch.error,
+            )
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            kind = type(form).__name__
+            raise InvalidError(f"mark {mark!r}, {kind}: {error}") from error
+        if status:
+            fail(status, scratch.error, log.path)
+        appended = _tuple_new(Appended, _unpack_appended(scratch.appended_bytes))
+        number: int = scratch.count[0]
+        give_back(scratch)
+        if number == _EXPIRED and timeout_ms > step_ms:
+            return appended, self.wait(mark, appended.end, timeout_ms - step_ms)
+        return appended, _OUTCOMES[number]
+
+    def rung_by(self, log: LogHandle) -> None:
+        """
+        From now on each publication of a log rings mark 0, until `rung_no_more`.
+        """
+        scratch = borrow()
+        check(lib.ps_log_ring(log.pointer, self._waits, scratch.error), scratch.error)
+        give_back(scratch)
+
+    def rung_no_more(self, log: LogHandle) -> None:
+        """
+        To be called before this is let go of.
+        """
+        scratch = borrow()
+        check(lib.ps_log_ring(log.pointer, ffi.NULL, scratch.error), scratch.error)
+        give_back(scratch)
 
     def mark(self, mark: int) -> int:
         """
@@ -141,11 +225,9 @@ class Waits:
             InvalidError: no such mark.
         """
         try:
-            offset: int = lib.ps_waits_mark(self._waits, mark)
-        except (OverflowError, TypeError) as error:  # what cffi raises
-            raise InvalidError(f"no mark {mark!r}: {error}") from error
-        if offset == NO_OFFSET:
-            raise InvalidError(f"no mark {mark}")
+            offset: int = self._words[mark][0]
+        except KeyError as error:
+            raise InvalidError(f"no mark {mark!r}") from error
         return offset
 
     @property

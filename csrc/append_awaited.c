@@ -1,0 +1,18 @@
+/* An append and the wait for its acknowledgement, in one crossing. */
+#include "log.h"
+#include "waits.h"
+
+ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,
+                          ps_log *log, const uint8_t *messages, uint64_t size,
+                          ps_appended *appended, uint32_t *outcome,
+                          ps_error *error) {
+  /* Looks only: a mark that is none refuses before anything is appended, and
+   * who lets this thread go ahead learns that it came again. */
+  ps_status status = ps_waits_wait(waits, mark, 0, 0, outcome, error);
+  if (status == PS_OK)
+    status = ps_log_append(log, messages, size, PS_ACK_LEADER, NULL, 0,
+                           appended, error);
+  if (status != PS_OK)
+    return status;
+  return ps_waits_wait(waits, mark, appended->end, timeout_ns, outcome, error);
+}

@@ -1,0 +1,103 @@
+/* A log that rings as it grows, and appends that wait in the same call. */
+#include "check.h"
+#include "support_log.h"
+#include "support_records.h"
+#include "waits.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define FOREVER UINT64_MAX
+
+enum { SEGMENT = 1 << 20, APPENDERS = 8, EACH = 200 };
+
+static ps_waits *open_marks(uint32_t in_line) {
+  ps_waits *waits = NULL;
+  ps_error error;
+  CHECK(PS_OK, ps_waits_open(1, in_line, &waits, &error));
+  return waits;
+}
+
+/* Each publication rings once; a log without a bell rings none, and one that
+ * is freed gives its bell back. */
+static void each_publication_rings(void) {
+  store *s = store_new(SEGMENT);
+  ps_waits *bell = open_marks(0), *other = open_marks(0);
+  CHECK(PS_OK, ps_log_ring(s->log, bell, &s->error));
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_SYNCED));
+  CHECK(2, ps_waits_mark(bell, 0));
+  CHECK(2, *ps_waits_word(bell, 0));
+  CHECK(PS_OK, ps_log_ring(s->log, other, &s->error));
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+  CHECK(2, ps_waits_mark(bell, 0));
+  CHECK(1, ps_waits_mark(other, 0));
+  ps_waits_free(bell);
+  ps_waits_free(other); /* the log holds it, and frees it with itself */
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+  CHECK(0, store_free(s));
+}
+
+typedef struct appender {
+  pthread_t thread;
+  store *s;
+  ps_waits *waits;
+  ps_waits *bell;
+  _Atomic uint32_t *left;
+  uint32_t reached;
+} appender;
+
+static void *append_and_wait(void *argument) {
+  appender *a = argument;
+  uint8_t form[STORE_MESSAGE_EXTRA + 64];
+  uint64_t size = store_message(form, 0, 1, 64);
+  for (uint32_t i = 0; i < EACH; i++) {
+    ps_appended appended;
+    ps_error error;
+    uint32_t outcome = 0;
+    CHECK(PS_OK, ps_waits_append(a->waits, 0, FOREVER, a->s->log, form, size,
+                                 &appended, &outcome, &error));
+    CHECK(PS_WAIT_REACHED, outcome);
+    a->reached += ps_waits_mark(a->waits, 0) >= appended.end;
+  }
+  atomic_fetch_sub(a->left, 1);
+  ps_error error;
+  CHECK(PS_OK, ps_waits_ring(a->bell, 0, &error));
+  return NULL;
+}
+
+/* Appenders wait for a mark that one thread raises to the end of the log each
+ * time the log rings: nobody is forgotten, and nobody comes back early. */
+static void appenders_come_back_when_their_end_is_reached(void) {
+  store *s = store_new(SEGMENT);
+  ps_waits *waits = open_marks(1), *bell = open_marks(0);
+  CHECK(PS_OK, ps_log_ring(s->log, bell, &s->error));
+  _Atomic uint32_t left = APPENDERS;
+  appender all[APPENDERS];
+  for (uint32_t i = 0; i < APPENDERS; i++) {
+    all[i] = (appender){.s = s, .waits = waits, .bell = bell, .left = &left};
+    CHECK(0, pthread_create(&all[i].thread, NULL, append_and_wait, &all[i]));
+  }
+  ps_error error;
+  while (atomic_load(&left) > 0) {
+    uint64_t rings = ps_waits_mark(bell, 0);
+    uint64_t end = store_ends(s).published_end;
+    CHECK(PS_OK, ps_waits_raise(waits, 0, end, &error));
+    uint32_t outcome = 0;
+    if (atomic_load(&left) > 0)
+      CHECK(PS_OK,
+            ps_waits_wait(bell, 0, rings + 1, FOREVER, &outcome, &error));
+  }
+  for (uint32_t i = 0; i < APPENDERS; i++) {
+    pthread_join(all[i].thread, NULL);
+    CHECK(EACH, all[i].reached);
+  }
+  ps_waits_free(waits);
+  ps_waits_free(bell);
+  CHECK(0, store_free(s));
+}
+
+CHECK_MAIN(CASE(each_publication_rings),
+           CASE(appenders_come_back_when_their_end_is_reached))

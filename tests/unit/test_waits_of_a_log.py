@@ -1,0 +1,128 @@
+"""
+A log rings as it grows, and an append waits in the same call.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stores import message
+
+from pystore.errors import ClosedError, InvalidError
+from pystore.log import CommitLog
+from pystore.waits import WaitOutcome, Waits
+
+LONG_MS = 60_000
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[CommitLog]:
+    """An open log."""
+    with CommitLog(tmp_path, segment_size=1 << 16) as opened:
+        yield opened
+
+
+def test_each_publication_rings(log: CommitLog) -> None:
+    """A batch is one; after the last word there are no more."""
+    bell = Waits(1)
+    bell.rung_by(log.writer.log)
+    log.append(message(1))
+    log.append_batch([message(2), message(3)])
+    assert bell.mark(0) == 2
+    bell.rung_no_more(log.writer.log)
+    log.append(message(4))
+
+    assert bell.mark(0) == 2
+
+
+def test_growth_wakes_who_waits_for_the_bell(log: CommitLog) -> None:
+    """Nobody rings but the log."""
+    bell = Waits(1, in_line=False)
+    bell.rung_by(log.writer.log)
+    outcomes: list[WaitOutcome] = []
+    thread = threading.Thread(
+        target=lambda: outcomes.append(bell.wait(0, 1, LONG_MS)), daemon=True
+    )
+    thread.start()
+    log.append(message(1))
+    thread.join(LONG_MS / 1000)
+
+    assert outcomes == [WaitOutcome.REACHED]
+
+
+def test_a_bell_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
+    """Whoever forgets it does not leave a hole in memory."""
+    bell = Waits(1)
+    bell.rung_by(log.writer.log)
+    del bell
+    gc.collect()
+
+    assert log.append(message(1)).end == log.end_offset
+
+
+def test_a_ring_by_hand_counts_up() -> None:
+    """For news that are none of the log's."""
+    bell = Waits(2)
+    bell.ring(1)
+    bell.ring(1)
+
+    assert [0, 2] == [bell.mark(0), bell.mark(1)]
+    with pytest.raises(InvalidError, match="no mark 2"):
+        bell.ring(2)
+
+
+def test_an_append_waits_for_its_own_end(log: CommitLog) -> None:
+    """The mark that passes it ends the wait; one below does not."""
+    waits = Waits(1)
+    found: list[tuple[int, WaitOutcome]] = []
+
+    def append() -> None:
+        appended, outcome = waits.append(log.writer.log, message(1).form, 0, LONG_MS)
+        found.append((appended.end, outcome))
+
+    thread = threading.Thread(target=append, daemon=True)
+    thread.start()
+    while not waits.waiting:
+        assert thread.is_alive()
+    end = log.end_offset
+    waits.raise_to(0, end - 1)
+    assert not found
+    waits.raise_to(0, end)
+    thread.join(LONG_MS / 1000)
+
+    assert found == [(end, WaitOutcome.REACHED)]
+
+
+def test_an_append_whose_time_is_up_is_there(log: CommitLog) -> None:
+    """It tells where, and that nobody vouched for it; longer than one slice too."""
+    waits = Waits(1)
+    form = message(1).form
+
+    for timeout_ms in (0, 1, 210):
+        appended, outcome = waits.append(log.writer.log, form, 0, timeout_ms)
+        assert outcome is WaitOutcome.EXPIRED
+        assert appended.end == log.end_offset
+
+
+def test_an_append_that_fails_waits_for_nothing(log: CommitLog) -> None:
+    """Neither a bad mark nor a bad message leaves a record."""
+    waits = Waits(1)
+    end = log.end_offset
+
+    with pytest.raises(InvalidError, match="no mark 1"):
+        waits.append(log.writer.log, message(1).form, 1, LONG_MS)
+    with pytest.raises(InvalidError, match="str"):
+        waits.append(log.writer.log, "text", 0, LONG_MS)  # type: ignore[arg-type]
+    with pytest.raises(InvalidError):
+        waits.append(log.writer.log, b"\0" * 8, 0, LONG_MS)
+    assert log.end_offset == end
+    handle = log.writer.log
+    log.close()
+    with pytest.raises(ClosedError):
+        waits.append(handle, message(1).form, 0, LONG_MS)
+    with pytest.raises(ClosedError):
+        waits.rung_by(handle)
