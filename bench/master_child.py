@@ -79,13 +79,12 @@ class Master:
         """
         WAYS["columns"](self._log, Load.of(size_bytes, 1024))
         self._log.sync()
-        self._service.appended()
         return self._log.end_offset
 
-    def append(self, ack: str, threads: int, records: int) -> float:
+    def append(self, ack: str, threads: int, records: int, window: int = 1) -> float:
         """
         Appends so many messages of 1 KiB from threads, each when the one before has
-        its ack, and answers how long that took.
+        its ack, or *window* of them have theirs; and answers how long that took.
         """
         message = Load(1, 1).messages[0]
         log, service, wanted = self._log, self._service, Ack(ack)
@@ -94,12 +93,13 @@ class Master:
 
         def work() -> None:
             gate.wait()
-            for _ in range(records // threads):
-                end = log.append(message).end
+            for _ in range(records // threads // window):
+                for _ in range(window - 1):
+                    log.append(message)
                 if wanted is Ack.LEADER:
-                    service.appended()
+                    log.append(message)
                     continue
-                settled = service.wait(wanted, end, _WAIT_MS)
+                _, settled = service.append(message, wanted, _WAIT_MS)
                 if settled.outcome is not Outcome.REACHED:
                     lost.append(settled)
 
@@ -123,11 +123,10 @@ class Master:
         taken: list[float] = []
         for _ in range(records):
             start = time.perf_counter()
-            end = log.append(message).end
             if wanted is Ack.LEADER:
-                service.appended()
+                log.append(message)
             else:
-                settled = service.wait(wanted, end, _WAIT_MS)
+                _, settled = service.append(message, wanted, _WAIT_MS)
                 assert settled.outcome is Outcome.REACHED, settled
             taken.append(time.perf_counter() - start)
         return [statistics.median(taken), statistics.quantiles(taken, n=100)[98]]

@@ -174,7 +174,6 @@ class MasterStage:
         Moves the clock on, and wakes whoever sleeps.
         """
         self.clock.skip(skipped_ms)
-        self.service.appended()
 
     def wait_for_links(self, count: int) -> None:
         """

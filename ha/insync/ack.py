@@ -87,7 +87,7 @@ class Settled:
     The end of one wait: what was promised and what was reached.
 
     Attributes:
-        ticket: of the wait.
+        ticket: of the wait; 0: it had none.
         ack: what was promised.
         end_offset: of the append.
         outcome: what became of it.

@@ -21,6 +21,8 @@ Source: docs/in-sync.md (C, F; B1 to B9).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pystore.ha.codes import AckStatus
 from pystore.ha.insync.agreement import Agreement
 from pystore.ha.insync.catch_up import CatchUp, EndHistory
@@ -90,7 +92,8 @@ class InSync:
         self._quiet_until_ms = now_ms
         self._poisoned_ms: int | None = None
         self._history.note(epoch_start, now_ms)
-        self._holders = self._look(now_ms)
+        self._outsiders: list[Session] = []
+        self._holders = self._look()
         self._advance(now_ms)
 
     # What sessions say.
@@ -104,7 +107,7 @@ class InSync:
             same slave, or this one, if a newer process of it is here (K.3).
         """
         closing = self._sessions.opened(fact)
-        self._advance(now_ms)
+        self._advance_anew(now_ms)
         return closing
 
     def acked(self, fact: Acked, end_offset: int, now_ms: int) -> None:
@@ -131,7 +134,7 @@ class InSync:
         A session is over; a replaced or forgotten one changes nothing (R94, R95).
         """
         if self._sessions.left(fact) is not None:
-            self._advance(now_ms)
+            self._advance_anew(now_ms)
 
     # What our own log and the clock say.
 
@@ -146,8 +149,14 @@ class InSync:
         own.flushed_offset = flushed
         self._history.note(end_offset, now_ms)
         # Where others are waited for, only their acks or our disk can move anything.
-        if is_new or not (self._holders.members or self._holders.joiners):
+        if is_new or self.is_alone:
             self._advance(now_ms)
+
+    def ended(self, end_offset: int) -> None:
+        """
+        The log ended here a moment ago: a place to which confirm may move.
+        """
+        self._progress.ends.add(end_offset)
 
     def poisoned(self, now_ms: int) -> None:
         """
@@ -195,7 +204,7 @@ class InSync:
         else:
             return None
         change = agreement.ask(wish.members, wish.candidates, reason)
-        self._advance(now_ms)
+        self._advance_anew(now_ms)
         return change
 
     def agreed(self, agreed: AgreedSet, now_ms: int) -> None:
@@ -207,7 +216,7 @@ class InSync:
         """
         if self._agreement.adopt(agreed):
             self._quiet_until_ms = now_ms
-            self._advance(now_ms)
+            self._advance_anew(now_ms)
 
     def refused(
         self, change: SetChange, broker_ids: frozenset[int], now_ms: int
@@ -227,7 +236,7 @@ class InSync:
         # Asked for again at once only if the wish is another without them.
         if broker_ids.isdisjoint(one.broker_id for one in added):
             self._quiet_until_ms = now_ms + self._rules.retry_ms
-        self._advance(now_ms)
+        self._advance_anew(now_ms)
 
     def unknown(self, change: SetChange, now_ms: int) -> None:
         """
@@ -235,7 +244,7 @@ class InSync:
         """
         self._agreement.unknown(change)
         self._quiet_until_ms = now_ms + self._rules.retry_ms
-        self._advance(now_ms)
+        self._advance_anew(now_ms)
 
     def settle_doubts(self, now_ms: int) -> None:
         """
@@ -243,7 +252,7 @@ class InSync:
         take the same set again, once its own time limits have passed.
         """
         self._agreement.settle_doubts()
-        self._advance(now_ms)
+        self._advance_anew(now_ms)
 
     def exclude(self, broker_id: int, now_ms: int) -> None:
         """
@@ -274,6 +283,20 @@ class InSync:
         Everyone who may be elected holds everything below; never moves back.
         """
         return self._progress.confirm_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        """
+        How much of our own log is known to be durable.
+        """
+        return self._progress.flushed_offset
+
+    @property
+    def is_alone(self) -> bool:
+        """
+        Whether nobody else is waited for, so that our own log moves everything.
+        """
+        return not (self._holders.members or self._holders.joiners)
 
     @property
     def set_now(self) -> AgreedSet:
@@ -311,17 +334,29 @@ class InSync:
                 deadlines.append(last_ms + self._rules.join_lag_ms + 1)
         return min(deadlines)
 
-    def _advance(self, now_ms: int) -> None:
-        self._holders = self._look(now_ms)
-        if self.promises.newer_epoch is None:
-            self._progress.advance(self._holders, self._rules.serves_synced)
+    def _advance_anew(self, now_ms: int) -> None:
+        """
+        After a session came or went, or a set changed.
+        """
+        self._holders = self._look()
+        self._advance(now_ms)
 
-    def _look(self, now_ms: int) -> Holders:
+    def _advance(self, now_ms: int) -> None:
+        holders = self._holders
+        if self._outsiders or holders.joiners:
+            near = self._membership.near(self._outsiders, now_ms)
+            self._holders = holders = replace(holders, joiners=near)
+        if self.promises.newer_epoch is None:
+            self._progress.advance(holders, self._rules.serves_synced)
+
+    def _look(self) -> Holders:
         agreement = self._agreement
         others = agreement.any_set - {agreement.master}
+        # Most acks find nobody outside of the set, and so look at nobody's nearness.
+        self._outsiders = self._membership.outsiders()
         return Holders(
             members=[self._membership.session_of(one) for one in others],
-            joiners=self._membership.joiners(now_ms),
+            joiners=(),
             is_enough=len(agreement.every_set) >= self._rules.min_in_sync,
             has_candidates=bool(agreement.agreed.candidates),
         )

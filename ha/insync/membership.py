@@ -8,6 +8,7 @@ for (R90).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pystore.ha.codes import AckStatus
@@ -122,7 +123,20 @@ class Membership:
         """
         Returns the slaves that are nearly caught up and not in the set.
         """
-        return [one for one in self.sessions if self._is_near(one, now_ms)]
+        return self.near(self.outsiders(), now_ms)
+
+    def outsiders(self) -> list[Session]:
+        """
+        Returns the sessions of slaves that are not in the agreed set.
+        """
+        members = self.agreement.agreed.members
+        return [one for one in self.sessions if one.member not in members]
+
+    def near(self, outsiders: Iterable[Session], now_ms: int) -> list[Session]:
+        """
+        Returns those of them that are nearly caught up.
+        """
+        return [one for one in outsiders if self._is_near(one, now_ms)]
 
     def wish(self, now_ms: int) -> Wish:
         """
@@ -201,8 +215,6 @@ class Membership:
         who was caught up a moment ago is waited for, instead of the rare ack that
         finds the log standing still (R82, in a form that holds under load).
         """
-        if session.member in self.agreement.agreed.members:
-            return False
         received = session.received_offset
         if received is None or received < self.epoch_start or self._is_barred(session):
             return False

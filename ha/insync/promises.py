@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pystore.ha.insync.ack import Ack, Outcome, Refusal, RefusalReason, Settled
 from pystore.ha.insync.agreement import Agreement
+from pystore.ha.insync.copies import Copies
 from pystore.ha.insync.membership import Membership
 from pystore.ha.insync.progress import Progress
 from pystore.ha.insync.rules import SetRules
@@ -39,12 +40,11 @@ class Promises:
         Returns the offset below which the ack is reached; never moves back.
         """
         own = self._progress
-        return {
-            Ack.LEADER: own.ends.newest,
-            Ack.LEADER_SYNCED: own.flushed_offset,
-            Ack.ALL: own.all_offset,
-            Ack.ALL_SYNCED: own.all_synced_offset,
-        }[ack]
+        if ack is Ack.ALL:
+            return own.all_offset
+        if ack is Ack.ALL_SYNCED:
+            return own.all_synced_offset
+        return own.flushed_offset if ack is Ack.LEADER_SYNCED else own.ends.newest
 
     def readable_offset(self, ack: Ack) -> int:
         """
@@ -103,11 +103,13 @@ class Promises:
         """
         is_leased = lease_deadline_ms is None or now_ms <= lease_deadline_ms
         ended = self._waiters.settle(
-            lambda ack, end: self._outcome(ack, end, is_leased),
-            self._expired,
-            now_ms,
+            lambda ack, end: self.outcome(ack, end, is_leased), self.expired, now_ms
         )
-        return [self._settled(*one) for one in ended]
+        copies = self.copies()
+        return [
+            copies.settled(ack, end, outcome, ticket)
+            for ticket, ack, end, outcome in ended
+        ]
 
     def next_deadline(self) -> int | None:
         """
@@ -122,7 +124,15 @@ class Promises:
         listed = (self._membership.session_of(one) for one in self._agreement.any_set)
         return sorted(one.broker_id for one in listed if one and one.is_legacy)
 
-    def _outcome(self, ack: Ack, end_offset: int, is_leased: bool) -> Outcome | None:
+    def outcome(self, ack: Ack, end_offset: int, is_leased: bool) -> Outcome | None:
+        """
+        Returns what became of an append's ack; ``None``: it is still waited for.
+
+        Args:
+            ack: which.
+            end_offset: where the append ends.
+            is_leased: whether `leader` may be decided now (see `settle`).
+        """
         is_over = self.newer_epoch is not None
         if not ack.is_shared and (is_over or not is_leased):
             return Outcome.FENCED
@@ -130,29 +140,23 @@ class Promises:
             return Outcome.REACHED
         return Outcome.FENCED if is_over else None
 
-    def _expired(self, ack: Ack, end_offset: int) -> Outcome:
+    def expired(self, ack: Ack, end_offset: int) -> Outcome:
+        """
+        Returns what an ack is that was waited for long enough.
+        """
         is_held = ack.is_shared and end_offset <= self._progress.confirm_offset
         is_short = len(self._agreement.every_set) < self._rules.min_in_sync
         return Outcome.NOT_ENOUGH if is_held and is_short else Outcome.TIMED_OUT
 
-    def _settled(
-        self, ticket: int, ack: Ack, end_offset: int, outcome: Outcome
-    ) -> Settled:
+    def copies(self) -> Copies:
+        """
+        Returns who holds how much at this moment.
+        """
         own, me = self._progress, self._agreement.master.broker_id
-        received = {me} if own.ends.newest >= end_offset else set()
-        flushed = {me} if own.flushed_offset >= end_offset else set()
-        for one in self._membership.sessions:
-            if not one.is_learner:
-                if (one.received_offset or 0) >= end_offset:
-                    received.add(one.broker_id)
-                if (one.flushed_offset or 0) >= end_offset:
-                    flushed.add(one.broker_id)
-        return Settled(
-            ticket,
-            ack,
-            end_offset,
-            outcome,
-            frozenset(received),
-            frozenset(flushed),
-            bool(self.legacy_ids()),
-        )
+        held = [(me, own.ends.newest, own.flushed_offset)]
+        held += [
+            (one.broker_id, one.received_offset or 0, one.flushed_offset or 0)
+            for one in self._membership.sessions
+            if not one.is_learner
+        ]
+        return Copies(tuple(held), bool(self.legacy_ids()))

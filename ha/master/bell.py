@@ -1,14 +1,15 @@
 """
 Wakes threads that wait for the log to grow, and costs nothing while none does.
 
-Who appends rings after the bytes are published; that is one addition and one look
-at a number as long as every sender is busy. A sender remembers the count of rings,
-looks at the log, and sleeps only if nobody has rung since.
+The core rings after each publication; Python rings where something else changed. A
+sender remembers the count of rings, looks at the log, and sleeps only if nobody has
+rung since.
 """
 
 from __future__ import annotations
 
-import threading
+from pystore.handle import LogHandle
+from pystore.waits import Waits
 
 __all__ = ["Bell"]
 
@@ -17,25 +18,29 @@ class Bell:
     """
     Any number of threads ring, any number wait.
 
-    Attributes:
-        rings: changes with each ring. To be read before whatever decides to wait.
+    Args:
+        log: each of its publications rings; ``None``: only `ring` does.
     """
 
-    def __init__(self) -> None:
-        self.rings = 0
-        self._sleepers = 0
-        self._condition = threading.Condition(threading.Lock())
+    def __init__(self, log: LogHandle | None = None) -> None:
+        # Not in line: there are as many senders as slaves, and each has work to do.
+        self._waits = Waits(1, in_line=False)
+        self._log = log
+        if log is not None:
+            self._waits.rung_by(log)
+
+    @property
+    def rings(self) -> int:
+        """
+        Changes with each ring. To be read before whatever decides to wait.
+        """
+        return self._waits.mark(0)
 
     def ring(self) -> None:
         """
         Something changed: whoever sleeps looks again.
         """
-        # Two rings at once may count as one: the number changes all the same, and
-        # both changes were made before it did.
-        self.rings += 1
-        if self._sleepers:
-            with self._condition:
-                self._condition.notify_all()
+        self._waits.ring(0)
 
     def wait(self, rings: int, timeout_ms: int) -> None:
         """
@@ -45,12 +50,13 @@ class Bell:
             rings: the count before the caller looked.
             timeout_ms: at most so long; 0 or less: not at all.
         """
-        if timeout_ms <= 0:
-            return
-        with self._condition:
-            self._sleepers += 1
-            try:
-                if self.rings == rings:
-                    self._condition.wait(timeout_ms / 1000)
-            finally:
-                self._sleepers -= 1
+        if timeout_ms > 0:
+            self._waits.wait(0, rings + 1, timeout_ms)
+
+    def close(self) -> None:
+        """
+        The log rings no more; to be called before the bell or the log goes.
+        """
+        if self._log is not None:
+            self._waits.rung_no_more(self._log)
+            self._log = None

@@ -12,19 +12,26 @@ Source: docs/in-sync.md, docs/replication.md; R95, R128, R217 to R219.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pystore._seam import Ack as Wish
 from pystore.errors import LocalViolation
-from pystore.ha.insync.ack import Ack, Settled
+from pystore.ha.insync.ack import Ack, Outcome, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, SetChange
 from pystore.ha.master.bell import Bell
 from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.master.terms import Incarnation, Roster
 from pystore.handle import LogHandle
+from pystore.results import Appended
+from pystore.waits import WaitOutcome, Waits
 
 __all__ = ["Ask", "Judge", "SetRefusal"]
+
+_MARKS = {Ack.ALL: 0, Ack.ALL_SYNCED: 1}
+_ENDS_MAX = 4096
 
 PACE_MS = 2
 """The time-keeping thread looks at the log at most so often."""
@@ -69,7 +76,7 @@ class Judge:
         now_ms: Callable[[], int],
         lease_ms: Callable[[], int | None] = lambda: None,
     ) -> None:
-        self.bell = Bell()
+        self.bell = Bell(log)
         self._in_sync = in_sync
         self._log = log
         self._broker_ids = broker_ids
@@ -77,9 +84,17 @@ class Judge:
         self._lease_ms = lease_ms
         self._lock = threading.Lock()
         self._live: dict[int, tuple[int, Incarnation | None]] = {}
-        self._waits: dict[int, _Wait] = {}
+        self._waits = Waits(len(_MARKS))
+        self._raised = [0] * len(_MARKS)
+        self._sent: deque[int] = deque(maxlen=_ENDS_MAX)
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
+        # Written under the lock, read without: each is replaced as a whole.
+        self._is_alone = False
+        self._flushed = 0
+        self._copies = in_sync.promises.copies()
+        with self._lock:
+            self._look()
 
     # -- what links say ------------------------------------------------------
 
@@ -95,7 +110,7 @@ class Judge:
             closing = self._in_sync.opened(fact, self._now_ms())
             if closing != fact.session_id:
                 self._live[fact.broker_id] = fact.session_id, fact.incarnation
-            self._settle()
+            self._look()
         self.bell.ring()
         return closing
 
@@ -107,8 +122,9 @@ class Judge:
             RemoteViolation: what it cannot hold: close the link.
         """
         with self._lock:
-            end_offset = self._log.ends().published_end
-            self._in_sync.acked(fact, end_offset, self._now_ms())
+            now_ms = self._now_ms()
+            end_offset = self._grew(now_ms)
+            self._in_sync.acked(fact, end_offset, now_ms)
             self._settle()
             is_outside = self._in_sync.may_suspend(fact.broker_id)
         if is_outside:
@@ -124,7 +140,7 @@ class Judge:
             live = self._live.get(fact.broker_id)
             if live is not None and live[0] == fact.session_id:
                 del self._live[fact.broker_id]
-            self._settle()
+            self._look()
         self.bell.ring()
 
     def step_down(self, newer_epoch: int) -> None:
@@ -134,6 +150,14 @@ class Judge:
         with self._lock:
             self._in_sync.step_down(newer_epoch)
             self._settle()
+        self._waits.end()
+
+    def sent(self, end_offset: int) -> None:
+        """
+        The log ended here when bytes of it were sent: what a slave acks next is most
+        likely this end, so the confirm offset can go exactly there.
+        """
+        self._sent.append(end_offset)
 
     def roster(self, *, is_master: bool = True, is_busy: bool = False) -> Roster:
         """
@@ -155,12 +179,6 @@ class Judge:
 
     # -- what appenders want -------------------------------------------------
 
-    def appended(self) -> None:
-        """
-        The log grew. To be called after each append; cheap while nobody waits.
-        """
-        self.bell.ring()
-
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> Settled:
         """
         Waits until an append has its ack, and answers how that ended.
@@ -176,23 +194,54 @@ class Judge:
         """
         if ack.is_synced:
             self._log.sync(end_offset)
-        self.bell.ring()
-        wait = _Wait()
-        with self._lock:
-            if self._over.is_set():
-                raise LocalViolation("this mastership is over")
-            now_ms = self._now_ms()
-            self._grew(now_ms)
-            ticket = self._in_sync.promises.wait(ack, end_offset, now_ms + timeout_ms)
-            self._waits[ticket] = wait
-            self._settle()
-        left_ms = timeout_ms
-        while not wait.is_over.wait(max(left_ms, 1) / 1000):
+        if self._over.is_set():
+            raise LocalViolation("this mastership is over")
+        mark = _MARKS.get(ack)
+        if mark is None:
+            return self._settled(ack, end_offset)
+        if self._is_alone or (ack.is_synced and self._flushed < end_offset):
+            # No ack of a slave will tell of these bytes, or not of our disk.
             with self._lock:
-                self._settle()
-            left_ms = now_ms + timeout_ms - self._now_ms()
-        assert wait.settled is not None
-        return wait.settled
+                self._look()
+        outcome = self._waits.wait(mark, end_offset, timeout_ms)
+        return self._ended(ack, end_offset, outcome)
+
+    def append(
+        self, form: bytes, ack: Ack, timeout_ms: int
+    ) -> tuple[Appended, Settled]:
+        """
+        Appends messages and waits until they have their ack.
+
+        Args:
+            form: of the messages, back to back.
+            ack: which.
+            timeout_ms: how long the ack may take.
+
+        Raises:
+            LocalViolation: this mastership was closed; nothing is appended.
+            PystoreError: as `LogHandle.append`.
+        """
+        if ack is not Ack.ALL or self._is_alone:
+            wish = Wish.SYNCED if ack.is_synced else Wish.LEADER
+            appended = self._log.append(form, wish)
+            return appended, self.wait(ack, appended.end, timeout_ms)
+        if self._over.is_set():
+            raise LocalViolation("this mastership is over")
+        appended, outcome = self._waits.append(self._log, form, _MARKS[ack], timeout_ms)
+        return appended, self._ended(ack, appended.end, outcome)
+
+    def _ended(self, ack: Ack, end_offset: int, outcome: WaitOutcome) -> Settled:
+        if outcome is WaitOutcome.REACHED:
+            return self._copies.settled(ack, end_offset, Outcome.REACHED)
+        return self._settled(ack, end_offset)
+
+    def _settled(self, ack: Ack, end_offset: int) -> Settled:
+        with self._lock:
+            self._look()
+            outcome = self._in_sync.promises.outcome(ack, end_offset, self._is_leased)
+            if outcome is None:
+                outcome = self._in_sync.promises.expired(ack, end_offset)
+            return self._copies.settled(ack, end_offset, outcome)
 
     def refusal(self, ack: Ack) -> str | None:
         """
@@ -291,7 +340,7 @@ class Judge:
         """
         Whether an append waits for its ack.
         """
-        return bool(self._waits)
+        return bool(self._waits.waiting)
 
     def close(self) -> None:
         """
@@ -301,27 +350,42 @@ class Judge:
             self._over.set()
             self._in_sync.step_down(2**63 - 1)
             self._settle()
+        self._waits.end()
         self.bell.ring()
 
-    def _grew(self, now_ms: int) -> None:
+    @property
+    def _is_leased(self) -> bool:
+        lease_ms = self._lease_ms()
+        return lease_ms is None or self._now_ms() <= lease_ms
+
+    def _look(self) -> None:
+        self._grew(self._now_ms())
+        self._settle()
+
+    def _grew(self, now_ms: int) -> int:
+        in_sync = self._in_sync
+        while self._sent:
+            in_sync.ended(self._sent.popleft())
         ends = self._log.ends()
         if ends.poisoned:
-            self._in_sync.poisoned(now_ms)
-        self._in_sync.grew(ends.published_end, ends.synced_end, now_ms)
+            in_sync.poisoned(now_ms)
+        in_sync.grew(ends.published_end, ends.synced_end, now_ms)
+        return ends.published_end
 
     def _settle(self) -> None:
-        confirm = self._in_sync.confirm_offset
+        """
+        Carries out what follows, in this order: who wakes up finds the confirm offset
+        and the copies that its ack means.
+        """
+        in_sync, promises = self._in_sync, self._in_sync.promises
+        confirm = in_sync.confirm_offset
         if confirm > self._confirmed:
             self._log.confirm(confirm)
             self._confirmed = confirm
-        settled = self._in_sync.promises.settle(self._now_ms(), self._lease_ms())
-        for one in settled:
-            wait = self._waits.pop(one.ticket)
-            wait.settled = one
-            wait.is_over.set()
-
-
-class _Wait:
-    def __init__(self) -> None:
-        self.is_over = threading.Event()
-        self.settled: Settled | None = None
+        self._is_alone, self._flushed = in_sync.is_alone, in_sync.flushed_offset
+        self._copies = promises.copies()
+        for ack, mark in _MARKS.items():
+            offset = promises.completed(ack)
+            if offset > self._raised[mark]:
+                self._raised[mark] = offset
+                self._waits.raise_to(mark, offset)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pystore.log import CommitLog
+    from pystore.messages import Message
+    from pystore.results import Appended
 
 __all__ = ["MasterService", "Mastership", "clock_ms"]
 
@@ -184,15 +186,17 @@ class MasterService:
 
     # -- appenders -----------------------------------------------------------
 
-    def appended(self) -> None:
+    def append(
+        self, message: Message, ack: Ack, timeout_ms: int = 3_000
+    ) -> tuple[Appended, Settled]:
         """
-        The log grew: to be called after each append. Senders that sleep wake up.
+        Appends one message and waits for its ack; see `Judge.append`.
         """
-        self.judge.appended()
+        return self.judge.append(message.form, ack, timeout_ms)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int = 3_000) -> Settled:
         """
-        Waits until an append has its ack; see `Judge.wait`. Implies `appended`.
+        Waits until an append has its ack; see `Judge.wait`.
         """
         return self.judge.wait(ack, end_offset, timeout_ms)
 
@@ -242,6 +246,7 @@ class MasterService:
             if thread is not threading.current_thread():
                 thread.join()
         self._listener.close()
+        self.judge.bell.close()
         # What links were given leads back here: no knot of objects is to outlive
         # this call, since the log is to be freed by whoever lets go of it last.
         self._owner = None
@@ -320,6 +325,7 @@ class MasterService:
 
     def _log_now(self) -> MasterLog:
         ends = self._handle.ends()
+        self.judge.sent(ends.published_end)
         return MasterLog(
             min_offset=ends.min_offset,
             end_offset=ends.published_end,

@@ -103,7 +103,6 @@ def test_a_peer_that_stops_reading_leaves_the_set_and_comes_back(
         stage.controller.wait_for({1, 2})
         proxy.stall(TO_SLAVE)
         fill(stage.log, 20_000)
-        stage.service.appended()
         stage.controller.wait_for({1})
         check_ack(stage, 1)
         proxy.resume(TO_SLAVE)

@@ -91,7 +91,6 @@ def append(stage: MasterStage, count: int, first: int = 0) -> int:
     Appends messages, and answers where the log ends.
     """
     fill(stage.log, count, first)
-    stage.service.appended()
     return end_of(stage)
 
 

@@ -135,7 +135,6 @@ class TestBytes:
             for number in range(20):
                 begin = stage.log.end_offset
                 end = stage.log.append(message(number)).end
-                stage.service.appended()
 
                 assert len(slave.read_to(end)) == end - begin
 
@@ -147,7 +146,6 @@ class TestBytes:
             RawSlave(stage, flags=SlaveFlag.BLOCK_CRC).begin() as slave,
         ):
             fill(stage.log, 10)
-            stage.service.appended()
             data = slave.data()
 
             assert zlib.crc32(data.block) == data.crc
@@ -173,7 +171,6 @@ class TestBytes:
             assert slave.data().flags is DataFlag.SUSPENDED
             assert link.state is State.SUSPEND
             end = stage.log.append(message(1)).end
-            stage.service.appended()
             link.suspend(is_suspended=False)
 
             assert slave.data().block == b""

@@ -90,7 +90,6 @@ def test_two_slaves_get_the_same_log(stage: MasterStage, tmp_path: Path) -> None
     address = stage.service.address
     with stage, Slave(address, tmp_path / "two", 2):
         fill(stage.log, 500, 2000)
-        stage.service.appended()
         with Slave(address, tmp_path / "three", 3, is_legacy=True):
             stage.controller.wait_for({1, 2, 3})
             fill(stage.log, 500, 2500)
@@ -125,7 +124,6 @@ def test_a_graceful_end_gives_slaves_the_rest(
     with stage, Slave(stage.service.address, tmp_path / "slave"):
         stage.controller.wait_for({1, 2})
         fill(stage.log, 3000, 2000)
-        stage.service.appended()
         stage.service.close(drain_ms=WAIT_MS)
         stage.service.close()
 
