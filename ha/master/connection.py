@@ -53,7 +53,8 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 from pystore.ha.wire.framing import take_frame
-from pystore.ha.wire.v3 import DATA_BYTES_MIN, encode, encode_head
+from pystore.ha.wire.heads import data_head
+from pystore.ha.wire.v3 import DATA_BYTES_MIN, encode
 
 __all__ = ["MasterConnection"]
 
@@ -233,7 +234,7 @@ class MasterConnection(Link):
 
     def _evaluate(self, slave: HandshakeSlave, ack: TransferAck, now_ms: int) -> None:
         self._heard(Event.HEARD_ACK)
-        if ack.flags & AckFlag.LEARNER and not self._is_learner:
+        if not self._is_learner and ack.flags and ack.flags & AckFlag.LEARNER:
             raise RemoteViolation("a learner's ack in a session that counts")
         received, flushed = self._held(ack)
         self._check_ack(received)
@@ -252,7 +253,8 @@ class MasterConnection(Link):
                 status=ack.status,
             )
         )
-        self._obey(ack, now_ms)
+        if ack.flags or ack.status is not AckStatus.OK:
+            self._obey(ack, now_ms)
 
     def _held(self, ack: TransferAck) -> tuple[int, int]:
         """
@@ -288,20 +290,19 @@ class MasterConnection(Link):
             self.suspend(now_ms)
 
     def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
-        flags = DataFlag.EPOCH_BEGINS if block.is_epoch_begin else DataFlag(0)
-        data = TransferData(
-            epoch=block.epoch,
-            epoch_start=block.epoch_start,
+        terms = self.terms
+        head = data_head(
+            epoch=terms.epoch,
+            sent_ms=now_ms + terms.wall_ms,
+            label=(block.epoch, block.epoch_start),
             confirm_offset=log.confirm_offset,
-            offset=block.offset,
+            block=(block.offset, block.size),
             end_offset=log.end_offset,
             session_id=self.session_id,
-            crc=0,
-            flags=flags,
+            flags=DataFlag.EPOCH_BEGINS if block.is_epoch_begin else 0,
         )
         self._offset = block.end_offset
         self._sent(log, now_ms)
-        head = encode_head(self._frame(data, now_ms), block.size)
         crc_at = _CRC_AT if self._has_crc else None
         return SendBlock(head, block.offset, block.size, log.end_offset, crc_at)
 

@@ -240,7 +240,7 @@ class Link(ABC):
             self._turn_away(reason, log, now_ms)
         elif offset > log.end_offset:
             self._close(f"{offset} was sent, and the log ends at {log.end_offset}")
-        elif log.epochs.find(offset) is None:
+        elif offset < log.epochs.entries[0].start_offset:
             reason = f"no epoch of the table covers {offset}"
             self._turn_away(reason, log, now_ms)
         return not self._is_over

@@ -236,12 +236,11 @@ class ServedLink:
         assert connection is not None
         with self._lock:
             before = connection.state
+            log, now_ms = self._owner.log(), self._owner.now_ms()
             taken = 1
-            while taken and not self._is_closing:
+            while taken and wire.held and not self._is_closing:
                 with wire.data as data:
-                    taken = connection.receive(
-                        data, self._owner.log(), self._owner.now_ms()
-                    )
+                    taken = connection.receive(data, log, now_ms)
                 wire.take(taken)
                 self._carry_out(connection)
                 if len(self._unsent) > GATHER_FRAMES:
@@ -326,7 +325,10 @@ class ServedLink:
         All effects, in order; with the lock held. Behind a close all is void.
         """
         for effect in connection.effects():
-            if isinstance(effect, Send):
+            if isinstance(effect, Acked):  # by far the most
+                if not self._count(connection, effect):
+                    return
+            elif isinstance(effect, Send):
                 self._unsent.append(effect.data)
             elif isinstance(effect, SendBlock):
                 self._unsent.append(effect)
@@ -342,8 +344,6 @@ class ServedLink:
                     self._owner.close(replaced, f"replaced by {self.peer}")
             elif isinstance(effect, Left):
                 self._owner.left(effect)
-            elif isinstance(effect, Acked) and not self._count(connection, effect):
-                return
 
     def _count(self, connection: Connection, fact: Acked) -> bool:
         try:

@@ -156,6 +156,13 @@ class Wire:
     # -- in ------------------------------------------------------------------
 
     @property
+    def held(self) -> int:
+        """
+        How many bytes were received and not taken.
+        """
+        return self._end - self._start
+
+    @property
     def data(self) -> memoryview:
         """
         What was received and not taken; to be let go before `receive`.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pystore.epochs import EpochTable
+from pystore.epochs import NO_END, EpochTable
 from pystore.errors import InvalidError, OffsetOutOfRange
 
 __all__ = ["BlockRange", "Extent", "next_block", "next_blocks"]
@@ -107,14 +107,18 @@ def next_block(log: Extent, offset: int, bytes_max: int) -> BlockRange | None:
         raise InvalidError(f"a segment of {log.segment_size} bytes")
     if offset == log.end_offset or bytes_max <= 0:
         return None
-    entry = log.epochs.find(offset)
+    epochs = log.epochs
+    entry, epoch_end = epochs.entries[-1] if epochs.entries else None, NO_END
+    if entry is None or offset < entry.start_offset:
+        # Not in the last one, where nearly all blocks are.
+        entry = epochs.find(offset)
+        epoch_end = NO_END if entry is None else epochs.end_of(entry)
     if entry is None:
         raise InvalidError(
             f"no epoch covers {offset}: bytes without a label are not sent",
             offset=offset,
         )
     segment_end = offset - offset % log.segment_size + log.segment_size
-    epoch_end = log.epochs.end_of(entry)
     end = min(epoch_end, segment_end, log.end_offset, offset + bytes_max)
     return BlockRange(offset, end - offset, entry.epoch, entry.start_offset)
 

@@ -23,6 +23,8 @@ _LENGTH = struct.Struct(">i")
 _TYPE = struct.Struct(">4xi")
 _HEADER = struct.Struct(">iiqq")
 
+_TYPES = {int(kind): kind for kind in FrameType}
+
 FIRST_UNKNOWN_TYPE = 16
 """Frames of this type and above are of later versions, and are skipped."""
 
@@ -66,11 +68,14 @@ def take_frame(
     Raises:
         RemoteViolation: bytes that are no frame; nothing after them can be read.
     """
+    held = len(data)
+    if not held:
+        return None, 0
     length = frame_bytes(data, frame_bytes_max)
-    if length is None or len(data) < _TYPE.size:
+    if length is None or held < _TYPE.size:
         return None, 0
     kind = _frame_type(data)
-    if len(data) < length:
+    if held < length:
         return None, 0
     if kind is None:
         return None, length
@@ -86,7 +91,7 @@ def _frame_type(data: memoryview) -> FrameType | None:
     (kind,) = _TYPE.unpack_from(data)
     if kind >= FIRST_UNKNOWN_TYPE:
         return None
-    try:
-        return FrameType(kind)
-    except ValueError as error:  # reserved: a peer that means something else by it
-        raise RemoteViolation(f"a frame of type {kind} has no meaning") from error
+    found = _TYPES.get(kind)
+    if found is None:  # reserved: a peer that means something else by it
+        raise RemoteViolation(f"a frame of type {kind} has no meaning")
+    return found

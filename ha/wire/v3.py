@@ -13,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from enum import IntEnum, IntFlag
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import (
@@ -160,15 +160,28 @@ def _texts(payload: memoryview, at: int, count: int) -> list[str]:
 
 
 def _meaning(kind: type[_Number], value: int) -> _Number:
-    try:
-        return kind(value)
-    except ValueError as error:  # a number that no version has defined
-        raise RemoteViolation(f"{kind.__name__} {value} has no meaning") from error
+    # A look into the table takes a fifth of a call of the type: there are many acks.
+    found = kind._value2member_map_.get(value)
+    if found is None:  # a number that no version has defined
+        raise RemoteViolation(f"{kind.__name__} {value} has no meaning")
+    return cast("_Number", found)
 
 
 def _known(kind: type[_Flags], value: int) -> _Flags:
     # Flags of a later version are ignored, as a longer body is.
-    return kind(value & sum(kind))
+    return kind(value & _MASKS[kind]) if value else cast("_Flags", _NONE[kind])
+
+
+_FLAGS: tuple[type[IntFlag], ...] = (
+    SlaveFlag,
+    MasterFlag,
+    EpochsFlag,
+    TruncateFlag,
+    DataFlag,
+    AckFlag,
+)
+_MASKS = {kind: sum(kind) for kind in _FLAGS}
+_NONE = {kind: kind(0) for kind in _FLAGS}
 
 
 def _slave_bytes(body: HandshakeSlave) -> bytes:
