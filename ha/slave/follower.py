@@ -12,7 +12,6 @@ Clocks, waiting and the socket come in as arguments, so that tests give their ow
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -34,6 +33,7 @@ from pystore.ha.slave.effects import (
     Effect,
     Retry,
     Send,
+    SlaveLog,
 )
 from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
 from pystore.ha.slave.stream import SLICE_MS, StreamLost
@@ -142,6 +142,7 @@ class Follower:
         self._back_off = back_off
         self._said = ""
         self._closed: Close | None = None
+        self._newest: SlaveLog = log.log()
         self._state = State.READY
         self._links = self._appended = self._received = 0
         self._master_end: int | None = None
@@ -244,9 +245,9 @@ class Follower:
         """
         rim = self._rim
         was_flowing = False
-        connection.connected(self._log.log(), rim.now_ms())
+        connection.connected(self._stand(), rim.now_ms())
         self._carry_out(link, connection)
-        flushed = self._log.flushed_offset
+        told = self._stand()
         while self._closed is None:
             if rim.is_stopping():
                 connection.shutdown(rim.now_ms())
@@ -254,8 +255,11 @@ class Follower:
                 self._closed = self._closed or Close("stopped", Retry.NEVER)
                 break
             link.wait(self._patience_ms(connection))
+            before = self._newest
             self._deal_with(link, connection)
-            flushed = self._tell_flushed(link, connection, flushed)
+            if self._newest is before:
+                self._stand()
+            told = self._tell_flushed(link, connection, told)
             deadline_ms = connection.next_deadline()
             if deadline_ms is not None and rim.now_ms() >= deadline_ms:
                 connection.tick(rim.now_ms())
@@ -276,8 +280,11 @@ class Follower:
         Every whole frame that was received, one after the other.
         """
         is_dealt_with = False
-        while self._closed is None and len(link.data):
-            taken = connection.receive(link.data, self._rim.now_ms())
+        while self._closed is None:
+            data = link.data
+            if not len(data):
+                break
+            taken = connection.receive(data, self._rim.now_ms())
             self._carry_out(link, connection)
             if not taken:
                 break
@@ -289,28 +296,37 @@ class Follower:
             connection.drained(self._rim.now_ms())
             self._carry_out(link, connection)
 
-    def _tell_flushed(self, link: Link, connection: Connection, before: int) -> int:
+    def _stand(self) -> SlaveLog:
+        """
+        How the log stands now; asking costs more than all else in a turn.
+        """
+        self._newest = self._log.log()
+        return self._newest
+
+    def _tell_flushed(
+        self, link: Link, connection: Connection, told: SlaveLog
+    ) -> SlaveLog:
+        log = self._newest
         if self._closed is not None:
-            return before
-        flushed, is_poisoned = self._log.flushed_offset, self._log.is_poisoned
-        if flushed != before or is_poisoned:
-            connection.flushed(self._log.log(), self._rim.now_ms())
+            return told
+        if log.flushed_offset != told.flushed_offset or log.is_poisoned:
+            connection.flushed(log, self._rim.now_ms())
             self._carry_out(link, connection)
-        if is_poisoned:
+        if log.is_poisoned:
             raise PoisonedError(
                 "a write-back failed while the replica was written: nothing above "
-                f"offset {flushed} is proven to be on disk: look at the disk, then "
-                "start again, which checks it",
-                offset=flushed,
+                f"offset {log.flushed_offset} is proven to be on disk: look at the "
+                "disk, then start again, which checks it",
+                offset=log.flushed_offset,
             )
-        return flushed
+        return log
 
     def _look(self, connection: Connection) -> None:
         self._state = connection.state
         master_end = connection.master_end
         if master_end is not None:
             self._master_end = master_end
-        is_behind = (self._master_end or 0) > self._log.log().received_offset
+        is_behind = (self._master_end or 0) > self._newest.received_offset
         if not is_behind:
             self._behind_since_ms = None
         elif self._behind_since_ms is None:
@@ -323,17 +339,17 @@ class Follower:
         All effects, in order; what follows from one goes before the next one, and
         what stands behind a close is void.
         """
-        pending = deque(connection.effects())
-        while pending:
-            effect = pending.popleft()
-            if isinstance(effect, Close):
-                self._closed = effect
-                return
+        for effect in connection.effects():
             if isinstance(effect, Send):
                 link.send(effect.data)
+            elif isinstance(effect, Close):
+                self._closed = effect
+                return
             else:
                 self._carry_out_log(link, connection, effect)
-                pending.extendleft(reversed(connection.effects()))
+                self._carry_out(link, connection)
+                if self._closed is not None:
+                    return
 
     def _carry_out_log(
         self, link: Link, connection: Connection, effect: LogEffect
@@ -349,11 +365,11 @@ class Follower:
                 raise
             return
         if isinstance(effect, Compare) and equal_to is not None:
-            connection.differs(effect, equal_to, self._log.log(), now_ms())
+            connection.differs(effect, equal_to, self._stand(), now_ms())
             return
         if isinstance(effect, Append):
             self._appended += len(effect.block)
-        connection.did(effect, self._log.log(), now_ms())
+        connection.did(effect, self._stand(), now_ms())
 
     def _say_last(self, link: Link, effects: list[Effect]) -> None:
         # The master hears why, if it still listens.

@@ -27,6 +27,7 @@ from pystore.errors import (
     CorruptError,
     FullError,
     InvalidError,
+    OffsetOutOfRange,
     PoisonedError,
     PystoreError,
     StorageError,
@@ -94,7 +95,7 @@ class ReplicaLog:
     ) -> None:
         self._path = path
         self._options = options
-        self._is_broken = False
+        self._is_broken = self._has_bytes = False
         self._store: Store
         self._keeper: Keeper
         self._handle: LogHandle
@@ -125,6 +126,7 @@ class ReplicaLog:
     def _reread(self) -> None:
         with self._store.log.writer.checkpoint.view() as view:
             self._epochs, self._promised = view.read(EPOCHS), view.read(PROMISED)
+        self._has_bytes = False  # the next append looks
 
     def __enter__(self) -> ReplicaLog:
         return self
@@ -158,35 +160,21 @@ class ReplicaLog:
         """
         return self._keeper.error
 
-    @property
-    def flushed_offset(self) -> int:
-        """
-        The end of what survives a power cut.
-        """
-        return self._handle.ends().synced_end
-
-    @property
-    def is_poisoned(self) -> bool:
-        """
-        Whether a write-back failed, so that nothing more gets durable (A12).
-        """
-        return bool(self._handle.ends().poisoned)
-
     def log(self) -> SlaveLog:
         """
         How the log stands now.
         """
         ends = self._handle.ends()
         return SlaveLog(
-            min_offset=ends.min_offset,
-            end_offset=ends.published_end,
-            received_offset=ends.received_end,
-            flushed_offset=ends.synced_end,
-            confirm_offset=ends.confirm_offset,
-            epochs=self._epochs,
-            promised_epoch=self._promised,
-            segment_size=ends.segment_size,
-            is_poisoned=bool(ends.poisoned),
+            ends.min_offset,
+            ends.published_end,
+            ends.received_end,
+            ends.synced_end,
+            ends.confirm_offset,
+            self._epochs,
+            self._promised,
+            ends.segment_size,
+            ends.poisoned,
         )
 
     def sync(self) -> None:
@@ -284,8 +272,7 @@ class ReplicaLog:
             case Append():
                 self._append(effect)
             case Confirm():
-                end = self._handle.ends().published_end
-                self._handle.confirm(min(effect.offset, end))
+                self._confirm(effect.offset)
             case Promise():
                 self._promise(effect.epoch)
             case Cut():
@@ -299,21 +286,30 @@ class ReplicaLog:
         return None
 
     def _append(self, effect: Append) -> None:
-        ends = self._handle.ends()
-        is_empty = ends.received_end == ends.min_offset
-        if is_empty and effect.offset != ends.received_end:
-            if effect.offset % ends.segment_size:
-                raise InvalidError(
-                    f"an empty log cannot begin at {effect.offset}: no segment of "
-                    f"{ends.segment_size} bytes begins there: give the replica the "
-                    "master's segment size",
-                    offset=effect.offset,
-                )
-            self._begin_at(effect.offset)
+        if not self._has_bytes:
+            self._place(effect.offset)
         if effect.entry is not None:
             self._begin_epoch(effect.entry, effect.offset)
         if len(effect.block):
             self._handle.append_raw(effect.offset, effect.block)
+            self._has_bytes = True
+
+    def _place(self, offset: int) -> None:
+        """
+        An empty log begins where its first byte belongs.
+        """
+        ends = self._handle.ends()
+        is_empty = ends.received_end == ends.min_offset
+        if not is_empty or offset == ends.received_end:
+            return
+        if offset % ends.segment_size:
+            raise InvalidError(
+                f"an empty log cannot begin at {offset}: no segment of "
+                f"{ends.segment_size} bytes begins there: give the replica the "
+                "master's segment size",
+                offset=offset,
+            )
+        self._begin_at(offset)
 
     def _begin_at(self, base: int) -> None:
         try:
@@ -346,6 +342,12 @@ class ReplicaLog:
             change.replace_epochs(table)
         self._epochs = table
         writer.export_epochs(table)
+
+    def _confirm(self, offset: int) -> None:
+        try:
+            self._handle.confirm(offset)
+        except OffsetOutOfRange:  # what is below our end is confirmed all the same
+            self._handle.confirm(min(offset, self._handle.ends().published_end))
 
     def _promise(self, epoch: int) -> None:
         if epoch == self._promised:

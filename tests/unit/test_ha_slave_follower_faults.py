@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -276,8 +277,11 @@ def test_a_write_back_that_fails_behind_the_scenes_ends_it(
     """
     Also when no byte comes any more that would notice.
     """
+    stand = ReplicaLog.log
     monkeypatch.setattr(
-        ReplicaLog, "is_poisoned", property(lambda _: bool(master.acks))
+        ReplicaLog,
+        "log",
+        lambda own: replace(stand(own), is_poisoned=bool(master.acks)),
     )
 
     with pytest.raises(PoisonedError, match="look at the disk"):
