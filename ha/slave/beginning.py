@@ -11,10 +11,54 @@ Source: docs/protocol.md (K.3, TRANSFER_DATA), R191.
 from __future__ import annotations
 
 from pystore.epochs import EpochEntry
-from pystore.errors import RemoteViolation
+from pystore.errors import InvalidError, RemoteViolation
+from pystore.ha.codes import DataFlag
 from pystore.ha.slave.effects import SlaveLog
+from pystore.ha.wire.frames import TransferData
 
-__all__ = ["beginning_at"]
+__all__ = ["beginning_at", "beginning_with"]
+
+
+def beginning_with(
+    log: SlaveLog, body: TransferData, session_epoch: int
+) -> EpochEntry | None:
+    """
+    As `beginning_at`, for a block of a v3 master, which says of which epoch it is.
+
+    Args:
+        log: ours, before the block.
+        body: with a block; a heartbeat has no first byte, so nothing is recorded.
+        session_epoch: no block is of a higher one.
+
+    Raises:
+        RemoteViolation: its bytes cannot stand behind ours.
+    """
+    if body.epoch > session_epoch:
+        raise RemoteViolation(
+            f"a block of epoch {body.epoch} in a session of epoch {session_epoch}"
+        )
+    if not body.flags and _goes_on(log, body):
+        return None
+    begins = DataFlag.EPOCH_BEGINS in body.flags
+    if begins and body.epoch_start != body.offset:
+        raise RemoteViolation(
+            f"epoch {body.epoch} is said to begin at {body.offset} and at "
+            f"{body.epoch_start}"
+        )
+    try:
+        epoch = EpochEntry(body.epoch, body.epoch_start)
+    except InvalidError as error:  # the peer's numbers, not ours
+        raise RemoteViolation(f"the block at {body.offset}: {error}") from error
+    return beginning_at(log, body.offset, epoch)
+
+
+def _goes_on(log: SlaveLog, body: TransferData) -> bool:
+    # What nearly every block does: its epoch is our last one.
+    if not log.epochs.entries:
+        return False
+    last = log.epochs.entries[-1]
+    is_last = body.epoch == last.epoch and body.epoch_start == last.start_offset
+    return is_last and last.start_offset <= body.offset
 
 
 def beginning_at(log: SlaveLog, offset: int, epoch: EpochEntry) -> EpochEntry | None:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import zlib
 from enum import Enum
 
-from pystore.epochs import EpochEntry
-from pystore.errors import InvalidError, LocalViolation, RemoteViolation
+from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.codes import (
     FRAME_BYTES_UNSETTLED,
     AckFlag,
@@ -28,7 +27,7 @@ from pystore.ha.codes import (
 )
 from pystore.ha.machine import Event
 from pystore.ha.slave.acks import Echo, confirmable, health, transfer_ack
-from pystore.ha.slave.beginning import beginning_at
+from pystore.ha.slave.beginning import beginning_with
 from pystore.ha.slave.deadlines import REPLY_MS
 from pystore.ha.slave.effects import (
     Append,
@@ -60,6 +59,10 @@ from pystore.ha.wire.v3 import encode
 
 __all__ = ["SlaveConnection"]
 
+# Words of flags cost more than the rest of a frame.
+_SUSPENDED, _ACK_NOW = int(DataFlag.SUSPENDED), int(DataFlag.ACK_NOW)
+_NO_WISH = AckFlag(0)
+
 
 class _Phase(Enum):
     # What is awaited: of the master, or of our own log.
@@ -83,13 +86,14 @@ class SlaveConnection(Link):
         self._phase = _Phase.HANDSHAKE
         self._epoch = terms.known_epoch
         self._session: HandshakeMaster | None = None
+        self._has_crc = False
         self._pages = EpochPages()
         self._meeting = Meeting(TruncateOutcome.NOTHING_TO_CUT)
         self._told: TransferData | None = None
         self._echo = Echo()
         self._acked_flush = (-1, False)
         self._is_suspended = terms.is_suspended
-        self._wish = AckFlag(0)
+        self._wish = _NO_WISH
         self._room = memoryview(bytearray(RUN_BYTES))
 
     # -- the handshake -----------------------------------------------------
@@ -108,21 +112,17 @@ class SlaveConnection(Link):
         if frame is None:
             return size
         body = frame.body
-        if isinstance(body, HandshakeMaster):
+        if isinstance(body, TransferData):
+            if not self._is_fenced(frame, body):
+                if self._is_flowing and not self._has_crc:
+                    frame, body, size = join_run(data, frame, body, size, self._room)
+                self._hear_data(frame, body, now_ms)
+        elif isinstance(body, HandshakeMaster):
             self._hear_handshake(frame, body, now_ms)
-        elif not isinstance(body, ReturnEpoch | TransferData):
+        elif not isinstance(body, ReturnEpoch):
             raise RemoteViolation(f"a master that sends {type(body).__name__}")
-        elif self._is_fenced(frame, body):
-            self._close(
-                f"a frame of epoch {frame.epoch} in a session of epoch {self._epoch}",
-                Retry.ASK_CONTROLLER,
-            )
-        elif isinstance(body, ReturnEpoch):
+        elif not self._is_fenced(frame, body):
             self._hear_epochs(body, now_ms)
-        else:
-            if self._is_flowing and not self._has_crc:
-                frame, body, size = join_run(data, frame, body, size, self._room)
-            self._hear_data(frame, body, now_ms)
         return size
 
     def _is_fenced(self, frame: Frame, body: ReturnEpoch | TransferData) -> bool:
@@ -130,6 +130,10 @@ class SlaveConnection(Link):
         if self._session is None:
             raise RemoteViolation(f"{type(body).__name__} before the handshake")
         if frame.epoch != self._epoch:
+            self._close(
+                f"a frame of epoch {frame.epoch} in a session of epoch {self._epoch}",
+                Retry.ASK_CONTROLLER,
+            )
             return True
         if body.session_id != self._session.session_id:
             raise RemoteViolation(
@@ -150,6 +154,7 @@ class SlaveConnection(Link):
             self._stale(frame.epoch)
             return
         self._session, self._epoch = body, frame.epoch
+        self._has_crc = MasterFlag.BLOCK_CRC in body.flags
         self._master_end = body.end_offset
         self._clocks.heartbeat_ms = body.heartbeat_ms
         self._clocks.housekeeping_ms = body.housekeeping_ms
@@ -223,18 +228,19 @@ class SlaveConnection(Link):
             return
         try:
             self._check_place(body)
-            epoch = self._epoch_of(body)
-            entry = beginning_at(self._log, body.offset, epoch) if epoch else None
+            has_bytes, entry = len(body.block) > 0, None
+            if has_bytes:
+                entry = beginning_with(self._log, body, self._epoch)
         except RemoteViolation as error:  # K.3 has a word for it: say it, then go
             self._give_up(str(error), Retry.SOON, AckStatus.GAP, now_ms)
             return
         self._told, self._is_ack_due = body, True
         self._master_end = body.end_offset
         self._echo = Echo(frame.sent_ms, body.end_offset)
-        if epoch is None:
-            self._apply_confirm(now_ms)
-        else:
+        if has_bytes:
             self._do(Append(body.offset, body.block, entry))
+        else:
+            self._apply_confirm(now_ms)
 
     def _check_place(self, body: TransferData) -> None:
         log = self._log
@@ -252,27 +258,8 @@ class SlaveConnection(Link):
                 f"{log.received_offset}"
             )
 
-    def _epoch_of(self, body: TransferData) -> EpochEntry | None:
-        # A heartbeat has no first byte, so nothing is recorded for it.
-        if not len(body.block):
-            return None
-        if body.epoch > self._epoch:
-            raise RemoteViolation(
-                f"a block of epoch {body.epoch} in a session of epoch {self._epoch}"
-            )
-        begins = DataFlag.EPOCH_BEGINS in body.flags
-        if begins and body.epoch_start != body.offset:
-            raise RemoteViolation(
-                f"epoch {body.epoch} is said to begin at {body.offset} and at "
-                f"{body.epoch_start}"
-            )
-        try:
-            return EpochEntry(body.epoch, body.epoch_start)
-        except InvalidError as error:  # the peer's numbers, not ours
-            raise RemoteViolation(f"the block at {body.offset}: {error}") from error
-
     def _follow_suspension(self, body: TransferData) -> None:
-        is_suspended = DataFlag.SUSPENDED in body.flags
+        is_suspended = bool(int(body.flags) & _SUSPENDED)
         if is_suspended and len(body.block):
             raise RemoteViolation(
                 f"a block of {len(body.block)} bytes from a master that suspended us"
@@ -282,7 +269,7 @@ class SlaveConnection(Link):
         elif not is_suspended and self._state is State.SUSPEND:
             self._move(Event.RESUME)
         if self._wish is (AckFlag.SUSPEND if is_suspended else AckFlag.RESUME):
-            self._wish = AckFlag(0)
+            self._wish = _NO_WISH
 
     def _apply_confirm(self, now_ms: int) -> None:
         if self._told is None:
@@ -294,7 +281,8 @@ class SlaveConnection(Link):
             self._ack_if_asked(now_ms)
 
     def _ack_if_asked(self, now_ms: int) -> None:
-        if self._told and DataFlag.ACK_NOW in self._told.flags and self._is_ack_due:
+        told = self._told
+        if told and int(told.flags) & _ACK_NOW and self._is_ack_due:
             self._ack(now_ms)
 
     # -- what became of effects --------------------------------------------
@@ -389,11 +377,6 @@ class SlaveConnection(Link):
         if self._session is None:
             raise LocalViolation("no session yet")
         return self._session.session_id
-
-    @property
-    def _has_crc(self) -> bool:
-        session = self._session
-        return session is not None and MasterFlag.BLOCK_CRC in session.flags
 
     def _say(self, body: Body, now_ms: int) -> None:
         self._send(encode(Frame(self._epoch, now_ms, body)), now_ms)

@@ -25,6 +25,8 @@ from pystore.ha.slave.terms import Terms
 
 __all__ = ["Link"]
 
+_FLOWING = (State.TRANSFER, State.SUSPEND)
+
 
 class Link:
     """
@@ -221,7 +223,7 @@ class Link:
     @property
     def _is_flowing(self) -> bool:
         # Whether acks mean anything to the master.
-        return self._is_open and self._state in (State.TRANSFER, State.SUSPEND)
+        return self._is_open and self._state in _FLOWING
 
     @property
     def _highest_epoch(self) -> int:

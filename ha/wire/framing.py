@@ -22,8 +22,7 @@ __all__ = ["FIRST_UNKNOWN_TYPE", "frame_bytes", "take_frame"]
 _LENGTH = struct.Struct(">i")
 _TYPE = struct.Struct(">4xi")
 _HEADER = struct.Struct(">iiqq")
-
-_TYPES = {int(kind): kind for kind in FrameType}
+_KINDS = {kind.value: kind for kind in FrameType}
 
 FIRST_UNKNOWN_TYPE = 16
 """Frames of this type and above are of later versions, and are skipped."""
@@ -68,30 +67,30 @@ def take_frame(
     Raises:
         RemoteViolation: bytes that are no frame; nothing after them can be read.
     """
-    held = len(data)
-    if not held:
+    size = len(data)
+    if size < HEADER_BYTES:  # not whole, but it may be no frame already
+        if frame_bytes(data, frame_bytes_max) is not None and size >= _TYPE.size:
+            _frame_type(*_TYPE.unpack_from(data))
         return None, 0
-    length = frame_bytes(data, frame_bytes_max)
-    if length is None or held < _TYPE.size:
-        return None, 0
-    kind = _frame_type(data)
-    if held < length:
+    length, number, sent_ms, epoch = _HEADER.unpack_from(data)
+    if length < HEADER_BYTES or length > frame_bytes_max:
+        frame_bytes(data, frame_bytes_max)  # says so
+    kind = _KINDS.get(number) or _frame_type(number)
+    if size < length:
         return None, 0
     if kind is None:
         return None, length
-    _, _, sent_ms, epoch = _HEADER.unpack_from(data)
     body = decode_body(kind, data[HEADER_BYTES:length])
     return Frame(epoch, sent_ms, body), length
 
 
-def _frame_type(data: memoryview) -> FrameType | None:
+def _frame_type(number: int) -> FrameType | None:
     """
     Returns what the frame is; ``None`` if a later version knows.
     """
-    (kind,) = _TYPE.unpack_from(data)
-    if kind >= FIRST_UNKNOWN_TYPE:
+    if number >= FIRST_UNKNOWN_TYPE:
         return None
-    found = _TYPES.get(kind)
-    if found is None:  # reserved: a peer that means something else by it
-        raise RemoteViolation(f"a frame of type {kind} has no meaning")
-    return found
+    try:
+        return FrameType(number)
+    except ValueError as error:  # reserved: a peer that means something else by it
+        raise RemoteViolation(f"a frame of type {number} has no meaning") from error

@@ -23,6 +23,7 @@ RUN_BYTES = 256 << 10
 
 _HEAD = struct.Struct(">iiqqqqqqqqiIii")
 assert _HEAD.size == DATA_BYTES_MIN
+_SAYS_MORE = ~int(DataFlag.EPOCH_BEGINS)
 
 
 def join_run(
@@ -44,12 +45,12 @@ def join_run(
         nothing goes on.
     """
     filled = len(body.block)
-    if not filled or body.flags & ~DataFlag.EPOCH_BEGINS:
+    at, limit = size, len(data) - DATA_BYTES_MIN
+    if at > limit or not filled or int(body.flags) & _SAYS_MORE:
         return frame, body, size
     label = FrameType.TRANSFER_DATA, frame.epoch, body.epoch, body.epoch_start
     session_id, offset = body.session_id, body.offset
     last: tuple[int, int, int] | None = None
-    at, limit = size, len(data) - DATA_BYTES_MIN
     while at <= limit:
         length, kind, sent_ms, frame_epoch, *words = _HEAD.unpack_from(data, at)
         epoch, start, confirm, place, end, session, count, crc, flags, _ = words

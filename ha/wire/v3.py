@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from enum import IntEnum, IntFlag
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from pystore.errors import InvalidError, RemoteViolation
@@ -85,8 +86,9 @@ def encode(frame: Frame) -> bytes:
         InvalidError: a value that its field cannot hold.
     """
     body = frame.body
-    block = body.block if isinstance(body, TransferData) else b""
-    return encode_head(frame, len(block)) + bytes(block)
+    if not isinstance(body, TransferData):
+        return encode_head(frame, 0)
+    return encode_head(frame, len(body.block)) + bytes(body.block)
 
 
 def encode_head(frame: Frame, block_bytes: int) -> bytes:
@@ -167,6 +169,7 @@ def _meaning(kind: type[_Number], value: int) -> _Number:
     return cast("_Number", found)
 
 
+@lru_cache(maxsize=64)  # the same few come with every frame
 def _known(kind: type[_Flags], value: int) -> _Flags:
     # Flags of a later version are ignored, as a longer body is.
     return kind(value & _MASKS[kind]) if value else cast("_Flags", _NONE[kind])
@@ -317,12 +320,14 @@ def _data_bytes(body: TransferData, block_bytes: int) -> bytes:
 
 
 def _data(payload: memoryview) -> TransferData:
-    *numbers, size, crc, flags, _ = _DATA.unpack_from(payload)
+    epoch, start, confirm, offset, end, session, size, crc, flags, _ = (
+        _DATA.unpack_from(payload)
+    )
     block = payload[_DATA.size :]
     if size != len(block):
         raise RemoteViolation(f"a block of {size} bytes in a frame with {len(block)}")
-    values: list[Any] = [*numbers, crc, _known(DataFlag, flags), block]
-    return TransferData(*values)
+    known = _known(DataFlag, flags)
+    return TransferData(epoch, start, confirm, offset, end, session, crc, known, block)
 
 
 def _ack_bytes(body: TransferAck) -> bytes:
