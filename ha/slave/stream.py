@@ -1,9 +1,11 @@
 """
 A TCP stream to a master: bytes in, bytes out, and nobody waits for long.
 
-The socket never blocks. What was received stands in one buffer, whose front is
-taken frame by frame; only what is left of a frame is moved. What the system does
-not take at once waits in a queue of its own.
+Waiting for bytes and receiving them is one system call with a limit of time: a slave
+that waits for each record pays for every call between the bytes and its ack. What was
+received stands in one buffer, whose front is taken frame by frame; only what is left
+of a frame is moved. Sending never waits: what the system does not take at once stands
+in a queue of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import errno
 import os
 import select
 import socket
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -31,6 +34,7 @@ SLICE_MS = 200
 _BUFFER_BYTES = 1 << 20
 _BUFFER_BYTES_MAX = 2 * FRAME_BYTES_MAX
 _UNSENT_BYTES_MAX = 1 << 20
+_TIMEVAL = struct.Struct("@ll")
 _KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 
@@ -107,7 +111,8 @@ class Stream:
     def __init__(self, connected: socket.socket) -> None:
         self.received = 0
         self._socket = connected
-        self._socket.settimeout(0)
+        self._socket.settimeout(None)
+        self._patience_ms = 0
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._start = self._end = 0
         self._unsent = bytearray()
@@ -136,6 +141,7 @@ class Stream:
             StreamLost: it cannot.
         """
         deadline_ms = now_ms() + CONNECT_MS
+        self._socket.settimeout(0)
         code = self._socket.connect_ex(address)
         if code == errno.EINPROGRESS:
             while not select.select([], [self._socket], [], SLICE_MS / 1000)[1]:
@@ -146,6 +152,7 @@ class Stream:
             code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
             raise StreamLost(os.strerror(code))
+        self._socket.settimeout(None)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE:
@@ -186,20 +193,30 @@ class Stream:
         Raises:
             StreamLost: the peer is gone, or sends a frame that nothing can hold.
         """
-        writers = [self._socket] if self._unsent else []
-        ready, writable, _ = select.select(
-            [self._socket], writers, [], max(0, timeout_ms) / 1000
-        )
-        if writable:
-            self._flush()
-        return self._receive() if ready else 0
+        if self._unsent:
+            _, writable, _ = select.select(
+                [self._socket], [self._socket], [], max(0, timeout_ms) / 1000
+            )
+            if writable:
+                self._flush()
+            timeout_ms = 0
+        if timeout_ms > 0:
+            self._set_patience(timeout_ms)
+        return self._receive(0 if timeout_ms > 0 else socket.MSG_DONTWAIT)
 
-    def _receive(self) -> int:
+    def _set_patience(self, timeout_ms: int) -> None:
+        # It is the same for nearly every wait.
+        if timeout_ms != self._patience_ms:
+            given = _TIMEVAL.pack(timeout_ms // 1000, timeout_ms % 1000 * 1000)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, given)
+            self._patience_ms = timeout_ms
+
+    def _receive(self, flags: int) -> int:
         self._make_room()
         try:
-            size = self._socket.recv_into(self._buffer[self._end :])
+            size = self._socket.recv_into(self._buffer[self._end :], 0, flags)
         except BlockingIOError:
-            # The system said ready and changed its mind.
+            # Nothing came in time.
             return 0
         except OSError as error:
             # Of the socket alone: our own disk is not asked here.
@@ -216,7 +233,7 @@ class Stream:
         """
         rest = self._end - self._start
         if self._start and self._end == len(self._buffer):
-            self._buffer[:rest] = bytes(self._buffer[self._start : self._end])
+            self._buffer[:rest] = self._buffer[self._start : self._end]
         elif self._end == len(self._buffer):
             if len(self._buffer) >= _BUFFER_BYTES_MAX:
                 raise StreamLost(f"a frame of more than {rest} bytes")
@@ -244,7 +261,7 @@ class Stream:
     def _flush(self) -> None:
         while self._unsent:
             try:
-                sent = self._socket.send(self._unsent)
+                sent = self._socket.send(self._unsent, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 # `wait` goes on when there is room.
                 return
