@@ -39,7 +39,7 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
-from pystore.ha.slave.greeting import greeting, objection
+from pystore.ha.slave.greeting import greeting, meaning, objection
 from pystore.ha.slave.link import Link
 from pystore.ha.slave.meeting import Meeting, meet
 from pystore.ha.slave.pages import EpochPages
@@ -143,7 +143,7 @@ class SlaveConnection(Link):
         return False
 
     def _hear_handshake(self, frame: Frame, body: HandshakeMaster, now_ms: int) -> None:
-        self._move(Event.HEARD_HANDSHAKE)
+        self._move(meaning(body))
         refusal = objection(self._terms, self._log, frame, body)
         if refusal is not None:
             self._close(refusal.reason, refusal.retry, refusal.redirect)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import PROTOCOL_V3, CheckResult, SlaveFlag
+from pystore.ha.machine import Event
 from pystore.ha.slave.effects import Close, Retry, SlaveLog
 from pystore.ha.slave.meeting import held_epochs
 from pystore.ha.slave.refusals import close_for
@@ -15,7 +16,7 @@ from pystore.ha.slave.terms import Terms
 from pystore.ha.wire.frames import Frame, HandshakeMaster, HandshakeSlave
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
-__all__ = ["greeting", "objection"]
+__all__ = ["greeting", "meaning", "objection"]
 
 
 def greeting(terms: Terms, log: SlaveLog, *, is_suspended: bool) -> HandshakeSlave:
@@ -41,6 +42,15 @@ def greeting(terms: Terms, log: SlaveLog, *, is_suspended: bool) -> HandshakeSla
         address=terms.address,
         version=terms.version,
     )
+
+
+def meaning(body: HandshakeMaster) -> Event:
+    """
+    Returns what an answer is to the machine: a refusal comes in every state, since a
+    master says why before it closes.
+    """
+    is_welcome = body.result is CheckResult.SUCCESS
+    return Event.HEARD_HANDSHAKE if is_welcome else Event.HEARD_REFUSAL
 
 
 def objection(

@@ -22,8 +22,10 @@ from slave_side import ShortLog
 
 from pystore.ha.codes import (
     AckStatus,
+    CheckResult,
     DataFlag,
     MasterFlag,
+    State,
 )
 from pystore.ha.slave.effects import (
     Append,
@@ -221,6 +223,21 @@ class TestTransfer:
 
         assert master.closed.retry is Retry.SOON
         assert (0, before) == (len(master.log.data), len(master.owner.sent))
+
+    @pytest.mark.parametrize("is_suspended", [False, True])
+    def test_a_refusal_may_come_at_any_time(self, is_suspended: bool) -> None:
+        """
+        The master says why before it closes: segments that we need were deleted.
+        """
+        master = flowing()
+        if is_suspended:
+            master.say(replace(data(0, 0), flags=DataFlag.SUSPENDED))
+        reason = "resync needed: the slave goes on at 8, this log holds 64 to 96"
+        master.say(replace(SHAKE, result=CheckResult.REJECTED, reason=reason))
+
+        assert State.READY is master.state
+        assert Retry.SOON is master.closed.retry
+        assert f"REJECTED: the master rejects us ({reason})" == master.closed.reason
 
     def test_an_empty_log_begins_where_the_master_says(self) -> None:
         """
