@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pystore.epochs import NO_EPOCH
 from pystore.ha.codes import TruncateFlag, TruncateOutcome
 from pystore.ha.master.effects import MasterLog
-from pystore.ha.wire.frames import ConfirmTruncate
+from pystore.ha.wire.frames import ConfirmTruncate, HandshakeSlave
 
-__all__ = ["Agreement", "agree", "last_segment_start", "resync_text"]
+__all__ = [
+    "Agreement",
+    "agree",
+    "last_segment_start",
+    "refusal_of_member",
+    "resync_text",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,23 @@ def _covered(agreed: Agreement, log: MasterLog) -> Agreement | str:
     if log.epochs.find(agreed.offset) is None:
         return f"no epoch of the table covers {agreed.offset}: its bytes have no label"
     return agreed
+
+
+def refusal_of_member(shake: HandshakeSlave, log: MasterLog) -> str | None:
+    """
+    Returns why a slave that acks may wait for is told no epochs; ``None``: it is.
+
+    One that ends below our minimum has to begin anew, and what it holds may have been
+    counted: it is told before it learns that it could wipe its log.
+
+    Args:
+        shake: what it says of itself.
+        log: ours.
+    """
+    if shake.last_epoch == NO_EPOCH or shake.end_offset >= log.min_offset:
+        return None
+    ends = resync_text(f"the slave ends at {shake.end_offset}", log)
+    return f"{ends}; it is in the set, and begins anew once it was removed from it"
 
 
 def resync_text(why: str, log: MasterLog) -> str:

@@ -28,7 +28,7 @@ from pystore.ha.codes import (
 )
 from pystore.ha.machine import MASTER, Event, next_state
 from pystore.ha.master.admission import Verdict, admit
-from pystore.ha.master.agreement import Agreement, agree
+from pystore.ha.master.agreement import Agreement, agree, refusal_of_member
 from pystore.ha.master.effects import (
     Acked,
     Close,
@@ -122,6 +122,11 @@ class MasterConnection(Link):
         if verdict.result is not CheckResult.SUCCESS:
             self._refuse(verdict, log, now_ms)
             return
+        if self._roster().counts(body.broker_id):
+            reason = refusal_of_member(body, log)
+            if reason is not None:
+                self._turn_away(reason, log, now_ms)
+                return
         self._slave = body
         self._has_crc = self.terms.has_block_crc and bool(
             body.flags & SlaveFlag.BLOCK_CRC

@@ -106,7 +106,7 @@ def _parse_master(
     "--may-wipe",
     is_flag=True,
     help="Begin anew if the store's history is not the master's; else that is an "
-    "error.",
+    "error. Never for a member of the set: acknowledged records may be in it alone.",
 )
 @click.option(
     "--segment-size",

@@ -226,6 +226,32 @@ class TestAgreeing:
 
         assert "its log is empty" in reason_of(bench.hear(EMPTY))
 
+    @pytest.mark.parametrize(
+        ("listed", "end", "last_epoch", "is_told"),
+        [
+            ({"members": frozenset({1, 2})}, 1500, 2, True),
+            ({"candidates": frozenset({2})}, 1500, 2, True),
+            ({"members": frozenset({1, 2})}, 2048, 2, False),
+            ({"members": frozenset({1, 2})}, 0, -1, False),
+            ({}, 1500, 2, False),
+        ],
+    )
+    def test_a_member_that_our_log_has_outgrown_is_told_before_it_can_wipe(
+        self, listed: dict[str, Any], end: int, last_epoch: int, is_told: bool
+    ) -> None:
+        """What it holds may have been counted; others learn it from our epochs."""
+        bench = Bench(roster=replace(ROSTER, **listed))
+        bench.log = replace(LOG, min_offset=2048)
+        hello = shake(end_offset=end, flushed_offset=end, last_epoch=last_epoch)
+        effects = bench.hear(hello)
+
+        assert is_told == isinstance(effects[-1], Close)
+        if is_told:
+            assert reason_of(effects) == (
+                "REJECTED: resync needed: the slave ends at 1500, this log holds 2048 "
+                "to 3000; it is in the set, and begins anew once it was removed from it"
+            )
+
     def test_an_empty_slave_is_given_the_whole_log(self) -> None:
         """Blocks end where a segment or an epoch does, and are labelled by bytes."""
         bench = Bench().opened(EMPTY)
