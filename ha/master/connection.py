@@ -58,6 +58,9 @@ from pystore.ha.wire.v3 import DATA_BYTES_MIN, encode
 
 __all__ = ["MasterConnection"]
 
+_ENDING = (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
+"""The slave did not take what was sent."""
+
 _CRC_AT = DATA_BYTES_MIN - 12
 """Where the head of a block has the checksum: before its flags."""
 
@@ -284,7 +287,7 @@ class MasterConnection(Link):
         if ack.flags & AckFlag.LEAVING:
             self._end(Event.LOST, is_graceful=True)
             self._effects.append(Close("the slave leaves"))
-        elif ack.status in (AckStatus.GAP, AckStatus.BAD_CRC):
+        elif ack.status in _ENDING:
             # What was lost is sent again from where the slave then stands.
             self._close(f"the slave reports {ack.status.name} at {ack.received_offset}")
         elif ack.flags & AckFlag.RESUME and self._state is State.SUSPEND:

@@ -224,13 +224,14 @@ class TestAcks:
 
     @pytest.mark.parametrize("status", list(AckStatus))
     def test_what_ails_a_slave_is_passed_on(self, status: AckStatus) -> None:
-        """B9 judges it; a gap or a bad block ends the link, which begins anew."""
+        """B9 judges it; what was not taken ends the link, which begins anew."""
         effects = Bench().opened().hear(ack(1500, status=status))
-        is_over = status in (AckStatus.GAP, AckStatus.BAD_CRC)
+        is_over = status in (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
 
         assert isinstance(effects[0], Acked)
         assert status == effects[0].status
         assert is_over == isinstance(effects[-1], Close)
+        assert not is_over or f"reports {status.name} at 1500" in reason_of(effects)
 
     def test_a_learner_in_a_session_that_counts_is_a_violation(self) -> None:
         """It would be counted."""
