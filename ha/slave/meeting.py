@@ -191,7 +191,8 @@ def _strangers(log: SlaveLog, master: History, point: int) -> str:
             f"{len(log.epochs)} epochs); remove this replica from the set to let it "
             "be wiped, or take its store away"
         )
-    theirs = "" if master.min_offset is None else f", it begins at {master.min_offset}"
+    begins = master.min_offset
+    theirs = "" if begins is None else f", it holds {begins} to {master.end_offset}"
     return (
         f"resync needed: the master's log agrees with ours up to {point} only{theirs} "
         f"({ours}); remove this replica from the set to let it be wiped"
