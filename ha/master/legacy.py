@@ -50,6 +50,9 @@ and that has no byte; if the next one begins there too (R137), the slave would n
 find a common point again.
 """
 
+_ADDRESS_BYTES_MAX = 50
+"""Before 5.1.1 a slave said the length of its address where the id now begins."""
+
 
 class LegacyMasterConnection(Link):
     """
@@ -117,6 +120,8 @@ class LegacyMasterConnection(Link):
             raise RemoteViolation(f"broker {self.terms.broker_id} is not the master")
         reason = refusal_of_id(shake.broker_id, self.terms, roster)
         if reason is not None:
+            if 0 < shake.broker_id >> 32 <= _ADDRESS_BYTES_MAX:
+                reason += "; a slave older than RocketMQ 5.1.1 says its address there"
             raise RemoteViolation(reason)
         if roster.is_busy:
             raise RemoteViolation("this master takes no session more for now")

@@ -66,7 +66,11 @@ class TestHandshake:
 
     @pytest.mark.parametrize(
         ("broker_id", "reason"),
-        [(1, "this master's own"), (9, "knows no broker 9")],
+        [
+            (1, "this master's own"),
+            (9, "knows no broker 9"),
+            (15 << 32 | 0x3132372E, "older than RocketMQ 5.1.1 says its address there"),
+        ],
     )
     def test_who_is_not_of_the_set_is_not_answered(
         self, broker_id: int, reason: str
