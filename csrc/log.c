@@ -309,11 +309,15 @@ ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error) {
   if (status != PS_OK)
     return status;
   status = check_start(log, start, error);
+  uint32_t stranded = 0;
   start->segments_removed = 0;
   start->bytes_zeroed = start->bytes_rewritten = 0;
   if (status == PS_OK)
+    status = ps_stranded_remove(&log->segments, &stranded, error);
+  if (status == PS_OK)
     status = start->clean ? start_clean(log, start, error)
                           : start_unclean(log, start, error);
+  start->segments_removed += stranded;
   if (status == PS_OK) {
     ps_live_page *page = log->page;
     log->writer.store_ms = start->store_ms;

@@ -329,8 +329,8 @@ typedef struct ps_options {
  * needs ps_log_start before any append; until then scans see whole segments.
  * Ownership: *log is the caller's until ps_log_free and keeps `live`, which may
  * be NULL, mapped. Threads: [any].
- * Status: PS_E_NOT_STORE (missing, wrong size, foreign name, gap: the text
- * says which), PS_E_INVALID, PS_E_IO, PS_E_MEMORY. */
+ * Status: PS_E_NOT_STORE (missing, wrong size, foreign name, gap with bytes
+ * behind it: the text says which), PS_E_INVALID, PS_E_IO, PS_E_MEMORY. */
 PS_API ps_status ps_log_open(const char *root, const ps_options *options,
                              ps_live *live, ps_log **log, ps_error *error);
 
@@ -347,13 +347,14 @@ typedef struct ps_start {
   uint64_t bytes_rewritten;  /* out: unsynced range written again, A12 */
 } ps_start;
 
-/* Makes the log ready for appends at start->end: removes later segments newest
- * first, zeroes above the end, rewrites [synced_end, end), syncs, publishes.
- * The caller has checked every record of [synced_end, end). The outputs of
- * *start count on failure, too: what was done until then.
+/* Makes the log ready for appends at start->end: removes stranded segments (see
+ * ps_log_stranded) and later ones, newest first, zeroes above the end, rewrites
+ * [synced_end, end), syncs, publishes. The caller has checked every record of
+ * [synced_end, end). The outputs of *start count on failure, too: what was done
+ * until then.
  * Threads: [owner]. Status: PS_E_IO, PS_E_FULL (log stays readable),
  * PS_E_POISONED, PS_E_INVALID (started, not for writing, end not within the
- * log). */
+ * log), PS_E_NOT_STORE (a stranded segment got bytes meanwhile). */
 PS_API ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error);
 
 /* Sets a reader's end where no live page binds (A4). Threads: [any].
@@ -458,6 +459,12 @@ PS_API ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error);
 /* Fills base offsets of the segments, oldest first; *count is how many there
  * are, also when capacity is smaller. Threads: [any]. */
 PS_API ps_status ps_log_segments(ps_log *log, uint64_t *bases,
+                                 uint32_t capacity, uint32_t *count,
+                                 ps_error *error);
+
+/* Fills base offsets of the segments that the opening found behind a missing
+ * one and that hold nothing; starting removes them. Else as ps_log_segments. */
+PS_API ps_status ps_log_stranded(ps_log *log, uint64_t *bases,
                                  uint32_t capacity, uint32_t *count,
                                  ps_error *error);
 

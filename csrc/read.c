@@ -459,6 +459,19 @@ ps_status ps_log_segments(ps_log *log, uint64_t *bases, uint32_t capacity,
   return status;
 }
 
+ps_status ps_log_stranded(ps_log *log, uint64_t *bases, uint32_t capacity,
+                          uint32_t *count, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK)
+    return status;
+  const ps_segments *list = &log->segments;
+  *count = list->stranded_count;
+  for (uint32_t i = 0; i < list->stranded_count && i < capacity; i++)
+    bases[i] = list->stranded[i];
+  ps_log_leave(log);
+  return status;
+}
+
 ps_status ps_log_topic(ps_log *log, uint32_t topic_id, uint8_t *buffer,
                        uint32_t capacity, uint32_t *size, ps_error *error) {
   ps_status status = ps_log_enter(log, error);

@@ -39,6 +39,8 @@ typedef struct ps_segments {
   ps_segment **items; /* by base, without gaps */
   uint32_t count;
   uint32_t capacity;
+  uint64_t *stranded; /* bases of empty segments behind a gap: no items */
+  uint32_t stranded_count;
   /* A reader's: the cut generation that the items belong to. */
   _Atomic uint64_t generation;
 } ps_segments;
@@ -48,6 +50,17 @@ typedef struct ps_segments {
 ps_status ps_segments_open(ps_segments *list, const ps_env *env,
                            const char *root, uint64_t segment_size,
                            ps_error *error);
+
+/* Are the segments at these bases, which stand behind a gap, all zero? A
+ * visitor that allocates ahead leaves such files; they hold nothing.
+ * Status: PS_E_NOT_STORE: one holds a byte, `missing` is the gap; PS_E_IO. */
+ps_status ps_stranded_check(const ps_segments *list, const uint64_t *bases,
+                            uint32_t count, uint64_t missing, ps_error *error);
+
+/* Removes `stranded`, newest first, after another look; each removal is durable
+ * before the next one. Status: as above. */
+ps_status ps_stranded_remove(ps_segments *list, uint32_t *removed,
+                             ps_error *error);
 
 /* Drops the list's references; segments with held blocks stay. */
 void ps_segments_close(ps_segments *list);

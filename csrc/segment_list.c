@@ -16,8 +16,9 @@
 typedef struct listing {
   uint64_t *bases;
   int64_t *sizes;
-  uint32_t count;
+  uint32_t count; /* in the end: without a gap between them */
   uint32_t capacity;
+  uint32_t stranded; /* how many stand behind a gap, above `count` */
   int32_t out_of_memory;
   char foreign[64]; /* a name that no segment has */
 } listing;
@@ -93,6 +94,24 @@ static ps_status decide_size(ps_segments *list, const listing *found,
   return PS_OK;
 }
 
+/* Takes off what is no segment of the log: an empty last file, and what stands
+ * behind a gap, which must hold nothing. */
+static ps_status trim_listing(const ps_segments *list, listing *found,
+                              ps_error *error) {
+  if (found->count > 0 && found->sizes[found->count - 1] == 0)
+    found->count--;
+  uint32_t count = found->count;
+  uint64_t next = count > 0 ? found->bases[0] : 0;
+  for (found->count = 0; found->count < count; found->count++) {
+    if (found->bases[found->count] != next)
+      break;
+    next += list->segment_size;
+  }
+  found->stranded = count - found->count;
+  return ps_stranded_check(list, found->bases + found->count, found->stranded,
+                           next, error);
+}
+
 /* A segment file must have the segment size; only the last may be empty
  * (RocketMQ removes such a file: a crash in its creation). */
 static ps_status check_listing(ps_segments *list, listing *found,
@@ -126,16 +145,8 @@ static ps_status check_listing(ps_segments *list, listing *found,
                      "%s/%020" PRIu64 ": no segment of %" PRIu64 " bytes "
                      "begins there: move it away",
                      list->directory, base, list->segment_size);
-    if (i > 0 && base != found->bases[i - 1] + list->segment_size)
-      return ps_fail(
-          error, PS_E_NOT_STORE, found->bases[i - 1] + list->segment_size,
-          "%s: segment %020" PRIu64 " is missing before "
-          "%020" PRIu64 ": restore it or move the later ones away",
-          list->directory, found->bases[i - 1] + list->segment_size, base);
   }
-  if (found->count > 0 && found->sizes[found->count - 1] == 0)
-    found->count--;
-  return PS_OK;
+  return trim_listing(list, found, error);
 }
 
 static ps_status read_directory(ps_segments *list, listing *found,
@@ -185,6 +196,18 @@ ps_status ps_segments_add(ps_segments *list, uint64_t base, int32_t file,
   return status;
 }
 
+static ps_status keep_stranded(ps_segments *list, const listing *found,
+                               ps_error *error) {
+  size_t size = found->stranded * sizeof *list->stranded;
+  list->stranded = malloc(size);
+  if (list->stranded == NULL)
+    return ps_fail(error, PS_E_MEMORY, PS_NO_OFFSET, "%s: no memory",
+                   list->directory);
+  memcpy(list->stranded, found->bases + found->count, size);
+  list->stranded_count = found->stranded;
+  return PS_OK;
+}
+
 ps_status ps_segments_open(ps_segments *list, const ps_env *env,
                            const char *root, uint64_t segment_size,
                            ps_error *error) {
@@ -203,6 +226,8 @@ ps_status ps_segments_open(ps_segments *list, const ps_env *env,
   pthread_mutex_init(&list->lock, NULL);
   for (uint32_t i = 0; status == PS_OK && i < found.count; i++)
     status = add(list, found.bases[i], -1, error);
+  if (status == PS_OK && found.stranded > 0)
+    status = keep_stranded(list, &found, error);
   free(found.bases);
   free(found.sizes);
   if (status != PS_OK)
@@ -266,6 +291,9 @@ void ps_segments_close(ps_segments *list) {
   for (uint32_t i = 0; i < list->count; i++)
     ps_segment_drop(list, list->items[i]);
   free(list->items);
+  free(list->stranded);
+  list->stranded = NULL;
+  list->stranded_count = 0;
   list->items = NULL;
   list->count = list->capacity = 0;
   pthread_mutex_unlock(&list->lock);

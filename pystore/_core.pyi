@@ -188,6 +188,9 @@ class Lib:
     def ps_log_segments(
         self, log: CData, bases: CData, capacity: int, count: CData, error: CData
     ) -> int: ...
+    def ps_log_stranded(
+        self, log: CData, bases: CData, capacity: int, count: CData, error: CData
+    ) -> int: ...
     def ps_log_scan(
         self,
         log: CData,

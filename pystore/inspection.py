@@ -17,19 +17,18 @@ from pystore.checkpoint import Checkpoint
 from pystore.first_start import META_NAME
 from pystore.foreign import Found, find
 from pystore.live import Live
-from pystore.opening import (
-    Plan,
-    Situation,
-    is_emptied,
-    opening_of,
-    plan,
-    reasons_against,
-)
+from pystore.opening import Plan, plan
 from pystore.queues import ConsumeQueues
 from pystore.reader import LogReader
 from pystore.reading import require_store
 from pystore.results import LiveWords
 from pystore.rocketmq import Opening
+from pystore.situation import (
+    Situation,
+    has_lost_segments,
+    opening_of,
+    reasons_against,
+)
 from pystore.starting import LIVE_NAME, queue_file_size_of
 from pystore.stored_truth import CLEAN, INCARNATION
 from pystore.survey import Segments
@@ -146,4 +145,4 @@ def _holds(situation: Situation) -> bool:
     view = situation.view
     if view is None:
         return False
-    return is_emptied(situation, view) or not reasons_against(situation)
+    return has_lost_segments(situation, view) or not reasons_against(situation)

@@ -11,57 +11,28 @@ epochs say (A10).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from pystore._seam import NO_OFFSET
 from pystore.boot import Boot
 from pystore.change import View
 from pystore.epochs import EpochTable
-from pystore.exports import CheckpointTimes
-from pystore.foreign import (
-    Found,
-    Import,
-    changed_exports,
-    check_sizes,
-    reasons_of,
-)
-from pystore.queues import ConsumeQueues
+from pystore.foreign import Import, changed_exports
 from pystore.results import LiveWords
-from pystore.rocketmq import Opening, rocketmq_end
-from pystore.stored_truth import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, LEFT, POSITIONS
-from pystore.survey import Segments, Survey, nonzero_end, survey_evidence, survey_ours
+from pystore.rocketmq import rocketmq_end
+from pystore.situation import (
+    Situation,
+    has_lost_segments,
+    reasons_against,
+    text_of_stranded,
+)
+from pystore.stored_truth import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, POSITIONS
+from pystore.survey import Survey, nonzero_end, survey_evidence, survey_ours
 from pystore.torn import Bound, Corrupt, Whole
 from pystore.truth import Bounds, CleanMark, CutState, Identity, Positions, digest_of
 
-__all__ = ["Plan", "Situation", "is_emptied", "plan", "reasons_against"]
+__all__ = ["Plan", "plan"]
 
 NO_BOUNDS = Bounds()
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """
-    Everything that a plan is made from.
-
-    Attributes:
-        root: the store.
-        segments: its log, all of every segment readable.
-        found: the small files of its root.
-        queues: its consume queues, loaded.
-        view: the truth in LMDB; ``None``: there is no ``meta/``.
-        live: the words of the live page; ``None``: there is no ``meta/``.
-        boot: the boot that runs.
-        opening: what RocketMQ would look at, with its configuration.
-    """
-
-    root: Path
-    segments: Segments
-    found: Found
-    queues: ConsumeQueues
-    view: View | None
-    live: LiveWords | None
-    boot: Boot
-    opening: Opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +63,8 @@ class Plan:
         positions: of the queues, as far as they still hold.
         rocketmq_end: the end that RocketMQ itself would find, or ``None``: not
             asked for.
+        stranded: base offsets of the segments behind a missing one; they hold
+            nothing and will be gone (A2).
     """
 
     reasons: tuple[str, ...]
@@ -115,6 +88,7 @@ class Plan:
     rule: str
     positions: Positions
     rocketmq_end: int | None
+    stranded: tuple[int, ...] = ()
 
     @property
     def corrupt(self) -> Corrupt | None:
@@ -141,7 +115,7 @@ def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
     """
     view = situation.view
     reasons = reasons_against(situation)
-    if view is not None and is_emptied(situation, view):
+    if view is not None and has_lost_segments(situation, view):
         made = _plan_ours(situation, view)
     elif view is not None and not reasons:
         if mark := _clean_mark(situation, view):
@@ -152,37 +126,10 @@ def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
         made = _plan_foreign(situation, reasons)
     made = _with_cut_bytes(situation, made)
     if with_rocketmq:
-        end = rocketmq_end(situation.segments, situation.opening)
+        stranded = situation.segments.stranded
+        end = rocketmq_end(situation.segments, situation.opening, *stranded[:1])
         made = replace(made, rocketmq_end=end)
     return made
-
-
-def reasons_against(situation: Situation) -> list[str]:
-    """
-    Why our own bounds are void, a line each; none: they hold, if there are any.
-    """
-    view = situation.view
-    if view is None:
-        return []
-    segments = tuple(
-        (base, situation.segments.segment_size) for base in situation.segments.bases
-    )
-    check_sizes(situation.root, view.read(LEFT), segments)
-    left = {(q.topic, q.queue_id): q.value for q in view.read(LEFT).queue_lengths}
-    changed = situation.queues.changed(left) if left else []
-    return reasons_of(view, situation.found, segments, changed)
-
-
-def is_emptied(situation: Situation, view: View) -> bool:
-    """
-    Whether the log's files are gone and nothing else changed. No program leaves a
-    store so: they were lost, or a file system is not mounted.
-    """
-    return (
-        not situation.segments.bases
-        and view.read(BOUNDS).synced_end > 0
-        and not changed_exports(view, situation.found)
-    )
 
 
 def _clean_mark(situation: Situation, view: View) -> CleanMark | None:
@@ -362,6 +309,7 @@ def _base(
         rule=rule,
         positions=positions if positions.as_of <= end else Positions(),
         rocketmq_end=None,
+        stranded=tuple(situation.segments.stranded),
     )
 
 
@@ -370,6 +318,8 @@ def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
         return made
     end = made.end_offset
     above = nonzero_end(situation.root, situation.segments, end) - end
+    if made.stranded and not made.cut_reason and not above:
+        return replace(made, cut_reason=text_of_stranded(made.stranded), rule="A2")
     if above == 0 and made.corrupt is None:
         return replace(made, cut_reason=made.cut_reason if made.import_cut else "")
     reason, rule = made.cut_reason, made.rule
@@ -382,19 +332,3 @@ def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
         )
         rule = "A3" if made.intent is not None else "A2"
     return replace(made, cut_bytes=above, cut_reason=reason, rule=rule)
-
-
-def opening_of(found: Found, queues: ConsumeQueues) -> Opening:
-    """
-    What RocketMQ would look at, with its default configuration.
-
-    A ``checkpoint`` that cannot be read counts as none here; whether that is an
-    error is decided where it is imported.
-    """
-    named = queues.last_named()
-    times = found.read().times or CheckpointTimes()
-    return Opening(
-        is_abort=found.is_abort,
-        times=times,
-        dispatch_point=-1 if named is None else named[1],
-    )

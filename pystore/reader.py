@@ -179,11 +179,21 @@ class LogReader:
         """
         Returns the base offsets of the segments, oldest first.
         """
+        return self._bases(lib.ps_log_segments)
+
+    def stranded(self) -> list[int]:
+        """
+        Returns the base offsets of the segments that were found behind a missing one
+        and hold nothing; starting a log for writing removes them (A2).
+        """
+        return self._bases(lib.ps_log_stranded)
+
+    def _bases(self, fill: Callable[..., int]) -> list[int]:
         count = ffi.new("uint32_t *")
         capacity = _SEGMENTS
         while True:
             bases = ffi.new("uint64_t[]", capacity)
-            self._call(lib.ps_log_segments, bases, capacity, count)
+            self._call(fill, bases, capacity, count)
             if count[0] <= capacity:
                 found: list[int] = ffi.unpack(bases, count[0])
                 return found

@@ -39,6 +39,8 @@ class RecoveryReport:
         segments_removed, bytes_zeroed, bytes_rewritten: what starting took.
         loss: what was given up, or ``None``.
         damage_offset: where promised bytes are bad, or ``None``.
+        stranded: base offsets of segments that were removed, or will be: they hold
+            nothing and stand behind a missing one.
     """
 
     is_new: bool
@@ -61,6 +63,7 @@ class RecoveryReport:
     bytes_rewritten: int = 0
     loss: Loss | None = None
     damage_offset: int | None = None
+    stranded: tuple[int, ...] = ()
 
 
 def report_of_plan(made: Plan) -> RecoveryReport:
@@ -85,6 +88,7 @@ def report_of_plan(made: Plan) -> RecoveryReport:
         records=made.survey.records,
         unproved=made.survey.unproved,
         damage_offset=None if made.corrupt is None else made.corrupt.offset,
+        stranded=made.stranded,
     )
 
 

@@ -183,9 +183,15 @@ def _host_size(sys_flag: int, ipv6: int) -> int:
     return 20 if sys_flag & ipv6 else 8
 
 
-def rocketmq_end(log: LogView, opening: Opening) -> int:
+def rocketmq_end(log: LogView, opening: Opening, stranded: int | None = None) -> int:
     """
     Returns the end of the log that RocketMQ would find: its maximum offset.
+
+    Args:
+        log: without what stands behind a gap.
+        opening: what else RocketMQ looks at.
+        stranded: where the first segment behind a gap begins: RocketMQ takes it for
+            the next one, and finds nothing in it.
 
     In controller mode it is the same: the confirm offset bounds what RocketMQ
     dispatches, not what it keeps. Where its loading fails afterwards (formats 1.9:
@@ -201,10 +207,14 @@ def rocketmq_end(log: LogView, opening: Opening) -> int:
             # Behind the last segment there is nothing to jump to: the end stays
             # that of the last record, or the segment's base.
             record_end = tail.record_end if tail.record_start is not None else 0
+            if stranded is not None:
+                return stranded
             return max(last_base, record_end or 0, offset)
         size = _accepted_size(log, end, base + log.segment_size - end, opening)
-        if size is None or (size == 0 and base == last_base):
+        if size is None:
             return end
+        if size == 0 and base == last_base:
+            return end if stranded is None else stranded
         offset = end + size if size else base + log.segment_size
 
 

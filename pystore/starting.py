@@ -40,11 +40,12 @@ from pystore.handle import LogHandle
 from pystore.live import Live
 from pystore.lock import Lock
 from pystore.loss import Loss, save_loss
-from pystore.opening import Plan, Situation, opening_of, plan
+from pystore.opening import Plan, plan
 from pystore.options import LogOptions
 from pystore.queues import CONSUME_QUEUE, ConsumeQueues, queue_file_size
 from pystore.results import LiveWords, StartReport
 from pystore.sealing import remove_seals
+from pystore.situation import Situation, opening_of
 from pystore.stored_truth import (
     CUT,
     EPOCHS,

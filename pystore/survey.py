@@ -60,6 +60,14 @@ class Segments:
         return self._bases
 
     @property
+    def stranded(self) -> Sequence[int]:
+        """
+        Base offsets of the segments behind a missing one, which hold nothing and are
+        no part of the log.
+        """
+        return self.log.stranded()
+
+    @property
     def segment_size(self) -> int:
         """
         Of every segment, in bytes.

@@ -12,7 +12,7 @@ import click
 from pystore.cli.commands import json_option, store_argument
 from pystore.cli.exits import BAD, DONE
 from pystore.cli.output import count_text, echo_json, pairs_text, size_text
-from pystore.cli.recovery import recovery_json
+from pystore.cli.recovery import recovery_json, stranded_text
 from pystore.cli.rocketmq_settings import (
     SETTINGS,
     adjusted,
@@ -127,6 +127,8 @@ def _text(store: Path, looked: Inspection, report: RecoveryReport, is_dry: bool)
         ("bound", f"{report.bound} ({report.bound_name})"),
         ("cut", _cut_text(report)),
     ]
+    if report.stranded:
+        rows.append(("empty segments", stranded_text(report.stranded)))
     if report.loss is not None:
         rows.append(
             (

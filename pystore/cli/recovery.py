@@ -9,7 +9,7 @@ from typing import Any
 from pystore.cli.output import count_text
 from pystore.report import RecoveryReport
 
-__all__ = ["opening_lines", "recovery_json"]
+__all__ = ["opening_lines", "recovery_json", "stranded_text"]
 
 
 def opening_lines(report: RecoveryReport) -> list[str]:
@@ -22,7 +22,17 @@ def opening_lines(report: RecoveryReport) -> list[str]:
             f"{count_text(report.cut_bytes)} bytes were cut at offset "
             f"{report.cut_offset}: {report.cut_reason} (rule {report.rule})"
         )
+    if report.stranded:
+        lines.append(f"segments were removed: {stranded_text(report.stranded)}")
     return lines
+
+
+def stranded_text(bases: tuple[int, ...]) -> str:
+    """
+    Returns which segments go because they stand behind a missing one.
+    """
+    names = ", ".join(f"{base:020}" for base in bases)
+    return f"{names}: nothing in it, behind a missing one (rule A2)"
 
 
 def recovery_json(report: RecoveryReport) -> dict[str, Any]:
@@ -46,6 +56,7 @@ def recovery_json(report: RecoveryReport) -> dict[str, Any]:
         "scannedBytes": report.scanned_bytes,
         "records": report.records,
         "unprovedRecords": report.unproved,
+        "strandedSegments": list(report.stranded),
         "segmentsRemoved": report.segments_removed,
         "bytesZeroed": report.bytes_zeroed,
         "bytesRewritten": report.bytes_rewritten,

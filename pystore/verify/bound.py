@@ -12,9 +12,9 @@ from pystore.first_start import META_NAME
 from pystore.foreign import find
 from pystore.inspection import inspect_ours
 from pystore.live import Live
-from pystore.opening import opening_of
 from pystore.queues import ConsumeQueues
 from pystore.rocketmq import Opening, gather_evidence
+from pystore.situation import opening_of
 from pystore.survey import Segments
 from pystore.torn import Bound, Evidence
 from pystore.verify.report import Damage

@@ -153,7 +153,8 @@ REFUSED: dict[str, Case] = {
         lambda root: segment(root, 1).unlink(),
         NotAStoreError,
         "{root}/commitlog: segment 00000000000000065536 is missing before "
-        "00000000000000131072: restore it or move the later ones away",
+        "00000000000000131072, which is not empty: restore it or move the later ones "
+        "away",
     ),
     "garbage in the middle": (
         lambda root: overwrite(segment(root), offset_of(root, 9), b"\xa5" * 300),

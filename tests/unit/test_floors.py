@@ -70,6 +70,7 @@ FLOORS = {
     "pystore.scan": 1,
     "pystore.sealing": 1,
     "pystore.seals": 1,
+    "pystore.situation": 1,
     "pystore.spark": 1,
     "pystore.starting": 1,
     "pystore.store": 1,

@@ -365,9 +365,9 @@ def test_a_closed_reader_refuses_every_call(tmp_path: Path) -> None:
             call()
 
 
-def _segment(folder: Path, base: int, size: int) -> None:
+def _segment(folder: Path, base: int, size: int, first: bytes = b"") -> None:
     (folder / f"{0:020}").write_bytes(bytes(4096))
-    (folder / f"{base:020}").write_bytes(bytes(size))
+    (folder / f"{base:020}").write_bytes(first + bytes(size - len(first)))
 
 
 @pytest.mark.parametrize(
@@ -376,7 +376,7 @@ def _segment(folder: Path, base: int, size: int) -> None:
         (lambda root: root.rmdir(), "commitlog"),
         (lambda root: (root / "x").write_bytes(b""), "x"),
         (lambda root: _segment(root, 4096, 9), f"{4096:020}"),
-        (lambda root: _segment(root, 8192, 4096), f"{4096:020}"),
+        (lambda root: _segment(root, 8192, 4096, b"\1"), f"{4096:020}"),
         (lambda root: (root / f"{1:020}").write_bytes(bytes(9)), f"{1:020}"),
     ],
     ids=["missing", "foreign name", "wrong size", "gap", "no base"],
