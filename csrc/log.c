@@ -444,6 +444,10 @@ ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
   uint64_t least = atomic_load(&page->min_offset);
   if (log->options.mode == PS_MODE_READ && ends->min_offset < least)
     ends->min_offset = least;
+  /* A log that begins elsewhere has its segment before an end says so, and a
+   * crash in between leaves it to readers. It is empty. */
+  if (ends->min_offset > ends->published_end)
+    ends->min_offset = ends->published_end;
   ends->poisoned = atomic_load(&log->is_poisoned);
   ps_log_leave(log);
   return PS_OK;

@@ -235,6 +235,30 @@ def slave(teller: Teller) -> None:
     teller.close()
 
 
+def resync(teller: Teller) -> None:
+    """A replica is emptied, begins where its master's log does, and is filled again."""
+    teller.open()
+    teller.append(12, size=400)
+    teller.append_columns(70, size=600)
+    teller.sync()
+    base = 2 * SEGMENT_SIZE
+    views = [bytes(block.view) for block in teller.log.blocks(base)]
+    teller.cut(0)
+    teller.begin_at(SEGMENT_SIZE)
+    # The master has deleted one more meanwhile.
+    teller.begin_at(base)
+    teller.begin_epoch(9)
+    sent = b"".join(views)
+    for at in range(0, len(sent), 1700):
+        teller.append_raw(base + at, sent[at : at + 1700])
+        if at % 3 == 0:
+            teller.sync()
+        if at % 7 == 0:
+            teller.keep()
+    teller.append(2, ack="leader-synced")
+    teller.close()
+
+
 def loss(teller: Teller) -> None:
     """Promised bytes are bad, and given up."""
     teller.open(accept_loss=True)

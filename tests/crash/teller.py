@@ -18,6 +18,7 @@ import numpy as np
 
 from pystore._seam import POSITION_DTYPE
 from pystore.columns import gather_columns
+from pystore.cutting import begin_at
 from pystore.log import CommitLog
 from pystore.messages import Message
 from pystore.results import Appended
@@ -191,6 +192,12 @@ class Teller:
         self.begin("cut", offset=offset)
         (self.store or self.log).cut(offset)
         self.done("cut", offset=offset)
+
+    def begin_at(self, base: int) -> None:
+        """Let an empty log begin elsewhere."""
+        self.begin("begin at")
+        begin_at(self.log.writer, base)
+        self.done("begin at")
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin a mastership."""

@@ -24,6 +24,7 @@ STORIES = [
     ("segments", "seal"),
     ("some", "threads"),
     ("some", "slave"),
+    ("some", "resync"),
 ]
 
 

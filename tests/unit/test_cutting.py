@@ -256,7 +256,7 @@ def test_an_empty_log_begins_at_any_segment(tmp_path: Path, before: int) -> None
         assert kept == bodies(log)
 
 
-@pytest.mark.parametrize("step", ["before", "after"])
+@pytest.mark.parametrize("step", ["before", "between", "after"])
 @pytest.mark.parametrize("count", [0, 5])
 def test_a_kill_around_a_beginning_leaves_an_empty_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, count: int
@@ -270,6 +270,10 @@ def test_a_kill_around_a_beginning_leaves_an_empty_log(
     def die(log: LogHandle, at: int) -> None:
         if step == "after":
             begin(log, at)
+        elif step == "between":
+            # The segment is there, and no end says so yet.
+            folder = root / "commitlog"
+            (folder / f"{0:020}").rename(folder / f"{at:020}")
         os.kill(os.getpid(), signal.SIGKILL)
 
     def work(log: CommitLog) -> None:
@@ -281,8 +285,12 @@ def test_a_kill_around_a_beginning_leaves_an_empty_log(
         begin_at(log.writer, base)
 
     kill_while(root, work)
+    with CommitLog(root, mode="r") as log:
+        assert log.min_offset == log.end_offset
+        assert [] == list(log.scan())
     with CommitLog(root, segment_size=SEGMENT) as log:
         assert () == tuple(log.recovery.foreign)
-        assert log.min_offset == log.end_offset == (base if step == "after" else 0)
+        assert log.min_offset == log.end_offset
+        assert log.min_offset in {"before": (0,), "after": (base,)}.get(step, (0, base))
         begin_at(log.writer, base)
         assert base == log.end_offset
