@@ -39,7 +39,8 @@ def ask(broker: Broker, change: SetChange) -> None:
         mastering.after()
 
     def arrive() -> None:
-        found = controller.alter(change, member, clock.now)
+        now = broker.world.controller_clock.now
+        found = controller.alter(change, member, now)
         answer = found if isinstance(found, AgreedSet) else found.broker_ids
         back = broker.own(lambda: answered(answer))
         network.message(CONTROLLER, broker.broker_id, back)

@@ -12,19 +12,20 @@ from random import Random
 
 from sim.asking import ask
 from sim.checkers import Checker
-from sim.clock import Clock
+from sim.clock import Clock, LocalClock
 from sim.controller import Controller, Ended, Heartbeat, Role, incarnation_bits
 from sim.following import Following
-from sim.mastering import Mastering, Rim
+from sim.mastering import Mastering
 from sim.network import CONTROLLER, Network, Stream
 from sim.process import Process
+from sim.rim import rim_of
+from sim.setting import Setting
 from sim.store import SimStore
 
-from pystore.ha.insync.ack import Settled
-from pystore.ha.insync.member import Incarnation, Member
+from pystore.epochs import EpochEntry
+from pystore.ha.insync.member import Member
 from pystore.ha.insync.rules import SetRules
-from pystore.ha.master.effects import Acked
-from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Wipe
+from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Send, Wipe
 from pystore.ha.slave.terms import Terms
 
 __all__ = ["Broker", "World"]
@@ -40,17 +41,30 @@ class World:
         random: chance.
         rules: of every mastership.
         continues: see `Controller`.
+        setting: what is unusual.
     """
 
-    def __init__(self, random: Random, rules: SetRules, *, continues: bool) -> None:
+    def __init__(
+        self, random: Random, rules: SetRules, *, continues: bool, setting: Setting
+    ) -> None:
         self.random = random
         self.rules = rules
+        self.setting = setting
         self.clock = Clock()
+        self.controller_clock = self.local_clock(CONTROLLER)
         self.network = Network(self.clock, random)
         self.controller = Controller(continues=continues)
         self.brokers: dict[int, Broker] = {}
         self.checker = Checker(rules.min_in_sync)
-        self.numbers = 0
+        self.numbers = self.links = self.legacy_links = self.cuts = 0
+
+    def local_clock(self, number: int) -> LocalClock:
+        """
+        Returns the clock of a machine.
+        """
+        rate = self.setting.rates.get(number, 1.0)
+        offset = self.random.randint(0, 10**9) if self.setting.is_skewed else 0
+        return LocalClock(self.clock, rate, offset)
 
     def number(self) -> int:
         """
@@ -71,16 +85,22 @@ class Broker(Process):
 
     Attributes:
         flushes: whether its disk gets anything durable.
+        is_legacy: whether its process follows by the legacy protocol.
+        is_java: see `sim.setting.Setting`.
+        refusal: why its last link ended.
     """
 
     def __init__(
         self, broker_id: int, world: World, *, is_learner: bool = False
     ) -> None:
-        super().__init__(world.clock, world.random)
+        super().__init__(world.local_clock(broker_id), world.random)
         self.broker_id = broker_id
         self.world = world
         self.store = SimStore()
         self.flushes = True
+        self.is_legacy = False
+        self.is_java = broker_id in world.setting.java_ids
+        self.refusal = ""
         self.mastering: Mastering | None = None
         self.following: Following | None = None
         self.role: Role | None = None
@@ -91,6 +111,7 @@ class Broker(Process):
         self._wake_at: int | None = None
         self._master_id: int | None = None
         self._given_up = -1
+        self._heard: EpochEntry | None = None
         self.member = Member(broker_id)
 
     # -- life -----------------------------------------------------------------
@@ -103,6 +124,11 @@ class Broker(Process):
         self._counter += 1
         bits = incarnation_bits(self.broker_id, self._counter)
         self.member = Member(self.broker_id, (self._counter, bits))
+        setting = self.world.setting
+        is_always = self.broker_id in setting.legacy_ids
+        # The chance of a set without legacy links is left as it is.
+        share = setting.legacy_share
+        self.is_legacy = is_always or (share > 0 and self.random.random() < share)
         self._wake_at = None
         self.role, self._master_id, self._given_up = None, None, -1
         self.store.open()
@@ -142,11 +168,11 @@ class Broker(Process):
 
     def _beat(self) -> None:
         network, controller = self.world.network, self.world.controller
-        clock, number = self.clock, self.broker_id
+        number = self.broker_id
         epochs = self.store.epochs.drop_above(self.store.published)
         beat = Heartbeat(
             self.member,
-            clock.now,
+            self.clock.now,
             epochs.last_epoch,
             self.store.published,
             self._before,
@@ -157,7 +183,7 @@ class Broker(Process):
         )
 
         def arrive() -> None:
-            role = controller.beat(beat, clock.now)
+            role = controller.beat(beat, self.world.controller_clock.now)
             network.message(CONTROLLER, number, self.own(lambda: self._told(role)))
 
         network.message(number, CONTROLLER, arrive)
@@ -202,7 +228,8 @@ class Broker(Process):
             self.following = None
         self._master_id = None
         self.step()
-        self.store.begin_epoch(role.epoch)
+        if self.store.begin_epoch(role.epoch, self._heard):
+            self.world.checker.unrecorded(self.store)
         self.step()
         self.world.checker.elected(
             self.broker_id, self.store, role.epoch, self.world.controller.elections
@@ -213,38 +240,10 @@ class Broker(Process):
             self.store,
             role.agreed,
             rules=self.world.rules,
-            rim=self._rim(),
+            rim=rim_of(self, role.epoch),
         )
         if role.lease_ms is not None:
             self.mastering.lease_ms = role.lease_ms
-
-    def _rim(self) -> Rim:
-        world, checker = self.world, self.world.checker
-        epoch = self.role.epoch if self.role else 0
-
-        def settled(one: Settled) -> None:
-            checker.settled(epoch, one, world.clock.now)
-
-        def acked(fact: Acked, incarnation: Incarnation | None) -> None:
-            slave = world.brokers[fact.broker_id]
-            is_same = slave.is_up and slave.member.incarnation == incarnation
-            # What arrives from a process that is gone, or that follows another
-            # master by now, says what it had.
-            if is_same and slave.store.promised <= epoch:
-                checker.acked(self.store, slave.store, fact, epoch)
-
-        return Rim(
-            now=lambda: world.clock.now,
-            broker_ids=lambda: self.role.broker_ids if self.role else frozenset(),
-            step=self.step,
-            acked=acked,
-            confirmed=lambda: checker.confirmed(
-                self.broker_id, self.store, is_master=True
-            ),
-            settled=settled,
-            stepped_down=self.step_down,
-            number=world.number,
-        )
 
     def step_down(self, epoch: int) -> None:
         """
@@ -296,19 +295,25 @@ class Broker(Process):
             step=self.step,
             changed=self._changed,
             role_epoch=role.epoch,
+            is_legacy=self.is_legacy,
+            boasts=self.broker_id in self.world.setting.boasting_ids,
         )
         stream.down.receive = self.hearing(following.receive)
         stream.down.lost = self.own(following.lost)
-        master.accept(stream)
+        if self.is_java:
+            self._heard = master.store.epochs.entries[-1]
+        self.world.links += 1
+        self.world.legacy_links += self.is_legacy
+        master.accept(stream, self.member)
         following.begin()
 
-    def accept(self, stream: Stream) -> None:
+    def accept(self, stream: Stream, slave: Member) -> None:
         """
         A slave connects.
         """
         assert self.mastering is not None
         mastering = self.mastering
-        mastering.accept(stream)
+        mastering.accept(stream, slave)
         stream.up.receive = self.hearing(stream.up.receive)
         stream.up.lost = self.own(stream.up.lost)
         # The slave's handshake is under way; silence has a deadline.
@@ -318,7 +323,10 @@ class Broker(Process):
         checker, number = self.world.checker, self.broker_id
         if isinstance(effect, Append):
             checker.wrote(number, self.store)
+        elif isinstance(effect, Send):
+            checker.told(number, self.store, effect.data)
         elif isinstance(effect, Cut | Wipe):
+            self.world.cuts += 1
             checker.cut(number, self.store)
         elif isinstance(effect, Confirm):
             checker.confirmed(number, self.store, is_master=False)
@@ -354,6 +362,7 @@ class Broker(Process):
             due = mastering.next_deadline()
         elif following is not None:
             if following.is_over:
+                self.refusal = following.reason
                 self._connect_later(self.random.randint(300, 1_500))
             else:
                 due = following.next_deadline()

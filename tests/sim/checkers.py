@@ -7,13 +7,17 @@ written under that label; every byte that a store gets is compared with them onc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from sim.controller import Election
 from sim.store import SimStore
 
+from pystore.ha.codes import FRAME_BYTES_MAX, TruncateOutcome
 from pystore.ha.insync.ack import Outcome, Settled
 from pystore.ha.master.effects import Acked
+from pystore.ha.wire.frames import ConfirmTruncate
+from pystore.ha.wire.framing import take_frame
 
 __all__ = ["Checker", "Violation"]
 
@@ -37,6 +41,8 @@ class Checker:
         outcomes: how many waits ended how.
         synced_end: everything below was acked by `all-synced` or is below that.
         given_up: bytes that were lost with a power cut of all (B3).
+        excluded: how often a rule of docs/replication.md ("What a Java peer can still
+            lose") was the reason why something was not there; no other is.
     """
 
     def __init__(self, min_in_sync: int) -> None:
@@ -47,6 +53,10 @@ class Checker:
         self.last_outcome = ""
         self._min_in_sync = min_in_sync
         self._histories: dict[tuple[int, int], bytearray] = {}
+        self.excluded: Counter[str] = Counter()
+        self._legacy_acked: dict[int, int] = {}
+        self._forgot: set[int] = set()
+        self._ambiguous: set[tuple[int, int]] = set()
         self._wrote: dict[int, int] = {}
         self._compared: dict[int, int] = {}
         self._acked: dict[int, int] = {}
@@ -55,16 +65,30 @@ class Checker:
 
     # -- bytes ----------------------------------------------------------------
 
+    def unrecorded(self, store: SimStore) -> None:
+        """
+        A Java master's epoch begins without an entry: its label names two histories
+        from now on (R137), and says nothing of either.
+        """
+        self.excluded["R137"] += 1
+        entry = store.epochs.entries[-1]
+        self._ambiguous.add((entry.epoch, entry.start_offset))
+
     def opened(self, broker_id: int, store: SimStore) -> None:
         """
-        A process begins with what its store has left.
+        A process begins with what its store has left. What it acked on a legacy link
+        was never said to be on its disk, nor does it say that it is another (R183).
         """
+        if store.end < self._legacy_acked.pop(broker_id, 0):
+            self._forgot.add(broker_id)
         self.cut(broker_id, store)
 
     def wrote(self, broker_id: int, store: SimStore) -> None:
         """
         Bytes were appended: they are those of their label (R275).
         """
+        if store.end >= len(self.confirmed_log):
+            self._forgot.discard(broker_id)
         begin, end = self._wrote.get(broker_id, store.base), store.end
         begin = max(begin, store.base)
         self._wrote[broker_id] = end
@@ -72,6 +96,8 @@ class Checker:
             entry = store.epochs.find(part.start_offset)
             assert entry is not None
             label = entry.epoch, entry.start_offset
+            if label in self._ambiguous:
+                continue
             history = self._histories.setdefault(label, bytearray())
             at = part.start_offset - entry.start_offset
             data = store.bytes_at(part.start_offset, part.end_offset)
@@ -93,7 +119,7 @@ class Checker:
         """
         The log may be shorter now.
         """
-        for marks in (self._wrote, self._compared):
+        for marks in (self._wrote, self._compared, self._legacy_acked):
             marks[broker_id] = min(marks.get(broker_id, 0), store.end)
 
     def confirmed(self, broker_id: int, store: SimStore, *, is_master: bool) -> None:
@@ -116,6 +142,21 @@ class Checker:
                 raise Violation(f"slave {broker_id} confirms {end}, its master did not")
             self.confirmed_log += data[len(known) :]
         self._compared[broker_id] = end
+
+    def told(self, broker_id: int, store: SimStore, data: bytes) -> None:
+        """
+        A slave says something in a handshake: that its log was cut is true (R274).
+        """
+        frame, _ = take_frame(memoryview(data), FRAME_BYTES_MAX)
+        body = frame.body if frame else None
+        if not isinstance(body, ConfirmTruncate):
+            return
+        is_cut = body.outcome is TruncateOutcome.CUT
+        if is_cut and body.point != store.end:
+            raise Violation(
+                f"R274: broker {broker_id} confirms a cut at {body.point}, its log "
+                f"ends at {store.end}"
+            )
 
     # -- elections ------------------------------------------------------------
 
@@ -141,7 +182,9 @@ class Checker:
         lost = len(self.confirmed_log) - store.end
         if is_power_cut and lost > 0:
             # `all` promised caches, and every cache is gone.
-            if self.synced_end > store.end:
+            if self.synced_end > store.end and self._excuses(broker_id, store):
+                pass
+            elif self.synced_end > store.end:
                 raise Violation(
                     f"B3: epoch {epoch} begins at {store.end}, all-synced was "
                     f"acked up to {self.synced_end}"
@@ -149,7 +192,9 @@ class Checker:
             self.given_up += lost
             del self.confirmed_log[store.end :]
             lost = 0
-        if lost > 0:
+        if lost > 0 and self._excuses(broker_id, store):
+            del self.confirmed_log[store.end :]
+        elif lost > 0:
             raise Violation(
                 f"epoch {epoch} of broker {broker_id} begins at {store.end}: {lost} "
                 "confirmed bytes are lost"
@@ -157,6 +202,17 @@ class Checker:
         held = store.bytes_at(store.base, len(self.confirmed_log))
         if held != self.confirmed_log[store.base :]:
             raise Violation(f"epoch {epoch} of broker {broker_id} has other bytes")
+
+    def _excuses(self, broker_id: int, store: SimStore) -> bool:
+        """
+        Whether a new master lacks bytes because it acked them on a legacy link, lost
+        power, and has not come as far again (R183).
+        """
+        if broker_id not in self._forgot:
+            return False
+        self.excluded["R183"] += 1
+        self.synced_end = min(self.synced_end, store.end)
+        return True
 
     # -- acks -----------------------------------------------------------------
 
@@ -171,6 +227,8 @@ class Checker:
             raise Violation(f"{fact}: the slave's log ends at {slave.end}")
         begin = max(self._acked.get(fact.session_id, 0), master.base, slave.base)
         self._acked[fact.session_id] = fact.received_offset
+        if fact.flushed_offset is None:
+            self._legacy_acked[fact.broker_id] = fact.received_offset
         if fact.received_offset <= begin:
             return
         ours = master.bytes_at(begin, fact.received_offset)

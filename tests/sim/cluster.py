@@ -12,14 +12,17 @@ from sim.checkers import Violation
 from sim.client import append
 from sim.controller import Ended
 from sim.network import CONTROLLER, Weather
-from sim.store import SEGMENT_SIZE
+from sim.setting import Setting
+from sim.store import SEGMENT_SIZE, SimStore
 
 from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.member import Member
 from pystore.ha.insync.rules import SetRules
 
 __all__ = ["Cluster"]
 
 _SCAN_MS = 2_000
+_STUCK = ("resync needed", "elect the longer one")
 
 
 class Cluster:
@@ -33,6 +36,7 @@ class Cluster:
         min_in_sync: copies that `all` needs.
         continues: see `sim.controller.Controller`.
         first: who begins alone, and so is the first master; else chance says.
+        setting: what is unusual.
     """
 
     def __init__(
@@ -44,10 +48,13 @@ class Cluster:
         min_in_sync: int = 1,
         continues: bool = False,
         first: int | None = None,
+        setting: Setting | None = None,
     ) -> None:
         self.random = Random(seed)
         rules = SetRules(min_in_sync=min_in_sync)
-        self.world = World(self.random, rules, continues=continues)
+        self.world = World(
+            self.random, rules, continues=continues, setting=setting or Setting()
+        )
         self.size = size
         self.faults = self.appends = self.refused = 0
         for number in range(1, size + learners + 1):
@@ -81,7 +88,7 @@ class Cluster:
         self.world.clock.run_until(self.now + ms)
 
     def _scan(self) -> None:
-        self.world.controller.scan(self.now)
+        self.world.controller.scan(self.world.controller_clock.now)
         self.world.clock.after(_SCAN_MS, self._scan)
 
     # -- clients --------------------------------------------------------------
@@ -130,7 +137,7 @@ class Cluster:
         A process stands still for a while.
         """
         broker = self.world.brokers[broker_id]
-        broker.paused_until = max(broker.paused_until, self.now + ms)
+        broker.paused_until = max(broker.paused_until, broker.clock.now + ms)
 
     def exclude(self, broker_id: int, *, wanted: bool) -> None:
         """
@@ -140,7 +147,7 @@ class Cluster:
             assert one.mastering is not None
             judge = one.mastering.judge
             change = judge.exclude if wanted else judge.readmit
-            one.own(partial(change, broker_id, self.now))()
+            one.own(partial(change, broker_id, one.clock.now))()
 
     def retain(self, broker_id: int) -> None:
         """
@@ -191,18 +198,45 @@ class Cluster:
             why = self.why_not_whole()
             if not why:
                 break
+            self._replace_outgrown()
         if why:
             raise Violation(f"after {patience_ms} ms without a fault: {why}")
         outcomes = self.world.checker.outcomes
         reached = outcomes.get("reached", 0)
-        said = self.append(Ack.ALL_SYNCED)
+        ack = Ack.ALL_SYNCED
+        slaves = set(self.brokers[: self.size]) - set(self.masters())
+        if any(one.is_legacy for one in slaves):
+            said = self.append(ack)
+            if "legacy" not in said:
+                raise Violation(
+                    f"all-synced with a legacy member: {said or 'appended'}"
+                )
+            ack = Ack.ALL
+        said = self.append(ack)
         self.run(3_000)
         if said or outcomes.get("reached", 0) != reached + 1:
-            raise Violation(f"a whole set reaches no all-synced: {said or outcomes}")
+            raise Violation(f"a whole set reaches no {ack.value}: {said or outcomes}")
         self.run(6_000)
         why = self.why_not_whole()
         if why:
             raise Violation(f"after one more append: {why}")
+
+    def _replace_outgrown(self) -> None:
+        """
+        A legacy slave is not told that the log has outgrown it, and neither wipes what
+        it holds nor cuts what was confirmed (B10): somebody takes its store away, once
+        it is out of the set.
+        """
+        agreed, masters = self.world.controller.agreed, self.masters()
+        listed = {one.broker_id for one in agreed.members | agreed.candidates}
+        for one in self.brokers:
+            if not one.is_legacy or one.broker_id in listed or len(masters) != 1:
+                continue
+            is_below = 0 < one.store.end < masters[0].store.base
+            if is_below or any(word in one.refusal for word in _STUCK):
+                one.end(Ended.POWER)
+                one.store = SimStore()
+                one.start()
 
     def why_not_whole(self) -> str:
         """
@@ -213,10 +247,13 @@ class Cluster:
             return f"{len(masters)} masters"
         (master,) = masters
         agreed = self.world.controller.agreed
-        voters = {one.member for one in self.brokers[: self.size]}
-        listed = {one for one in agreed.members | agreed.continuing if one in voters}
-        if len({one.broker_id for one in agreed.members}) != self.size or (
-            listed != voters
+        listed = agreed.members | agreed.continuing
+        is_listed = [
+            one.member in listed or Member(one.broker_id) in listed
+            for one in self.brokers[: self.size]
+        ]
+        if len({one.broker_id for one in agreed.members}) != self.size or not all(
+            is_listed
         ):
             return f"the set is {sorted(one.broker_id for one in agreed.members)}"
         for one in self.brokers:

@@ -11,15 +11,32 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from sim.clock import RATE_MAX, RATE_MIN
+
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 
-__all__ = ["LEASE_MS", "Controller", "Election", "Heartbeat", "Refusal", "Role"]
+__all__ = [
+    "GRANT_MS",
+    "LEASE_MS",
+    "Controller",
+    "Election",
+    "Heartbeat",
+    "Refusal",
+    "Role",
+]
 
 VALID_MS = 10_000
 """How long a heartbeat counts."""
 
 LEASE_MS = 10_000
-"""From the send time of the heartbeat that it answers (C1)."""
+"""How long a new master waits for the lease of the one before, by our clock."""
+
+GRANT_MS = int(LEASE_MS * RATE_MIN / RATE_MAX)
+"""
+How long a lease is by the master's clock, from the send time of the heartbeat that
+it answers (C1): as long as ours passes at least, however slow the master's clock is
+and however fast our own.
+"""
 
 SCAN_MS = 2_000
 
@@ -139,6 +156,8 @@ class Controller:
         self.agreed = AgreedSet(frozenset(), 0)
         self._continues = continues
         self._known: dict[int, _Known] = {}
+        # A legacy member is listed without its process: which one it was.
+        self._bound: dict[int, Member] = {}
         self._lease_end_ms = 0
         self._leases_from_ms = 0
 
@@ -170,8 +189,8 @@ class Controller:
         """
         lease_ms = None
         if beat.member == self.master and now >= self._leases_from_ms:
-            lease_ms = beat.sent_ms + LEASE_MS
-            self._lease_end_ms = max(self._lease_end_ms, lease_ms)
+            lease_ms = beat.sent_ms + GRANT_MS
+            self._lease_end_ms = now + LEASE_MS
         number = beat.member.broker_id
         listed = self.agreed.members | self.agreed.candidates
         return Role(
@@ -195,6 +214,9 @@ class Controller:
         dead = {one.broker_id for one in added if not self._is_alive(one, now)}
         if dead:
             return Refusal(frozenset(dead))
+        for one in added:
+            if one.incarnation is None:
+                self._bound[one.broker_id] = self._known[one.broker_id].beat.member
         ids = {one.broker_id for one in change.members | change.candidates}
         self.agreed = AgreedSet(
             change.members,
@@ -234,6 +256,8 @@ class Controller:
         )
         listed = agreed.members | agreed.candidates | agreed.continuing
         previous = Member(member.broker_id, _previous(member))
+        if is_whole and self._bound.get(member.broker_id) == previous:
+            self._bound[member.broker_id] = member
         # Another process that did lose something may lie between.
         if not is_whole or previous not in listed:
             return
@@ -266,7 +290,7 @@ class Controller:
         known = self._known.get(member.broker_id)
         return (
             known is not None
-            and known.beat.member == member
+            and (known.beat.member == member or member.incarnation is None)
             and now - known.heard_ms <= VALID_MS
         )
 
@@ -275,7 +299,10 @@ class Controller:
         Whether it may be elected: listed as this process, or continuing one.
         """
         agreed = self.agreed
-        is_listed = member in agreed.members | agreed.candidates | agreed.continuing
+        listed = agreed.members | agreed.candidates | agreed.continuing
+        number = member.broker_id
+        is_bound = Member(number) in listed and self._bound.get(number) == member
+        is_listed = is_bound or member in listed
         known = self._known.get(member.broker_id)
         is_fit = known is not None and known.beat.is_well and not known.beat.is_learner
         return is_listed and is_fit and self._is_alive(member, now)

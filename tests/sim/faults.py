@@ -11,6 +11,7 @@ from random import Random
 from sim.cluster import Cluster
 from sim.controller import Ended
 from sim.network import CONTROLLER, Weather
+from sim.setting import draw_setting
 
 from pystore.ha.insync.ack import Ack
 
@@ -50,6 +51,7 @@ class _Chaos:
             self._exclude,
             self._designate,
             self._retain,
+            self._jump,
         ]
 
     def strike(self) -> None:
@@ -177,7 +179,12 @@ class _Chaos:
 
     def _designate(self) -> None:
         cluster = self._cluster
-        cluster.world.controller.designate(self._some_id(), cluster.now)
+        now = cluster.world.controller_clock.now
+        cluster.world.controller.designate(self._some_id(), now)
+
+    def _jump(self) -> None:
+        broker = self._cluster.world.brokers[self._some_id()]
+        broker.clock.wall_ms += self._random.randint(-3_600_000, 3_600_000)
 
     def _retain(self) -> None:
         self._cluster.retain(self._some_id())
@@ -191,12 +198,14 @@ def run_seed(seed: int, minutes: int = 3) -> Cluster:
         Violation: of anything that must be true.
     """
     random = Random(seed)
+    size, learners = random.choice([3, 3, 3, 4, 5]), random.choice([0, 0, 0, 1])
     cluster = Cluster(
         random.getrandbits(32),
-        random.choice([3, 3, 3, 4, 5]),
-        learners=random.choice([0, 0, 0, 1]),
+        size,
+        learners=learners,
         min_in_sync=random.choice([1, 2]),
         continues=random.random() < 0.3,
+        setting=draw_setting(random, size + learners),
     )
     chaos = _Chaos(cluster, random)
     clock = cluster.world.clock

@@ -6,13 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sim.boasting import boasted
 from sim.network import Stream
 from sim.store import SimStore
 
 from pystore.errors import CorruptError, FullError, PoisonedError, PystoreError
-from pystore.ha.codes import AckStatus
+from pystore.ha.codes import AckStatus, State
 from pystore.ha.slave.connection import SlaveConnection
-from pystore.ha.slave.effects import Append, Close, Effect, Send, SlaveLog
+from pystore.ha.slave.effects import (
+    Append,
+    Close,
+    Compare,
+    Connection,
+    Effect,
+    Send,
+    SlaveLog,
+)
+from pystore.ha.slave.legacy import LegacySlaveConnection
 from pystore.ha.slave.terms import Terms
 
 __all__ = ["Following"]
@@ -28,8 +38,11 @@ class Following:
         store: ours.
         now: the clock.
         step: is called before each effect on the store; may raise what a crash is.
-        changed: is called after each, with what was carried out.
+        changed: is called after each, with what was carried out; and before what a
+            v3 handshake says.
         role_epoch: of the role that made us follow.
+        is_legacy: by which protocol.
+        boasts: whether its acks say more than it holds (v3).
 
     Attributes:
         is_over: nothing comes of it any more.
@@ -46,17 +59,22 @@ class Following:
         step: Callable[[], None],
         changed: Callable[[Effect], None],
         role_epoch: int,
+        is_legacy: bool = False,
+        boasts: bool = False,
     ) -> None:
         self.is_over = False
         self.role_epoch = role_epoch
         self.reason = ""
+        self._is_legacy = is_legacy
+        self._boasts = boasts
         self._stream = stream
         self._store = store
         self._now = now
         self._step = step
         self._changed = changed
         self._buffer = bytearray()
-        self._connection = SlaveConnection(terms)
+        kind = LegacySlaveConnection if is_legacy else SlaveConnection
+        self._connection: Connection = kind(terms)
         self._log: SlaveLog | None = None
 
     def begin(self) -> None:
@@ -154,7 +172,10 @@ class Following:
             if isinstance(effect, Close):
                 self._finish(effect.reason)
             elif isinstance(effect, Send):
-                self._stream.up.send(effect.data)
+                if self._connection.state is State.HANDSHAKE and not self._is_legacy:
+                    self._changed(effect)
+                data = boasted(effect.data) if self._boasts else effect.data
+                self._stream.up.send(data)
             else:
                 self._do(effect)
             if self.is_over:
@@ -165,7 +186,7 @@ class Following:
         self._step()
         now = self._now()
         try:
-            self._store.carry_out(effect)
+            differs_at = self._store.carry_out(effect)
         except PystoreError as error:
             # The store refuses; the connection tells the master why.
             self._connection.failed(effect, str(error), now, _status(error))
@@ -176,7 +197,11 @@ class Following:
             return
         self._changed(effect)
         self._step()
-        self._connection.did(effect, self._store.slave_log(), now)
+        log = self._store.slave_log()
+        if isinstance(effect, Compare) and differs_at is not None:
+            self._connection.differs(effect, differs_at, log, now)
+        else:
+            self._connection.did(effect, log, now)
         self._carry_out()
 
 

@@ -5,14 +5,14 @@ A broker as a master: real connections, the real judgement, for one epoch.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sim.network import Stream
+from sim.rim import Rim
 from sim.store import SimStore
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.ack import Ack, Settled
+from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.insync.rules import SetRules
@@ -20,6 +20,7 @@ from pystore.ha.master.connection import MasterConnection
 from pystore.ha.master.effects import (
     Acked,
     Close,
+    Connection,
     Effect,
     Left,
     Opened,
@@ -27,9 +28,11 @@ from pystore.ha.master.effects import (
     SendBlock,
     StepDown,
 )
+from pystore.ha.master.legacy import LegacyMasterConnection
 from pystore.ha.master.terms import Incarnation, Roster, Terms
+from pystore.ha.wire.legacy import is_legacy
 
-__all__ = ["Mastering", "Rim"]
+__all__ = ["Mastering"]
 
 _WINDOW_BYTES = 16_384
 _BLOCK_BYTES = 700
@@ -38,40 +41,23 @@ _BLOCK_BYTES = 700
 WAIT_MS = 3_000
 
 
-@dataclass(frozen=True, slots=True)
-class Rim:
-    """
-    What a mastership is given, and whom it tells.
-
-    Attributes:
-        now: the clock.
-        broker_ids: whom the controller knows.
-        step: is called before each effect; may raise what a crash is.
-        acked: an ack was taken, of a process.
-        confirmed: the confirm offset moved.
-        settled: a wait ended.
-        stepped_down: a newer epoch is known.
-        number: of a session; not 0.
-    """
-
-    now: Callable[[], int]
-    broker_ids: Callable[[], frozenset[int]]
-    step: Callable[[], None]
-    acked: Callable[[Acked, Incarnation | None], None]
-    confirmed: Callable[[], None]
-    settled: Callable[[Settled], None]
-    stepped_down: Callable[[int], None]
-    number: Callable[[], int]
-
-
 @dataclass(slots=True)
 class _Link:
     """
     One slave's stream.
+
+    Attributes:
+        process: whose it is, which a legacy slave does not say.
+        connection: ``None`` until the first bytes tell the protocol.
+        broker_id: of the session, once there is one.
+        incarnation: likewise.
     """
 
-    connection: MasterConnection
     stream: Stream
+    process: Incarnation | None
+    session_id: int
+    accepted_ms: int
+    connection: Connection | None = None
     buffer: bytearray = field(default_factory=bytearray)
     is_over: bool = False
     broker_id: int | None = None
@@ -112,9 +98,11 @@ class Mastering:
             cluster="sim",
             broker_name="set",
             broker_id=member.broker_id,
-            epoch=epoch,
+            # A Java master goes by its table, whatever the controller says (R137).
+            epoch=store.epochs.last_epoch if rim.is_java else epoch,
             segment_size=4096,
             block_bytes_max=_BLOCK_BYTES,
+            legacy_block_bytes_max=_BLOCK_BYTES,
             has_block_crc=True,
         )
         self.judge = InSync(
@@ -131,14 +119,11 @@ class Mastering:
 
     # -- slaves ---------------------------------------------------------------
 
-    def accept(self, stream: Stream) -> None:
+    def accept(self, stream: Stream, slave: Member) -> None:
         """
         A slave connects.
         """
-        connection = MasterConnection(
-            self._terms, self._roster, self._rim.number(), self._rim.now()
-        )
-        link = _Link(connection, stream)
+        link = _Link(stream, slave.incarnation, self._rim.number(), self._rim.now())
         self._links = [one for one in self._links if not one.is_over]
         self._links.append(link)
         stream.up.receive = lambda piece: self._receive(link, piece)
@@ -165,17 +150,36 @@ class Mastering:
         while not link.is_over:
             view = memoryview(bytes(link.buffer))
             log, now = self._store.master_log(), self._rim.now()
-            taken = link.connection.receive(view, log, now)
+            connection = link.connection or self._greet(link, view)
+            if connection is None:
+                break
+            taken = connection.receive(view, log, now)
             did = self._carry_out(link)
             if not taken and not did:
                 break
             del link.buffer[:taken]
         self.after()
 
+    def _greet(self, link: _Link, data: memoryview) -> Connection | None:
+        """
+        The first bytes tell what the slave speaks.
+        """
+        is_old = is_legacy(data)
+        if is_old is None:
+            return None
+        if self._rim.is_java and not is_old:
+            self._end(link)
+            return None
+        kind = LegacyMasterConnection if is_old else MasterConnection
+        terms = replace(self._terms, wall_ms=self._rim.wall_ms())
+        link.connection = kind(terms, self._roster, link.session_id, link.accepted_ms)
+        return link.connection
+
     def _lost(self, link: _Link) -> None:
         if not link.is_over:
-            link.connection.lost("the stream is gone")
-            self._carry_out(link)
+            if link.connection is not None:
+                link.connection.lost("the stream is gone")
+                self._carry_out(link)
             self._end(link)
             self.after()
 
@@ -206,10 +210,14 @@ class Mastering:
         """
         now = self._rim.now()
         for link in self._links:
-            due = link.connection.next_deadline()
-            if not link.is_over and due is not None and due <= now:
-                link.connection.tick(self._store.master_log(), now)
-                self._carry_out(link)
+            due = self._deadline(link)
+            if link.is_over or due is None or due > now:
+                continue
+            if link.connection is None:
+                self._end(link)
+                continue
+            link.connection.tick(self._store.master_log(), now)
+            self._carry_out(link)
         if self.judge.next_deadline() <= now:
             self.judge.tick(now)
         self.after()
@@ -219,8 +227,15 @@ class Mastering:
         When `tick` is due.
         """
         dues = [self.judge.next_deadline(), self.judge.promises.next_deadline()]
-        dues += [one.connection.next_deadline() for one in self._links]
+        dues += [self._deadline(one) for one in self._links]
         return min(one for one in dues if one is not None)
+
+    def _deadline(self, link: _Link) -> int | None:
+        if link.is_over:
+            return None
+        if link.connection is None:
+            return link.accepted_ms + self._terms.reply_ms
+        return link.connection.next_deadline()
 
     def step_down(self, epoch: int) -> None:
         """
@@ -229,7 +244,9 @@ class Mastering:
         self.is_over = True
         self.judge.step_down(epoch)
         for link in self._links:
-            if not link.is_over:
+            if link.connection is None:
+                self._end(link)
+            elif not link.is_over:
                 link.connection.shutdown(self._rim.now())
                 self._carry_out(link)
         self._settle()
@@ -242,7 +259,7 @@ class Mastering:
         for link in self._links:
             self._end(link)
 
-    def link_of(self, broker_id: int) -> MasterConnection | None:
+    def link_of(self, broker_id: int) -> Connection | None:
         """
         The live connection of a slave.
         """
@@ -272,8 +289,11 @@ class Mastering:
     def _pump(self) -> None:
         log, now = self._store.master_log(), self._rim.now()
         for link in self._links:
+            connection = link.connection
+            if connection is None:
+                continue
             while not link.is_over and link.stream.down.in_flight < _WINDOW_BYTES:
-                block = link.connection.next_block(log, _WINDOW_BYTES, now)
+                block = connection.next_block(log, _WINDOW_BYTES, now)
                 if block is None:
                     break
                 self._send(link, block)
@@ -288,7 +308,7 @@ class Mastering:
         link.stream.down.send(head + data)
 
     def _carry_out(self, link: _Link) -> bool:
-        effects = link.connection.effects()
+        effects = link.connection.effects() if link.connection else []
         for effect in effects:
             if link.is_over and not isinstance(effect, Left):
                 continue
@@ -307,10 +327,10 @@ class Mastering:
                 link.incarnation = effect.incarnation
                 closing = self.judge.opened(effect, now)
                 for other in self._links:
-                    if other.connection.session_id == closing:
+                    if other.session_id == closing:
                         self._end(other)
             case Acked():
-                self._rim.acked(effect, link.incarnation)
+                self._rim.acked(effect, link.process)
                 try:
                     self.judge.acked(effect, self._store.published, now)
                 except RemoteViolation as error:
@@ -323,12 +343,14 @@ class Mastering:
             case Close():
                 self._end(link)
             case _:
-                raise AssertionError(f"no effect of a v3 master: {effect}")
+                raise AssertionError(f"no effect of a master: {effect}")
 
     def _end(self, link: _Link) -> None:
         if not link.is_over:
             link.is_over = True
             link.stream.close(link.stream.down, link.stream.up)
+            if link.connection is None:
+                return
             link.connection.lost("closed")
             for effect in link.connection.effects():
                 if isinstance(effect, Left):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from sim.clock import Clock
+from sim.clock import LocalClock
 from sim.controller import Ended
 
 __all__ = ["Crashed", "Process"]
@@ -25,7 +25,7 @@ class Process:
     Lives and dies; a broker adds what it does meanwhile.
 
     Args:
-        clock: virtual time.
+        clock: of its machine.
         random: chance.
 
     Attributes:
@@ -34,7 +34,7 @@ class Process:
         fuse: how many steps until it ends, and how, if it burns.
     """
 
-    def __init__(self, clock: Clock, random: Random) -> None:
+    def __init__(self, clock: LocalClock, random: Random) -> None:
         self.clock = clock
         self.random = random
         self.is_up = False

@@ -38,6 +38,15 @@ def try_seed(seed: int, minutes: int) -> tuple[str, Counter[str]]:
     found["appends"], found["faults"] = cluster.appends, cluster.faults
     found["elections"] = len(cluster.world.controller.elections)
     found["events"] = cluster.world.clock.events
+    world = cluster.world
+    found["links by the legacy protocol"] = world.legacy_links
+    found["cuts by slaves"] = world.cuts
+    found.update({f"excluded by {k}": n for k, n in world.checker.excluded.items()})
+    found["seeds with legacy links"] = bool(world.legacy_links)
+    found["seeds with both protocols"] = 0 < world.legacy_links < world.links
+    found["seeds with skewed clocks"] = world.setting.is_skewed
+    found["seeds with later elections"] = found["elections"] > 1
+    found["seeds with cuts"] = bool(world.cuts)
     return "", found
 
 

@@ -3,6 +3,10 @@ Scenarios: histories as text, one command per line.
 
     # a comment; the first one says what the scenario shows
     cluster 3 learners 1 min 2 continues   brokers, then what is unusual; 1 is master
+    cluster 3 legacy 2,3 java 2  who follows by the legacy protocol, and who records
+                                 epochs as a Java master does (R137)
+    cluster 3 boasting 3         whose acks say more than it holds
+    cluster 3 clocks 0=1.1,1=0.9 rates of their clocks; 0 is the controller's
     run 5s                       time passes (ms, s)
     append 3 all                 three records, one after another, by the master
     append 1 all at 2            by broker 2, whatever it holds itself for
@@ -23,6 +27,7 @@ Scenarios: histories as text, one command per line.
     expect confirmed             the confirm offset is the end of the master's log
     expect frozen                it is not
     expect ends 1 2 3            their logs end at the same offset
+    expect excluded R183         what was lost by a rule of a Java peer
     expect given-up nothing      what the election after a power cut of all gave up
     settle                       all faults end, and the set comes together
 
@@ -37,6 +42,7 @@ from pathlib import Path
 from sim.cluster import Cluster
 from sim.controller import Ended
 from sim.network import Weather
+from sim.setting import Setting
 from sim.store import SimStore
 
 from pystore.ha.insync.ack import Ack
@@ -108,6 +114,12 @@ class Scenario:
             min_in_sync=int(options.get("min", 1)),
             continues="continues" in words,
             first=1,
+            setting=Setting(
+                legacy_ids=_ids(options.get("legacy", "")),
+                java_ids=_ids(options.get("java", "")),
+                boasting_ids=_ids(options.get("boasting", "")),
+                rates=_rates(options.get("clocks", "")),
+            ),
         )
 
     def _run(self, words: list[str]) -> None:
@@ -200,7 +212,8 @@ class Scenario:
 
     def _elect(self, words: list[str]) -> None:
         controller = self._set.world.controller
-        if not controller.designate(int(words[0]), self._set.now):
+        now = self._set.world.controller_clock.now
+        if not controller.designate(int(words[0]), now):
             raise Unexpected("the controller elects somebody else, or nobody")
 
     def _retain(self, words: list[str]) -> None:
@@ -256,8 +269,20 @@ class Scenario:
         store = self._set.masters()[0].store
         return "" if store.confirm < store.end else "at the end"
 
+    def _found_excluded(self) -> str:
+        return " ".join(sorted(self._set.world.checker.excluded))
+
     def _found_given_up(self) -> str:
         return "something" if self._set.world.checker.given_up else "nothing"
+
+
+def _ids(word: str) -> frozenset[int]:
+    return frozenset(int(one) for one in word.split(",") if one)
+
+
+def _rates(word: str) -> dict[int, float]:
+    pairs = (one.split("=") for one in word.split(",") if one)
+    return {int(number): float(rate) for number, rate in pairs}
 
 
 def _ms(word: str) -> int:

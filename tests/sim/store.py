@@ -8,14 +8,17 @@ cuts) is durable at once here; bytes are durable up to the flushed offset.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 from struct import Struct
 
-from pystore.epochs import EpochTable
+from pystore.epochs import EpochEntry, EpochTable
 from pystore.errors import CorruptError, FullError, PoisonedError, PystoreError
 from pystore.ha.master.effects import MasterLog
 from pystore.ha.slave.effects import (
+    Adopt,
     Append,
+    Compare,
     Confirm,
     Cut,
     Effect,
@@ -122,9 +125,10 @@ class SimStore:
         self.published = self.end
         return self.published
 
-    def carry_out(self, effect: Effect) -> None:
+    def carry_out(self, effect: Effect) -> int | None:
         """
-        What a slave's connection asks for.
+        What a slave's connection asks for; of a comparison, answers the highest
+        record end below the first difference, if there is one.
 
         Raises:
             PystoreError: it cannot be.
@@ -140,8 +144,13 @@ class SimStore:
                 self._wipe(0)
             case Confirm():
                 self.confirm = max(self.confirm, min(effect.offset, self.published))
+            case Adopt():
+                self.epochs = effect.epochs
+            case Compare():
+                return self._compare(effect.offset, bytes(effect.block))
             case _:
-                raise AssertionError(f"no effect of a v3 slave: {effect}")
+                raise AssertionError(f"not for a store: {effect}")
+        return None
 
     def promise(self, epoch: int) -> None:
         """
@@ -150,14 +159,28 @@ class SimStore:
         assert epoch >= self.promised, f"promised {self.promised}, now {epoch}"
         self.promised = epoch
 
-    def begin_epoch(self, epoch: int) -> None:
+    def begin_epoch(self, epoch: int, heard: EpochEntry | None = None) -> bool:
         """
         Our own mastership begins: half a record goes, the entry is durable (R154).
+
+        Args:
+            epoch: of the mastership.
+            heard: the newest entry that a Java broker was told in a handshake. If its
+                epoch began where ours does, ours is not recorded (R137).
+
+        Returns:
+            Whether that happened.
         """
         if self.end > self.published:
             self.cut(self.published)
         kept = self.epochs.cut_suffix_from_epoch(epoch).drop_above(self.end)
+        if heard is not None and heard.start_offset == self.end:
+            if heard not in kept.entries:
+                kept = kept.append(heard.epoch, heard.start_offset)
+            self.epochs = kept
+            return True
         self.epochs = kept.append(epoch, self.end)
+        return False
 
     def cut(self, offset: int) -> None:
         """
@@ -231,6 +254,24 @@ class SimStore:
             )
         self.data += effect.block
         self._parse()
+
+    def _compare(self, offset: int, block: bytes) -> int | None:
+        ours = self.bytes_at(offset, offset + len(block))
+        pairs = enumerate(zip(ours, block, strict=True))
+        different = next((at for at, (own, theirs) in pairs if own != theirs), None)
+        if different is None:
+            return None
+        end = self.base
+        for at in self._record_ends():
+            if at <= offset + different:
+                end = at
+        return end
+
+    def _record_ends(self) -> Iterator[int]:
+        at = 0
+        while self.base + at < self.published:
+            at += _HEAD.unpack_from(self.data, at)[0] & ~_BLANK
+            yield self.base + at
 
     def _wipe(self, base: int) -> None:
         self.base = self.published = self.flushed = self.confirm = base

@@ -1,0 +1,81 @@
+"""
+What a mastership is given, and whom it tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pystore.ha.insync.ack import Settled
+from pystore.ha.insync.member import Incarnation
+from pystore.ha.master.effects import Acked
+
+if TYPE_CHECKING:
+    from sim.broker import Broker
+
+__all__ = ["Rim", "rim_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rim:
+    """
+    All that lies around it.
+
+    Attributes:
+        now: the clock.
+        broker_ids: whom the controller knows.
+        step: is called before each effect; may raise what a crash is.
+        acked: an ack was taken, of a process.
+        confirmed: the confirm offset moved.
+        settled: a wait ended.
+        stepped_down: a newer epoch is known.
+        number: of a session; not 0.
+        wall_ms: what to add to the clock for the wall clock.
+        is_java: see `sim.setting.Setting`.
+    """
+
+    now: Callable[[], int]
+    broker_ids: Callable[[], frozenset[int]]
+    step: Callable[[], None]
+    acked: Callable[[Acked, Incarnation | None], None]
+    confirmed: Callable[[], None]
+    settled: Callable[[Settled], None]
+    stepped_down: Callable[[int], None]
+    number: Callable[[], int]
+    wall_ms: Callable[[], int]
+    is_java: bool
+
+
+def rim_of(broker: Broker, epoch: int) -> Rim:
+    """
+    Returns the rim of a mastership of that epoch, which tells the checker.
+    """
+    world, checker = broker.world, broker.world.checker
+
+    def settled(one: Settled) -> None:
+        checker.settled(epoch, one, world.clock.now)
+
+    def acked(fact: Acked, incarnation: Incarnation | None) -> None:
+        slave = world.brokers[fact.broker_id]
+        is_same = slave.is_up and slave.member.incarnation == incarnation
+        # What arrives from a process that is gone, or that follows another master by
+        # now, says what it had.
+        if is_same and slave.store.promised <= epoch:
+            checker.acked(broker.store, slave.store, fact, epoch)
+
+    return Rim(
+        now=lambda: broker.clock.now,
+        broker_ids=lambda: broker.role.broker_ids if broker.role else frozenset(),
+        step=broker.step,
+        acked=acked,
+        confirmed=lambda: checker.confirmed(
+            broker.broker_id, broker.store, is_master=True
+        ),
+        settled=settled,
+        stepped_down=broker.step_down,
+        number=world.number,
+        wall_ms=lambda: broker.clock.wall_ms,
+        is_java=broker.is_java,
+    )
