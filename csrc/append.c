@@ -24,6 +24,7 @@ typedef struct request {
   ps_appended appended; /* count: messages published */
   ps_error *error;
   ps_status status;
+  uint32_t ack;      /* PS_ACK_* */
   uint32_t may_span; /* columns: more than one segment */
 } request;
 
@@ -152,7 +153,7 @@ static ps_status encode_next(ps_log *log, batch *b) {
 static ps_status encode_request(ps_log *log, batch *b) {
   ps_writer *writer = &log->writer;
   request *r = b->last;
-  ps_status status = ps_writer_check(log, r->error);
+  ps_status status = ps_writer_check(log, r->ack, r->error);
   /* Bytes that an earlier failure or half a raw record left above the end go
    * first; what this batch has written itself is no such tail. */
   if (status == PS_OK && writer->staged == 0 &&
@@ -195,7 +196,7 @@ static void write_requests(ps_log *log, request *first) {
   for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
     request *r = request_of(turn);
     if (r->status == PS_OK && r->totals.count > 0)
-      r->status = ps_writer_authority(log, r->error);
+      r->status = ps_writer_authority(log, r->ack, r->error);
   }
 }
 
@@ -205,7 +206,7 @@ static void finish_synced(ps_log *log, request *r, ps_status status,
   if (r->status != PS_OK)
     return;
   if (status == PS_OK && r->totals.count > 0)
-    status = ps_writer_authority(log, r->error);
+    status = ps_writer_authority(log, r->ack, r->error);
   else if (status != PS_OK)
     *r->error = *reason;
   r->status = status;
@@ -288,16 +289,17 @@ static ps_status append(ps_log *log, request *r, uint32_t ack,
   ps_status status = ps_log_enter(log, r->error);
   if (status != PS_OK)
     return status;
-  if (ack > PS_ACK_SYNCED)
+  if (ack > PS_ACK_SHARED)
     status =
         ps_fail(r->error, PS_E_INVALID, PS_NO_OFFSET,
-                "ack %" PRIu32 " is neither leader nor leader-synced", ack);
+                "ack %" PRIu32 " is neither leader, synced nor shared", ack);
   if (status == PS_OK)
     status = check_request(log, r);
   if (status == PS_OK && r->totals.count == 0)
     status = ps_fail(r->error, PS_E_INVALID, PS_NO_OFFSET,
                      "an append of no messages");
   if (status == PS_OK) {
+    r->ack = ack;
     r->turn.wish = ack == PS_ACK_SYNCED ? PS_WISH_SYNC : PS_WISH_WRITE;
     status = run(log, r);
     if (status == PS_OK || r->may_span)

@@ -246,7 +246,7 @@ ps_status ps_log_delete_before(ps_log *log, uint64_t offset, uint32_t *removed,
 static ps_status check_begin(ps_log *log, uint64_t base, ps_error *error) {
   uint64_t size = log->segments.segment_size;
   uint64_t end = log->writer.received_end;
-  ps_status status = ps_writer_check(log, error);
+  ps_status status = ps_writer_check(log, PS_ACK_LEADER, error);
   if (status != PS_OK)
     return status;
   if (base % size != 0 || base > INT64_MAX - size)

@@ -128,9 +128,9 @@ ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
 /* ---- writer.c: for the holder of the write turn ---------------------- */
 
 /* May this log be appended to now? Status as of an append. */
-ps_status ps_writer_check(ps_log *log, ps_error *error);
-/* Is the authority still good? */
-ps_status ps_writer_authority(ps_log *log, ps_error *error);
+ps_status ps_writer_check(ps_log *log, uint32_t ack, ps_error *error);
+/* Is the authority still good, for what this ack promises? */
+ps_status ps_writer_authority(ps_log *log, uint32_t ack, ps_error *error);
 /* Makes the tail zero after a failure, or above half a raw record. */
 ps_status ps_writer_zero_tail(ps_log *log, ps_error *error);
 /* The same, and gives it its space back. */

@@ -247,6 +247,7 @@ typedef struct ps_appended {
 
 #define PS_ACK_LEADER 0 /* in the page cache: survives SIGKILL */
 #define PS_ACK_SYNCED 1 /* on disk: survives a power cut */
+#define PS_ACK_SHARED 2 /* as leader; others decide, so no deadline ends it */
 
 /* ---- One writer per store -------------------------------------------- */
 
@@ -428,7 +429,8 @@ PS_API ps_status ps_log_roll(ps_log *log, ps_error *error);
 PS_API ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error);
 
 /* Grants the right to write as `epoch` until either clock passes: boot time in
- * ns, wall time in ms. PS_NO_OFFSET: without end (the default); 0: none.
+ * ns, wall time in ms. PS_NO_OFFSET: without end (the default); 0: none, not
+ * for PS_ACK_SHARED either, which no other deadline ends.
  * Threads: [serial]. Status: PS_E_FENCED (epoch below the one granted). */
 PS_API ps_status ps_log_authority(ps_log *log, uint64_t epoch,
                                   uint64_t boottime_ns, uint64_t wall_ms,

@@ -144,7 +144,7 @@ static ps_status raw_segment(ps_log *log, ps_error *error) {
 static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
                             uint64_t size, ps_error *error) {
   ps_writer *writer = &log->writer;
-  ps_status status = ps_writer_check(log, error);
+  ps_status status = ps_writer_check(log, PS_ACK_LEADER, error);
   if (status != PS_OK)
     return status;
   uint64_t received = writer->received_end;
@@ -193,7 +193,7 @@ ps_status ps_log_roll(ps_log *log, ps_error *error) {
   ps_status status = begin_alone(log, &turn, error);
   if (status != PS_OK)
     return status;
-  status = ps_writer_check(log, error);
+  status = ps_writer_check(log, PS_ACK_LEADER, error);
   if (status == PS_OK)
     status = ps_writer_repair(log, error);
   const ps_segment *active = log->writer.active;

@@ -9,15 +9,18 @@
 #include "log.h"
 #include "waits.h"
 
-ps_status ps_writer_authority(ps_log *log, ps_error *error) {
+/* Where others vouch for an append, a master that was replaced lacks their
+ * acks: only the end of the mastership ends it, no clock (B8, C3). */
+ps_status ps_writer_authority(ps_log *log, uint32_t ack, ps_error *error) {
   ps_authority *authority = &log->writer.authority;
   const ps_env *env = log->env;
   uint64_t boottime_ns = atomic_load(&authority->boottime_ns);
   uint64_t wall_ms = atomic_load(&authority->wall_ms);
-  int32_t is_over = 0;
-  if (boottime_ns != PS_NO_OFFSET)
+  int32_t is_over = boottime_ns == 0 || wall_ms == 0;
+  int32_t is_timed = ack != PS_ACK_SHARED;
+  if (is_timed && boottime_ns != PS_NO_OFFSET)
     is_over |= (uint64_t)env->boottime_ns(env->self) >= boottime_ns;
-  if (wall_ms != PS_NO_OFFSET)
+  if (is_timed && wall_ms != PS_NO_OFFSET)
     is_over |= (uint64_t)env->wall_ms(env->self) >= wall_ms;
   if (is_over)
     return ps_fail(error, PS_E_FENCED, atomic_load(&log->page->published_end),
@@ -27,7 +30,7 @@ ps_status ps_writer_authority(ps_log *log, ps_error *error) {
   return PS_OK;
 }
 
-ps_status ps_writer_check(ps_log *log, ps_error *error) {
+ps_status ps_writer_check(ps_log *log, uint32_t ack, ps_error *error) {
   uint64_t end = atomic_load(&log->page->published_end);
   ps_status status = ps_log_check_open(log, error);
   if (status != PS_OK)
@@ -40,7 +43,7 @@ ps_status ps_writer_check(ps_log *log, ps_error *error) {
   if (log->writer.is_broken)
     return ps_fail(error, PS_E_BUSY, end,
                    "a cut did not finish: close the log and open it again");
-  return ps_writer_authority(log, error);
+  return ps_writer_authority(log, ack, error);
 }
 
 ps_status ps_writer_zero_tail(ps_log *log, ps_error *error) {

@@ -99,6 +99,8 @@ class Ack(IntEnum):
     """In the page cache: survives a killed process."""
     SYNCED = 1
     """On disk: survives a power cut."""
+    SHARED = 2
+    """As `LEADER`; what replicas vouch for, which no deadline of the authority ends."""
 
 
 POSITION_DTYPE = np.dtype([("offset", "=u8"), ("queue_offset", "=i8")])

@@ -280,7 +280,8 @@ class LogHandle(LogReader):
         self, epoch: int, boottime_ns: int = NO_OFFSET, wall_ms: int = NO_OFFSET
     ) -> None:
         """
-        Grants the right to append until either clock passes; 0 takes it away.
+        Grants the right to append until either clock passes; 0 takes it away, and
+        alone ends `Ack.SHARED`, too.
 
         Raises:
             FencedError: a higher epoch was granted before.

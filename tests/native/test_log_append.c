@@ -201,6 +201,24 @@ static void an_append_behind_the_deadline_is_fenced(void) {
   }
 }
 
+/* C3: what others vouch for needs no lease, but a mastership. */
+static void a_shared_append_ends_with_the_authority_alone(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, ps_log_authority(s->log, 7, 1, 1, &s->error));
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_SHARED));
+  CHECK(PS_E_FENCED, store_append(s, 100, PS_ACK_LEADER));
+  CHECK(PS_E_FENCED, store_append(s, 100, PS_ACK_SYNCED));
+  s->count -= 2;
+  for (uint64_t none = 0; none < 2; none++) {
+    CHECK(PS_OK, ps_log_authority(s->log, 7, none ? 0 : PS_NO_OFFSET,
+                                  none ? PS_NO_OFFSET : 0, &s->error));
+    CHECK(PS_E_FENCED, store_append(s, 100, PS_ACK_SHARED));
+    s->count--;
+  }
+  CHECK_HOLDS(store_verify(s, ACK_LEADER));
+  CHECK(0, store_free(s));
+}
+
 static void time_passes(void *argument, memory_call kind, int32_t file) {
   memory *fs = argument;
   (void)file;
@@ -285,6 +303,7 @@ CHECK_MAIN(CASE(what_is_appended_is_read_back),
            CASE(columns_on_a_full_disk_say_how_far_they_came),
            CASE(columns_that_fail_name_the_end_they_came_to),
            CASE(an_append_behind_the_deadline_is_fenced),
+           CASE(a_shared_append_ends_with_the_authority_alone),
            CASE(an_append_is_not_answered_behind_the_deadline),
            CASE(a_reader_writes_nothing),
            CASE(a_log_that_is_not_started_takes_nothing))

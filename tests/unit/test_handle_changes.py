@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore._seam import NO_OFFSET, Check
+from pystore._seam import NO_OFFSET, Ack, Check
 from pystore.errors import (
     FencedError,
     InvalidError,
@@ -169,6 +169,22 @@ def test_without_authority_nothing_is_appended(log: LogHandle) -> None:
     log.authority(6)
     log.append(MESSAGE.form)
     assert 2 == log.scan(0).finish().records
+
+
+def test_what_replicas_vouch_for_outlives_the_deadline(log: LogHandle) -> None:
+    """
+    C3: an append that others decide is refused only where nobody may append.
+    """
+    log.authority(5, 1, 1)
+    log.append(MESSAGE.form, Ack.SHARED)
+    for ack in (Ack.LEADER, Ack.SYNCED):
+        with pytest.raises(FencedError, match="of epoch 5 has run out"):
+            log.append(MESSAGE.form, ack)
+
+    log.authority(5, 0, 0)
+    with pytest.raises(FencedError):
+        log.append(MESSAGE.form, Ack.SHARED)
+    assert 1 == log.scan(0).finish().records
 
 
 def test_confirm_only_rises(log: LogHandle) -> None:
