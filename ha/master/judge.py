@@ -127,7 +127,8 @@ class Judge:
             self._in_sync.acked(fact, end_offset, now_ms)
             self._settle()
             is_outside = self._in_sync.may_suspend(fact.broker_id)
-        if is_outside:
+            candidates = self._in_sync.set_now.candidates
+        if is_outside or any(one.broker_id == fact.broker_id for one in candidates):
             # It may be about to come in (R82): whoever asks the controller looks.
             self.bell.ring()
 

@@ -215,6 +215,21 @@ class TestAsking:
 
         assert court.judge.set_now.set_epoch == 2
 
+    def test_a_candidate_that_acks_is_asked_in_at_once(self, log: CommitLog) -> None:
+        """B7: every `all` waits for that, so nobody sleeps on until the next check."""
+        court = Court(log)
+        court.judge.agreed(
+            AgreedSet(frozenset({Member(1)}), 2, candidates=frozenset({Member(2)}))
+        )
+        court.open(2, 12)
+        rings = court.judge.bell.rings
+        court.ack(2, 12, court.append())
+        change = court.judge.tick()
+
+        assert court.judge.bell.rings > rings
+        assert change is not None
+        assert {one.broker_id for one in change.members} == {1, 2}
+
     def test_time_is_kept_until_the_end(self, log: CommitLog) -> None:
         """The thread asks by itself, and ends with the mastership."""
         court = Court(log)
