@@ -10,7 +10,7 @@ ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,
    * who lets this thread go ahead learns that it came again. */
   ps_status status = ps_waits_wait(waits, mark, 0, 0, outcome, error);
   if (status == PS_OK)
-    status = ps_log_append(log, messages, size, PS_ACK_LEADER, NULL, 0,
+    status = ps_log_append(log, messages, size, PS_ACK_SHARED, NULL, 0,
                            appended, error);
   if (status != PS_OK)
     return status;

@@ -74,6 +74,7 @@ class Lib:
     PS_MESSAGE_HEAD: Final[int]
     PS_ACK_LEADER: Final[int]
     PS_ACK_SYNCED: Final[int]
+    PS_ACK_SHARED: Final[int]
     PS_MODE_READ: Final[int]
     PS_MODE_WRITE: Final[int]
     PS_COLUMN_SLACK: Final[int]

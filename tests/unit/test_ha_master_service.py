@@ -156,9 +156,9 @@ def test_a_slave_of_a_newer_epoch_ends_every_promise(stage: MasterStage) -> None
         MasterStage(stage.log.path.parent / "other", step_down=newer.append) as other,
         RawSlave(other).begin() as slave,
     ):
-        end = other.log.append(message(1)).end
         slave.ack(0, epoch=EPOCH + 1)
         assert slave.is_closed()
+        end = other.log.append(message(1)).end
 
         assert other.service.wait(Ack.ALL, end, WAIT_MS).outcome is Outcome.FENCED
         assert newer == [EPOCH + 1]
