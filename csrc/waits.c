@@ -1,4 +1,10 @@
-/* Waits for an offset: who is reached comes back, and wakes the next. */
+/* Waits for an offset: who is reached comes back, and wakes the next.
+ *
+ * A wait is in the list of its mark until the mark reaches it, and then in the
+ * one line of all who are to be woken. Who is woken takes the next out of that
+ * line. A raise only begins this where nobody is at it: with two lines at work,
+ * threads that share an interpreter push each other aside after all.
+ */
 #include "waits.h"
 
 #include <pthread.h>
@@ -20,7 +26,7 @@
 #include "error.h"
 
 #define WAITS 0U
-#define TAKEN 1U /* out of the list: somebody will wake it */
+#define REACHED 1U /* in line: somebody will wake it */
 #define WOKEN 2U
 #define AHEAD_NS 20000U   /* as for turns */
 #define NOBODY UINT64_MAX /* the first end of an empty list */
@@ -28,7 +34,7 @@
 
 /* One thread that waits, on its stack until it comes back. */
 typedef struct waiter {
-  struct waiter *next; /* in the list; once taken, who is woken after it */
+  struct waiter *next; /* in the list, or in the line */
   struct waiter *before;
   uint64_t end;
   _Atomic uint32_t state;
@@ -51,6 +57,9 @@ struct ps_waits {
   _Atomic uint32_t entered; /* how often a thread came, so far */
   _Atomic uint32_t has_ended;
   _Atomic uint32_t holders;
+  waiter *next; /* the line */
+  waiter *last;
+  uint32_t awake;   /* who was woken and did not wake others yet */
   uint32_t in_line; /* who is woken wakes one other, not two */
   uint32_t count;   /* of marks */
   pid_t owner;      /* a child has neither the threads nor a sound lock */
@@ -182,36 +191,39 @@ static void unlink_from(ps_waits *waits, mark *m, waiter *w) {
   atomic_fetch_sub(&waits->waiting, 1);
 }
 
-/* Takes who waits for at most `offset` out of a list; linked by `next`. */
-static waiter *take(ps_waits *waits, mark *m, uint64_t offset) {
-  waiter *taken = m->first, *last = NULL;
+/* Moves who waits for at most `offset` from a list into the line. */
+static void move_up(ps_waits *waits, mark *m, uint64_t offset) {
+  waiter *first = m->first, *last = NULL;
   uint32_t count = 0;
-  waiter *w = taken;
+  waiter *w = first;
   for (; w != NULL && w->end <= offset; w = w->next) {
-    atomic_store(&w->state, TAKEN);
+    atomic_store(&w->state, REACHED);
     last = w;
     count++;
   }
   if (last == NULL)
-    return NULL;
+    return;
   last->next = NULL;
+  if (waits->next == NULL)
+    waits->next = first;
+  else
+    waits->last->next = first;
+  waits->last = last;
   begin_with(m, w);
   atomic_fetch_sub(&waits->waiting, count);
-  return taken;
+}
+
+/* Takes the next out of the line, to be woken; NULL: nobody is left. */
+static waiter *take_next(ps_waits *waits) {
+  waiter *w = waits->next;
+  if (w != NULL) {
+    waits->next = w->next;
+    waits->awake++;
+  }
+  return w;
 }
 
 /* ---- Coming back ------------------------------------------------------- */
-
-/* Cuts a list after its first half; answers the other half. */
-static waiter *split(waiter *list) {
-  waiter *middle = list;
-  for (waiter *end = list->next; end != NULL && end->next != NULL;
-       end = end->next->next)
-    middle = middle->next;
-  waiter *half = middle->next;
-  middle->next = NULL;
-  return half;
-}
 
 /* Lets the thread that woke this one go ahead, as turns.c does and for the same
  * reason: until some thread comes again, but not for long. */
@@ -222,20 +234,30 @@ static void let_ahead(ps_waits *waits, const waiter *w) {
     sched_yield(); /* it may need this very processor */
 }
 
-/* Wakes others that were taken with this one, which is awake. */
-static void wake_others(ps_waits *waits, waiter *w) {
+/* Wakes who is next, for somebody who is awake. */
+static void wake_others(ps_waits *waits, const waiter *w) {
   if (waits->in_line)
     let_ahead(waits, w);
-  waiter *list = w->next;
-  if (list == NULL)
-    return;
-  waiter *half = waits->in_line ? NULL : split(list);
-  wake(waits, list);
-  if (half != NULL)
-    wake(waits, half);
+  pthread_mutex_lock(&waits->lock);
+  waits->awake--;
+  waiter *one = take_next(waits);
+  waiter *other = waits->in_line ? NULL : take_next(waits);
+  pthread_mutex_unlock(&waits->lock);
+  if (one != NULL)
+    wake(waits, one);
+  if (other != NULL)
+    wake(waits, other);
 }
 
-/* Leaves the list, unless somebody took the wait out of it meanwhile. */
+/* Begins with the line, if nobody is at it; gives the lock up. */
+static void wake_first(ps_waits *waits) {
+  waiter *first = waits->awake == 0 ? take_next(waits) : NULL;
+  pthread_mutex_unlock(&waits->lock);
+  if (first != NULL)
+    wake(waits, first);
+}
+
+/* Leaves the list, unless a mark reached the wait meanwhile. */
 static int32_t give_up(ps_waits *waits, mark *m, waiter *w) {
   pthread_mutex_lock(&waits->lock);
   int32_t is_listed = atomic_load(&w->state) == WAITS;
@@ -245,9 +267,8 @@ static int32_t give_up(ps_waits *waits, mark *m, waiter *w) {
   return is_listed;
 }
 
-/* Sleeps until woken, and wakes others then; or until the deadline. Who was
- * taken sleeps on without one: others wait for their wake behind it, and may be
- * in its list only as long as it is here. */
+/* Sleeps until woken, and wakes others then; or until the deadline. Who is in
+ * line sleeps on without one: it is woken soon, and others wait behind it. */
 static void sleep_until(ps_waits *waits, mark *m, waiter *w,
                         uint64_t deadline) {
   uint32_t seen;
@@ -302,10 +323,8 @@ static void wake_reached(ps_waits *waits, mark *m, uint64_t offset) {
   if (atomic_load(&m->first_end) > offset || is_forked(waits))
     return;
   pthread_mutex_lock(&waits->lock);
-  waiter *taken = take(waits, m, offset);
-  pthread_mutex_unlock(&waits->lock);
-  if (taken != NULL)
-    wake(waits, taken);
+  move_up(waits, m, offset);
+  wake_first(waits);
 }
 
 ps_status ps_waits_raise(ps_waits *waits, uint32_t mark_number, uint64_t offset,
@@ -394,21 +413,11 @@ uint32_t ps_waits_waiting(ps_waits *waits) {
 void ps_waits_end(ps_waits *waits) {
   if (is_forked(waits))
     return;
-  waiter *taken = NULL;
   pthread_mutex_lock(&waits->lock);
   atomic_store(&waits->has_ended, 1);
-  for (uint32_t i = 0; i < waits->count; i++) {
-    mark *m = &waits->marks[i];
-    waiter *last = m->last;
-    waiter *list = take(waits, m, UINT64_MAX);
-    if (list != NULL) {
-      last->next = taken;
-      taken = list;
-    }
-  }
-  pthread_mutex_unlock(&waits->lock);
-  if (taken != NULL)
-    wake(waits, taken);
+  for (uint32_t i = 0; i < waits->count; i++)
+    move_up(waits, &waits->marks[i], UINT64_MAX);
+  wake_first(waits);
 }
 
 void ps_waits_hold(ps_waits *waits) {

@@ -7,7 +7,8 @@
  * those of pystore.h, and this header is the cdef as well.
  *
  * Who raises a mark wakes one of those it reached and goes on; who is woken
- * wakes others, as turns.h has it.
+ * wakes others, as turns.h has it. While they are at it, a raise wakes nobody:
+ * whom it reached is woken after those.
  */
 #ifndef PS_WAITS_H
 #define PS_WAITS_H
@@ -31,7 +32,7 @@ PS_API ps_status ps_waits_open(uint32_t marks, uint32_t in_line,
                                ps_waits **waits, ps_error *error);
 
 /* Moves a mark up to `offset`, never back, and wakes who waits for at most
- * that. Costs what it wakes; without anybody to wake it takes no lock.
+ * that. Costs what it reaches; if that is nobody it takes no lock.
  * Threads: [any]. Status: PS_E_INVALID (no such mark), PS_E_FORKED. */
 PS_API ps_status ps_waits_raise(ps_waits *waits, uint32_t mark, uint64_t offset,
                                 ps_error *error);
