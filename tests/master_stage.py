@@ -34,6 +34,7 @@ from pystore.log import CommitLog
 __all__ = [
     "EPOCH",
     "WAIT_MS",
+    "Clock",
     "Controller",
     "MasterStage",
     "Slave",
@@ -86,7 +87,7 @@ class Controller:
 
 class Clock:
     """
-    The service's clock.
+    The clock of a service, or of a slave.
     """
 
     def __init__(self) -> None:
@@ -211,6 +212,7 @@ class Slave:
         root: of its store.
         broker_id: its own.
         is_legacy: whether it speaks as a Java slave.
+        now_ms: its clock.
         **terms: what to change in its terms.
 
     Attributes:
@@ -225,6 +227,7 @@ class Slave:
         broker_id: int = 2,
         *,
         is_legacy: bool = False,
+        now_ms: Callable[[], int] = clock_ms,
         **terms: Any,
     ) -> None:
         self.log = ReplicaLog(root, segment_size=SEGMENT, flush_interval_ms=10)
@@ -235,10 +238,11 @@ class Slave:
             LegacySlaveConnection(own) if is_legacy else SlaveConnection(own)
         )
         self._stopping = threading.Event()
+        self._now_ms = now_ms
         rim = Rim(
             dial=lambda: self._dial(address),
             make=make,
-            now_ms=clock_ms,
+            now_ms=now_ms,
             pause=lambda ms: (self._stopping.wait(ms / 1000), None)[1],
             is_stopping=self._stopping.is_set,
             say=self.said.append,
@@ -248,7 +252,7 @@ class Slave:
         self._thread.start()
 
     def _dial(self, address: tuple[str, int]) -> Stream:
-        return connect(*address, self._stopping.is_set, clock_ms)
+        return connect(*address, self._stopping.is_set, self._now_ms)
 
     def standing(self) -> Standing:
         """

@@ -14,7 +14,17 @@ from command_line import PYSTORE
 from master_stage import WAIT_MS
 from stores import SEGMENT
 
-__all__ = ["ReplicaProcess"]
+__all__ = ["QUICK", "ReplicaProcess"]
+
+
+QUICK = """
+from pystore.cli import main
+from pystore.ha.slave.backoff import BackOff
+
+BackOff.__init__.__defaults__ = (20, 200)
+main()
+"""
+"""The command, with short waits between two links."""
 
 
 class ReplicaProcess:
@@ -26,8 +36,12 @@ class ReplicaProcess:
         root: of its store.
         broker_id: its own.
         set_name: of the broker set that it believes to be of.
+        *wishes: more options of the command.
+        before: the beginning of the command line, for a process that starts it.
+        script: what runs; it ends with the command's `main`.
 
     Attributes:
+        child: the process.
         said: its lines on stderr.
     """
 
@@ -37,14 +51,19 @@ class ReplicaProcess:
         root: Path,
         broker_id: int = 2,
         set_name: str = "b",
+        *wishes: str,
+        before: tuple[str, ...] = (),
+        script: str = QUICK,
     ) -> None:
         self.said: list[str] = []
         self._heard = threading.Condition()
         host, port = address
         master = ["--master", f"{host}:{port}", "--segment-size", str(SEGMENT)]
         name = ["--cluster", "c", "--broker-name", set_name]
-        self._child = subprocess.Popen(
-            [*PYSTORE, "replica", root, *master, *name, "--broker-id", str(broker_id)],
+        start = [*before, PYSTORE[0], "-c", script]
+        who = [*name, "--broker-id", str(broker_id)]
+        self.child = subprocess.Popen(
+            [*start, "replica", root, *master, *who, *wishes],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -64,8 +83,8 @@ class ReplicaProcess:
         self.stop()
 
     def _read(self) -> None:
-        assert self._child.stderr is not None
-        for line in self._child.stderr:
+        assert self.child.stderr is not None
+        for line in self.child.stderr:
             with self._heard:
                 self.said.append(line)
                 self._heard.notify_all()
@@ -87,15 +106,15 @@ class ReplicaProcess:
         """
         Stops it as Ctrl-C does, and returns its exit code; again is fine.
         """
-        if self._child.poll() is None:
-            self._child.send_signal(signal.SIGINT)
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGINT)
         return self._end()
 
     def kill(self) -> None:
         """
         Kills it by SIGKILL.
         """
-        self._child.kill()
+        self.child.kill()
         self._end()
 
     def wait(self) -> int:
@@ -105,8 +124,8 @@ class ReplicaProcess:
         return self._end()
 
     def _end(self) -> int:
-        code = self._child.wait(WAIT_MS / 1000)
+        code = self.child.wait(WAIT_MS / 1000)
         self._reading.join()
-        if self._child.stderr is not None:
-            self._child.stderr.close()
+        if self.child.stderr is not None:
+            self.child.stderr.close()
         return code
