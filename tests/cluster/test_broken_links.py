@@ -17,8 +17,6 @@ from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.rules import SetRules
 from pystore.log import CommitLog
 
-pytestmark = pytest.mark.slow
-
 PATIENT = SetRules(lag_ms_max=1_000, first_check_ms=100, check_ms=100)
 """A member that lags for a second goes."""
 
@@ -89,6 +87,7 @@ def check_equal(stage: MasterStage, root: Path, slave: ReplicaProcess) -> None:
     assert data_of(root) == data_of(stage.log.path)
 
 
+@pytest.mark.slow
 def test_a_peer_that_stops_reading_leaves_the_set_and_comes_back(
     stage: MasterStage, root: Path
 ) -> None:
@@ -155,6 +154,7 @@ def test_a_half_open_link_is_given_up_by_both_sides(
         check_equal(stage, root, slave)
 
 
+@pytest.mark.slow
 def test_a_slave_that_is_killed_behind_a_half_open_link_is_replaced(
     stage: MasterStage, root: Path
 ) -> None:
@@ -171,6 +171,7 @@ def test_a_slave_that_is_killed_behind_a_half_open_link_is_replaced(
             check_equal(stage, root, slave)
 
 
+@pytest.mark.slow
 def test_a_link_that_is_cut_again_and_again_loses_nothing(
     stage: MasterStage, root: Path
 ) -> None:
@@ -191,6 +192,7 @@ def test_a_link_that_is_cut_again_and_again_loses_nothing(
         check_equal(stage, root, slave)
 
 
+@pytest.mark.slow
 def test_a_killed_slave_takes_no_ack_of_the_master_along(
     stage: MasterStage, root: Path
 ) -> None:
@@ -243,6 +245,7 @@ def test_of_two_processes_with_one_broker_id_the_newest_wins(
         check_equal(stage, root, newest)
 
 
+@pytest.mark.slow
 def test_a_newer_process_of_a_broker_takes_the_place_of_the_older(
     stage: MasterStage, root: Path, tmp_path: Path
 ) -> None:
