@@ -155,6 +155,27 @@ def test_each_ack_and_fault_names_a_test_or_promises_nothing() -> None:
     ]
 
 
+def test_each_fault_says_what_happens_and_names_tests_that_exist() -> None:
+    """
+    Every row of the page has a line for the operator, or says that there is none.
+    """
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in _text("faults.md").splitlines()
+        if line.startswith("| ") and not line.startswith("| fault ")
+    ]
+    tests = _defined_tests()
+
+    assert len(rows) > 20
+    assert {4} == {len(row) for row in rows}
+    assert [] == [row[0] for row in rows if not _quoted(row[3])]
+    assert [] == [name for row in rows for name in _quoted(row[3]) if name not in tests]
+    assert [] == [row[0] for row in rows if "*" not in row[2] and row[2] not in _SAID]
+
+
+_SAID = ("none", "master or slave: what was wrong with the frame")
+
+
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_every_file_of_the_project_that_a_page_names_exists(page: str) -> None:
     """
