@@ -20,6 +20,7 @@ from pystore.cli.interruption import Interruption, interruptible
 from pystore.cli.output import count_text, echo_json, rate_text, seconds_text, size_text
 from pystore.cli.recovery import opening_lines
 from pystore.cli.sizes import parse_size
+from pystore.epochs import NO_EPOCH
 from pystore.errors import InvalidError
 from pystore.ha.slave.backoff import BackOff
 from pystore.ha.slave.connection import SlaveConnection
@@ -308,6 +309,6 @@ def _line(report: dict[str, Any]) -> str:
         "gap unknown" if gap is None else f"gap {size_text(gap)}",
         f"behind {seconds_text(report['behindSeconds'])}",
         rate_text(report["bytesPerSecond"], 1),
-        f"epoch {report['epoch']}",
+        f"epoch {report['epoch']}" if report["epoch"] != NO_EPOCH else "no epoch",
     ]
     return ", ".join(parts)

@@ -337,6 +337,7 @@ def test_a_terminal_has_one_line_that_is_written_over_and_over(
     line = seen.decode().split("\r\x1b[K")[-1]
     assert line.startswith(f"transfer, offset {master.end:,}, gap 0 B, behind 0 ms, ")
     assert line.rstrip().endswith("epoch 2")
+    assert "epoch -1" not in seen.decode()
 
 
 @pytest.mark.parametrize(
