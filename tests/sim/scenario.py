@@ -10,6 +10,7 @@ Scenarios: histories as text, one command per line.
     run 5s                       time passes (ms, s)
     append 3 all                 three records, one after another, by the master
     append 1 all at 2            by broker 2, whatever it holds itself for
+    append 8 leader at 1,2       by both in turn
     append 9 all every 10ms      instead of half a second
     kill 2 / cut-power 2 3 / stop 2 / start 2
     new-disk 2                   it ends, and its store is gone
@@ -127,8 +128,9 @@ class Scenario:
 
     def _append(self, words: list[str]) -> None:
         options = dict(zip(words[2::2], words[3::2], strict=True))
-        target = int(options["at"]) if "at" in options else None
-        for _ in range(int(words[0])):
+        at = [int(one) for one in options.get("at", "").split(",") if one]
+        for number in range(int(words[0])):
+            target = at[number % len(at)] if at else None
             self._set.world.checker.last_outcome = ""
             self._said = self._set.append(Ack(words[1]), broker_id=target)
             self._set.run(_ms(options.get("every", "500ms")))
