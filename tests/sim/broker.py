@@ -131,6 +131,7 @@ class Broker(Process):
         self.is_legacy = is_always or (share > 0 and self.random.random() < share)
         self._wake_at = None
         self.role, self._master_id, self._given_up = None, None, -1
+        self.refusal = ""
         self.store.open()
         self._begun = self.store.end
         self.world.checker.opened(self.broker_id, self.store)

@@ -221,6 +221,16 @@ class Cluster:
         if why:
             raise Violation(f"after one more append: {why}")
 
+    def stuck(self) -> list[int]:
+        """
+        Returns the slaves whose last link ended with a word for people.
+        """
+        return [
+            one.broker_id
+            for one in self.brokers
+            if any(word in one.refusal for word in _STUCK)
+        ]
+
     def _replace_outgrown(self) -> None:
         """
         A legacy slave is not told that the log has outgrown it, and neither wipes what
@@ -233,7 +243,7 @@ class Cluster:
             if not one.is_legacy or one.broker_id in listed or len(masters) != 1:
                 continue
             is_below = 0 < one.store.end < masters[0].store.base
-            if is_below or any(word in one.refusal for word in _STUCK):
+            if is_below or one.broker_id in self.stuck():
                 one.end(Ended.POWER)
                 one.store = SimStore()
                 one.start()

@@ -28,6 +28,7 @@ Scenarios: histories as text, one command per line.
     expect confirmed             the confirm offset is the end of the master's log
     expect frozen                it is not
     expect ends 1 2 3            their logs end at the same offset
+    expect stuck 2               slaves that wait for somebody to act
     expect excluded R183         what was lost by a rule of a Java peer
     expect given-up nothing      what the election after a power cut of all gave up
     settle                       all faults end, and the set comes together
@@ -270,6 +271,9 @@ class Scenario:
     def _found_frozen(self) -> str:
         store = self._set.masters()[0].store
         return "" if store.confirm < store.end else "at the end"
+
+    def _found_stuck(self) -> str:
+        return " ".join(map(str, self._set.stuck()))
 
     def _found_excluded(self) -> str:
         return " ".join(sorted(self._set.world.checker.excluded))
