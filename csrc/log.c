@@ -53,6 +53,13 @@ void ps_log_leave(ps_log *log) {
   (void)before;
 }
 
+void ps_log_let_go(ps_log *log) {
+  uint32_t before = atomic_fetch_sub(&log->holders, 1);
+  assert(before > 0);
+  if (before == 1)
+    free(log);
+}
+
 uint64_t ps_log_read_end(ps_log *log) {
   uint64_t limit = atomic_load(&log->limit);
   if (limit != PS_NO_OFFSET)
@@ -118,6 +125,7 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   if (log->options.message_size_max == 0)
     log->options.message_size_max = MESSAGE_SIZE_MAX_DEFAULT;
   log->fork_stamp = atomic_load(&fork_count);
+  atomic_store(&log->holders, 1);
   log->live = live;
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
   if (live != NULL)
@@ -412,7 +420,7 @@ void ps_log_free(ps_log *log) {
   ps_live_close(log->live);
   ps_waits_free(log->writer.bell);
   free(log->writer.staging);
-  free(log);
+  ps_log_let_go(log);
 }
 
 ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {

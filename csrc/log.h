@@ -84,8 +84,9 @@ struct ps_log {
   ps_live_page own_page;
   ps_topics *topics;
   ps_queues *queues;
-  _Atomic uint64_t limit; /* a reader's own end; PS_NO_OFFSET: the page's */
-  _Atomic uint32_t users; /* running calls */
+  _Atomic uint64_t limit;   /* a reader's own end; PS_NO_OFFSET: the page's */
+  _Atomic uint32_t users;   /* running calls */
+  _Atomic uint32_t holders; /* held blocks, and who opened it: see let_go */
   _Atomic uint32_t is_closed;
   _Atomic uint32_t is_started;
   _Atomic uint32_t is_poisoned;
@@ -102,6 +103,9 @@ struct ps_log {
  * Status: PS_E_CLOSED, PS_E_FORKED. */
 ps_status ps_log_enter(ps_log *log, ps_error *error);
 void ps_log_leave(ps_log *log);
+
+/* Gives up what a holder has of the log: with the last one its memory goes. */
+void ps_log_let_go(ps_log *log);
 
 /* Opens over another environment; ps_log_open uses the real one. */
 ps_status ps_log_open_env(const ps_env *env, const char *root,

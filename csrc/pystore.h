@@ -351,11 +351,10 @@ typedef struct ps_start {
 /* Makes the log ready for appends at start->end: removes stranded segments (see
  * ps_log_stranded) and later ones, newest first, zeroes above the end, rewrites
  * [synced_end, end), syncs, publishes. The caller has checked every record of
- * [synced_end, end). The outputs of *start count on failure, too: what was done
- * until then.
- * Threads: [owner]. Status: PS_E_IO, PS_E_FULL (log stays readable),
- * PS_E_POISONED, PS_E_INVALID (started, not for writing, end not within the
- * log), PS_E_NOT_STORE (a stranded segment got bytes meanwhile). */
+ * [synced_end, end). The outputs of *start count on failure, too: what was
+ * done. Threads: [owner]. Status: PS_E_IO, PS_E_FULL (log stays readable),
+ * PS_E_POISONED, PS_E_INVALID (started, not for writing, end not in the log),
+ * PS_E_NOT_STORE (a stranded segment got bytes meanwhile). */
 PS_API ps_status ps_log_start(ps_log *log, ps_start *start, ps_error *error);
 
 /* Sets a reader's end where no live page binds (A4). Threads: [any].
@@ -369,7 +368,8 @@ PS_API ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error);
  * same. */
 PS_API ps_status ps_log_close(ps_log *log, ps_error *error);
 
-/* Closes if needed and frees; NULL is fine. Threads: [owner]. */
+/* Closes if needed and frees; NULL is fine. What held blocks need of it stays
+ * until they are released, in any order. Threads: [owner]. */
 PS_API void ps_log_free(ps_log *log);
 
 /* Tells the core that this process is a forked child. Threads: [owner]. */
@@ -464,8 +464,8 @@ PS_API ps_status ps_log_segments(ps_log *log, uint64_t *bases,
                                  uint32_t capacity, uint32_t *count,
                                  ps_error *error);
 
-/* Fills base offsets of the segments that the opening found behind a missing
- * one and that hold nothing; starting removes them. Else as ps_log_segments. */
+/* The same for those that the opening found behind a missing one, all zero;
+ * starting removes them. */
 PS_API ps_status ps_log_stranded(ps_log *log, uint64_t *bases,
                                  uint32_t capacity, uint32_t *count,
                                  ps_error *error);
@@ -520,7 +520,7 @@ PS_API ps_status ps_block_acquire(ps_log *log, uint64_t offset,
                                   ps_error *error);
 
 /* Gives the range back; its data must not be touched again. Threads: [any].
- * The log may be closed by then, but not freed. */
+ * The log may be closed or freed by then. */
 PS_API void ps_block_release(ps_block *block);
 
 /* Answers PS_E_CUT if the log was cut below `end` since `generation`.

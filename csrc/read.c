@@ -1,6 +1,7 @@
 /* Reading: blocks without a copy, single records, scans over segments. */
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "error.h"
@@ -99,6 +100,7 @@ static ps_status hold_block(ps_log *log, ps_segment *segment, uint64_t end,
     if (segment->blocks_end < end)
       segment->blocks_end = end;
     segment->references++;
+    atomic_fetch_add(&log->holders, 1);
   }
   pthread_mutex_unlock(&log->segments.lock);
   if (end <= limit)
@@ -142,6 +144,7 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
     segment->blocks--;
     ps_segment_drop(&log->segments, segment);
     pthread_mutex_unlock(&log->segments.lock);
+    ps_log_let_go(log);
   } else {
     *block = found;
   }
@@ -428,6 +431,10 @@ ps_status ps_log_populate(ps_log *log, uint64_t offset, uint64_t *size,
   return status;
 }
 
+static ps_log *log_of(ps_segments *list) {
+  return (ps_log *)((char *)list - offsetof(ps_log, segments));
+}
+
 void ps_block_release(ps_block *block) {
   ps_segment *segment = block->segment;
   if (segment == NULL)
@@ -439,6 +446,7 @@ void ps_block_release(ps_block *block) {
   segment->blocks--;
   ps_segment_drop(list, segment);
   pthread_mutex_unlock(&list->lock);
+  ps_log_let_go(log_of(list));
 }
 
 ps_status ps_log_segments(ps_log *log, uint64_t *bases, uint32_t capacity,

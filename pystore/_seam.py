@@ -246,24 +246,23 @@ def pointer(data: object) -> CData:
         raise InvalidError(f"bytes are needed, not {kind}: {error}") from error
 
 
-def view(block: CData, log: CData) -> memoryview:
+def view(block: CData) -> memoryview:
     """
     Returns the bytes of an acquired block, read-only and without a copy.
 
     The block is released when the view and everything made of it is gone. For
     that the destructor hangs on the *data pointer*: the buffer keeps that very
     pointer alive. Hung on the block it would run at once, because reading
-    ``block.data`` makes a new pointer that keeps nothing alive.
+    ``block.data`` makes a new pointer that keeps nothing alive. The block itself
+    keeps what it needs of its log: the garbage collector ends a cycle in any order.
 
     Args:
         block: a ``ps_block`` that was acquired; owned by the view from here on.
-        log: the ``ps_log``; kept, since it must not be freed before the block.
     """
 
     def release(
         _data: CData,
         block: CData = block,
-        _log: CData = log,
         release: Callable[[CData], None] = lib.ps_block_release,
     ) -> None:
         release(block)

@@ -98,9 +98,9 @@ class LogReader:
         check(status, scratch.error, self.path)
         give_back(scratch)
 
-        # Freed with the last reference, which may be a view's or a running call's.
-        # It keeps the page mapped by itself: the garbage collector ends a cycle in
-        # any order.
+        # Freed with the last reference, which may be a running call's. It keeps the
+        # page mapped by itself, and a view what it needs of the log: the garbage
+        # collector ends a cycle in any order.
         self._log: CData = ffi.gc(found[0], lib.ps_log_free)
         self._topics: dict[int, str] = {}
 
@@ -334,7 +334,7 @@ class LogReader:
         """
         block = ffi.new("ps_block *")
         self._call(lib.ps_block_acquire, offset, size_max, block)
-        return view(block, self._log)
+        return view(block)
 
     def blocks(
         self,

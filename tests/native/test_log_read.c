@@ -341,6 +341,26 @@ static void a_block_outlives_the_closing(void) {
   CHECK(0, store_free(s));
 }
 
+/* And its freeing: who collects garbage frees in any order. The mapping and the
+ * lock that guards it stay as long. */
+static void a_block_outlives_its_log(void) {
+  store *s = store_new(SEGMENT);
+  CHECK(PS_OK, store_append(s, 1000, PS_ACK_LEADER));
+  ps_block blocks[2];
+  for (uint32_t i = 0; i < 2; i++)
+    CHECK(PS_OK, ps_block_acquire(s->log, i, 900, &blocks[i], &s->error));
+  uint8_t copy[900];
+  memcpy(copy, blocks[1].data, sizeof copy);
+  ps_log_free(s->log);
+  s->log = NULL;
+  ps_block_release(&blocks[0]);
+  CHECK(1, s->fs->mappings);
+  CHECK_BYTES(copy, blocks[1].data, sizeof copy);
+  ps_block_release(&blocks[1]);
+  CHECK(0, s->fs->mappings);
+  CHECK(0, store_free(s));
+}
+
 CHECK_MAIN(CASE(a_reader_follows_its_writer),
            CASE(a_reader_reads_a_segment_that_was_made_again),
            CASE(a_reader_that_looks_during_a_cut_reads_on_behind_it),
@@ -353,4 +373,4 @@ CHECK_MAIN(CASE(a_reader_follows_its_writer),
            CASE(an_entry_leads_to_its_record),
            CASE(a_range_is_mapped_ahead_within_its_segment),
            CASE(a_record_that_does_not_fit_tells_its_size),
-           CASE(a_block_outlives_the_closing))
+           CASE(a_block_outlives_the_closing), CASE(a_block_outlives_its_log))

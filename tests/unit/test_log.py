@@ -7,6 +7,8 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -289,3 +291,35 @@ def test_a_log_that_nobody_closed_may_be_garbage_of_a_cycle(tmp_path: Path) -> N
 
     with CommitLog(tmp_path / "0") as log:
         assert [message(i).body for i in range(3)] == bodies(log)
+
+
+CYCLES = """
+import gc, sys
+from pystore.log import CommitLog
+from pystore.messages import Message
+
+gc.disable()  # at its own time it might come while half of it is still held
+for number in range(20):
+    log = CommitLog(f"{sys.argv[1]}/{number}", segment_size=65536)
+    log.append(Message("Topic", bytes(100)))
+    cycle = [[log.reader.acquire(0) for _ in range(3)], log]
+    cycle.append(cycle)
+    if number % 2:
+        cycle.reverse()
+    del log, cycle
+gc.collect()
+"""
+
+
+@pytest.mark.parametrize("freed", [1, 255], ids=lambda byte: f"freed={byte}")
+def test_views_may_be_garbage_of_a_cycle_with_their_log(
+    tmp_path: Path, freed: int
+) -> None:
+    """
+    The collector may free the log before its views are released. The C library
+    overwrites what is freed, so that nobody gets away with using it.
+    """
+    environment = os.environ | {"MALLOC_PERTURB_": str(freed)}
+    command = [sys.executable, "-c", CYCLES, os.fspath(tmp_path)]
+
+    subprocess.run(command, env=environment, check=True, timeout=60)
