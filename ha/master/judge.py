@@ -42,6 +42,11 @@ class SetRefusal:
     """
     The controller will never take a change.
 
+    It settles the attempt that it answers and no earlier one, whose answer was lost
+    and which may be why this one is refused. So a controller that would refuse without
+    ids (another version or epoch) has to answer with its current set instead, or a
+    lost answer is never settled: the old set and the new one go on to count both.
+
     Attributes:
         broker_ids: whom it does not want; none: it is about something else.
     """
@@ -50,7 +55,12 @@ class SetRefusal:
 
 
 Ask = Callable[[SetChange], AgreedSet | SetRefusal | None]
-"""Asks the controller for a change; ``None``: no answer came. Takes its time."""
+"""
+Asks the controller for a change; ``None``: no answer came. Takes its time.
+
+An `AgreedSet` is the controller's set as it is now, whether it took the change or not:
+that alone settles earlier changes whose answers were lost.
+"""
 
 
 class Judge:

@@ -51,6 +51,19 @@ def _assigned(path: Path, name: str) -> dict[str, int]:
     raise AssertionError(f"{path} has no {name}")
 
 
+def test_the_house_names_each_folder_once() -> None:
+    """
+    And each of the folders that are listed is there.
+    """
+    table = _text("architecture.md").split("| folder | |")[1].split("\n\n")[0]
+    folders = re.findall(
+        r"`(\w+/)`", "\n".join(re.findall(r"^\| ([^|]+)", table, re.M))
+    )
+
+    assert sorted(set(folders)) == sorted(folders)
+    assert all((ROOT / folder).is_dir() for folder in folders)
+
+
 def test_the_floors_of_the_page_are_those_that_are_enforced() -> None:
     """
     Every module that exists stands in the table, on its own floor.
