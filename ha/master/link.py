@@ -22,7 +22,16 @@ from pystore.ha.master.send_times import SendTimes
 from pystore.ha.master.terms import Roster, Terms
 from pystore.ha.wire.blocks import BlockRange, next_block
 
-__all__ = ["Link"]
+__all__ = ["CONFIRM_MS", "CONFIRM_MS_MAX", "Link"]
+
+CONFIRM_MS = 20
+"""
+So long after a frame a slave that lacks the confirm offset is told it, if it moved.
+Where blocks go more often than that, they tell it and no frame is added.
+"""
+
+CONFIRM_MS_MAX = 320
+"""If it has not moved, it is looked at again after twice as long, up to this."""
 
 
 class Link(ABC):
@@ -56,6 +65,9 @@ class Link(ABC):
         self._opened_id: int | None = None
         self._heard_ms = now_ms
         self._beat_ms = now_ms
+        self._confirm_told = 0
+        self._confirm_pause_ms = CONFIRM_MS
+        self._confirm_ms: int | None = None
         self._is_to_suspend = False
         self._times = SendTimes()
         self._offset: int | None = None
@@ -101,7 +113,8 @@ class Link(ABC):
 
     def tick(self, log: MasterLog, now_ms: int) -> None:
         """
-        Closes a silent peer, and sends a heartbeat where nothing else was sent.
+        Closes a silent peer, and sends a heartbeat where nothing else was sent, or
+        where the confirm offset moved since.
         """
         if self._is_over or self._is_ended_by(log):
             return
@@ -109,8 +122,12 @@ class Link(ABC):
         if silent_ms >= self._patience_ms:
             self._close(f"the slave said nothing for {silent_ms} ms")
             return
-        if self._is_open and now_ms >= self._beat_ms:
+        if not self._is_open:
+            return
+        if now_ms >= self._beat_ms:
             self._heartbeat(log, now_ms)
+        elif self._confirm_ms is not None and now_ms >= self._confirm_ms:
+            self._look_at_confirm(log, now_ms)
 
     def lost(self, reason: str) -> None:
         """
@@ -168,7 +185,10 @@ class Link(ABC):
         if self._is_over:
             return None
         silence_ms = self._heard_ms + self._patience_ms
-        return min(silence_ms, self._beat_ms) if self._is_open else silence_ms
+        if not self._is_open:
+            return silence_ms
+        due_ms = min(silence_ms, self._beat_ms)
+        return due_ms if self._confirm_ms is None else min(due_ms, self._confirm_ms)
 
     @property
     @abstractmethod
@@ -219,6 +239,20 @@ class Link(ABC):
     def _sent(self, log: MasterLog, now_ms: int) -> None:
         self._beat_ms = now_ms + self.terms.heartbeat_ms
         self._times.sent(log.end_offset, now_ms)
+        self._confirm_told = log.confirm_offset
+        self._confirm_pause_ms = CONFIRM_MS
+        has_all = self._offset == log.end_offset and self._state is State.TRANSFER
+        is_to_come = has_all and log.confirm_offset < log.end_offset
+        self._confirm_ms = now_ms + CONFIRM_MS if is_to_come else None
+
+    def _look_at_confirm(self, log: MasterLog, now_ms: int) -> None:
+        # A slave that lacks bytes is told with the next of them.
+        has_all = self._offset == log.end_offset
+        if has_all and log.confirm_offset > self._confirm_told:
+            self._heartbeat(log, now_ms)
+            return
+        self._confirm_pause_ms = min(2 * self._confirm_pause_ms, CONFIRM_MS_MAX)
+        self._confirm_ms = now_ms + self._confirm_pause_ms
 
     def _counts(self) -> bool:
         return self._opened_id is not None and self._roster().counts(self._opened_id)

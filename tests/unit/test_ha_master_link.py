@@ -88,6 +88,7 @@ def test_heartbeats_come_where_nothing_else_is_sent(make: Callable[[], Bench]) -
     assert isinstance(beat, SendBlock)
     assert (beat.offset, beat.size) == (1500, 0)
     bench.now_ms += 3000
+    bench.log = replace(LOG, confirm_offset=LOG.end_offset)
     assert bench.blocks()
 
     assert bench.connection.next_deadline() == 13000
