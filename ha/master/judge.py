@@ -265,19 +265,28 @@ class Judge:
 
     # -- time, and the controller --------------------------------------------
 
-    def keep_time(self, ask: Ask | None = None) -> None:
+    def keep_time(
+        self,
+        offer: Callable[[SetChange], object] | None = None,
+        resign: Callable[[str], object] | None = None,
+    ) -> None:
         """
         Lets time pass until `close`, in a thread of its own.
 
         Args:
-            ask: the controller; without one the set stays as it is.
+            offer: takes each change that is to be asked for, and returns at once;
+                `answered` follows. Without it the set stays as it is.
+            resign: is told once, with the reason, that this mastership should end
+                (B9).
         """
         while not self._over.is_set():
             rings = self.bell.rings
             change = self.tick()
-            if change is not None and ask is not None:
-                self.answered(change, ask(change))
-                continue
+            if change is not None and offer is not None:
+                offer(change)
+            if resign is not None and self.must_resign():
+                resign("its disk has failed, and another member is well")
+                resign = None
             with self._lock:
                 wait_ms = self._in_sync.next_deadline() - self._now_ms()
             # At most so often, however often somebody appends.
@@ -305,6 +314,13 @@ class Judge:
             change = self._in_sync.proposal(now_ms)
             self._settle()
             return change
+
+    def must_resign(self) -> bool:
+        """
+        Whether our disk has failed for too long and another member is well (B9).
+        """
+        with self._lock:
+            return self._in_sync.must_resign(self._now_ms())
 
     def answered(
         self, change: SetChange, answer: AgreedSet | SetRefusal | None

@@ -27,6 +27,7 @@ from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.insync.rules import SetRules
+from pystore.ha.master.asking import Asking
 from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.judge import Ask, Judge
 from pystore.ha.master.served_link import Owner, ServedLink
@@ -62,7 +63,11 @@ class Mastership:
         broker_ids: whom the controller knows, at any moment.
         rules: the numbers of the set.
         ask: asks the controller for a change of the set; ``None``: it stays.
+        lease_ms: until when `leader` may be acknowledged, on the service's clock;
+            ``None``: no leases.
         step_down: is told of a newer epoch, in the thread of a link.
+        resign: is told once why this mastership should end, in the thread that keeps
+            time (B9).
         say: one line for people.
         host: where to listen.
         port: 0: any that is free.
@@ -76,7 +81,9 @@ class Mastership:
     broker_ids: Callable[[], frozenset[int]]
     rules: SetRules | None = None
     ask: Ask | None = None
+    lease_ms: Callable[[], int | None] = lambda: None
     step_down: Callable[[int], object] = bool
+    resign: Callable[[str], object] = bool
     say: Callable[[str], object] = bool
     host: str = "127.0.0.1"
     port: int = 0
@@ -129,6 +136,7 @@ class MasterService:
             handle,
             ship.broker_ids,
             now_ms,
+            ship.lease_ms,
         )
         self._lock = threading.Lock()
         self._links: dict[int, ServedLink] = {}
@@ -138,7 +146,10 @@ class MasterService:
         self._listener = self._listen()
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._start("accept", self._keep_accepting)
-        self._start("time", lambda: self.judge.keep_time(ship.ask))
+        self._asking: Asking | None = None
+        if ship.ask is not None:
+            self._asking = Asking(ship.ask, self.judge.answered, ship.say)
+        self._start("time", self._keep_time)
 
     def _make_owner(self) -> Owner:
         ship, judge = self._ship, self.judge
@@ -241,6 +252,8 @@ class MasterService:
         for link in self.links():
             link.shutdown()
         self.judge.close()
+        if self._asking is not None:
+            self._asking.close()
         while self._threads:
             thread = self._threads.pop()
             if thread is not threading.current_thread():
@@ -267,6 +280,10 @@ class MasterService:
             self._threads = [one for one in self._threads if one.is_alive()]
             self._threads.append(thread)
             thread.start()
+
+    def _keep_time(self) -> None:
+        offer = None if self._asking is None else self._asking.offer
+        self.judge.keep_time(offer, self._ship.resign)
 
     def _keep_accepting(self) -> None:
         while not self._is_closing:

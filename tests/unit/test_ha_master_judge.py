@@ -4,6 +4,7 @@ The judgement behind its lock: acks move the log's confirm offset, and waits end
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ class Court:
         self.now_ms = 0
         ends = log.writer.log.ends()
         agreed = AgreedSet(frozenset(map(Member, (1, *members))), 1)
-        in_sync = InSync(
+        self.in_sync = in_sync = InSync(
             Member(1),
             EPOCH,
             log.end_offset,
@@ -231,26 +232,73 @@ class TestAsking:
         assert {one.broker_id for one in change.members} == {1, 2}
 
     def test_time_is_kept_until_the_end(self, log: CommitLog) -> None:
-        """The thread asks by itself, and ends with the mastership."""
+        """The thread offers changes by itself, and ends with the mastership."""
         court = Court(log)
-        asked: list[SetChange] = []
-        done = threading.Event()
-
-        def ask(change: SetChange) -> AgreedSet:
-            asked.append(change)
-            done.set()
-            return AgreedSet(change.members, 2)
-
-        thread = threading.Thread(target=court.judge.keep_time, args=(ask,))
+        offered: queue.SimpleQueue[SetChange] = queue.SimpleQueue()
+        thread = threading.Thread(target=court.judge.keep_time, args=(offered.put,))
         thread.start()
         court.open(2, 12)
         court.ack(2, 12, court.append())
-        assert done.wait(LONG_MS / 1000)
+        change = offered.get(timeout=LONG_MS / 1000)
+        court.judge.answered(change, AgreedSet(change.members, 2))
         court.judge.close()
         thread.join(LONG_MS / 1000)
 
-        assert {one.broker_id for one in asked[0].members} == {1, 2}
+        assert {one.broker_id for one in change.members} == {1, 2}
         assert not thread.is_alive()
+        assert offered.empty()
+
+    def test_time_passes_while_the_controller_takes_its_time(
+        self, log: CommitLog
+    ) -> None:
+        """A member that is gone is noticed, and waits end, without any answer."""
+        court = Court(log, 3)
+        offered: queue.SimpleQueue[SetChange] = queue.SimpleQueue()
+        thread = threading.Thread(target=court.judge.keep_time, args=(offered.put,))
+        thread.start()
+        court.open(2, 12)
+        court.ack(2, 12, court.append())
+        offered.get(timeout=LONG_MS / 1000)
+        outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        end = court.append()
+        waiting = threading.Thread(
+            target=lambda: outcomes.put(court.judge.wait(Ack.ALL, end, 50).outcome)
+        )
+        waiting.start()
+        while not court.judge.is_waited_on:
+            court.judge.rest(1)
+        court.now_ms = 51
+        court.judge.bell.ring()
+
+        assert outcomes.get(timeout=LONG_MS / 1000) is Outcome.TIMED_OUT
+        court.judge.close()
+        thread.join(LONG_MS / 1000)
+        waiting.join(LONG_MS / 1000)
+        assert offered.empty()
+
+    def test_a_master_whose_disk_failed_is_to_resign_once(self, log: CommitLog) -> None:
+        """B9: when that has lasted, and another member is well."""
+        court = Court(log, 2)
+        told: queue.SimpleQueue[str] = queue.SimpleQueue()
+        court.open(2, 12)
+        court.ack(2, 12, log.end_offset)
+        court.in_sync.poisoned(0)
+        court.now_ms = 15_000
+        court.ack(2, 12, log.end_offset)
+        assert not court.judge.must_resign()
+        court.now_ms = 15_001
+        assert court.judge.must_resign()
+        thread = threading.Thread(target=court.judge.keep_time, args=(None, told.put))
+        thread.start()
+        reason = told.get(timeout=LONG_MS / 1000)
+        for _ in range(3):
+            court.judge.bell.ring()
+            court.judge.rest(5)
+        court.judge.close()
+        thread.join(LONG_MS / 1000)
+
+        assert reason == "its disk has failed, and another member is well"
+        assert told.empty()
 
 
 def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
