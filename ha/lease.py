@@ -1,0 +1,58 @@
+"""
+How long a master may answer for itself alone. Pure.
+
+`leader` and `leader-synced` are decided by the master alone, so a controller that
+elects another one has to know when the old one stops: it grants a lease with each
+heartbeat. It counts from the moment at which the heartbeat was *sent*, and runs out
+by whichever clock gets there first: boot time, which goes on while the machine
+sleeps, and wall time.
+
+Source: C1 to C3, B8 (docs/in-sync.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["NO_LEASE", "Lease", "lease_from"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """
+    Until when, exclusive.
+
+    Attributes:
+        boottime_ns: by the clock that counts from the start of the machine.
+        wall_ms: by the wall clock.
+    """
+
+    boottime_ns: int
+    wall_ms: int
+
+    def left_ms(self, boottime_ns: int, wall_ms: int) -> int:
+        """
+        Returns how long it runs yet, rounded down; 0 or less: it has run out.
+        """
+        by_boottime_ms = (self.boottime_ns - boottime_ns) // 1_000_000
+        return min(by_boottime_ms, self.wall_ms - wall_ms)
+
+
+NO_LEASE = Lease(1, 1)
+"""The controller gives leases, and this master has none."""
+
+
+def lease_from(
+    sent_boottime_ns: int, sent_wall_ms: int, length_ms: int, error_ms: int = 0
+) -> Lease:
+    """
+    Returns the lease that the answer to a heartbeat grants.
+
+    Args:
+        sent_boottime_ns: when the heartbeat was sent.
+        sent_wall_ms: the same, by the wall clock.
+        length_ms: as long as a heartbeat is valid.
+        error_ms: by how much clocks may differ over that time.
+    """
+    length_ms -= error_ms
+    return Lease(sent_boottime_ns + length_ms * 1_000_000, sent_wall_ms + length_ms)

@@ -1,0 +1,181 @@
+"""
+The right to append to a log, as it comes and goes with masterships.
+
+The core refuses where the right has ended, under the lock that every append takes:
+`leader` and `leader-synced` with the lease, all of them with the mastership. Before
+another role begins, nobody who was let in may still be on the way to the log: bytes
+that come late would be of no epoch, or of another master's.
+
+Source: B5, B8, C1, C3; docs/replication.md.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from pystore._seam import NO_OFFSET
+from pystore._seam import Ack as CoreAck
+from pystore.errors import FencedError, PystoreError
+from pystore.ha.insync.ack import Ack
+from pystore.ha.lease import Lease
+from pystore.handle import LogHandle
+from pystore.messages import Message
+from pystore.results import Appended
+
+__all__ = ["WriteAuthority", "boottime_ns", "wall_ms"]
+
+
+def boottime_ns() -> int:
+    """
+    Returns the time since the machine started, sleep included.
+    """
+    return time.clock_gettime_ns(_BOOTTIME)
+
+
+def wall_ms() -> int:
+    """
+    Returns the time of the wall clock.
+    """
+    return time.time_ns() // 1_000_000
+
+
+# Without such a clock the core takes the monotonic one, too.
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class WriteAuthority:
+    """
+    Of one replica, over all its masterships. Any thread appends; one begins, renews
+    and ends.
+
+    Args:
+        now_ms: the clock on which `lease_ms` answers.
+        clocks: boot time in ns and wall time in ms, those of the core.
+    """
+
+    def __init__(
+        self,
+        now_ms: Callable[[], int],
+        clocks: tuple[Callable[[], int], Callable[[], int]] = (boottime_ns, wall_ms),
+    ) -> None:
+        self._now_ms = now_ms
+        self._clocks = clocks
+        self._gate = threading.Condition(threading.Lock())
+        self._inside = 0
+        self._is_open = False
+        self._handle: LogHandle | None = None
+        self._epoch = -1
+        self._lease: Lease | None = None
+
+    def begin(self, handle: LogHandle, epoch: int, lease: Lease | None) -> None:
+        """
+        From now on appends of this epoch are let in.
+
+        Args:
+            handle: of the log.
+            epoch: of the mastership.
+            lease: ``None``: the controller gives no leases.
+
+        Raises:
+            FencedError: a higher epoch was begun.
+        """
+        self._grant(handle, epoch, lease)
+        with self._gate:
+            self._handle, self._epoch, self._lease = handle, epoch, lease
+            self._is_open = True
+
+    def renew(self, epoch: int, lease: Lease) -> None:
+        """
+        The lease is another one. Of another epoch it changes nothing.
+        """
+        with self._gate:
+            if not self._is_open or epoch != self._epoch or self._handle is None:
+                return
+            self._lease, handle = lease, self._handle
+        self._grant(handle, epoch, lease)
+
+    def revoke(self, epoch: int) -> None:
+        """
+        Nobody is let in any more, and the core refuses those who are on their way.
+        Any thread; of another epoch it changes nothing.
+        """
+        with self._gate:
+            if not self._is_open or epoch != self._epoch or self._handle is None:
+                return
+            self._is_open, handle = False, self._handle
+        with suppress(PystoreError):  # closed, so nobody appends to it either
+            handle.authority(epoch, 0, 0)
+
+    def end(self, epoch: int) -> None:
+        """
+        As `revoke`, and waits until nobody is on the way.
+        """
+        self.revoke(epoch)
+        with self._gate:
+            self._gate.wait_for(lambda: self._inside == 0)
+
+    def leave_to(self, epoch: int) -> None:
+        """
+        The bytes of another master, of a newer epoch, are to be written.
+
+        Raises:
+            FencedError: a higher epoch was begun.
+        """
+        if self._handle is not None:
+            self._handle.authority(epoch)
+            self._handle = None
+
+    def append(self, messages: Iterable[Message], ack: Ack) -> Appended:
+        """
+        Appends messages as the master: all or none, in one segment.
+
+        Raises:
+            FencedError: the mastership is over, or its lease, where the ack needs
+                one; if that came about while the bytes were written, they are there.
+            PystoreError: as `pystore.handle.LogHandle.append`.
+        """
+        with self._gate:
+            handle = self._handle
+            if not self._is_open or handle is None:
+                raise FencedError(
+                    f"the mastership of epoch {self._epoch} is over: append to its "
+                    "successor"
+                )
+            self._inside += 1
+        try:
+            wish = CoreAck.SHARED if ack.is_shared else CoreAck.LEADER
+            return handle.append_batch(messages, wish)
+        finally:
+            with self._gate:
+                self._inside -= 1
+                if not self._inside:
+                    self._gate.notify_all()
+
+    def left_ms(self) -> int | None:
+        """
+        Returns how long the lease runs yet; ``None``: there are no leases.
+        """
+        lease = self._lease
+        if lease is None:
+            return None
+        boottime_ns, wall_ms = self._clocks
+        return lease.left_ms(boottime_ns(), wall_ms())
+
+    def lease_ms(self) -> int | None:
+        """
+        Returns the last moment of the lease, on the clock that was given; ``None``:
+        there are no leases.
+        """
+        left_ms = self.left_ms()
+        return None if left_ms is None else self._now_ms() + left_ms - 1
+
+    def _grant(self, handle: LogHandle, epoch: int, lease: Lease | None) -> None:
+        if lease is None:
+            handle.authority(epoch, NO_OFFSET, NO_OFFSET)
+        else:
+            # 0 is none at all, for the core.
+            ends = max(lease.boottime_ns, 1), max(lease.wall_ms, 1)
+            handle.authority(epoch, *ends)
