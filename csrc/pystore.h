@@ -417,20 +417,18 @@ PS_API ps_status ps_log_append_raw(ps_log *log, uint64_t offset,
                                    const uint8_t *data, uint64_t size,
                                    uint64_t *received, ps_error *error);
 
-/* Ends the active segment with a blank record and begins the next one; an
- * empty segment stays as it is.
- * Threads: [serial]. Status: as ps_log_append. */
+/* Ends the active segment with a blank record and begins the next one; an empty
+ * one stays as it is. Threads: [serial]. Status: as ps_log_append. */
 PS_API ps_status ps_log_roll(ps_log *log, ps_error *error);
 
 /* Waits until everything below `end` is on disk; PS_NO_OFFSET: all that is
- * published now. Threads: [any]; one leader syncs for all who wait.
- * Status: PS_E_POISONED (also: another program removed a segment that is
- * written), PS_E_RANGE (above the published end). */
+ * published now. Threads: [any]; one leader syncs for all who wait. Status:
+ * PS_E_POISONED (also: a segment being written was removed), PS_E_RANGE. */
 PS_API ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error);
 
 /* Grants the right to write as `epoch` until either clock passes: boot time in
- * ns, wall time in ms. PS_NO_OFFSET: without end (the default); 0: none, not
- * for PS_ACK_SHARED either, which no other deadline ends.
+ * ns, wall time in ms. PS_NO_OFFSET: without end (the default); 0: none, which
+ * alone ends PS_ACK_SHARED, too.
  * Threads: [serial]. Status: PS_E_FENCED (epoch below the one granted). */
 PS_API ps_status ps_log_authority(ps_log *log, uint64_t epoch,
                                   uint64_t boottime_ns, uint64_t wall_ms,

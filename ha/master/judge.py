@@ -16,21 +16,17 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pystore._seam import Ack as Wish
-from pystore.errors import LocalViolation
-from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, SetChange
+from pystore.ha.master.appends import Appends
 from pystore.ha.master.bell import Bell
 from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.master.terms import Incarnation, Roster
 from pystore.handle import LogHandle
-from pystore.results import Appended
-from pystore.waits import WaitOutcome, Waits
 
 __all__ = ["Ask", "Judge", "SetRefusal"]
 
-_MARKS = {Ack.ALL: 0, Ack.ALL_SYNCED: 1}
 _ENDS_MAX = 4096
 
 PACE_MS = 2
@@ -75,6 +71,7 @@ class Judge:
         lease_ms: until when `leader` may be acknowledged; ``None``: no leases.
 
     Attributes:
+        appends: what waits for replicas.
         bell: rings when the log grew, or somebody has to look again.
     """
 
@@ -94,17 +91,11 @@ class Judge:
         self._lease_ms = lease_ms
         self._lock = threading.Lock()
         self._live: dict[int, tuple[int, Incarnation | None]] = {}
-        self._waits = Waits(len(_MARKS))
-        self._raised = [0] * len(_MARKS)
         self._sent: deque[int] = deque(maxlen=_ENDS_MAX)
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
-        # Written under the lock, read without: each is replaced as a whole.
-        self._is_alone = False
-        self._flushed = 0
-        self._copies = in_sync.promises.copies()
-        with self._lock:
-            self._look()
+        self.appends = Appends(log, self._look, self._decide)
+        self._look()
 
     # -- what links say ------------------------------------------------------
 
@@ -120,7 +111,7 @@ class Judge:
             closing = self._in_sync.opened(fact, self._now_ms())
             if closing != fact.session_id:
                 self._live[fact.broker_id] = fact.session_id, fact.incarnation
-            self._look()
+            self._settle()
         self.bell.ring()
         return closing
 
@@ -147,11 +138,13 @@ class Judge:
         A session is over.
         """
         with self._lock:
-            self._in_sync.left(fact, self._now_ms())
+            now_ms = self._now_ms()
+            self._in_sync.left(fact, now_ms)
             live = self._live.get(fact.broker_id)
             if live is not None and live[0] == fact.session_id:
                 del self._live[fact.broker_id]
-            self._look()
+            self._grew(now_ms)
+            self._settle()
         self.bell.ring()
 
     def step_down(self, newer_epoch: int) -> None:
@@ -161,7 +154,7 @@ class Judge:
         with self._lock:
             self._in_sync.step_down(newer_epoch)
             self._settle()
-        self._waits.end()
+        self.appends.fence()
 
     def sent(self, end_offset: int) -> None:
         """
@@ -190,69 +183,18 @@ class Judge:
 
     # -- what appenders want -------------------------------------------------
 
-    def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> Settled:
+    def _decide(self, ack: Ack, end_offset: int) -> Settled:
         """
-        Waits until an append has its ack, and answers how that ended.
-
-        Args:
-            ack: which.
-            end_offset: where the append ends.
-            timeout_ms: how long it may take.
-
-        Raises:
-            LocalViolation: this mastership was closed.
-            PoisonedError: our own disk failed, and the ack wants it.
+        What became of an ack that was not reached while somebody waited for it.
         """
-        if ack.is_synced:
-            self._log.sync(end_offset)
-        if self._over.is_set():
-            raise LocalViolation("this mastership is over")
-        mark = _MARKS.get(ack)
-        if mark is None:
-            return self._settled(ack, end_offset)
-        if self._is_alone or (ack.is_synced and self._flushed < end_offset):
-            # No ack of a slave will tell of these bytes, or not of our disk.
-            with self._lock:
-                self._look()
-        outcome = self._waits.wait(mark, end_offset, timeout_ms)
-        return self._ended(ack, end_offset, outcome)
-
-    def append(
-        self, form: bytes, ack: Ack, timeout_ms: int
-    ) -> tuple[Appended, Settled]:
-        """
-        Appends messages and waits until they have their ack.
-
-        Args:
-            form: of the messages, back to back.
-            ack: which.
-            timeout_ms: how long the ack may take.
-
-        Raises:
-            LocalViolation: this mastership was closed; nothing is appended.
-            PystoreError: as `LogHandle.append`.
-        """
-        if ack is not Ack.ALL or self._is_alone:
-            wish = Wish.SYNCED if ack.is_synced else Wish.LEADER
-            appended = self._log.append(form, wish)
-            return appended, self.wait(ack, appended.end, timeout_ms)
-        if self._over.is_set():
-            raise LocalViolation("this mastership is over")
-        appended, outcome = self._waits.append(self._log, form, _MARKS[ack], timeout_ms)
-        return appended, self._ended(ack, appended.end, outcome)
-
-    def _ended(self, ack: Ack, end_offset: int, outcome: WaitOutcome) -> Settled:
-        if outcome is WaitOutcome.REACHED:
-            return self._copies.settled(ack, end_offset, Outcome.REACHED)
-        return self._settled(ack, end_offset)
-
-    def _settled(self, ack: Ack, end_offset: int) -> Settled:
         with self._lock:
-            self._look()
-            outcome = self._in_sync.promises.outcome(ack, end_offset, self._is_leased)
+            self._grew(self._now_ms())
+            self._settle()
+            promises = self._in_sync.promises
+            outcome = promises.outcome(ack, end_offset, self._is_leased)
             if outcome is None:
-                outcome = self._in_sync.promises.expired(ack, end_offset)
-            return self._copies.settled(ack, end_offset, outcome)
+                outcome = promises.expired(ack, end_offset)
+            return promises.copies().settled(ack, end_offset, outcome)
 
     def refusal(self, ack: Ack) -> str | None:
         """
@@ -362,13 +304,6 @@ class Judge:
         """
         return self._confirmed
 
-    @property
-    def is_waited_on(self) -> bool:
-        """
-        Whether an append waits for its ack.
-        """
-        return bool(self._waits.waiting)
-
     def close(self) -> None:
         """
         The mastership is over: waits end as fenced.
@@ -377,7 +312,7 @@ class Judge:
             self._over.set()
             self._in_sync.step_down(2**63 - 1)
             self._settle()
-        self._waits.end()
+        self.appends.close()
         self.bell.ring()
 
     @property
@@ -386,8 +321,9 @@ class Judge:
         return lease_ms is None or self._now_ms() <= lease_ms
 
     def _look(self) -> None:
-        self._grew(self._now_ms())
-        self._settle()
+        with self._lock:
+            self._grew(self._now_ms())
+            self._settle()
 
     def _grew(self, now_ms: int) -> int:
         in_sync = self._in_sync
@@ -402,17 +338,10 @@ class Judge:
     def _settle(self) -> None:
         """
         Carries out what follows, in this order: who wakes up finds the confirm offset
-        and the copies that its ack means.
+        that its ack means.
         """
-        in_sync, promises = self._in_sync, self._in_sync.promises
-        confirm = in_sync.confirm_offset
+        confirm = self._in_sync.confirm_offset
         if confirm > self._confirmed:
             self._log.confirm(confirm)
             self._confirmed = confirm
-        self._is_alone, self._flushed = in_sync.is_alone, in_sync.flushed_offset
-        self._copies = promises.copies()
-        for ack, mark in _MARKS.items():
-            offset = promises.completed(ack)
-            if offset > self._raised[mark]:
-                self._raised[mark] = offset
-                self._waits.raise_to(mark, offset)
+        self.appends.show(self._in_sync)

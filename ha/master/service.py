@@ -201,15 +201,15 @@ class MasterService:
         self, message: Message, ack: Ack, timeout_ms: int = 3_000
     ) -> tuple[Appended, Settled]:
         """
-        Appends one message and waits for its ack; see `Judge.append`.
+        Appends one message and waits for its ack; see `Appends.append`.
         """
-        return self.judge.append(message.form, ack, timeout_ms)
+        return self.judge.appends.append(message.form, ack, timeout_ms)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int = 3_000) -> Settled:
         """
-        Waits until an append has its ack; see `Judge.wait`.
+        Waits until an append has its ack; see `Appends.wait`.
         """
-        return self.judge.wait(ack, end_offset, timeout_ms)
+        return self.judge.appends.wait(ack, end_offset, timeout_ms)
 
     # -- operators -----------------------------------------------------------
 

@@ -84,6 +84,7 @@ FLOORS = {
     "pystore.ha.master.asking": 3,
     "pystore.ha.master.authority": 3,
     "pystore.ha.master.bell": 3,
+    "pystore.ha.master.appends": 3,
     "pystore.ha.master.judge": 3,
     "pystore.ha.master.transport": 3,
     "pystore.ha.master.served_link": 4,

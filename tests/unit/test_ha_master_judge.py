@@ -10,57 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stores import fill, message
+from court import EPOCH, LONG_MS, Court
+from stores import fill
 
-from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.codes import AckStatus
+from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.master.effects import Acked, Left, Opened
-from pystore.ha.master.judge import Judge, SetRefusal
+from pystore.ha.master.effects import Left
+from pystore.ha.master.judge import SetRefusal
 from pystore.log import CommitLog
-
-EPOCH = 3
-LONG_MS = 10_000
-
-
-class Court:
-    """A judge over a real log, with a clock of the test's."""
-
-    def __init__(self, log: CommitLog, *members: int) -> None:
-        self.log = log
-        self.now_ms = 0
-        ends = log.writer.log.ends()
-        agreed = AgreedSet(frozenset(map(Member, (1, *members))), 1)
-        self.in_sync = in_sync = InSync(
-            Member(1),
-            EPOCH,
-            log.end_offset,
-            agreed,
-            flushed_offset=ends.synced_end,
-            confirm_offset=ends.confirm_offset,
-            now_ms=0,
-        )
-        self.judge = Judge(
-            in_sync, log.writer.log, lambda: frozenset({1, 2, 3}), lambda: self.now_ms
-        )
-
-    def open(self, broker_id: int, session_id: int) -> int | None:
-        """A legacy slave's session, which needs no incarnation."""
-        return self.judge.opened(
-            Opened(broker_id, None, session_id, 0, is_learner=False, is_legacy=True)
-        )
-
-    def ack(self, broker_id: int, session_id: int, received: int) -> None:
-        """It holds so much."""
-        self.judge.acked(
-            Acked(broker_id, session_id, received, None, self.now_ms, AckStatus.OK)
-        )
-
-    def append(self) -> int:
-        """One record; answers its end."""
-        return self.log.append(message(1)).end
 
 
 @pytest.fixture
@@ -76,7 +34,7 @@ def test_alone_in_the_set_everything_is_confirmed(log: CommitLog) -> None:
     """The log's own confirm offset moves with it."""
     court = Court(log)
     end = court.append()
-    settled = court.judge.wait(Ack.ALL, end, LONG_MS)
+    settled = court.judge.appends.wait(Ack.ALL, end, LONG_MS)
 
     assert settled.outcome is Outcome.REACHED
     assert log.confirm_offset == court.judge.confirm_offset == end
@@ -90,7 +48,9 @@ def test_the_slowest_member_decides(log: CommitLog) -> None:
     court.open(3, 13)
     outcomes: list[Outcome] = []
     waiting = threading.Thread(
-        target=lambda: outcomes.append(court.judge.wait(Ack.ALL, end, LONG_MS).outcome)
+        target=lambda: outcomes.append(
+            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
+        )
     )
     waiting.start()
     court.ack(2, 12, end)
@@ -100,34 +60,6 @@ def test_the_slowest_member_decides(log: CommitLog) -> None:
 
     assert outcomes == [Outcome.REACHED]
     assert log.confirm_offset == end
-
-
-def test_a_wait_runs_out_by_the_clock(log: CommitLog) -> None:
-    """R211: the record stays, and the caller is told."""
-    court = Court(log, 2)
-    end = court.append()
-    court.now_ms = 10
-
-    def pass_time() -> None:
-        court.now_ms = 10_000
-
-    timer = threading.Timer(0.01, pass_time)
-    timer.start()
-    settled = court.judge.wait(Ack.ALL, end, 30)
-    timer.join()
-
-    assert settled.outcome is Outcome.TIMED_OUT
-    assert settled.received_by == {1}
-
-
-def test_a_synced_ack_syncs_first(log: CommitLog) -> None:
-    """Whoever waits makes it happen."""
-    court = Court(log)
-    end = court.append()
-
-    settled = court.judge.wait(Ack.LEADER_SYNCED, end, LONG_MS)
-    assert settled.flushed_by == {1}
-    assert log.writer.log.ends().synced_end >= end
 
 
 def test_the_newest_session_is_the_one_that_counts(log: CommitLog) -> None:
@@ -197,7 +129,9 @@ class TestAsking:
         court.judge.answered(change, SetRefusal(frozenset({2})))
         end = court.append()
 
-        assert court.judge.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.REACHED
+        assert (
+            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.REACHED
+        )
 
     def test_no_answer_keeps_both_sets(self, log: CommitLog) -> None:
         """R114: either may be the controller's."""
@@ -262,10 +196,12 @@ class TestAsking:
         outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         end = court.append()
         waiting = threading.Thread(
-            target=lambda: outcomes.put(court.judge.wait(Ack.ALL, end, 50).outcome)
+            target=lambda: outcomes.put(
+                court.judge.appends.wait(Ack.ALL, end, 50).outcome
+            )
         )
         waiting.start()
-        while not court.judge.is_waited_on:
+        while not court.judge.appends.waiting:
             court.judge.rest(1)
         court.now_ms = 51
         court.judge.bell.ring()
@@ -299,35 +235,6 @@ class TestAsking:
 
         assert reason == "its disk has failed, and another member is well"
         assert told.empty()
-
-
-def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
-    """B8: and nothing is promised any more."""
-    court = Court(log, 2)
-    end = court.append()
-    court.judge.step_down(9)
-
-    assert court.judge.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.FENCED
-    assert "epoch 9 is known" in str(court.judge.refusal(Ack.LEADER))
-
-
-def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
-    """Who waits is told, who comes later too."""
-    court = Court(log, 2)
-    end = court.append()
-    outcomes: list[Outcome] = []
-    waiting = threading.Thread(
-        target=lambda: outcomes.append(court.judge.wait(Ack.ALL, end, LONG_MS).outcome)
-    )
-    waiting.start()
-    while not court.judge.is_waited_on:
-        court.judge.rest(1)
-    court.judge.close()
-    waiting.join(LONG_MS / 1000)
-
-    assert outcomes == [Outcome.FENCED]
-    with pytest.raises(LocalViolation, match="this mastership is over"):
-        court.judge.wait(Ack.ALL, end, LONG_MS)
 
 
 def test_before_an_append_it_is_said_whether_its_ack_can_be_kept(

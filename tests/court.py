@@ -1,0 +1,69 @@
+"""
+A judge over a real log, for tests of it and of what waits there.
+"""
+
+from __future__ import annotations
+
+from stores import message
+
+from pystore.ha.codes import AckStatus
+from pystore.ha.insync.in_sync import InSync
+from pystore.ha.insync.member import AgreedSet, Member
+from pystore.ha.master.effects import Acked, Left, Opened
+from pystore.ha.master.judge import Judge
+from pystore.log import CommitLog
+
+__all__ = ["EPOCH", "LONG_MS", "Court"]
+
+EPOCH = 3
+"""Of the mastership."""
+
+LONG_MS = 10_000
+"""No test takes so long."""
+
+
+class Court:
+    """A judge over a real log, with a clock of the test's."""
+
+    def __init__(self, log: CommitLog, *members: int) -> None:
+        self.log = log
+        self.now_ms = 0
+        self.lease_ms: int | None = None
+        ends = log.writer.log.ends()
+        agreed = AgreedSet(frozenset(map(Member, (1, *members))), 1)
+        self.in_sync = in_sync = InSync(
+            Member(1),
+            EPOCH,
+            log.end_offset,
+            agreed,
+            flushed_offset=ends.synced_end,
+            confirm_offset=ends.confirm_offset,
+            now_ms=0,
+        )
+        self.judge = Judge(
+            in_sync,
+            log.writer.log,
+            lambda: frozenset({1, 2, 3}),
+            lambda: self.now_ms,
+            lambda: self.lease_ms,
+        )
+
+    def open(self, broker_id: int, session_id: int) -> int | None:
+        """A legacy slave's session, which needs no incarnation."""
+        return self.judge.opened(
+            Opened(broker_id, None, session_id, 0, is_learner=False, is_legacy=True)
+        )
+
+    def ack(self, broker_id: int, session_id: int, received: int) -> None:
+        """It holds so much."""
+        self.judge.acked(
+            Acked(broker_id, session_id, received, None, self.now_ms, AckStatus.OK)
+        )
+
+    def leave(self, broker_id: int, session_id: int) -> None:
+        """Its link is gone."""
+        self.judge.left(Left(broker_id, session_id, is_graceful=False))
+
+    def append(self) -> int:
+        """One record; answers its end."""
+        return self.log.append(message(1)).end

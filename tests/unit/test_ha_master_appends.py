@@ -1,0 +1,191 @@
+"""
+Appends wait for replicas, and are told what they reached.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from court import EPOCH, LONG_MS, Court
+from stores import fill, message
+
+from pystore.errors import ClosedError, LocalViolation
+from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.log import CommitLog
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[CommitLog]:
+    """An open log with a few records of our epoch."""
+    with CommitLog(tmp_path, segment_size=1 << 16) as opened:
+        opened.begin_epoch(EPOCH)
+        fill(opened, 5)
+        yield opened
+
+
+class Appender(threading.Thread):
+    """A thread with one append."""
+
+    def __init__(self, court: Court, ack: Ack) -> None:
+        super().__init__(daemon=True)
+        self._court = court
+        self._ack = ack
+        self.end = 0
+        self.settled: Settled | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Appends and waits."""
+        appended, settled = self._court.judge.appends.append(
+            message(1).form, self._ack, LONG_MS
+        )
+        self.end, self.settled = appended.end, settled
+
+    def outcome(self) -> Outcome | None:
+        """How it ended; nothing if it still waits."""
+        self.join(LONG_MS / 1000)
+        return None if self.settled is None else self.settled.outcome
+
+
+def _until_waiting(court: Court, count: int) -> None:
+    while court.judge.appends.waiting != count:
+        court.judge.rest(1)
+
+
+@pytest.mark.parametrize("ack", list(Ack))
+def test_a_master_alone_has_every_ack_at_once(log: CommitLog, ack: Ack) -> None:
+    """Nobody else is waited for; its disk is, where that was promised."""
+    court = Court(log)
+    appended, settled = court.judge.appends.append(message(1).form, ack, LONG_MS)
+
+    assert settled.outcome is Outcome.REACHED
+    assert settled.end_offset == appended.end == log.end_offset
+    assert settled.received_by == {1}
+    assert (settled.flushed_by == {1}) or not ack.is_synced
+
+
+def test_one_ack_ends_the_wait_of_everyone_it_covers(log: CommitLog) -> None:
+    """Those above it wait on."""
+    court = Court(log, 2)
+    court.open(2, 12)
+    threads = [Appender(court, Ack.ALL) for _ in range(5)]
+    _until_waiting(court, 5)
+    middle = log.end_offset
+    late = Appender(court, Ack.ALL)
+    _until_waiting(court, 6)
+    court.judge.sent(middle)
+    court.ack(2, 12, middle)
+
+    assert [Outcome.REACHED] * 5 == [one.outcome() for one in threads]
+    assert [{1, 2}] * 5 == [one.settled.received_by for one in threads if one.settled]
+    assert log.confirm_offset == middle
+    assert court.judge.appends.waiting == 1
+    court.ack(2, 12, log.end_offset)
+    assert late.outcome() is Outcome.REACHED
+
+
+def test_one_wait_does_for_many_appends(log: CommitLog) -> None:
+    """What ends below has the ack too."""
+    court = Court(log, 2)
+    court.open(2, 12)
+    ends = [court.append() for _ in range(3)]
+    court.ack(2, 12, ends[-1])
+
+    settled = court.judge.appends.wait(Ack.ALL, ends[-1], LONG_MS)
+    assert settled.outcome is Outcome.REACHED
+    assert log.confirm_offset == ends[-1]
+
+
+def test_who_loses_the_last_slave_waits_for_nobody(log: CommitLog) -> None:
+    """R213: once the set is the master alone, its own log decides."""
+    court = Court(log)
+    court.open(3, 13)
+    court.ack(3, 13, log.end_offset)
+    thread = Appender(court, Ack.ALL)
+    court.leave(3, 13)
+
+    assert thread.outcome() is Outcome.REACHED
+
+
+def test_a_leader_ack_without_a_lease_is_fenced(log: CommitLog) -> None:
+    """B8; an ack of others needs none."""
+    court = Court(log)
+    court.lease_ms = 5
+    court.now_ms = 6
+    _, leader = court.judge.appends.append(message(1).form, Ack.LEADER, LONG_MS)
+    _, shared = court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
+
+    assert (leader.outcome, shared.outcome) == (Outcome.FENCED, Outcome.REACHED)
+
+
+def test_an_append_that_fails_is_not_waited_for(log: CommitLog) -> None:
+    """The log says why."""
+    court = Court(log, 2)
+    court.judge.bell.close()
+    log.close()
+
+    with pytest.raises(ClosedError):
+        court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
+    assert court.judge.appends.waiting == 0
+
+
+def test_a_wait_runs_out_by_the_clock(log: CommitLog) -> None:
+    """R211: the record stays, and the caller is told."""
+    court = Court(log, 2)
+    end = court.append()
+    court.now_ms = 10
+
+    def pass_time() -> None:
+        court.now_ms = 10_000
+
+    timer = threading.Timer(0.01, pass_time)
+    timer.start()
+    settled = court.judge.appends.wait(Ack.ALL, end, 30)
+    timer.join()
+
+    assert settled.outcome is Outcome.TIMED_OUT
+    assert settled.received_by == {1}
+
+
+def test_a_synced_ack_syncs_first(log: CommitLog) -> None:
+    """Whoever waits makes it happen."""
+    court = Court(log)
+    end = court.append()
+
+    settled = court.judge.appends.wait(Ack.LEADER_SYNCED, end, LONG_MS)
+    assert settled.flushed_by == {1}
+    assert log.writer.log.ends().synced_end >= end
+
+
+def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
+    """B8: and nothing is promised any more."""
+    court = Court(log, 2)
+    end = court.append()
+    court.judge.step_down(9)
+
+    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.FENCED
+    assert "epoch 9 is known" in str(court.judge.refusal(Ack.LEADER))
+
+
+def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
+    """Who waits is told, who comes later too."""
+    court = Court(log, 2)
+    end = court.append()
+    outcomes: list[Outcome] = []
+    waiting = threading.Thread(
+        target=lambda: outcomes.append(
+            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
+        )
+    )
+    waiting.start()
+    while not court.judge.appends.waiting:
+        court.judge.rest(1)
+    court.judge.close()
+    waiting.join(LONG_MS / 1000)
+
+    assert outcomes == [Outcome.FENCED]
+    with pytest.raises(LocalViolation, match="this mastership is over"):
+        court.judge.appends.wait(Ack.ALL, end, LONG_MS)
