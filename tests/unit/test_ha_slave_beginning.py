@@ -9,7 +9,9 @@ from slave_side import ShortLog
 
 from pystore.epochs import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.slave.beginning import beginning_at
+from pystore.ha.codes import DataFlag
+from pystore.ha.slave.beginning import beginning_at, beginning_with
+from pystore.ha.wire.frames import TransferData
 
 LOG = ShortLog(b"1234567812345678", EpochTable.of([(1, 0), (3, 8)])).view()
 
@@ -44,3 +46,27 @@ def test_bytes_that_cannot_stand_behind_ours_are_refused(
     """
     with pytest.raises(RemoteViolation):
         beginning_at(LOG, 16, EpochEntry(*epoch))
+
+
+@pytest.mark.parametrize("flags", [DataFlag(0), DataFlag.ACK_NOW])
+@pytest.mark.parametrize("epoch", [(3, 8), (4, 16), (3, 9), (2, 0), (4, 17), (5, 16)])
+def test_the_short_way_answers_as_the_long_one(
+    epoch: tuple[int, int], flags: DataFlag
+) -> None:
+    """
+    A block without flags is looked at more shortly, and judged alike.
+    """
+    body = TransferData(*epoch, 0, 16, 99, 7, 0, flags, b"bytes")
+    problem, expected = "", None
+    try:
+        expected = beginning_at(LOG, 16, EpochEntry(*epoch))
+    except RemoteViolation as error:  # both have to say the same
+        problem = str(error)
+
+    if epoch[0] > 4:
+        problem = "a block of epoch 5 in a session of epoch 4"
+    if problem:
+        with pytest.raises(RemoteViolation, match=problem):
+            beginning_with(LOG, body, 4)
+    else:
+        assert expected == beginning_with(LOG, body, 4)
