@@ -23,6 +23,7 @@ from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,
     Frame,
+    HandshakeMaster,
     HandshakeSlave,
     QueryEpoch,
     TransferAck,
@@ -50,6 +51,7 @@ __all__ = [
     "Bench",
     "LegacyBench",
     "ack",
+    "answer",
     "confirmed",
     "content",
     "data_of",
@@ -299,6 +301,18 @@ def legacy_of(effect: Effect) -> LegacyData | LegacyEpochs:
     frame, size = taken
     assert size == len(raw)
     return frame
+
+
+def answer(effects: list[Effect]) -> HandshakeMaster:
+    """
+    Returns the HANDSHAKE_MASTER among effects.
+    """
+    (body,) = [
+        frame.body
+        for frame in frames_in(effects)
+        if isinstance(frame.body, HandshakeMaster)
+    ]
+    return body
 
 
 def reason_of(effects: list[Effect]) -> str:

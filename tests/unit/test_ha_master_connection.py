@@ -5,7 +5,6 @@ The master's end of a v3 connection: how a slave gets in, and what ends a sessio
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from ha_masters import (
@@ -18,6 +17,7 @@ from ha_masters import (
     TERMS,
     Bench,
     ack,
+    answer,
     confirmed,
     content,
     data_of,
@@ -47,16 +47,6 @@ from pystore.ha.wire.frames import (
 )
 
 OPENED = Opened(2, (5, BITS), SESSION, 1500, is_learner=False, is_legacy=False)
-
-
-def answer(effects: list[Any]) -> HandshakeMaster:
-    """The HANDSHAKE_MASTER among effects."""
-    (body,) = [
-        frame.body
-        for frame in frames_in(effects)
-        if isinstance(frame.body, HandshakeMaster)
-    ]
-    return body
 
 
 class TestHandshake:

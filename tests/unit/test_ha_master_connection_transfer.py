@@ -17,6 +17,7 @@ from ha_masters import (
     TERMS,
     Bench,
     ack,
+    answer,
     confirmed,
     content,
     data_of,
@@ -36,20 +37,9 @@ from pystore.ha.codes import (
 )
 from pystore.ha.master.effects import Acked, Close, Left, SendBlock
 from pystore.ha.wire.frames import (
-    HandshakeMaster,
     QueryEpoch,
     TransferData,
 )
-
-
-def answer(effects: list[Any]) -> HandshakeMaster:
-    """The HANDSHAKE_MASTER among effects."""
-    (body,) = [
-        frame.body
-        for frame in frames_in(effects)
-        if isinstance(frame.body, HandshakeMaster)
-    ]
-    return body
 
 
 class TestBlocks:

@@ -4,12 +4,10 @@ The log of a slave: what each effect does, and what a crash leaves of it.
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from slave_logs import kill_while, master_bytes, opened, record_end
 from stores import SEGMENT, bodies, fill
 
 from pystore.checkpoint import Checkpoint
@@ -45,9 +43,7 @@ def master(tmp_path: Path) -> bytes:
     """
     The bytes of a log of 3000 records, over seven segments.
     """
-    with CommitLog(tmp_path / "master", segment_size=SEGMENT) as log:
-        fill(log, 3000)
-        return b"".join(bytes(block.view) for block in log.blocks())
+    return master_bytes(tmp_path / "master")
 
 
 @pytest.fixture
@@ -56,37 +52,6 @@ def slave(tmp_path: Path) -> Path:
     Where the replica is.
     """
     return tmp_path / "slave"
-
-
-def opened(root: Path) -> ReplicaLog:
-    """
-    A replica with the master's segment size.
-    """
-    return ReplicaLog(root, segment_size=SEGMENT)
-
-
-def kill_while(root: Path, work: Callable[[ReplicaLog], object]) -> None:
-    """
-    Open the replica in a child process, work, and die of SIGKILL.
-    """
-    child = os.fork()
-    if child == 0:
-        try:
-            work(opened(root))
-        finally:
-            os.kill(os.getpid(), signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-
-
-def record_end(master: bytes, least: int) -> int:
-    """
-    The first record end above an offset.
-    """
-    at = 0
-    while at <= least:
-        at += int.from_bytes(master[at : at + 4])
-    return at
 
 
 def test_bytes_become_the_masters_log(master: bytes, slave: Path) -> None:
