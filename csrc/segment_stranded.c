@@ -1,9 +1,9 @@
 /* Stranded segments: allocated, never written, behind a missing one.
  *
- * RocketMQ allocates two segments ahead, and its cut removes files from the
- * front. Killed in between it leaves a gap, and behind it what was allocated.
- * Such files are no part of the log; one byte in one of them, and the log has a
- * hole that nobody may close silently.
+ * RocketMQ allocates segments ahead, and a cut of it over several of them does
+ * not remove the last one first. Killed in between it leaves a gap, and behind
+ * it what was allocated. Such files are no part of the log; one byte in one of
+ * them, and the log has a hole that nobody may close silently.
  */
 #include <inttypes.h>
 

@@ -59,8 +59,8 @@ static void a_gap_before_a_byte_is_refused(void) {
   }
 }
 
-/* RocketMQ allocates ahead and removes from the front of a cut: what is left
- * behind the hole holds nothing. It is no part of the log, and goes. */
+/* RocketMQ allocates ahead, and was killed in a cut: what is left behind the
+ * hole holds nothing. It is no part of the log, and goes. */
 static void an_empty_segment_behind_a_gap_goes(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 9000, PS_ACK_SYNCED));
