@@ -5,10 +5,16 @@ What pystore adds to a store directory is nothing to RocketMQ.
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
+import pytest
 from golden_data import STORES, GoldenStore
 from interop.jvm import StoreTool
+from stores import SEGMENT, message
+
+from pystore.inspection import inspect
+from pystore.log import CommitLog
 
 MIXED = next(store for store in STORES if store.name == "mixed-clean")
 
@@ -32,23 +38,49 @@ def test_rocketmq_ignores_a_meta_directory(java: StoreTool, tmp_path: Path) -> N
     assert files == {name: (root / name).read_bytes() for name in files}
 
 
+@pytest.mark.parametrize("distance", [1, 3], ids=["next", "behind a hole"])
 def test_rocketmq_opens_segments_that_were_allocated(
-    java: StoreTool, tmp_path: Path
+    java: StoreTool, tmp_path: Path, distance: int
 ) -> None:
     """
-    A next segment of allocated zeros changes nothing about the end.
+    A later segment of allocated zeros changes nothing about the end, for pystore as
+    for RocketMQ.
     """
     root = MIXED.extract(tmp_path)
     log = root / "commitlog"
     for path in sorted(log.iterdir()):
         _allocate(path, MIXED.segment_size)
     last = max(int(path.name) for path in log.iterdir())
-    _allocate(log / f"{last + MIXED.segment_size:020}", MIXED.segment_size)
+    _allocate(log / f"{last + distance * MIXED.segment_size:020}", MIXED.segment_size)
+    plan = inspect(root).plan
 
     store = java.open(root, MIXED.expected["config"])
 
     assert MIXED.expected["maxPhyOffset"] == store.opened["maxPhyOffset"]
+    assert store.opened["maxPhyOffset"] == plan.rocketmq_end == plan.end_offset
     assert MIXED.records == store.report()["records"]
+
+
+def test_rocketmq_goes_on_behind_a_hole_after_a_blank_record(
+    java: StoreTool, tmp_path: Path
+) -> None:
+    """
+    Its end is where the allocated segment begins; ours stays with the last record.
+    """
+    root = tmp_path / "store"
+    with CommitLog(root, segment_size=SEGMENT) as log:
+        end = log.append(message(1)).end
+        log.writer.log.roll()
+    (root / "commitlog" / f"{SEGMENT:020}").unlink()
+    shutil.rmtree(root / "meta")
+    (root / "abort").write_text("4711")
+    _allocate(root / "commitlog" / f"{4 * SEGMENT:020}", SEGMENT)
+    plan = inspect(root).plan
+
+    store = java.open(root, {"mappedFileSizeCommitLog": str(SEGMENT)})
+
+    assert 4 * SEGMENT == store.opened["maxPhyOffset"] == plan.rocketmq_end
+    assert (end, "A2") == (plan.end_offset, plan.rule)
 
 
 def test_rocketmq_rebuilds_the_consume_queues_of_a_bare_log(
