@@ -36,6 +36,13 @@ class Bell:
         """
         return self._waits.mark(0)
 
+    @property
+    def sleepers(self) -> int:
+        """
+        How many threads sleep.
+        """
+        return self._waits.waiting
+
     def ring(self) -> None:
         """
         Something changed: whoever sleeps looks again.
