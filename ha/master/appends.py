@@ -16,6 +16,7 @@ from pystore._seam import Ack as Wish
 from pystore.errors import LocalViolation
 from pystore.ha.insync.ack import Ack, Outcome, Settled
 from pystore.ha.insync.in_sync import InSync
+from pystore.ha.master.bell import Bell
 from pystore.handle import LogHandle
 from pystore.results import Appended
 from pystore.waits import WaitOutcome, Waits
@@ -38,6 +39,7 @@ class Appends:
 
     Args:
         log: the master's.
+        bell: rings for who sends; see `Bell.hurry`.
         look: lets the judgement look at the log, after which it calls `show`.
         decide: looks, and says what became of an ack with that end.
     """
@@ -45,10 +47,12 @@ class Appends:
     def __init__(
         self,
         log: LogHandle,
+        bell: Bell,
         look: Callable[[], None],
         decide: Callable[[Ack, int], Settled],
     ) -> None:
         self._log = log
+        self._bell = bell
         self._look = look
         self._decide = decide
         self._waits = Waits(len(_MARKS))
@@ -105,8 +109,11 @@ class Appends:
             PystoreError: as `LogHandle.append`.
         """
         self._check()
-        if ack is not Ack.ALL or self._is_alone:
+        if ack is not Ack.ALL or self._is_alone or not self._waits.waiting:
             appended = self._log.append(form, _WISHES[ack])
+            if ack.is_shared and not self._waits.waiting:
+                # Where many wait, one thread sends for them all.
+                self._bell.hurry()
             return appended, self.wait(ack, appended.end, timeout_ms)
         appended, outcome = self._waits.append(self._log, form, _MARKS[ack], timeout_ms)
         return appended, self._ended(ack, appended.end, outcome)

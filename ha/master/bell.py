@@ -3,10 +3,14 @@ Wakes threads that wait for the log to grow, and costs nothing while none does.
 
 The core rings after each publication; Python rings where something else changed. A
 sender remembers the count of rings, looks at the log, and sleeps only if nobody has
-rung since.
+rung since. Who appended and is about to wait for what senders do hurries them: they
+may do it at once, in that thread, before the one that was woken gets to run.
 """
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Callable
 
 from pystore.handle import LogHandle
 from pystore.waits import Waits
@@ -25,6 +29,8 @@ class Bell:
     def __init__(self, log: LogHandle | None = None) -> None:
         # Not in line: there are as many senders as slaves, and each has work to do.
         self._waits = Waits(1, in_line=False)
+        self._lock = threading.Lock()
+        self._helpers: tuple[Callable[[], object], ...] = ()
         self._log = log
         if log is not None:
             self._waits.rung_by(log)
@@ -48,6 +54,29 @@ class Bell:
         Something changed: whoever sleeps looks again.
         """
         self._waits.ring(0)
+
+    def hurry(self) -> None:
+        """
+        For one that holds no lock and is about to wait, behind a ring: what helpers
+        do, they do now.
+        """
+        for helper in self._helpers:
+            helper()
+
+    def help(self, helper: Callable[[], object]) -> None:
+        """
+        Has it called with each `hurry`, in that thread. It waits for nothing and
+        raises nothing.
+        """
+        with self._lock:
+            self._helpers = (*self._helpers, helper)
+
+    def help_no_more(self, helper: Callable[[], object]) -> None:
+        """
+        Has it called no more, but by who hurries at this moment.
+        """
+        with self._lock:
+            self._helpers = tuple(one for one in self._helpers if one != helper)
 
     def wait(self, rings: int, timeout_ms: int) -> None:
         """

@@ -94,7 +94,7 @@ class Judge:
         self._sent: deque[int] = deque(maxlen=_ENDS_MAX)
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
-        self.appends = Appends(log, self._look, self._decide)
+        self.appends = Appends(log, self.bell, self._look, self._decide)
         self._look()
 
     # -- what links say ------------------------------------------------------

@@ -4,7 +4,8 @@ One accepted link at work: a thread that receives, and one that sends.
 Both spend their time in calls of the system, which run without the interpreter's
 lock. What stands between them is the pure connection, under one lock that is never
 held while anything waits. Frames leave in the order in which the connection made
-them, because only the sender takes them from it.
+them: one at a time has the right to take them from it and to send them
+(`pystore.ha.master.sender`).
 
 Rules: docs/replication.md; R182, R194, R217.
 """
@@ -32,8 +33,8 @@ from pystore.ha.master.effects import (
 )
 from pystore.ha.master.flow import Flow
 from pystore.ha.master.legacy import LegacyMasterConnection
+from pystore.ha.master.sender import Gathered, Sender
 from pystore.ha.master.transport import (
-    GATHER_BYTES,
     GATHER_FRAMES,
     Acquire,
     LinkLost,
@@ -266,16 +267,11 @@ class ServedLink:
 
     def _keep_sending(self) -> None:
         owner = self._owner
+        sender = Sender(
+            self._wire, owner.bell, owner.acquire, owner.now_ms, self._gather
+        )
         try:
-            while True:
-                rings = owner.bell.rings
-                frames, wait_ms = self._gather()
-                if frames:
-                    self._wire.send(frames, owner.acquire)
-                elif self._is_closing:
-                    break
-                else:
-                    owner.bell.wait(rings, wait_ms)
+            sender.run()
             self._wire.finish()
             self._is_read.wait(FAREWELL_MS / 1000)
             self._wire.hang_up()
@@ -286,37 +282,52 @@ class ServedLink:
             # Whatever it was: nobody else would end the session (R182).
             self._lose(f"{type(error).__name__}: {error}")
 
-    def _gather(self) -> tuple[list[bytes | SendBlock], int]:
-        """
-        Returns what goes out next, and how long to wait if that is nothing.
-        """
+    def _gather(self, bytes_max: int, *, is_patient: bool) -> Gathered | None:
+        # Who rings may hold the lock of another link, and waits for none.
+        if not self._lock.acquire(blocking=is_patient):
+            return None
+        try:
+            return self._gather_locked(bytes_max)
+        finally:
+            self._lock.release()
+
+    def _gather_locked(self, bytes_max: int) -> Gathered:
         connection, owner = self._connection, self._owner
         assert connection is not None
-        with self._lock:
-            log, now_ms = owner.log(), owner.now_ms()
-            deadline_ms = connection.next_deadline()
-            if deadline_ms is not None and now_ms >= deadline_ms:
-                connection.tick(log, now_ms)
-                self._carry_out(connection)
-            self._add_blocks(connection, log, now_ms)
-            frames, self._unsent = self._unsent, []
-            deadline_ms = connection.next_deadline()
-        wait_ms = deadline_ms - now_ms if deadline_ms is not None else 0
-        return frames, min(wait_ms, self._flow.wait_ms() or wait_ms)
-
-    def _add_blocks(self, connection: Connection, log: MasterLog, now_ms: int) -> None:
-        gathered = 0
-        while gathered < GATHER_BYTES and len(self._unsent) < GATHER_FRAMES:
-            if self._is_closing:
-                return
-            allowed = self._flow.allowed(now_ms, GATHER_BYTES - gathered)
-            block = connection.next_block(log, allowed, now_ms)
+        log, now_ms = owner.log(), owner.now_ms()
+        deadline_ms = connection.next_deadline()
+        if deadline_ms is not None and now_ms >= deadline_ms:
+            connection.tick(log, now_ms)
             self._carry_out(connection)
+        is_all = self._add_blocks(connection, log, now_ms, bytes_max)
+        frames, self._unsent = self._unsent, []
+        deadline_ms = connection.next_deadline()
+        if self._is_closing or deadline_ms is None or not is_all:
+            return Gathered(frames, 0, self._is_closing and not frames)
+        flow_ms = self._flow.wait_ms()
+        if flow_ms:
+            deadline_ms = min(deadline_ms, now_ms + flow_ms)
+        return Gathered(frames, deadline_ms, is_over=False)
+
+    def _add_blocks(
+        self, connection: Connection, log: MasterLog, now_ms: int, bytes_max: int
+    ) -> bool:
+        """
+        Returns whether those were all that there are, or that flow control allows.
+        """
+        gathered = 0
+        while gathered < bytes_max and len(self._unsent) < GATHER_FRAMES:
+            if self._is_closing:
+                return True
+            allowed = self._flow.allowed(now_ms, bytes_max - gathered)
+            block = connection.next_block(log, allowed, now_ms)
             if block is None:
-                return
+                self._carry_out(connection)  # it may have ended the session
+                return True
             self._unsent.append(block)
             self._flow.spend(block.size)
             gathered += block.size + len(block.head)
+        return False
 
     # -- effects -------------------------------------------------------------
 

@@ -103,6 +103,7 @@ class Wire:
         self.peer = _name(connected)
         self._buffer = bytearray(_BUFFER_BYTES)
         self._start = self._end = 0
+        self._rest: list[bytes | memoryview] = []
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in _KEEPALIVE:
@@ -223,7 +224,8 @@ class Wire:
 
     def send(self, frames: Iterable[bytes | SendBlock], acquire: Acquire) -> int:
         """
-        Sends frames in one call of the system, or as few as it takes.
+        Sends frames in one call of the system, or as few as it takes; what `send_now`
+        left goes first.
 
         Args:
             frames: up to `GATHER_FRAMES`.
@@ -236,22 +238,41 @@ class Wire:
             LinkLost: the peer is gone, or takes nothing; or the log no longer holds
                 a block.
         """
-        pieces: list[bytes | memoryview] = []
-        for frame in frames:
-            if isinstance(frame, SendBlock):
-                pieces += _pieces(frame, acquire)
-            else:
-                pieces.append(frame)
+        pieces = self._rest + _all_pieces(frames, acquire)
+        self._rest = []
         total = sum(map(len, pieces))
         left = total
         while left:
             left -= self._send_some(pieces)
         return total
 
-    def _send_some(self, pieces: list[bytes | memoryview]) -> int:
+    def send_now(self, frames: Iterable[bytes | SendBlock], acquire: Acquire) -> bool:
+        """
+        Sends as much as the system takes without waiting, and keeps the rest.
+
+        Returns:
+            whether nothing is left.
+
+        Raises:
+            LinkLost: as `send`, but for a peer that takes nothing.
+        """
+        self._rest += _all_pieces(frames, acquire)
+        self._send_some(self._rest, socket.MSG_DONTWAIT)
+        return not self._rest
+
+    @property
+    def has_rest(self) -> bool:
+        """
+        Whether `send_now` left something.
+        """
+        return bool(self._rest)
+
+    def _send_some(self, pieces: list[bytes | memoryview], flags: int = 0) -> int:
         try:
-            size = self._socket.sendmsg(pieces)
+            size = self._socket.sendmsg(pieces, (), flags)
         except BlockingIOError as error:
+            if flags:
+                return 0
             # The limit of the send buffer's patience.
             raise LinkLost("the slave takes no bytes any more") from error
         except OSError as error:
@@ -267,6 +288,18 @@ class Wire:
         if rest:
             pieces[0] = memoryview(pieces[0])[rest:]
         return size
+
+
+def _all_pieces(
+    frames: Iterable[bytes | SendBlock], acquire: Acquire
+) -> list[bytes | memoryview]:
+    pieces: list[bytes | memoryview] = []
+    for frame in frames:
+        if isinstance(frame, SendBlock):
+            pieces += _pieces(frame, acquire)
+        else:
+            pieces.append(frame)
+    return pieces
 
 
 def _pieces(block: SendBlock, acquire: Acquire) -> list[bytes | memoryview]:

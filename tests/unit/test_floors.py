@@ -86,6 +86,7 @@ FLOORS = {
     "pystore.ha.master.bell": 3,
     "pystore.ha.master.appends": 3,
     "pystore.ha.master.judge": 3,
+    "pystore.ha.master.sender": 3,
     "pystore.ha.master.transport": 3,
     "pystore.ha.master.served_link": 4,
     "pystore.ha.master.service": 4,

@@ -96,3 +96,20 @@ def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
     consumer.join(WAIT_S)
 
     assert not consumer.is_alive(), state
+
+
+def test_who_helps_is_called_when_somebody_hurries() -> None:
+    """In that thread, until it helps no more."""
+    bell = Bell()
+    helped: list[int] = []
+
+    def helper() -> None:
+        helped.append(threading.get_ident())
+
+    bell.help(helper)
+    bell.ring()
+    bell.hurry()
+    bell.help_no_more(helper)
+    bell.hurry()
+
+    assert helped == [threading.get_ident()]

@@ -5,6 +5,7 @@ The master's end of a v3 connection: how a slave gets in, and what ends a sessio
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from ha_masters import (

@@ -1,0 +1,182 @@
+"""
+Whoever hurries sends for a thread that sleeps, and no frame is lost or overtaken.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pystore.ha.master.bell import Bell
+from pystore.ha.master.sender import Gathered, Sender
+from pystore.ha.master.service import clock_ms
+from pystore.ha.master.transport import GATHER_FRAMES, LinkLost, Wire, listen
+
+WAIT_S = 20
+FAR_MS = 60_000
+
+
+class Stage:
+    """A sender over a real link, whose frames a test puts into a list."""
+
+    def __init__(self, wire: Wire, peer: socket.socket) -> None:
+        self.bell = Bell()
+        self.peer = peer
+        self.wire = wire
+        self.frames: list[bytes] = []
+        self.is_over = False
+        self.is_locked = False
+        self.error: Exception | None = None
+        self.gatherers: list[str] = []
+        self.looked = threading.Semaphore(0)
+        self.ended: list[Exception | None] = []
+        log = memoryview(b"")
+        self.sender = Sender(wire, self.bell, lambda *_: log, clock_ms, self.gather)
+        self.thread = threading.Thread(target=self._run, name="sender")
+
+    def gather(self, bytes_max: int, *, is_patient: bool) -> Gathered | None:
+        """What there is, as many frames as a link gathers."""
+        assert bytes_max > 0
+        if self.is_locked and not is_patient:
+            return None
+        self.gatherers.append(threading.current_thread().name)
+        if self.error is not None:
+            raise self.error
+        frames: list[bytes] = []
+        while self.frames and len(frames) < GATHER_FRAMES:
+            frames.append(self.frames.pop(0))
+        self.looked.release()
+        is_over = self.is_over and not frames
+        is_now = is_over or self.frames
+        return Gathered([*frames], 0 if is_now else clock_ms() + FAR_MS, is_over)
+
+    def _run(self) -> None:
+        try:
+            self.sender.run()
+        except LinkLost as error:
+            # What a test looks at.
+            self.ended.append(error)
+        else:
+            self.ended.append(None)
+
+    def sleep(self) -> None:
+        """Starts the thread, and waits until it sleeps."""
+        self.thread.start()
+        assert self.looked.acquire(timeout=WAIT_S)
+        while not self.sender.is_asleep:
+            assert self.thread.is_alive()
+
+    def put(self, frame: bytes) -> None:
+        """A frame is to go out."""
+        self.frames.append(frame)
+        self.bell.hurry()
+
+    def read(self, size: int) -> bytes:
+        """So many bytes of the link."""
+        found = b""
+        while len(found) < size:
+            piece = self.peer.recv(size - len(found))
+            assert piece
+            found += piece
+        return found
+
+    def end(self) -> Exception | None:
+        """Ends the thread, and answers what it died of."""
+        self.is_over = True
+        self.bell.ring()
+        self.thread.join(WAIT_S)
+        (error,) = self.ended
+        return error
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """A link over loopback."""
+    with listen("127.0.0.1", 0) as listener:
+        peer = socket.create_connection(listener.getsockname(), timeout=WAIT_S)
+        connected, _ = listener.accept()
+    with Wire(connected, 20_000) as wire, peer:
+        yield Stage(wire, peer)
+
+
+def test_who_hurries_sends_for_a_thread_that_sleeps(stage: Stage) -> None:
+    """Which sleeps on: no thread has to wake up first."""
+    stage.sleep()
+    for number in range(10):
+        stage.put(b"%d" % number)
+
+    assert stage.read(10) == b"0123456789"
+    assert set(stage.gatherers[1:]) == {threading.current_thread().name}
+    assert stage.end() is None
+
+
+def test_a_ring_without_hurry_is_the_threads(stage: Stage) -> None:
+    """An append that waits for nobody pays for no call of the system."""
+    stage.sleep()
+    stage.frames.append(b"x")
+    stage.bell.ring()
+
+    assert stage.read(1) == b"x"
+    assert set(stage.gatherers) == {"sender"}
+    assert stage.end() is None
+
+
+def test_what_waits_for_a_lock_is_the_threads(stage: Stage) -> None:
+    """Who hurries waits for nothing."""
+    stage.sleep()
+    stage.is_locked = True
+    stage.put(b"x")
+    stage.bell.ring()
+
+    assert stage.read(1) == b"x"
+    assert set(stage.gatherers) == {"sender"}
+    assert stage.end() is None
+
+
+def test_what_the_system_does_not_take_is_the_threads(stage: Stage) -> None:
+    """It goes first; nothing overtakes it."""
+    stage.sleep()
+    large = bytes(range(256)) * (64 << 10)
+    stage.put(large)
+    stage.put(b"behind")
+
+    assert stage.read(len(large) + 6) == large + b"behind"
+    assert stage.end() is None
+
+
+def test_trouble_is_the_threads(stage: Stage) -> None:
+    """One who appends has nothing to do with a link that broke."""
+    stage.sleep()
+    stage.error = LinkLost("it broke")
+    stage.put(b"x")
+    stage.thread.join(WAIT_S)
+
+    assert stage.ended == [stage.error]
+    assert stage.gatherers[1:] == [threading.current_thread().name]
+
+
+def test_frames_of_many_who_hurry_are_all_sent_in_order(stage: Stage) -> None:
+    """Who finds another one at work passes by; nobody's frame waits for a clock."""
+    stage.sleep()
+    lock = threading.Lock()
+    numbers = iter(range(8 * 500))
+
+    def work() -> None:
+        for _ in range(500):
+            with lock:
+                stage.frames.append(next(numbers).to_bytes(4, "big"))
+            stage.bell.ring()
+            stage.bell.hurry()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    raw = stage.read(4 * 8 * 500)
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    assert raw == b"".join(n.to_bytes(4, "big") for n in range(8 * 500))
+    assert stage.end() is None
