@@ -183,8 +183,8 @@ _FLAGS: tuple[type[IntFlag], ...] = (
     DataFlag,
     AckFlag,
 )
-_MASKS = {kind: sum(kind) for kind in _FLAGS}
-_NONE = {kind: kind(0) for kind in _FLAGS}
+_MASKS: dict[type[Any], int] = {kind: sum(kind) for kind in _FLAGS}
+_NONE: dict[type[Any], Any] = {kind: kind(0) for kind in _FLAGS}
 
 
 def _slave_bytes(body: HandshakeSlave) -> bytes:

@@ -253,3 +253,21 @@ class TestListening:
             connected, _ = server.accept()
             with slave, Wire(connected, 1000) as wire:
                 assert wire.peer.startswith("[::1]:")
+
+
+def test_what_is_sent_at_once_waits_for_nobody(
+    ends: tuple[Wire, socket.socket],
+) -> None:
+    """What the system does not take is kept, and goes before what comes next."""
+    wire, slave = ends
+    large = content(0, 16 << 20)
+    assert wire.send_now([b"first"], acquire)
+    assert not wire.send_now([large], acquire)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(read_all(slave)))
+    reader.start()
+    wire.send([b"last"], acquire)
+    wire.finish()
+    reader.join(WAIT_S)
+
+    assert found == [b"first" + large + b"last"]
