@@ -94,8 +94,9 @@ class WriteAuthority:
         with self._gate:
             if not self._is_open or epoch != self._epoch or self._handle is None:
                 return
-            self._lease, handle = lease, self._handle
+            handle = self._handle
         self._grant(handle, epoch, lease)
+        self._lease = lease
 
     def revoke(self, epoch: int) -> None:
         """
