@@ -1,61 +1,78 @@
 """
-The diagrams and tables of docs/replication.md, made from the tables of the machine.
+The diagrams and tables of docs/replication.md, made from the tables of the machines.
 
-Run ``python tests/state_diagrams.py`` after a change of the machine; a test
-compares.
+Run ``python tests/state_diagrams.py`` after a change of a machine; tests compare.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from pystore.ha.codes import State
-from pystore.ha.machine import MASTER, SLAVE, Event, Table
+from pystore.ha.machine import MASTER, SLAVE
+from pystore.ha.role import ROLES, Role
 
 __all__ = ["PAGE", "drawn"]
+
+Table = Mapping[Any, Enum]
+"""(state, event) -> state; keys of a mapping are of one type only."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "replication.md"
 
 
 def drawn(text: str) -> str:
     """
-    Returns the text of the page with both roles as the machine has them.
+    Returns the text of the page with all tables as the machines have them.
     """
-    for name, table in (("slave", SLAVE), ("master", MASTER)):
+    tables: list[tuple[str, Table, Enum]] = [
+        ("slave", SLAVE, State.READY),
+        ("master", MASTER, State.READY),
+        ("role", ROLES, Role.IDLE),
+    ]
+    for name, table, first in tables:
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
         if not found:
             raise ValueError(f"the page has no place for the {name}")
-        text = before + begin + _diagram(table) + "\n" + _rows(table) + end + after
+        text = (
+            before + begin + _diagram(table, first) + "\n" + _rows(table) + end + after
+        )
     return text
 
 
-def _diagram(table: Table) -> str:
-    ways: dict[tuple[State, State], list[str]] = {}
+def _diagram(table: Table, first: Enum) -> str:
+    order = list(type(first))
+    ways: dict[tuple[Enum, Enum], list[str]] = {}
     for (state, event), following in table.items():
         if state != following:
             ways.setdefault((state, following), []).append(event.value)
     lines = [
         f"    {state.name} --> {following.name}: {', '.join(events)}"
-        for (state, following), events in sorted(ways.items())
+        for (state, following), events in sorted(
+            ways.items(), key=lambda way: [order.index(state) for state in way[0]]
+        )
     ]
-    body = "\n".join(("    [*] --> READY", *lines, "    SHUTDOWN --> [*]"))
+    body = "\n".join((f"    [*] --> {first.name}", *lines, "    SHUTDOWN --> [*]"))
     return f"```mermaid\nstateDiagram-v2\n{body}\n```\n"
 
 
 def _rows(table: Table) -> str:
-    live = [state for state in State if state != State.SHUTDOWN]
+    states, events = (type(one) for one in next(iter(table)))
+    live = [state for state in states if state.name != "SHUTDOWN"]
     rows = ["| event | " + " | ".join(state.name for state in live) + " |"]
     rows.append("|---" * (len(live) + 1) + "|")
-    for event in Event:
+    for event in events:
         cells = [_cell(table, state, event) for state in live]
         if any(cells):
             rows.append(f"| {event.value} | " + " | ".join(cells) + " |")
     return "\n".join(rows) + "\n"
 
 
-def _cell(table: Table, state: State, event: Event) -> str:
+def _cell(table: Table, state: Enum, event: Enum) -> str:
     following = table.get((state, event))
     if following is None:
         return ""

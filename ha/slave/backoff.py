@@ -8,8 +8,9 @@ that lost one master must not come back to the next all at once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-__all__ = ["FIRST_MS", "MOST_MS", "BackOff"]
+__all__ = ["FIRST_MS", "MOST_MS", "BackOff", "Pace"]
 
 FIRST_MS = 1000
 """The first wait, in ms."""
@@ -18,6 +19,20 @@ MOST_MS = 30_000
 """No wait is longer, in ms."""
 
 _JITTER = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """
+    How long a follower waits between two links.
+
+    Attributes:
+        first_ms: after the first one.
+        most_ms: at most.
+    """
+
+    first_ms: int = FIRST_MS
+    most_ms: int = MOST_MS
 
 
 class BackOff:

@@ -1,0 +1,87 @@
+"""
+Which replica of which set one is, and how it serves and follows. Pure.
+
+It is what a configuration says; what a controller decides is no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pystore.ha.insync.member import Member
+from pystore.ha.insync.rules import SetRules
+from pystore.ha.master.terms import Terms as MasterTerms
+from pystore.ha.slave.backoff import Pace
+from pystore.ha.slave.terms import Terms as SlaveTerms
+
+__all__ = ["Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """
+    Which replica of which set this is, and how it serves and follows.
+
+    Attributes:
+        cluster: name of the cluster.
+        broker_name: name of the broker set.
+        broker_id: persistent, from 1 on.
+        host: where it listens as master: on this machine alone, unless told otherwise.
+        port: 0: any that is free.
+        rules: the numbers of the set.
+        heartbeat_ms: see `pystore.ha.master.terms.Terms`.
+        is_learner: it counts for nothing.
+        pace: of links to a master.
+        retry_ms: how long after a failure a switch is tried again.
+        bytes_per_second: to one slave; 0: as many as there are.
+        say: one line for people; any thread.
+    """
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    host: str = "127.0.0.1"
+    port: int = 0
+    rules: SetRules | None = None
+    heartbeat_ms: int = 5_000
+    is_learner: bool = False
+    pace: Pace = field(default_factory=Pace)
+    retry_ms: int = 1_000
+    bytes_per_second: int = 0
+    say: Callable[[str], object] = bool
+
+    def master_terms(self, epoch: int, segment_size: int) -> MasterTerms:
+        """
+        Returns what it serves under.
+        """
+        return MasterTerms(
+            self.cluster,
+            self.broker_name,
+            self.broker_id,
+            epoch,
+            segment_size,
+            heartbeat_ms=self.heartbeat_ms,
+        )
+
+    def slave_terms(self, me: Member, epoch: int, *, may_wipe: bool) -> SlaveTerms:
+        """
+        Returns what it follows under.
+
+        Args:
+            me: with the incarnation.
+            epoch: of the master.
+            may_wipe: the controller counts on nothing that this replica holds.
+        """
+        counter, bits = me.incarnation or (0, bytes(16))
+        return SlaveTerms(
+            self.cluster,
+            self.broker_name,
+            self.broker_id,
+            incarnation=counter,
+            incarnation_bits=bits,
+            epoch=epoch,
+            is_learner=self.is_learner,
+            may_wipe=may_wipe,
+            heartbeat_ms=self.heartbeat_ms,
+        )

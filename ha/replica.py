@@ -1,0 +1,388 @@
+"""
+A replica as a broker embeds it: a store that follows or serves, as a controller says.
+
+It owns the log of one store, and at most one mastership or one follower of it. What
+the controller decides is taken at once and carried out by a thread of its own
+(`pystore.ha.role`), one step after the other: whoever decides never waits for a
+disk or a peer, and between two steps a newer decision takes the place of the older.
+
+Source: docs/replication.md; R156, R160 to R165, R206; B5, B6, B8.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Unpack
+
+from pystore.errors import (
+    BusyError,
+    FencedError,
+    LocalViolation,
+    PoisonedError,
+    StorageError,
+    UnavailableError,
+)
+from pystore.ha.answers import AppendResult, ReplicaStanding
+from pystore.ha.decision import Decision
+from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.member import Member
+from pystore.ha.lease import Lease
+from pystore.ha.master.asking import Controller
+from pystore.ha.master.authority import WriteAuthority
+from pystore.ha.master.service import MasterService, Mastership, clock_ms
+from pystore.ha.place import Place
+from pystore.ha.role import Role, RoleMachine
+from pystore.ha.role_effects import (
+    BeginMastership,
+    Effect,
+    Follow,
+    RenewLease,
+    Resign,
+    StopFollowing,
+    StopServing,
+    TakeSet,
+)
+from pystore.ha.slave.effects import Promise
+from pystore.ha.slave.following import Following
+from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.messages import Message
+
+if TYPE_CHECKING:
+    import os
+    from types import TracebackType
+
+    from pystore.log import CommitLog
+    from pystore.options import LogArguments
+
+__all__ = ["Replica"]
+
+_LOOK_S = 0.01
+
+
+class Replica:
+    """
+    A store that is a master or a slave. A context manager; any thread.
+
+    Args:
+        path: the store's directory; a missing or empty one becomes a store.
+        place: who it is.
+        controller: is asked for changes of the set, and told of resignations.
+        now_ms: a clock that never steps back.
+        **options: of `pystore.log.CommitLog`.
+
+    Attributes:
+        log: of the store; for looking at.
+        me: this replica in this incarnation, as a decision names it.
+
+    Raises:
+        PystoreError: as `pystore.store.Store`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        place: Place,
+        controller: Controller,
+        now_ms: Callable[[], int] = clock_ms,
+        **options: Unpack[LogArguments],
+    ) -> None:
+        self._place = place
+        self._controller = controller
+        self._now_ms = now_ms
+        self.log = ReplicaLog(path, **options)
+        start = self.log.incarnation
+        self.me = Member(place.broker_id, (start.counter, start.bits))
+        self._machine = RoleMachine(self.me, self.log.log().promised_epoch)
+        self._authority = WriteAuthority(now_ms)
+        self._service: MasterService | None = None
+        self._following: Following | None = None
+        self._begun: tuple[int, CommitLog] | None = None
+        self._drain_ms = 0
+        self._problem = ""
+        self._heard: SimpleQueue[Callable[[RoleMachine], object]] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._now = self._machine.role, self._machine.known
+        self._thread = threading.Thread(target=self._run, name="pystore-ha-role")
+        self._thread.daemon = True
+        self._thread.start()
+
+    def __enter__(self) -> Replica:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- what the controller says --------------------------------------------
+
+    def decided(self, decision: Decision) -> None:
+        """
+        Takes a decision; returns at once. One that is not newer changes no role.
+        """
+        self._heard.put(lambda machine: machine.decided(decision))
+
+    def leased(self, epoch: int, lease: Lease) -> None:
+        """
+        Takes the lease of a mastership; returns at once.
+        """
+        self._heard.put(lambda machine: machine.leased(epoch, lease))
+
+    # -- appending -----------------------------------------------------------
+
+    def append(
+        self,
+        messages: Message | Iterable[Message],
+        ack: Ack = Ack.ALL,
+        timeout_ms: int = 3_000,
+    ) -> AppendResult:
+        """
+        Appends as the master, all or none, and waits for the ack.
+
+        Returns:
+            where the records are, what was promised and what was reached. Unless it
+            was reached they may be gone after the next election.
+
+        Raises:
+            FencedError: this is not the master, or its lease has lapsed and the ack
+                needs one; nothing was appended, but where the lease lapsed meanwhile.
+            UnavailableError: the promise could not be kept, so nothing was appended.
+            PoisonedError: our own disk failed.
+            PystoreError: as `pystore.log.CommitLog.append_batch`.
+        """
+        service = self._service
+        if service is None:
+            raise FencedError(self._no_master())
+        refusal = service.judge.refusal(ack)
+        if refusal is not None:
+            raise UnavailableError(refusal)
+        given = [messages] if isinstance(messages, Message) else messages
+        appended = self._authority.append(given, ack)
+        try:
+            settled = service.wait(ack, appended.end, timeout_ms)
+        except LocalViolation:
+            # The mastership ended behind the append: as everyone who waited then.
+            mine = frozenset({self.me.broker_id})
+            settled = Settled(
+                ticket=0,
+                ack=ack,
+                end_offset=appended.end,
+                outcome=Outcome.FENCED,
+                received_by=mine,
+                flushed_by=frozenset(),
+                is_legacy=False,
+            )
+        return AppendResult(appended, settled)
+
+    def _no_master(self) -> str:
+        role, known = self._now
+        text = f"broker {self.me.broker_id} is not the master but {role.value}"
+        if known.master in (None, self.me):
+            return f"{text}, in epoch {known.epoch}: try again later"
+        assert known.master is not None
+        where = f"broker {known.master.broker_id}"
+        return f"{text}; the master of epoch {known.epoch} is {where}: append there"
+
+    # -- how it stands -------------------------------------------------------
+
+    def standing(self) -> ReplicaStanding:
+        """
+        Returns how it stands now.
+        """
+        role, known = self._now
+        service, following = self._service, self._following
+        address, agreed, problem = known.address, known.agreed, self._problem
+        gap: int | None = None
+        if service is not None:
+            host, port = service.address
+            address, agreed = f"{host}:{port}", service.judge.set_now
+            log = self.log.log()
+            gap = log.end_offset - log.confirm_offset
+        elif following is not None:
+            stands = following.standing()
+            if stands.master_end is not None:
+                gap = max(0, stands.master_end - self.log.log().received_offset)
+            problem = problem or str(following.problem or stands.reason)
+        left_ms = None if service is None else self._authority.left_ms()
+        return ReplicaStanding(
+            role, known.epoch, known.master, address, agreed, gap, left_ms, problem
+        )
+
+    def wait_for(
+        self, is_so: Callable[[ReplicaStanding], bool], timeout_ms: int = 10_000
+    ) -> ReplicaStanding:
+        """
+        Waits until it stands as wanted: looks with every change of its role, and
+        every 10 ms.
+
+        Returns:
+            how it stands then, or when the time was over.
+        """
+        until_ms = self._now_ms() + timeout_ms
+        while not is_so(standing := self.standing()) and self._now_ms() < until_ms:
+            with self._changed:
+                self._changed.wait(_LOOK_S)
+        return standing
+
+    # -- the end -------------------------------------------------------------
+
+    def close(self, drain_ms: int = 0) -> None:
+        """
+        Ends whatever it is, and closes the store; again is fine.
+
+        Args:
+            drain_ms: how long slaves of a master may take for the rest.
+
+        Raises:
+            PoisonedError: a write-back failed: closed, but not clean.
+            StorageError: the system refused; closed all the same.
+        """
+        self._drain_ms = drain_ms
+        self._heard.put(lambda machine: machine.shutdown())
+        self._thread.join()
+        self.log.close()
+
+    # -- the thread of roles -------------------------------------------------
+
+    def _run(self) -> None:
+        machine, wait_ms = self._machine, 0
+        while True:
+            effect = machine.next_effect()
+            self._publish()
+            if effect is None and machine.role is Role.SHUTDOWN:
+                return
+            self._hear(is_idle=effect is None, wait_ms=wait_ms)
+            wait_ms = 0
+            effect = machine.next_effect()
+            if effect is not None:
+                wait_ms = self._step(effect)
+
+    def _hear(self, *, is_idle: bool, wait_ms: int) -> None:
+        """
+        Everything that was said meanwhile; waits for it, where nothing is to be done.
+        """
+        try:
+            if is_idle:
+                self._heard.get()(self._machine)
+            elif wait_ms:
+                self._heard.get(timeout=wait_ms / 1000)(self._machine)
+            while True:
+                self._heard.get_nowait()(self._machine)
+        except Empty:
+            # That was all.
+            return
+
+    def _publish(self) -> None:
+        with self._changed:
+            self._now = self._machine.role, self._machine.known
+            self._changed.notify_all()
+
+    def _step(self, effect: Effect) -> int:
+        """
+        One effect; answers how long to wait before the next one.
+        """
+        try:
+            self._carry_out(effect)
+        except Exception as error:
+            # Whatever it is: a replica without this thread would hear nothing more.
+            is_final = not _passes(error)
+            self._problem = f"{type(effect).__name__}: {error}"
+            self._place.say(self._problem)
+            self._machine.failed(effect, str(error), is_final=is_final)
+            return 0 if is_final else self._place.retry_ms
+        self._problem = ""
+        self._machine.did(effect)
+        return 0
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case StopServing():
+                self._stop_serving(effect.epoch)
+            case StopFollowing():
+                following, self._following = self._following, None
+                if following is not None:
+                    following.stop()
+            case Promise():
+                self.log.carry_out(effect)
+            case BeginMastership():
+                self._begin_mastership(effect)
+            case Follow():
+                self._follow(effect)
+            case Resign():
+                self._place.say(f"epoch {effect.epoch} is given up: {effect.reason}")
+                self._controller.resign(effect.epoch, effect.reason)
+            case TakeSet():
+                if self._service is not None:
+                    self._service.judge.agreed(effect.agreed)
+            case RenewLease():
+                self._authority.renew(effect.epoch, effect.lease)
+
+    def _begin_mastership(self, effect: BeginMastership) -> None:
+        self.log.mend()
+        if self._begun is None or self._begun[0] != effect.epoch:
+            self._begun = effect.epoch, self.log.begin_mastership(effect.epoch)
+        _, log = self._begun
+        place, epoch = self._place, effect.epoch
+        ship = Mastership(
+            terms=place.master_terms(epoch, self.log.log().segment_size),
+            me=self.me,
+            agreed=effect.agreed,
+            broker_ids=self._controller.broker_ids,
+            rules=place.rules,
+            ask=self._controller.ask,
+            lease_ms=self._authority.lease_ms,
+            step_down=lambda newer_epoch: self._step_down(epoch, newer_epoch),
+            resign=lambda reason: self._heard.put(
+                lambda machine: machine.disk_failed(epoch, reason)
+            ),
+            say=place.say,
+            host=place.host,
+            port=place.port,
+            bytes_per_second=place.bytes_per_second,
+        )
+        # Nobody has been let in yet, so the lease of the one before says nothing.
+        self._authority.begin(log.writer.log, epoch, effect.lease)
+        try:
+            self._service = MasterService(log, ship, self._now_ms)
+        except BaseException:
+            # Without a service nobody would answer for what is appended.
+            self._authority.end(epoch)
+            raise
+
+    def _step_down(self, epoch: int, newer_epoch: int) -> None:
+        # In the thread of a link: what takes time follows in ours.
+        self._authority.revoke(epoch)
+        self._heard.put(lambda machine: machine.heard(newer_epoch))
+
+    def _stop_serving(self, epoch: int) -> None:
+        self._authority.end(epoch)
+        service, self._service = self._service, None
+        if service is not None:
+            service.close(self._drain_ms)
+
+    def _follow(self, effect: Follow) -> None:
+        self._authority.leave_to(effect.epoch)
+        place = self._place
+        terms = place.slave_terms(self.me, effect.epoch, may_wipe=effect.may_wipe)
+        self._following = Following(
+            self.log,
+            effect.address,
+            terms,
+            self._now_ms,
+            say=place.say,
+            pace=place.pace,
+        )
+
+
+def _passes(error: Exception) -> bool:
+    """
+    Whether it may go better a moment later.
+    """
+    if isinstance(error, PoisonedError):
+        return False
+    return isinstance(error, StorageError | BusyError)

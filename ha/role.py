@@ -1,0 +1,348 @@
+"""
+Which role a replica has, and what leads from one to another. Pure.
+
+A controller decides who is master, a role is what came of it: between the two lies
+work that takes time and may fail. So a role switch is a state of its own: PENDING
+lasts until the old role has ended and the new one has begun, is tried again until
+then, and a newer decision takes the place of the one that is pending (R160).
+
+One literal table says which event leads where; docs/replication.md draws its diagram
+from it. What is to be done is not listed but looked up: `RoleMachine.next_effect`
+compares what runs with what is wanted, and answers the one thing to do next.
+
+Source: safety B5, B6, B8; R152 to R165; docs/replication.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from enum import Enum
+
+from pystore.errors import LocalViolation
+from pystore.ha.decision import Decision
+from pystore.ha.insync.member import Member
+from pystore.ha.lease import Lease
+from pystore.ha.role_effects import (
+    BeginMastership,
+    Effect,
+    Follow,
+    RenewLease,
+    Resign,
+    StopFollowing,
+    StopServing,
+    TakeSet,
+)
+from pystore.ha.slave.effects import Promise
+
+__all__ = ["ROLES", "Event", "Role", "RoleMachine", "next_role"]
+
+
+class Role(Enum):
+    """
+    What a replica is.
+    """
+
+    IDLE = "idle"
+    """Nobody told it whom to follow."""
+    FOLLOWING = "following"
+    PENDING = "pending"
+    """The old role is being ended, or the new one begun."""
+    MASTER = "master"
+    RESIGNED = "resigned"
+    """It gave its mastership up, and waits for a newer decision."""
+    SHUTDOWN = "shutdown"
+
+
+class Event(Enum):
+    """
+    What moves a replica from one role to another.
+    """
+
+    TOLD_MASTER = "told to be master"
+    TOLD_FOLLOW = "told whom to follow"
+    TOLD_NOBODY = "told that nobody is master"
+    TOLD_AGAIN = "told nothing new"
+    LEASED = "the lease changed"
+    HEARD_NEWER = "heard of a newer epoch"
+    DISK_FAILED = "our disk failed for too long"
+    BEGAN_MASTERSHIP = "the mastership has begun"
+    BEGAN_FOLLOWING = "following has begun"
+    ENDED = "the old role has ended"
+    GAVE_UP = "a mastership was given up"
+    FAILED = "it failed, for now"
+    SHUTDOWN = "shutdown"
+
+
+_I, _F, _P, _M, _R, _S = Role
+
+# Only a master has anything to lose by a newer epoch or a failed disk; a slave hears
+# of the one from its own master, and tells the other to it.
+ROLES: dict[tuple[Role, Event], Role] = {
+    (_I, Event.TOLD_MASTER): _P,
+    (_I, Event.TOLD_FOLLOW): _P,
+    (_I, Event.TOLD_NOBODY): _P,
+    (_I, Event.TOLD_AGAIN): _I,
+    (_I, Event.LEASED): _I,
+    (_I, Event.HEARD_NEWER): _I,
+    (_I, Event.DISK_FAILED): _I,
+    (_I, Event.SHUTDOWN): _S,
+    (_F, Event.TOLD_MASTER): _P,
+    (_F, Event.TOLD_FOLLOW): _P,
+    (_F, Event.TOLD_NOBODY): _P,
+    (_F, Event.TOLD_AGAIN): _F,
+    (_F, Event.LEASED): _F,
+    (_F, Event.HEARD_NEWER): _F,
+    (_F, Event.DISK_FAILED): _F,
+    (_F, Event.SHUTDOWN): _S,
+    (_P, Event.TOLD_MASTER): _P,
+    (_P, Event.TOLD_FOLLOW): _P,
+    (_P, Event.TOLD_NOBODY): _P,
+    (_P, Event.TOLD_AGAIN): _P,
+    (_P, Event.LEASED): _P,
+    (_P, Event.HEARD_NEWER): _P,
+    (_P, Event.DISK_FAILED): _P,
+    (_P, Event.BEGAN_MASTERSHIP): _M,
+    (_P, Event.BEGAN_FOLLOWING): _F,
+    (_P, Event.ENDED): _I,
+    (_P, Event.GAVE_UP): _R,
+    (_P, Event.FAILED): _P,
+    (_P, Event.SHUTDOWN): _S,
+    (_M, Event.TOLD_MASTER): _P,
+    (_M, Event.TOLD_FOLLOW): _P,
+    (_M, Event.TOLD_NOBODY): _P,
+    (_M, Event.TOLD_AGAIN): _M,
+    (_M, Event.LEASED): _M,
+    (_M, Event.HEARD_NEWER): _P,
+    (_M, Event.DISK_FAILED): _P,
+    (_M, Event.SHUTDOWN): _S,
+    (_R, Event.TOLD_MASTER): _P,
+    (_R, Event.TOLD_FOLLOW): _P,
+    (_R, Event.TOLD_NOBODY): _P,
+    (_R, Event.TOLD_AGAIN): _R,
+    (_R, Event.LEASED): _R,
+    (_R, Event.HEARD_NEWER): _R,
+    (_R, Event.DISK_FAILED): _R,
+    (_R, Event.SHUTDOWN): _S,
+    **{(_S, event): _S for event in Event},
+}
+
+
+def next_role(role: Role, event: Event) -> Role:
+    """
+    Returns where *event* leads from *role*.
+
+    Raises:
+        LocalViolation: nothing of the kind can happen there.
+    """
+    following = ROLES.get((role, event))
+    if following is None:
+        raise LocalViolation(f"{event.value} in role {role.name}")
+    return following
+
+
+class RoleMachine:
+    """
+    The role of one replica. One thread.
+
+    Its owner asks for `next_effect`, carries it out, says `did` or `failed`, and asks
+    again; in between it may say what it heard, as often as it likes.
+
+    Args:
+        me: this replica, in this incarnation.
+        promised_epoch: what its store promised: no lower one is obeyed (B6).
+
+    Attributes:
+        role: now.
+        known: the newest decision.
+    """
+
+    def __init__(self, me: Member, promised_epoch: int) -> None:
+        self.role = Role.IDLE
+        self.known = Decision(promised_epoch)
+        self._me = me
+        self._promised = promised_epoch
+        self._given_up = -1
+        self._running: StopServing | StopFollowing | None = None
+        self._resign: Resign | None = None
+        self._news: deque[Effect] = deque()
+        self._lease: Lease | None = None
+
+    # -- what is heard -------------------------------------------------------
+
+    def decided(self, decision: Decision) -> None:
+        """
+        The controller says who is master. What is not newer changes nothing, but
+        that the set of our own mastership may be, or its lease.
+        """
+        event = self._told(decision)
+        if event is Event.TOLD_AGAIN:
+            self._repeated(decision)
+        else:
+            self.known = decision
+            self._lease = decision.lease
+        self._move(event)
+
+    def leased(self, epoch: int, lease: Lease) -> None:
+        """
+        The controller granted a lease, or took it away (`pystore.ha.lease.NO_LEASE`).
+        """
+        if self._is_mine(epoch) and lease != self._lease:
+            self._lease = lease
+            if self.role is Role.MASTER:
+                self._news.append(RenewLease(epoch, lease))
+        self._move(Event.LEASED)
+
+    def heard(self, newer_epoch: int) -> None:
+        """
+        A peer knows a newer epoch: this mastership is over, whoever has the next.
+        It is not promised: a peer's word gives nobody a mastership.
+        """
+        if newer_epoch > self.known.epoch:
+            self._give_up(f"epoch {newer_epoch} is known")
+            self._move(Event.HEARD_NEWER)
+
+    def disk_failed(self, epoch: int, reason: str) -> None:
+        """
+        Our disk has failed for too long, and another member is well (B9).
+        """
+        if self._is_mine(epoch):
+            self._give_up(reason)
+            self._move(Event.DISK_FAILED)
+
+    def shutdown(self) -> None:
+        """
+        Whatever runs ends, and nothing begins any more.
+        """
+        self._give_up("it shuts down")
+        self._move(Event.SHUTDOWN)
+
+    # -- what is to be done --------------------------------------------------
+
+    def next_effect(self) -> Effect | None:
+        """
+        Returns what is to be done now; the same again until `did` or `failed`.
+        """
+        if self.role in (Role.PENDING, Role.SHUTDOWN):
+            if self._running is not None:
+                return self._running
+            if self._resign is not None:
+                return self._resign
+        if self.role is Role.PENDING:
+            return self._beginning()
+        return self._news[0] if self._news else None
+
+    def did(self, effect: Effect) -> None:
+        """
+        It was carried out.
+        """
+        match effect:
+            case StopServing() | StopFollowing():
+                self._running = None
+            case Resign():
+                self._resign = None
+            case Promise():
+                self._promised = effect.epoch
+            case BeginMastership():
+                self._running = StopServing(effect.epoch)
+                self._move(Event.BEGAN_MASTERSHIP)
+            case Follow():
+                self._running = StopFollowing()
+                self._move(Event.BEGAN_FOLLOWING)
+            case TakeSet() | RenewLease():
+                self._news.popleft()
+        self._settle()
+
+    def failed(self, effect: Effect, reason: str, *, is_final: bool) -> None:
+        """
+        It was not carried out. A beginning is tried again, unless something newer is
+        decided; if that is of no use, a mastership is resigned, and following waits
+        until it is told again. What ends or tells is not tried again.
+        """
+        if not isinstance(effect, Promise | BeginMastership | Follow):
+            self.did(effect)
+        elif not is_final:
+            self._move(Event.FAILED)
+        elif self.known.master == self._me:
+            self._give_up(reason)
+        else:
+            self.known = Decision(self.known.epoch)
+        self._settle()
+
+    # -- inside --------------------------------------------------------------
+
+    def _told(self, decision: Decision) -> Event:
+        known = self.known
+        if decision.epoch < known.epoch or decision.epoch <= self._given_up:
+            return Event.TOLD_AGAIN
+        is_same = decision.epoch == known.epoch
+        if is_same and (known.master == self._me or not _adds(known, decision)):
+            return Event.TOLD_AGAIN
+        if decision.master == self._me:
+            return Event.TOLD_MASTER
+        return Event.TOLD_FOLLOW if self._is_elsewhere(decision) else Event.TOLD_NOBODY
+
+    def _is_elsewhere(self, decision: Decision) -> bool:
+        """
+        Whether there is a master to follow: not our own former self (B1).
+        """
+        if decision.master is None or not decision.address:
+            return False
+        return decision.master.broker_id != self._me.broker_id
+
+    def _repeated(self, decision: Decision) -> None:
+        known, agreed = self.known, decision.agreed
+        is_same = (decision.epoch, decision.master) == (known.epoch, known.master)
+        if not is_same or known.master is None:
+            return
+        if agreed.set_epoch > known.agreed.set_epoch:
+            self.known = replace(known, agreed=agreed)
+            if self.role is Role.MASTER:
+                self._news.append(TakeSet(agreed))
+        if decision.lease is not None:
+            self.leased(decision.epoch, decision.lease)
+
+    def _is_mine(self, epoch: int) -> bool:
+        known = self.known
+        is_ours = known.master == self._me and known.epoch == epoch
+        return is_ours and self._given_up < epoch
+
+    def _give_up(self, reason: str) -> None:
+        if self._is_mine(self.known.epoch):
+            self._given_up = self.known.epoch
+            self._resign = Resign(self.known.epoch, reason)
+
+    def _beginning(self) -> Effect | None:
+        known = self.known
+        if known.epoch <= self._given_up:
+            return None
+        if self._promised < known.epoch:
+            return Promise(known.epoch)
+        if known.master == self._me:
+            return BeginMastership(known.epoch, known.agreed, self._lease)
+        if self._is_elsewhere(known):
+            may_wipe = not known.lists(self._me.broker_id)
+            return Follow(known.address, known.epoch, may_wipe)
+        return None
+
+    def _settle(self) -> None:
+        # Nothing runs and nothing is to begin: the switch is over.
+        if self.role is Role.PENDING and self.next_effect() is None:
+            is_given_up = self.known.master == self._me
+            self._move(Event.GAVE_UP if is_given_up else Event.ENDED)
+
+    def _move(self, event: Event) -> None:
+        self.role = next_role(self.role, event)
+        if self.role is not Role.MASTER:
+            self._news.clear()
+        self._settle()
+
+
+def _adds(known: Decision, decision: Decision) -> bool:
+    """
+    Whether a decision of the same epoch says more: who is master, or where (R165).
+    """
+    if known.master is None:
+        return decision.master is not None
+    is_elsewhere = decision.address not in ("", known.address)
+    return known.master == decision.master and is_elsewhere

@@ -1,0 +1,97 @@
+"""
+Following in a thread of its own, until it is stopped.
+
+Source: docs/replication.md; R161, R164.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+
+from pystore.errors import PystoreError
+from pystore.ha.slave.backoff import BackOff, Pace
+from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.follower import Follower, Rim, Standing
+from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.ha.slave.stream import Stream, connect, parse_address
+from pystore.ha.slave.terms import Terms
+
+__all__ = ["Following"]
+
+
+class Following:
+    """
+    A `Follower` at work. One thread makes and stops it; any thread looks.
+
+    Args:
+        log: of the replica; nobody else writes to it before `stop`.
+        address: ``HOST:PORT`` of the master.
+        terms: who follows, and whom.
+        now_ms: a clock that never steps back.
+        say: one line for people.
+        pace: of links.
+
+    Attributes:
+        problem: why it follows no longer, or ``None``.
+
+    Raises:
+        ValueError: no address.
+    """
+
+    def __init__(
+        self,
+        log: ReplicaLog,
+        address: str,
+        terms: Terms,
+        now_ms: Callable[[], int],
+        *,
+        say: Callable[[str], object],
+        pace: Pace,
+    ) -> None:
+        host, port = parse_address(address)
+        self.problem: PystoreError | None = None
+        self._say = say
+        self._stopping = stopping = threading.Event()
+
+        def dial() -> Stream:
+            return connect(host, port, stopping.is_set, now_ms)
+
+        def pause(wait_ms: int) -> None:
+            stopping.wait(wait_ms / 1000)
+
+        rim = Rim(
+            dial=dial,
+            make=lambda: SlaveConnection(terms),
+            now_ms=now_ms,
+            pause=pause,
+            is_stopping=stopping.is_set,
+            say=lambda line: (say(line), None)[1],
+        )
+        back_off = BackOff(random.random, pace.first_ms, pace.most_ms)
+        self._follower = Follower(log, rim, back_off)
+        self._thread = threading.Thread(target=self._run, name="pystore-ha-follow")
+        self._thread.daemon = True
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._follower.run()
+        except PystoreError as error:
+            # Our own disk, or a master that will never have us: told, and kept.
+            self.problem = error
+            self._say(f"it follows no longer: {error}")
+
+    def standing(self) -> Standing:
+        """
+        Returns how the follower stands.
+        """
+        return self._follower.standing()
+
+    def stop(self) -> None:
+        """
+        A last ack, then the end of the link; waits for it. Again is fine.
+        """
+        self._stopping.set()
+        self._thread.join()

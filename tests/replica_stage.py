@@ -1,0 +1,181 @@
+"""
+A stage for replicas: each with a real store and real links, and one scripted
+controller that says what a test wants it to say.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from stores import SEGMENT
+
+from pystore.ha.answers import ReplicaStanding
+from pystore.ha.decision import Decision
+from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.lease import Lease
+from pystore.ha.place import Place
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
+from pystore.ha.slave.backoff import Pace
+
+__all__ = ["WAIT_MS", "ReplicaStage", "ScriptedController"]
+
+WAIT_MS = 20_000
+
+
+@dataclass
+class ScriptedController:
+    """
+    Agrees to every change of the set, and notes what it is told.
+
+    Attributes:
+        agreed: the set.
+        resigned: each epoch that was given up, and why.
+        changed: every set that it agreed to.
+    """
+
+    agreed: AgreedSet = field(default_factory=lambda: AgreedSet(frozenset(), 0))
+    resigned: queue.SimpleQueue[tuple[int, str]] = field(
+        default_factory=queue.SimpleQueue
+    )
+    changed: queue.SimpleQueue[AgreedSet] = field(default_factory=queue.SimpleQueue)
+
+    def broker_ids(self) -> frozenset[int]:
+        """
+        Knows three.
+        """
+        return frozenset({1, 2, 3})
+
+    def ask(self, change: SetChange) -> AgreedSet:
+        """
+        Agrees.
+        """
+        self.agreed = AgreedSet(
+            change.members, self.agreed.set_epoch + 1, change.candidates
+        )
+        self.changed.put(self.agreed)
+        return self.agreed
+
+    def resign(self, epoch: int, reason: str) -> None:
+        """
+        Notes it.
+        """
+        self.resigned.put((epoch, reason))
+
+    def wait_for(self, broker_ids: set[int]) -> None:
+        """
+        Waits until the set has these members.
+        """
+        while {one.broker_id for one in self.agreed.members} != broker_ids:
+            self.changed.get(timeout=WAIT_MS / 1000)
+
+
+class ReplicaStage:
+    """
+    A set of replicas. A context manager, which closes them.
+
+    Args:
+        root: where their stores are, or will be.
+        **changes: of every place.
+
+    Attributes:
+        controller: of all of them.
+        replicas: by broker id.
+        said: every line for people.
+    """
+
+    def __init__(self, root: Path, **changes: Any) -> None:
+        self.controller = ScriptedController()
+        self.replicas: dict[int, Replica] = {}
+        self.said: list[str] = []
+        self._root = root
+        self._changes = changes
+        self._open = ExitStack()
+
+    def __enter__(self) -> ReplicaStage:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    def store(self, broker_id: int) -> Path:
+        """
+        Returns where a store is.
+        """
+        return self._root / f"store{broker_id}"
+
+    def start(self, broker_id: int, **changes: Any) -> Replica:
+        """
+        A process begins: the replica opens its store.
+        """
+        place = Place(
+            "c",
+            "b",
+            broker_id,
+            pace=Pace(10, 100),
+            retry_ms=10,
+            say=self.said.append,
+            **{**self._changes, **changes},
+        )
+        replica = Replica(
+            self.store(broker_id),
+            place,
+            self.controller,
+            segment_size=SEGMENT,
+            flush_interval_ms=10,
+        )
+        self.replicas[broker_id] = self._open.enter_context(replica)
+        return replica
+
+    def elect(
+        self, epoch: int, master: Replica, lease: Lease | None = None
+    ) -> ReplicaStanding:
+        """
+        The controller elects, with the rest of the set as candidates, and tells
+        everybody when the master is there.
+        """
+        before = self.controller.agreed
+        others = (before.members | before.candidates) - {master.me}
+        agreed = AgreedSet(frozenset({master.me}), before.set_epoch + 1, others)
+        self.controller.agreed = agreed
+        master.decided(Decision(epoch, master.me, "", agreed, lease))
+        standing = self.wait_for(master, Role.MASTER, epoch)
+        told = Decision(epoch, master.me, standing.address, agreed)
+        for replica in self.replicas.values():
+            replica.decided(told)
+        return standing
+
+    def wait_for(self, replica: Replica, role: Role, epoch: int) -> ReplicaStanding:
+        """
+        Waits until a replica has a role.
+        """
+        return self.wait_until(
+            replica, lambda stands: (stands.role, stands.epoch) == (role, epoch)
+        )
+
+    def wait_until(
+        self, replica: Replica, is_so: Callable[[ReplicaStanding], bool]
+    ) -> ReplicaStanding:
+        """
+        Waits until a replica stands as wanted.
+        """
+        standing = replica.wait_for(is_so, WAIT_MS)
+        assert is_so(standing), (standing, self.said)
+        return standing
+
+    def member(self, broker_id: int) -> Member:
+        """
+        Returns a replica as it is listed.
+        """
+        return self.replicas[broker_id].me

@@ -1,0 +1,23 @@
+"""
+Whom a decision lists.
+"""
+
+from __future__ import annotations
+
+from pystore.ha.decision import Decision
+from pystore.ha.insync.member import AgreedSet, Member
+
+
+def test_members_and_candidates_are_listed() -> None:
+    """Somebody may hope for the bytes of either (K.3)."""
+    agreed = AgreedSet(frozenset({Member(1)}), 4, frozenset({Member(2)}))
+    decision = Decision(3, Member(1), "a:1", agreed)
+
+    assert decision.lists(1)
+    assert decision.lists(2)
+    assert not decision.lists(3)
+
+
+def test_where_no_set_is_told_everybody_may_be_listed() -> None:
+    """Nobody's log is wiped for what was not said."""
+    assert Decision(3, Member(1), "a:1").lists(3)

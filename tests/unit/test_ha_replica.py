@@ -1,0 +1,322 @@
+"""
+Replicas that change roles as a controller says: real stores, real links, one process.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from master_stage import data_of
+from replica_stage import WAIT_MS, ReplicaStage
+from stores import message
+
+from pystore.errors import FencedError, InvalidError, UnavailableError
+from pystore.ha.decision import Decision
+from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.member import AgreedSet, Member
+from pystore.ha.insync.rules import SetRules
+from pystore.ha.lease import NO_LEASE, lease_from
+from pystore.ha.master.authority import boottime_ns, wall_ms
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> ReplicaStage:
+    """Nobody has started yet."""
+    return ReplicaStage(tmp_path)
+
+
+def pair(stage: ReplicaStage, epoch: int = 1) -> tuple[Replica, Replica]:
+    """
+    A master and a slave that is in the set.
+    """
+    first, second = stage.start(1), stage.start(2)
+    stage.elect(epoch, first)
+    stage.controller.wait_for({1, 2})
+    return first, second
+
+
+def test_a_master_appends_with_all_and_says_what_was_reached(
+    stage: ReplicaStage,
+) -> None:
+    """Promise and outcome in one answer, and the slave has the bytes."""
+    with stage:
+        first, second = pair(stage)
+        done = first.append([message(1), message(2)], Ack.ALL, WAIT_MS)
+
+        assert done.is_reached
+        assert done.settled.promise == "all"
+        assert done.settled.received_by == {1, 2}
+        assert done.appended.count == 2
+        assert second.log.log().received_offset == done.appended.end
+        assert second.standing().gap_bytes == 0
+
+    assert data_of(stage.store(1)) == data_of(stage.store(2))
+
+
+def test_roles_are_exchanged_and_the_old_master_is_cut(stage: ReplicaStage) -> None:
+    """R160, B5: what only the old one has goes, and everybody serves the new epoch."""
+    with stage:
+        first, second = pair(stage)
+        kept = first.append(message(1), Ack.ALL, WAIT_MS).appended.end
+        second.decided(Decision(2))
+        stage.wait_for(second, Role.IDLE, 2)
+        # Nobody follows: it is in the log, and reaches nobody.
+        lost = first.append(message(2), Ack.LEADER).appended.end
+        stage.elect(2, second)
+        stage.wait_for(first, Role.FOLLOWING, 2)
+        stage.controller.wait_for({1, 2})
+        done = second.append(message(3), Ack.ALL, WAIT_MS)
+
+        assert done.is_reached
+        assert (2, kept) in first.log.log().epochs.pairs()
+        assert first.log.log().epochs == second.log.log().epochs
+        assert done.appended.offset == kept < lost
+        with pytest.raises(FencedError, match="master of epoch 2 is broker 2"):
+            first.append(message(4))
+        assert stage.controller.resigned.empty()
+
+    assert data_of(stage.store(1)) == data_of(stage.store(2))
+
+
+def test_a_master_is_master_again_after_it_followed(stage: ReplicaStage) -> None:
+    """There and back, over one opening of the store: nothing of a role is left."""
+    with stage:
+        first, second = pair(stage)
+        for epoch, master in ((2, second), (3, first), (4, second), (5, first)):
+            stage.elect(epoch, master)
+            stage.controller.wait_for({1, 2})
+            assert master.append(message(epoch), Ack.ALL, WAIT_MS).is_reached
+        assert [epoch for epoch, _ in first.log.log().epochs.pairs()] == [2, 3, 4, 5]
+
+    assert data_of(stage.store(1)) == data_of(stage.store(2))
+
+
+def test_a_stale_decision_changes_nothing(stage: ReplicaStage) -> None:
+    """R153: controllers repeat themselves, and some of it arrives late."""
+    with stage:
+        first, second = pair(stage, 4)
+        links = first.standing()
+        for epoch in (4, 3):
+            first.decided(Decision(epoch, second.me, "127.0.0.1:1"))
+            second.decided(Decision(epoch, second.me, "", AgreedSet(frozenset(), 9)))
+            first.decided(Decision(epoch))
+        first.decided(Decision(4, first.me, "127.0.0.1:1"))
+        assert first.append(message(1), Ack.ALL, WAIT_MS).is_reached
+        stage.wait_for(second, Role.FOLLOWING, 4)
+
+        assert first.standing().role is Role.MASTER
+        assert first.standing().address == links.address
+
+
+def test_the_newest_decision_wins_while_the_old_role_ends(stage: ReplicaStage) -> None:
+    """R160: of many in a row only what the last one says is there at the end."""
+    with stage:
+        first, second = pair(stage)
+        for epoch in range(2, 20):
+            first.decided(Decision(epoch, second.me, f"127.0.0.1:{epoch}"))
+        stage.elect(20, first)
+        stage.controller.wait_for({1, 2})
+
+        assert first.append(message(1), Ack.ALL, WAIT_MS).is_reached
+        assert first.log.log().epochs.last_epoch == 20
+
+
+def test_a_newer_epoch_that_a_slave_knows_ends_a_mastership(
+    stage: ReplicaStage,
+) -> None:
+    """It steps down, tells the controller, and waits for a decision."""
+    with stage:
+        first, second = pair(stage)
+        address = first.standing().address
+        # A new master that the old one has not heard of; the slave tells it.
+        second.decided(Decision(7, Member(3), address))
+        stage.wait_for(first, Role.RESIGNED, 1)
+
+        assert stage.controller.resigned.get(timeout=WAIT_MS / 1000) == (
+            1,
+            "epoch 7 is known",
+        )
+        with pytest.raises(FencedError, match="not the master but resigned"):
+            first.append(message(1))
+        first.decided(Decision(1, first.me, "", stage.controller.agreed))
+        stage.elect(8, first)
+
+
+def test_without_a_lease_the_core_refuses_what_the_master_decides_alone(
+    stage: ReplicaStage,
+) -> None:
+    """B8, C1, C3: before a byte is written; `all` goes on."""
+    with stage:
+        first, _ = stage.start(1), stage.start(2)
+        stage.elect(1, first, NO_LEASE)
+        stage.controller.wait_for({1, 2})
+        end = first.log.log().end_offset
+        for ack in (Ack.LEADER, Ack.LEADER_SYNCED):
+            with pytest.raises(FencedError, match="epoch 1 has run out"):
+                first.append(message(1), ack)
+        assert first.log.log().end_offset == end
+        assert first.append(message(2), Ack.ALL, WAIT_MS).is_reached
+        left_ms = first.standing().lease_left_ms
+        assert left_ms is not None
+        assert left_ms < 0
+
+        first.leased(1, lease_from(boottime_ns(), wall_ms(), 3_600_000))
+        granted = first.wait_for(lambda stands: (stands.lease_left_ms or 0) > 0)
+        assert 0 < (granted.lease_left_ms or 0) <= 3_600_000
+        assert first.append(message(3), Ack.LEADER).is_reached
+        assert first.append(message(3), Ack.LEADER_SYNCED).is_reached
+
+        first.leased(1, NO_LEASE)
+        first.wait_for(lambda stands: (stands.lease_left_ms or 0) < 0)
+        with pytest.raises(FencedError, match="has run out"):
+            first.append(message(4), Ack.LEADER)
+
+
+def test_a_lease_runs_out_by_itself(stage: ReplicaStage) -> None:
+    """C1: nobody has to say so."""
+    with stage:
+        first = stage.start(1)
+        sent_ns = boottime_ns() - 9_900_000_000
+        stage.elect(1, first, lease_from(sent_ns, wall_ms() - 9_900, 10_000))
+        stage.wait_until(first, lambda stands: (stands.lease_left_ms or 0) < -1)
+        with pytest.raises(FencedError, match="has run out"):
+            first.append(message(1), Ack.LEADER)
+
+
+def test_a_promise_that_cannot_be_kept_is_refused_before_the_append(
+    tmp_path: Path,
+) -> None:
+    """R206: nothing is in the log."""
+    with ReplicaStage(tmp_path, rules=SetRules(min_in_sync=2)) as stage:
+        first = stage.start(1)
+        stage.elect(1, first)
+        with pytest.raises(UnavailableError, match="1 of at least 2 replicas"):
+            first.append(message(1), Ack.ALL)
+
+        assert first.log.log().end_offset == 0
+        assert first.append(message(1), Ack.LEADER).is_reached
+
+
+def test_an_append_that_outlives_its_mastership_is_fenced(stage: ReplicaStage) -> None:
+    """B8: its record may be gone, and the answer says so."""
+    with stage:
+        first = stage.start(1)
+        # A candidate that never comes holds every `all` back (B7).
+        absent = frozenset({Member(3, (1, bytes(16)))})
+        stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
+        stage.elect(1, first)
+        outcomes: list[Outcome] = []
+
+        def append() -> None:
+            done = first.append(message(1), Ack.ALL, WAIT_MS)
+            outcomes.append(done.settled.outcome)
+
+        waiting = threading.Thread(target=append)
+        waiting.start()
+        stage.wait_until(first, lambda stands: bool(stands.gap_bytes))
+        first.decided(Decision(2))
+        waiting.join(WAIT_MS / 1000)
+
+        assert outcomes == [Outcome.FENCED]
+
+
+def test_a_restarted_replica_obeys_no_older_epoch(stage: ReplicaStage) -> None:
+    """B6, R152: nor is it the master that it was before."""
+    with stage:
+        first = stage.start(1)
+        stage.elect(3, first)
+        first.append(message(1), Ack.LEADER)
+        first.close()
+        again = stage.start(1)
+        again.decided(Decision(2, again.me, "", AgreedSet(frozenset({again.me}), 9)))
+        again.decided(Decision(3, first.me, "127.0.0.1:1"))
+        again.decided(Decision(4))
+        stage.wait_for(again, Role.IDLE, 4)
+
+        assert [3] == [epoch for epoch, _ in again.log.log().epochs.pairs()]
+        stage.elect(5, again)
+
+
+def test_an_address_that_is_taken_is_tried_again(stage: ReplicaStage) -> None:
+    """R160: a switch that failed half-way is not over."""
+    with stage:
+        first, second = stage.start(1), stage.start(2)
+        port = int(stage.elect(1, first).address.rpartition(":")[2])
+        third = stage.start(3, port=port)
+        agreed = AgreedSet(frozenset({third.me}), 9)
+        third.decided(Decision(2, third.me, "", agreed))
+        stage.wait_until(third, lambda stands: "cannot listen" in stands.problem)
+        assert third.standing().role is Role.PENDING
+        first.decided(Decision(2))
+        stage.wait_for(third, Role.MASTER, 2)
+
+        assert third.append(message(1), Ack.LEADER).is_reached
+        assert third.standing().problem == ""
+        assert second.standing().role is Role.FOLLOWING
+
+
+def test_what_cannot_begin_is_resigned(stage: ReplicaStage) -> None:
+    """A set without us is another mastership's: trying again is of no use."""
+    with stage:
+        first = stage.start(1)
+        agreed = AgreedSet(frozenset({Member(9)}), 1)
+        first.decided(Decision(1, first.me, "", agreed))
+        stage.wait_for(first, Role.RESIGNED, 1)
+
+        epoch, reason = stage.controller.resigned.get(timeout=WAIT_MS / 1000)
+        assert (epoch, "set" in reason) == (1, True)
+
+
+def test_a_master_whose_disk_failed_resigns(stage: ReplicaStage) -> None:
+    """B9: the thread that keeps time notices it, as another member is well."""
+    with stage:
+        first, _ = pair(stage)
+        service = first._service
+        assert service is not None
+        # No write-back fails on demand: the judge is told so, of long ago.
+        service.judge._in_sync.poisoned(0)
+        service.appended()
+        stage.wait_for(first, Role.RESIGNED, 1)
+
+        reason = stage.controller.resigned.get(timeout=WAIT_MS / 1000)
+        assert reason == (1, "its disk has failed, and another member is well")
+
+
+def test_a_close_gives_the_mastership_up(stage: ReplicaStage) -> None:
+    """So the next one need not wait for the lease (C3)."""
+    with stage:
+        first, second = pair(stage)
+        first.append(message(1), Ack.LEADER)
+        first.close(WAIT_MS)
+
+        assert stage.controller.resigned.get_nowait() == (1, "it shuts down")
+        assert second.log.log().received_offset > 0
+        assert first.standing().role is Role.SHUTDOWN
+        first.decided(Decision(9))
+        first.close()
+
+    assert data_of(stage.store(1)) == data_of(stage.store(2))
+
+
+def test_an_address_that_is_none_is_told(stage: ReplicaStage) -> None:
+    """And the next decision goes on as if nothing had been."""
+    with stage:
+        first, second = stage.start(1), stage.start(2)
+        second.decided(Decision(1, first.me, "nowhere"))
+        standing = stage.wait_for(second, Role.IDLE, 1)
+        assert "'nowhere' is no HOST:PORT" in standing.problem
+        stage.elect(1, first)
+        stage.wait_for(second, Role.FOLLOWING, 1)
+
+
+def test_a_message_that_is_none_is_no_append(stage: ReplicaStage) -> None:
+    """The core's own refusals come through."""
+    with stage:
+        first = stage.start(1)
+        stage.elect(1, first)
+        with pytest.raises(InvalidError):
+            first.append([], Ack.LEADER)

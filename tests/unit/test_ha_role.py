@@ -1,0 +1,370 @@
+"""
+The role machine: what decisions lead to, and that nothing older does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from role_decisions import ME, OTHER, SET, to_follow, to_lead
+from state_diagrams import PAGE, drawn
+
+from pystore.errors import LocalViolation
+from pystore.ha.decision import Decision
+from pystore.ha.insync.member import AgreedSet, Member
+from pystore.ha.lease import NO_LEASE, Lease
+from pystore.ha.role import ROLES, Event, Role, RoleMachine, next_role
+from pystore.ha.role_effects import (
+    BeginMastership,
+    Effect,
+    Follow,
+    RenewLease,
+    Resign,
+    StopFollowing,
+    StopServing,
+    TakeSet,
+)
+from pystore.ha.slave.effects import Promise
+
+
+@dataclass
+class Stage:
+    """A machine whose effects all succeed."""
+
+    machine: RoleMachine = field(default_factory=lambda: RoleMachine(ME, 0))
+    done: list[Effect] = field(default_factory=list)
+
+    def run(self) -> list[Effect]:
+        """Carries out what there is; answers it."""
+        before = len(self.done)
+        while (effect := self.machine.next_effect()) is not None:
+            self.done.append(effect)
+            self.machine.did(effect)
+        return self.done[before:]
+
+    def told(self, decision: Decision) -> list[Effect]:
+        """A decision, and what it leads to."""
+        self.machine.decided(decision)
+        return self.run()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """A machine that was told nothing yet."""
+    return Stage()
+
+
+def test_a_slave_promises_before_it_follows(stage: Stage) -> None:
+    """B6: and it is PENDING until both were done."""
+    stage.machine.decided(to_follow(3))
+    before = stage.machine.role
+    assert stage.run() == [Promise(3), Follow("a:1", 3, may_wipe=False)]
+    assert (before, stage.machine.role) == (Role.PENDING, Role.FOLLOWING)
+
+
+def test_the_old_role_ends_before_the_new_one_is_promised(stage: Stage) -> None:
+    """Nobody else writes to the log while it is promised, cut and begun."""
+    stage.told(to_follow(3))
+    assert stage.told(to_lead(4)) == [
+        StopFollowing(),
+        Promise(4),
+        BeginMastership(4, SET, None),
+    ]
+    assert stage.machine.role is Role.MASTER
+    assert stage.told(to_follow(5)) == [
+        StopServing(4),
+        Promise(5),
+        Follow("a:1", 5, may_wipe=False),
+    ]
+
+
+def test_a_newer_mastership_of_the_same_master_begins_anew(stage: Stage) -> None:
+    """R158, R159: another epoch is another mastership, with links of its own."""
+    stage.told(to_lead(4))
+
+    assert stage.told(to_lead(5)) == [
+        StopServing(4),
+        Promise(5),
+        BeginMastership(5, SET, None),
+    ]
+
+
+def test_an_older_or_equal_decision_changes_nothing(stage: Stage) -> None:
+    """R153: whatever it says."""
+    stage.told(to_lead(4))
+    for epoch in (3, 4):
+        for decision in (to_follow(epoch), to_lead(epoch), Decision(epoch)):
+            assert stage.told(decision) == []
+            assert stage.machine.role is Role.MASTER
+    assert stage.told(Decision(4, ME, "elsewhere:1", SET)) == []
+
+
+def test_a_promised_epoch_outlives_the_process() -> None:
+    """B6: after a restart, too; the same epoch may be followed."""
+    stage = Stage(RoleMachine(ME, 6))
+
+    assert stage.told(to_lead(5)) == []
+    assert stage.told(to_follow(5)) == []
+    assert stage.told(to_follow(6)) == [Follow("a:1", 6, may_wipe=False)]
+
+
+def test_a_former_self_is_somebody_else(stage: Stage) -> None:
+    """B1, R152: a restarted process resumes no mastership, nor does it follow it."""
+    former = Member(1, (3, bytes(16)))
+
+    assert stage.told(Decision(3, former, "me:1", SET)) == [Promise(3)]
+    assert stage.machine.role is Role.IDLE
+    assert stage.told(Decision(4, Member(1), "me:1", SET)) == [Promise(4)]
+
+
+def test_an_election_ends_the_old_role_and_its_outcome_begins_one(
+    stage: Stage,
+) -> None:
+    """An epoch may be told in steps: nobody is master yet, who is, where it is."""
+    stage.told(to_follow(3))
+
+    assert stage.told(Decision(4)) == [StopFollowing(), Promise(4)]
+    assert stage.machine.role is Role.IDLE
+    assert stage.told(to_follow(4, "")) == []
+    assert stage.told(to_follow(4)) == [Follow("a:1", 4, may_wipe=False)]
+    assert stage.told(to_follow(4, "")) == []
+    assert stage.told(Decision(4)) == []
+
+
+def test_a_master_that_moved_is_followed_to_where_it_is(stage: Stage) -> None:
+    """R165: the same master, the same epoch, another address."""
+    stage.told(to_follow(3))
+
+    assert stage.told(to_follow(3, "b:2")) == [
+        StopFollowing(),
+        Follow("b:2", 3, may_wipe=False),
+    ]
+
+
+def test_a_replica_that_nobody_lists_may_be_wiped(stage: Stage) -> None:
+    """K.3: its bytes are nobody's hope."""
+    alone = AgreedSet(frozenset({OTHER}), 7)
+    effects = stage.told(Decision(3, OTHER, "a:1", alone))
+
+    assert effects[-1] == Follow("a:1", 3, may_wipe=True)
+
+
+class TestPending:
+    """R160: a switch is over when it is done, and not before."""
+
+    def test_a_newer_decision_replaces_the_one_that_is_pending(
+        self, stage: Stage
+    ) -> None:
+        """The old role is ended once; what was never begun is not ended."""
+        stage.told(to_follow(3))
+        machine = stage.machine
+        machine.decided(to_lead(4))
+        assert machine.next_effect() == StopFollowing()
+        machine.decided(to_follow(5))
+        assert machine.next_effect() == StopFollowing()
+        machine.did(StopFollowing())
+        assert machine.next_effect() == Promise(5)
+        machine.decided(to_lead(6))
+
+        assert stage.run() == [Promise(6), BeginMastership(6, SET, None)]
+
+    def test_an_older_one_does_not(self, stage: Stage) -> None:
+        """Nor one that is told again."""
+        stage.machine.decided(to_lead(4))
+        for decision in (to_follow(3), to_follow(4), to_lead(4)):
+            stage.machine.decided(decision)
+
+        assert stage.run() == [Promise(4), BeginMastership(4, SET, None)]
+
+    def test_a_beginning_that_failed_is_tried_again(self, stage: Stage) -> None:
+        """Until it succeeds, or something newer is decided."""
+        machine = stage.machine
+        machine.decided(to_lead(4))
+        machine.did(Promise(4))
+        begin = BeginMastership(4, SET, None)
+        for _ in range(3):
+            assert machine.next_effect() == begin
+            machine.failed(begin, "the port is taken", is_final=False)
+            assert machine.role is Role.PENDING
+        machine.decided(to_follow(5))
+
+        assert stage.run() == [Promise(5), Follow("a:1", 5, may_wipe=False)]
+
+    def test_a_mastership_that_can_never_begin_is_resigned(self, stage: Stage) -> None:
+        """And not begun when it is told again."""
+        machine = stage.machine
+        machine.decided(to_lead(4))
+        machine.did(Promise(4))
+        machine.failed(BeginMastership(4, SET, None), "poisoned", is_final=True)
+
+        assert stage.run() == [Resign(4, "poisoned")]
+        assert machine.role is Role.RESIGNED
+        assert stage.told(to_lead(4)) == []
+
+    def test_following_that_cannot_begin_waits_to_be_told_again(
+        self, stage: Stage
+    ) -> None:
+        """An address that is none, say; the next one may be one."""
+        machine = stage.machine
+        machine.decided(to_follow(4, "nowhere"))
+        machine.did(Promise(4))
+        machine.failed(Follow("nowhere", 4, may_wipe=False), "no port", is_final=True)
+        assert machine.role is Role.IDLE
+
+        assert stage.told(to_follow(4)) == [Follow("a:1", 4, may_wipe=False)]
+
+    def test_the_set_of_the_mastership_that_is_pending_is_the_newest(
+        self, stage: Stage
+    ) -> None:
+        """It was polled meanwhile; so was the lease."""
+        newer = AgreedSet(frozenset({ME}), 8)
+        stage.machine.decided(to_lead(4, lease=NO_LEASE))
+        stage.machine.decided(to_lead(4, newer, Lease(5, 5)))
+
+        assert stage.run()[-1] == BeginMastership(4, newer, Lease(5, 5))
+
+
+class TestMaster:
+    """What the controller tells a master that stays one."""
+
+    def test_a_newer_set_is_taken(self, stage: Stage) -> None:
+        """R117, R118: by its version."""
+        stage.told(to_lead(4))
+        newer = AgreedSet(frozenset({ME, OTHER}), 8)
+
+        assert stage.told(to_lead(4, newer)) == [TakeSet(newer)]
+        assert stage.told(to_lead(4)) == []
+        assert stage.told(to_lead(4, newer)) == []
+        assert stage.machine.role is Role.MASTER
+
+    def test_a_lease_is_renewed_and_taken_away(self, stage: Stage) -> None:
+        """C1: with a heartbeat's answer, or by itself; of this epoch alone."""
+        stage.told(to_lead(4, lease=Lease(5, 5)))
+        machine = stage.machine
+        machine.leased(3, Lease(7, 7))
+        machine.leased(4, Lease(5, 5))
+        assert stage.run() == []
+        machine.leased(4, Lease(9, 9))
+        assert stage.run() == [RenewLease(4, Lease(9, 9))]
+        assert stage.told(to_lead(4, lease=NO_LEASE)) == [RenewLease(4, NO_LEASE)]
+
+    def test_what_was_not_carried_out_dies_with_the_mastership(
+        self, stage: Stage
+    ) -> None:
+        """A set or a lease of the epoch before is none of the next."""
+        stage.told(to_lead(4))
+        stage.machine.leased(4, Lease(9, 9))
+        stage.machine.decided(to_lead(5))
+
+        assert stage.run() == [
+            StopServing(4),
+            Promise(5),
+            BeginMastership(5, SET, None),
+        ]
+
+    def test_a_newer_epoch_of_a_peer_ends_it_without_a_promise(
+        self, stage: Stage
+    ) -> None:
+        """B6, B8: the controller gives epochs away; a peer only knows of one."""
+        stage.told(to_lead(4))
+        stage.machine.heard(4)
+        assert stage.run() == []
+        stage.machine.heard(9)
+
+        assert stage.run() == [StopServing(4), Resign(4, "epoch 9 is known")]
+        assert stage.machine.role is Role.RESIGNED
+        assert stage.told(to_lead(4)) == []
+        assert stage.told(to_lead(5))[-1] == BeginMastership(5, SET, None)
+
+    def test_a_failed_disk_ends_it(self, stage: Stage) -> None:
+        """B9: but not the mastership of another epoch."""
+        stage.told(to_lead(4))
+        stage.machine.disk_failed(3, "late")
+        assert stage.run() == []
+        stage.machine.disk_failed(4, "it fails")
+
+        assert stage.run() == [StopServing(4), Resign(4, "it fails")]
+        assert stage.machine.role is Role.RESIGNED
+
+    def test_what_was_given_up_is_told_though_a_decision_came_between(
+        self, stage: Stage
+    ) -> None:
+        """The next master need not wait for the lease (C3)."""
+        stage.told(to_lead(4))
+        stage.machine.disk_failed(4, "it fails")
+        stage.machine.decided(to_follow(5))
+
+        assert stage.run() == [
+            StopServing(4),
+            Resign(4, "it fails"),
+            Promise(5),
+            Follow("a:1", 5, may_wipe=False),
+        ]
+
+
+class TestShutdown:
+    """Whatever runs ends, and nothing begins."""
+
+    def test_a_master_resigns(self, stage: Stage) -> None:
+        """So that another one is elected at once."""
+        stage.told(to_lead(4))
+        stage.machine.shutdown()
+
+        assert stage.run() == [StopServing(4), Resign(4, "it shuts down")]
+
+    def test_a_slave_leaves(self, stage: Stage) -> None:
+        """There is nothing to resign."""
+        stage.told(to_follow(4))
+        stage.machine.shutdown()
+
+        assert stage.run() == [StopFollowing()]
+
+    def test_what_is_pending_does_not_begin(self, stage: Stage) -> None:
+        """Nor what is decided later; it is never left."""
+        stage.told(to_follow(3))
+        stage.machine.decided(to_follow(4))
+        stage.machine.shutdown()
+        stage.machine.decided(to_lead(9))
+
+        assert stage.run() == [StopFollowing()]
+        assert stage.machine.role is Role.SHUTDOWN
+
+
+class TestTable:
+    """The literal table."""
+
+    def test_shutdown_is_never_left(self) -> None:
+        """And reached from everywhere."""
+        assert {next_role(Role.SHUTDOWN, event) for event in Event} == {Role.SHUTDOWN}
+        assert {next_role(role, Event.SHUTDOWN) for role in Role} == {Role.SHUTDOWN}
+
+    def test_whatever_is_told_may_be_told_in_every_role(self) -> None:
+        """Who tells it does not know ours."""
+        outer = list(Event)[:7]
+        assert [] == [
+            (role, event)
+            for role in Role
+            for event in outer
+            if (role, event) not in ROLES
+        ]
+
+    def test_a_role_is_entered_through_pending_alone(self) -> None:
+        """R160: no role begins in the middle of another."""
+        entered = {
+            role
+            for (role, _), following in ROLES.items()
+            if following in (Role.MASTER, Role.FOLLOWING) and role is not following
+        }
+        assert entered == {Role.PENDING}
+
+    def test_what_cannot_be_is_a_mistake_of_ours(self) -> None:
+        """A beginning that nobody asked for, say."""
+        with pytest.raises(LocalViolation, match="mastership has begun in role IDLE"):
+            next_role(Role.IDLE, Event.BEGAN_MASTERSHIP)
+
+    def test_the_page_shows_the_roles_as_they_are(self) -> None:
+        """Run ``python tests/state_diagrams.py`` after a change."""
+        text = PAGE.read_text(encoding="utf-8")
+        assert "<!-- role -->" in text
+        assert text == drawn(text)

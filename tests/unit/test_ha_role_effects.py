@@ -1,0 +1,21 @@
+"""
+What a change of roles asks for is a value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import get_args
+
+from pystore.ha.role_effects import Effect, Follow, Resign
+
+
+def test_effects_are_frozen_values() -> None:
+    """
+    Who carries one out tells by its value that it did.
+    """
+    assert Resign(3, "late") == Resign(3, "late")
+    assert Follow("a:1", 3, may_wipe=False) != Follow("a:1", 3, may_wipe=True)
+    for kind in get_args(Effect):
+        assert dataclasses.fields(kind) is not None
+        assert kind.__dataclass_params__.frozen

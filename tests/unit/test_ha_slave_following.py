@@ -1,0 +1,82 @@
+"""
+A follower in a thread of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from master_stage import EPOCH, WAIT_MS, MasterStage
+from stores import SEGMENT, fill
+
+from pystore.errors import ClosedError
+from pystore.ha.master.service import clock_ms
+from pystore.ha.slave.backoff import Pace
+from pystore.ha.slave.following import Following
+from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.ha.slave.terms import Terms
+
+
+def follow(log: ReplicaLog, address: str, said: list[str]) -> Following:
+    """
+    Begins to follow.
+    """
+    terms = Terms("c", "b", 2, epoch=EPOCH, incarnation=1)
+    return Following(log, address, terms, clock_ms, say=said.append, pace=Pace(10, 100))
+
+
+def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:
+    """
+    And then nobody writes to the log any more.
+    """
+    said: list[str] = []
+    with (
+        MasterStage(tmp_path / "master") as stage,
+        ReplicaLog(tmp_path / "slave", segment_size=SEGMENT) as log,
+    ):
+        host, port = stage.service.address
+        following = follow(log, f"{host}:{port}", said)
+        fill(stage.log, 50)
+        stage.service.appended()
+        stage.wait_for_ack(stage.log.end_offset)
+        assert following.standing().appended_bytes == stage.log.end_offset
+        following.stop()
+        following.stop()
+        fill(stage.log, 50)
+        stage.service.appended()
+        stage.wait_for_links(0)
+
+        assert following.problem is None
+        assert log.log().received_offset < stage.log.end_offset
+
+
+def test_a_store_that_cannot_be_used_is_a_problem_that_is_kept(tmp_path: Path) -> None:
+    """
+    It is told once, and the thread ends.
+    """
+    said: list[str] = []
+    log = ReplicaLog(tmp_path / "slave", segment_size=SEGMENT)
+    log.close()
+    with MasterStage(tmp_path / "master") as stage:
+        host, port = stage.service.address
+        following = follow(log, f"{host}:{port}", said)
+        until_ms = clock_ms() + WAIT_MS
+        while following.problem is None and clock_ms() < until_ms:
+            stage.service.judge.rest(1)
+        following.stop()
+
+    assert isinstance(following.problem, ClosedError)
+    assert said == [f"it follows no longer: {following.problem}"]
+
+
+@pytest.mark.parametrize("address", ["", "nowhere", "host:0", "host:port"])
+def test_what_is_no_address_is_refused_at_once(tmp_path: Path, address: str) -> None:
+    """
+    No thread begins.
+    """
+    with (
+        ReplicaLog(tmp_path, segment_size=SEGMENT) as log,
+        pytest.raises(ValueError, match=r"is no HOST:PORT|a port is within"),
+    ):
+        follow(log, address, [])
