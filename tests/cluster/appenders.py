@@ -10,10 +10,9 @@ import random
 import threading
 from collections.abc import Callable
 
-from pystore.errors import FencedError, LocalViolation
-from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.master.service import MasterService
-from pystore.log import CommitLog
+from pystore.errors import FencedError, UnavailableError
+from pystore.ha.insync.ack import Ack
+from pystore.ha.replica import Replica
 from pystore.messages import Message
 
 __all__ = ["THREADS", "THREADS_ALL", "Appenders"]
@@ -34,8 +33,7 @@ class Appenders:
     Append until they are told to rest, or the mastership is over.
 
     Args:
-        log: the master's.
-        service: the master.
+        replica: the master.
         acks: a file, open for appending: a line per acknowledged record, written
             after the acknowledgement: offset, size, key.
         name: of this mastership; keys begin with it.
@@ -44,14 +42,12 @@ class Appenders:
 
     def __init__(
         self,
-        log: CommitLog,
-        service: MasterService,
+        replica: Replica,
         acks: int,
         name: str,
         failed: Callable[[BaseException], object],
     ) -> None:
-        self._log = log
-        self._service = service
+        self._replica = replica
         self._acks = acks
         self._name = name
         self._failed = failed
@@ -74,7 +70,7 @@ class Appenders:
     def _run(self, number: int) -> None:
         try:
             self._keep_appending(number)
-        except (FencedError, LocalViolation):
+        except FencedError:
             # The mastership is over: whoever is master now appends.
             return
         except BaseException as error:
@@ -86,15 +82,16 @@ class Appenders:
         ack = Ack.ALL_SYNCED if number < THREADS else Ack.ALL
         count = 0
         while not self._resting.is_set():
-            if self._service.judge.refusal(ack) is not None:
-                self._resting.wait(_REST_S)
-                continue
             key = f"{self._name}-{number}-{count}"
             body = key.encode().rjust(draw.randrange(1, _BODY_MAX), b"\x01")
             message = Message("Topic", body, queue_id=number % 8, keys=key)
-            done = self._log.append(message)
-            settled = self._service.wait(ack, done.end, _WAIT_MS)
-            if settled.outcome is Outcome.REACHED:
-                size = done.end - done.offset
-                os.write(self._acks, f"{done.offset} {size} {key}\n".encode())
+            try:
+                done = self._replica.append(message, ack, _WAIT_MS)
+            except UnavailableError:
+                # Too few are in sync; nothing was appended.
+                self._resting.wait(_REST_S)
+                continue
+            if done.is_reached:
+                offset, end = done.appended.offset, done.appended.end
+                os.write(self._acks, f"{offset} {end - offset} {key}\n".encode())
             count += 1

@@ -63,7 +63,7 @@ class Brokers:
         self._draw = draw
         self._lines: queue.Queue[tuple[_Process, Line]] = queue.Queue()
         self._running: dict[int, _Process] = {}
-        self._port = 0
+        self._address = ""
         self._standing: dict[Member, tuple[int, int]] = {}
         self.register = Register()
         self.said: list[str] = []
@@ -187,14 +187,14 @@ class Brokers:
                 self.register.living[member.broker_id] = member
                 if self.register.master is None:
                     self._elect()
-                elif self._port:
+                elif self._address:
                     self._follow(process)
             case "standing" if line["epoch"] == self.register.epoch + 1:
                 assert process.member is not None
                 self._standing[process.member] = line["last_epoch"], line["end"]
                 self._count()
             case "leading":
-                self._port = line["port"]
+                self._address = line["address"]
                 for one in self._running.values():
                     if one is not process and one.member is not None:
                         self._follow(one)
@@ -209,7 +209,11 @@ class Brokers:
                 raise AssertionError(line["text"])
 
     def _follow(self, process: _Process) -> None:
-        self._order(process, "follow", port=self._port, epoch=self.register.epoch)
+        assert self.register.master is not None
+        master, epoch = pack_member(self.register.master), self.register.epoch
+        self._order(
+            process, "follow", master=master, address=self._address, epoch=epoch
+        )
 
     def _elect(self) -> None:
         """
@@ -217,7 +221,7 @@ class Brokers:
         """
         if self.register.master is not None:
             return
-        self._port = 0
+        self._address = ""
         eligible = self.register.eligible()
         self._standing = {}
         for process in self._running.values():

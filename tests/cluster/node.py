@@ -27,17 +27,15 @@ from cluster.orders import (
     set_of,
 )
 
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.answers import ReplicaStanding
+from pystore.ha.decision import Decision
+from pystore.ha.insync.member import AgreedSet, SetChange
 from pystore.ha.insync.rules import SetRules
 from pystore.ha.master.judge import SetRefusal
-from pystore.ha.master.service import MasterService, Mastership, clock_ms
-from pystore.ha.master.terms import Terms
-from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.connection import SlaveConnection
-from pystore.ha.slave.follower import Follower, Rim
-from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.stream import Stream, connect
-from pystore.ha.slave.terms import Terms as SlaveTerms
+from pystore.ha.place import Place
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
+from pystore.ha.slave.backoff import Pace
 from pystore.options import LogArguments
 
 __all__ = ["Node"]
@@ -66,13 +64,20 @@ class Node:
         self._acks = os.open(acks, flags, 0o644)
         self._telling = threading.Lock()
         self._answers: queue.Queue[Line] = queue.Queue()
-        self._log = ReplicaLog(root, **OPTIONS)
-        incarnation = self._log.incarnation
-        self._me = Member(broker_id, (incarnation.counter, incarnation.bits))
-        self._stopping = threading.Event()
-        self._following: threading.Thread | None = None
-        self._service: MasterService | None = None
         self._appenders: Appenders | None = None
+        place = Place(
+            "cluster",
+            "set",
+            broker_id,
+            rules=RULES,
+            heartbeat_ms=500,
+            pace=Pace(20, 200),
+            retry_ms=50,
+            say=self._say,
+        )
+        # A thread that vanishes would hide why.
+        threading.excepthook = lambda it: self._broken(it.exc_value)
+        self._replica = Replica(root, place, self, **OPTIONS)
 
     def tell(self, told: str, **what: object) -> None:
         """
@@ -85,28 +90,27 @@ class Node:
         """
         Obeys until it is told to close, or stdin ends.
         """
-        self.tell("up", member=pack_member(self._me), **self._position())
+        self.tell("up", member=pack_member(self._replica.me), **self._position())
         for raw in sys.stdin.buffer:
             order = json.loads(raw)
             if order["do"] == "close":
                 break
             self._obey(order)
-        self._stand()
         if self._appenders is not None:
             self._appenders.rest()
-        if self._service is not None:
-            self._service.close(DRAIN_MS)
-        self._log.close()
+        self._replica.close(DRAIN_MS)
 
     def _obey(self, order: Line) -> None:
         match order["do"]:
             case "stand":
-                self._stand()
+                self._change(Decision(order["epoch"]), Role.IDLE)
                 self.tell("standing", epoch=order["epoch"], **self._position())
             case "lead":
                 self._lead(order["epoch"], set_of(order["set"]))
             case "follow":
-                self._follow(order["port"], order["epoch"])
+                master, address = member_of(order["master"]), order["address"]
+                self._replica.decided(Decision(order["epoch"], master, address))
+                self.tell("following", epoch=order["epoch"])
             case "answer":
                 self._answers.put(order)
             case "status":
@@ -117,7 +121,7 @@ class Node:
                 self.tell("resting")
 
     def _position(self) -> Line:
-        log = self._log.log()
+        log = self._replica.log.log()
         return {
             "last_epoch": log.epochs.last_epoch,
             "end": log.end_offset,
@@ -125,79 +129,49 @@ class Node:
             "confirm": log.confirm_offset,
         }
 
-    def _broken(self, error: BaseException) -> None:
-        text = "".join(traceback.format_exception(error))
-        self.tell("broken", text=text)
+    def _say(self, line: str) -> None:
+        self.tell("said", line=line)
 
-    # -- a slave -------------------------------------------------------------
+    def _broken(self, error: BaseException | None) -> None:
+        self.tell("broken", text="".join(traceback.format_exception(error)))
 
-    def _stand(self) -> None:
-        self._stopping.set()
-        if self._following is not None:
-            self._following.join()
-        self._following = None
+    # -- roles ---------------------------------------------------------------
 
-    def _follow(self, port: int, epoch: int) -> None:
-        self._stand()
-        assert self._me.incarnation is not None
-        counter, bits = self._me.incarnation
-        terms = SlaveTerms(
-            "cluster",
-            "set",
-            self._broker_id,
-            epoch=epoch,
-            incarnation=counter,
-            incarnation_bits=bits,
+    def _change(self, decision: Decision, role: Role) -> ReplicaStanding:
+        """
+        Decides, and waits until it is so, or something newer was heard.
+        """
+        self._replica.decided(decision)
+        return self._replica.wait_for(
+            lambda stands: (stands.role, stands.epoch) == (role, decision.epoch),
+            DRAIN_MS,
         )
-        self._stopping = stopping = threading.Event()
-
-        def dial() -> Stream:
-            return connect("127.0.0.1", port, stopping.is_set, clock_ms)
-
-        rim = Rim(
-            dial=dial,
-            make=lambda: SlaveConnection(terms),
-            now_ms=clock_ms,
-            pause=lambda wait_ms: (stopping.wait(wait_ms / 1000), None)[1],
-            is_stopping=stopping.is_set,
-            say=lambda line: self.tell("said", line=f"slave: {line}"),
-        )
-        follower = Follower(self._log, rim, BackOff(lambda: 0.0, 20, 200))
-
-        def run() -> None:
-            try:
-                follower.run()
-            except BaseException as error:
-                # Whatever it was: a thread that vanishes would hide it.
-                self._broken(error)
-
-        self._following = threading.Thread(target=run)
-        self._following.start()
-        self.tell("following", epoch=epoch)
-
-    # -- a master ------------------------------------------------------------
 
     def _lead(self, epoch: int, agreed: AgreedSet) -> None:
-        self._stand()
-        log = self._log.begin_mastership(epoch)
-        terms = Terms(
-            "cluster", "set", self._broker_id, epoch, SEGMENT, heartbeat_ms=500
-        )
-        ship = Mastership(
-            terms=terms,
-            me=self._me,
-            agreed=agreed,
-            broker_ids=lambda: BROKER_IDS,
-            rules=RULES,
-            ask=self._ask,
-            say=lambda line: self.tell("said", line=f"master: {line}"),
-        )
-        self._service = service = MasterService(log, ship)
-        self.tell("leading", epoch=epoch, port=service.address[1])
-        name = f"{self._broker_id}-{epoch}"
-        self._appenders = Appenders(log, service, self._acks, name, self._broken)
+        me, replica = self._replica.me, self._replica
+        standing = self._change(Decision(epoch, me, "", agreed), Role.MASTER)
+        self.tell("leading", epoch=epoch, address=standing.address)
+        name = f"{me.broker_id}-{epoch}"
+        self._appenders = Appenders(replica, self._acks, name, self._broken)
 
-    def _ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
+    # -- what the replica asks of a controller -------------------------------
+
+    def broker_ids(self) -> frozenset[int]:
+        """
+        Who is in the set.
+        """
+        return BROKER_IDS
+
+    def resign(self, epoch: int, reason: str) -> None:
+        """
+        Told to people alone: nobody resigns here but who closes.
+        """
+        self._say(f"epoch {epoch} is resigned: {reason}")
+
+    def ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
+        """
+        Asks the scripted controller, whose answer may be lost.
+        """
         self.tell("ask", change=pack_change(change))
         while True:
             try:
