@@ -51,6 +51,7 @@ def wait_for_changes(stage: MasterStage, count: int) -> None:
         ), controller.asked
 
 
+@pytest.mark.slow
 def test_the_wall_clocks_of_two_machines_need_not_agree(tmp_path: Path) -> None:
     """
     Frames carry the time of day for people; lags are measured by one clock alone.
