@@ -19,7 +19,8 @@ from pathlib import Path
 from cffi import FFI
 
 CSRC = Path(__file__).parent
-HEADERS = tuple(CSRC / name for name in ("pystore.h", "columns.h", "wire.h", "waits.h"))
+_NAMES = ("pystore.h", "columns.h", "wire.h", "waits.h", "receive.h")
+HEADERS = tuple(CSRC / name for name in _NAMES)
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _CPLUSPLUS = re.compile(r"^#ifdef __cplusplus$.*?^#endif[^\n]*$", re.M | re.DOTALL)

@@ -29,6 +29,8 @@
 #define REACHED 1U /* in line: somebody will wake it */
 #define WOKEN 2U
 #define AHEAD_NS 20000U   /* as for turns */
+#define LOOK_NS 300000U   /* who waits alone looks so long before it sleeps */
+#define BACK_NS 6000U     /* who raised a mark is back in the core by then */
 #define NOBODY UINT64_MAX /* the first end of an empty list */
 #define FOREVER UINT64_MAX
 
@@ -57,6 +59,8 @@ struct ps_waits {
   _Atomic uint32_t waiting;
   _Atomic uint32_t entered; /* how often a thread came, so far */
   _Atomic uint32_t has_ended;
+  _Atomic uint32_t has_paid;   /* the last sleep was as short as a look */
+  _Atomic uint32_t is_looking; /* somebody does */
   _Atomic uint32_t holders;
   waiter *next; /* the line */
   waiter *last;
@@ -369,6 +373,35 @@ static int32_t queue_up(ps_waits *waits, mark *m, waiter *w) {
   return waits_now;
 }
 
+/* Looks for a while, if nobody else waits and it has paid: to be woken takes
+ * longer than most that is waited for. Answers whether it came. */
+static int32_t is_there_soon(ps_waits *waits, mark *m, uint64_t end,
+                             uint64_t now, uint64_t deadline) {
+  if (!atomic_load(&waits->has_paid) || atomic_load(&waits->waiting) > 0 ||
+      atomic_exchange(&waits->is_looking, 1))
+    return 0;
+  uint64_t until = now + LOOK_NS < deadline ? now + LOOK_NS : deadline;
+  while (atomic_load(&m->offset) < end && !atomic_load(&waits->has_ended) &&
+         atomic_load(&waits->waiting) == 0 && ps_monotonic_ns() < until)
+    sched_yield(); /* who is to raise it may need this very processor */
+  atomic_store(&waits->is_looking, 0);
+  if (atomic_load(&m->offset) < end)
+    return 0;
+  /* Who raised it holds the interpreter until it is back in the core: who asks
+   * for that now would sleep for it. */
+  until = ps_monotonic_ns() + BACK_NS;
+  while (waits->in_line && ps_monotonic_ns() < until)
+    sched_yield();
+  return 1;
+}
+
+/* A sleep that a look would have spared pays the next one. */
+static void note_sleep(ps_waits *waits, mark *m, uint64_t end, uint64_t begun) {
+  uint32_t is_short =
+      atomic_load(&m->offset) >= end && ps_monotonic_ns() < begun + LOOK_NS;
+  atomic_store(&waits->has_paid, is_short);
+}
+
 ps_status ps_waits_wait(ps_waits *waits, uint32_t mark_number, uint64_t end,
                         uint64_t timeout_ns, uint32_t *outcome,
                         ps_error *error) {
@@ -385,10 +418,13 @@ ps_status ps_waits_wait(ps_waits *waits, uint32_t mark_number, uint64_t end,
     uint64_t deadline =
         timeout_ns > INT64_MAX - now ? FOREVER : now + timeout_ns;
     waiter w = {.end = end};
-    begin(&w);
-    if (queue_up(waits, m, &w))
-      sleep_until(waits, m, &w, deadline);
-    finish(&w);
+    if (!is_there_soon(waits, m, end, now, deadline)) {
+      begin(&w);
+      if (queue_up(waits, m, &w))
+        sleep_until(waits, m, &w, deadline);
+      finish(&w);
+      note_sleep(waits, m, end, now);
+    }
   }
   if (atomic_load(&m->offset) >= end)
     *outcome = PS_WAIT_REACHED;

@@ -46,6 +46,7 @@ WANTED_IN_SDIST = {
     "csrc/ffi_build.py",
     "csrc/pystore.h",
     "csrc/waits.h",
+    "csrc/receive.h",
     "csrc/wire.h",
     "ha/__init__.py",
     "pyproject.toml",

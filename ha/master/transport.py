@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from pystore.errors import PystoreError
 from pystore.ha.master.effects import SendBlock
+from pystore.ha.receiving import Receiver
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -100,6 +101,7 @@ class Wire:
     def __init__(self, connected: socket.socket, send_timeout_ms: int) -> None:
         self._socket = connected
         self._socket.settimeout(None)
+        self._receiver = Receiver(connected)
         self.peer = _name(connected)
         self._buffer = bytearray(_BUFFER_BYTES)
         self._start = self._end = 0
@@ -194,7 +196,7 @@ class Wire:
         self._make_room()
         with memoryview(self._buffer) as whole, whole[self._end :] as room:
             try:
-                size = self._socket.recv_into(room)
+                size = self._receiver.receive_into(room)
             except BlockingIOError as error:
                 # The limit of `patience_ms`.
                 raise LinkLost("the slave says nothing") from error

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pystore.ha.codes import FRAME_BYTES_MAX
+from pystore.ha.receiving import Receiver
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -112,6 +113,7 @@ class Stream:
         self.received = 0
         self._socket = connected
         self._socket.settimeout(None)
+        self._receiver = Receiver(connected)
         self._patience_ms = 0
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._start = self._end = 0
@@ -202,7 +204,7 @@ class Stream:
             timeout_ms = 0
         if timeout_ms > 0:
             self._set_patience(timeout_ms)
-        return self._receive(0 if timeout_ms > 0 else socket.MSG_DONTWAIT)
+        return self._receive(is_waiting=timeout_ms > 0)
 
     def _set_patience(self, timeout_ms: int) -> None:
         # It is the same for nearly every wait.
@@ -211,10 +213,12 @@ class Stream:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, given)
             self._patience_ms = timeout_ms
 
-    def _receive(self, flags: int) -> int:
+    def _receive(self, *, is_waiting: bool) -> int:
         self._make_room()
         try:
-            size = self._socket.recv_into(self._buffer[self._end :], 0, flags)
+            size = self._receiver.receive_into(
+                self._buffer[self._end :], is_waiting=is_waiting
+            )
         except BlockingIOError:
             # Nothing came in time.
             return 0

@@ -279,7 +279,7 @@ def test_a_master_whose_disk_failed_resigns(stage: ReplicaStage) -> None:
         assert service is not None
         # No write-back fails on demand: the judge is told so, of long ago.
         service.judge._in_sync.poisoned(0)
-        service.appended()
+        service.judge.bell.ring()
         stage.wait_for(first, Role.RESIGNED, 1)
 
         reason = stage.controller.resigned.get(timeout=WAIT_MS / 1000)

@@ -1,0 +1,30 @@
+/* The contract of pystore's C core, fifth part: bytes of a socket, soon.
+ *
+ * A thread that sleeps until bytes come is woken late: on a virtual machine
+ * whose processor went to sleep with it, 25 us later. On a link that is busy
+ * the next bytes come sooner than that. So the thread looks for them a while
+ * before it sleeps, giving its processor to whoever wants it; and only while
+ * looking has paid. The conventions are those of pystore.h, and this header is
+ * the cdef as well.
+ */
+#ifndef PS_RECEIVE_H
+#define PS_RECEIVE_H
+
+#include "pystore.h"
+
+/* What one socket's receiver remembers; all zero to begin with. */
+typedef struct ps_patience {
+  uint64_t look_ns; /* looks so long before it sleeps; 0: sleeps at once */
+  uint32_t is_paid; /* the last bytes came as soon */
+  uint32_t reserved;
+} ps_patience;
+
+/* Receives what is there, at most `size` bytes, as recv does; waits for the
+ * first byte as long as the socket's own limit says, but with look_ns 0 and
+ * `is_waiting` 0 not at all.
+ * Answers how many came; 0: the peer has ended; a negative errno, -EAGAIN: none
+ * in time. Threads: one per socket. */
+PS_API int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
+                          uint32_t is_waiting, ps_patience *patience);
+
+#endif

@@ -1,0 +1,82 @@
+/* Bytes of a socket: at once, in time, or a reason why not. */
+#include "check.h"
+#include "env.h"
+#include "receive.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define LOOK_NS UINT64_C(2000000)
+
+typedef struct pair {
+  int ours;
+  int theirs;
+} pair;
+
+static pair connected(int32_t limit_ms) {
+  int ends[2];
+  CHECK(0, socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+  struct timeval limit = {.tv_usec = limit_ms * 1000};
+  CHECK(0, setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+  return (pair){.ours = ends[0], .theirs = ends[1]};
+}
+
+/* What is there comes without a wait, up to the size; then the end. */
+static void what_is_there_comes_at_once(void) {
+  pair p = connected(0);
+  ps_patience patience = {.look_ns = LOOK_NS};
+  uint8_t room[4];
+  CHECK(6, write(p.theirs, "abcdef", 6));
+  close(p.theirs);
+  CHECK(4, ps_receive(p.ours, room, sizeof room, 1, &patience));
+  CHECK(2, ps_receive(p.ours, room, sizeof room, 0, &patience));
+  CHECK('e', room[0]);
+  CHECK(0, ps_receive(p.ours, room, sizeof room, 1, &patience));
+  close(p.ours);
+  CHECK(-EBADF, ps_receive(p.ours, room, sizeof room, 1, &patience));
+}
+
+/* Nothing in time is -EAGAIN, looked for or not, and a long wait pays no look. */
+static void nothing_in_time_is_told(void) {
+  pair p = connected(5);
+  ps_patience patience = {.look_ns = LOOK_NS, .is_paid = 1};
+  uint8_t room[4];
+  CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 0, &patience));
+  CHECK(1, patience.is_paid);
+  CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 1, &patience));
+  CHECK(0, patience.is_paid);
+  close(p.ours);
+  close(p.theirs);
+}
+
+static void *echo(void *argument) {
+  pair *p = argument;
+  uint8_t byte;
+  while (read(p->theirs, &byte, 1) == 1)
+    CHECK(1, write(p->theirs, &byte, 1));
+  return NULL;
+}
+
+/* Bytes that come while the thread looks, or sleeps, end the wait. */
+static void bytes_that_come_end_the_wait(void) {
+  pair p = connected(0);
+  ps_patience patience = {.look_ns = LOOK_NS};
+  pthread_t thread;
+  CHECK(0, pthread_create(&thread, NULL, echo, &p));
+  for (uint32_t i = 0; i < 2000; i++) {
+    uint8_t sent = (uint8_t)i, room = 0;
+    CHECK(1, write(p.ours, &sent, 1));
+    CHECK(1, ps_receive(p.ours, &room, 1, 1, &patience));
+    CHECK(sent, room);
+  }
+  shutdown(p.ours, SHUT_WR);
+  pthread_join(thread, NULL);
+  close(p.ours);
+  close(p.theirs);
+}
+
+CHECK_MAIN(CASE(what_is_there_comes_at_once), CASE(nothing_in_time_is_told),
+           CASE(bytes_that_come_end_the_wait))
