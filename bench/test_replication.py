@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
 
 THREADS = 64
+WINDOW = 32
 SLAVES = 16
 ROCKETMQ_BLOCK = 32 << 10
 _KIB, _MIB, _MICROSECOND, _MILLISECOND = 2**10, 2**20, 1e-6, 1e-3
@@ -134,6 +135,7 @@ def _appends(
     segment: int,
     ack: str,
     records: int,
+    window: int = 1,
 ) -> Contender:
     """
     Timed: appends of threads from the first to the last ack.
@@ -143,7 +145,7 @@ def _appends(
     def contend() -> Iterator[Timed]:
         with stage(folder, segment) as master:  # type: ignore[attr-defined]
             master.ask("append", ack, THREADS, THREADS)  # segments, threads, pages
-            yield lambda: master.ask("append", ack, THREADS, records)
+            yield lambda: master.ask("append", ack, THREADS, records, window)
 
     return contend
 
@@ -153,22 +155,26 @@ def test_appends_that_wait_for_a_slave_keep_half_of_the_rate(
     contest: Contest, folder: Callable[[], Path], sizes: Sizes, table: Table
 ) -> None:
     """
-    Timed: 64 threads append messages of 1 KiB one by one, each when the set holds
-    the one before; beside it the same with the ack of the leader alone, while the
-    same slave follows, and without one.
+    Timed: 64 threads append messages of 1 KiB, and each waits for the set whenever
+    it has a window of them under way; beside it the same with the ack of the leader
+    alone, while the same slave follows, and without one; and with a window of one,
+    where a thread sleeps and is woken for every message.
     """
-    records = sizes.appends // THREADS * THREADS
+    step = THREADS * WINDOW
+    records = -(-sizes.appends // step) * step
     segment = sizes.segment
     limits = {
         "leader": _appends(_pair, folder, segment, "leader", records),
         "leader, no slave": _appends(_alone, folder, segment, "leader", records),
+        "`all`, one by one": _appends(_pair, folder, segment, "all", records),
     }
 
-    ours = _appends(_pair, folder, segment, "all", records)
+    ours = _appends(_pair, folder, segment, "all", records, WINDOW)
     taken = contest.hold(ours, limits)
 
     table.at_least(
-        f"`all`, 1 slave, 1 KiB, {THREADS} threads, of the rate of `leader`",
+        f"`all`, 1 slave, 1 KiB, {THREADS} threads with {WINDOW} under way each, of "
+        "the rate of `leader`",
         0.50,
         ratios(taken["leader"], taken["pystore"]),
         {

@@ -24,6 +24,7 @@ from pystore.waits import WaitOutcome, Waits
 __all__ = ["Appends"]
 
 _MARKS = {Ack.ALL: 0, Ack.ALL_SYNCED: 1}
+_DISKS_MS = 1_000
 # What replicas vouch for needs no lease of the master's.
 _WISHES = {
     Ack.LEADER: Wish.LEADER,
@@ -40,6 +41,7 @@ class Appends:
     Args:
         log: the master's.
         bell: rings for who sends; see `Bell.hurry`.
+        now_ms: a clock that never steps back.
         look: lets the judgement look at the log, after which it calls `show`.
         decide: looks, and says what became of an ack with that end.
     """
@@ -48,16 +50,19 @@ class Appends:
         self,
         log: LogHandle,
         bell: Bell,
+        now_ms: Callable[[], int],
         look: Callable[[], None],
         decide: Callable[[Ack, int], Settled],
     ) -> None:
         self._log = log
         self._bell = bell
+        self._now_ms = now_ms
         self._look = look
         self._decide = decide
         self._waits = Waits(len(_MARKS))
         self._raised = [0] * len(_MARKS)
         self._is_over = False
+        self._disks_until_ms = 0
 
     def show(self, in_sync: InSync) -> None:
         """
@@ -93,6 +98,21 @@ class Appends:
         """
         return self._waits.waiting
 
+    @property
+    def wants_disks(self) -> bool:
+        """
+        Whether slaves should sync what they get: somebody waits for their disks, or
+        did a moment ago.
+        """
+        return self._now_ms() < self._disks_until_ms
+
+    def expect(self, ack: Ack) -> None:
+        """
+        Appends with that ack are about to come.
+        """
+        if ack is Ack.ALL_SYNCED:
+            self._disks_until_ms = self._now_ms() + _DISKS_MS
+
     def append(
         self, form: bytes, ack: Ack, timeout_ms: int
     ) -> tuple[Appended, Settled]:
@@ -109,6 +129,7 @@ class Appends:
             PystoreError: as `LogHandle.append`.
         """
         self._check()
+        self.expect(ack)
         if ack is not Ack.ALL or self._is_alone or not self._waits.waiting:
             appended = self._log.append(form, _WISHES[ack])
             if ack.is_shared and not self._waits.waiting:
@@ -132,6 +153,7 @@ class Appends:
             LocalViolation: this mastership was closed.
             PoisonedError: our own disk failed, and the ack wants it.
         """
+        self.expect(ack)
         if ack.is_synced:
             self._log.sync(end_offset)
         self._check()

@@ -61,6 +61,7 @@ __all__ = ["MasterConnection"]
 _ENDING = (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
 """The slave did not take what was sent."""
 
+_EPOCH_BEGINS, _ACK_NOW = int(DataFlag.EPOCH_BEGINS), int(DataFlag.ACK_NOW)
 _CRC_AT = DATA_BYTES_MIN - 12
 """Where the head of a block has the checksum: before its flags."""
 
@@ -299,6 +300,9 @@ class MasterConnection(Link):
 
     def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
         terms = self.terms
+        flags = _EPOCH_BEGINS if block.is_epoch_begin else 0
+        if log.wants_flush:
+            flags |= _ACK_NOW
         head = data_head(
             epoch=terms.epoch,
             sent_ms=now_ms + terms.wall_ms,
@@ -307,7 +311,7 @@ class MasterConnection(Link):
             block=(block.offset, block.size),
             end_offset=log.end_offset,
             session_id=self.session_id,
-            flags=DataFlag.EPOCH_BEGINS if block.is_epoch_begin else 0,
+            flags=flags,
         )
         self._offset = block.end_offset
         self._sent(log, now_ms)

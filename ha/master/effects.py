@@ -41,6 +41,7 @@ class MasterLog:
         confirm_offset: below it the set holds every byte.
         epochs: its table; the last one is the master's own epoch.
         segment_size: bytes of one file.
+        wants_flush: somebody waits for the disks of slaves.
     """
 
     min_offset: int
@@ -49,6 +50,7 @@ class MasterLog:
     confirm_offset: int
     epochs: EpochTable
     segment_size: int
+    wants_flush: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class Judge:
         self._sent: deque[int] = deque(maxlen=_ENDS_MAX)
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
-        self.appends = Appends(log, self.bell, self._look, self._decide)
+        self.appends = Appends(log, self.bell, now_ms, self._look, self._decide)
         self._look()
 
     # -- what links say ------------------------------------------------------
@@ -201,6 +201,7 @@ class Judge:
         Returns why an append with this ack would not be kept, before it is made
         (R206).
         """
+        self.appends.expect(ack)
         with self._lock:
             refusal = self._in_sync.promises.refusal(ack)
         return None if refusal is None else refusal.text

@@ -350,6 +350,7 @@ class MasterService:
             confirm_offset=ends.confirm_offset,
             epochs=self._epochs,
             segment_size=ends.segment_size,
+            wants_flush=self.judge.appends.wants_disks,
         )
 
     def _roster(self) -> Roster:

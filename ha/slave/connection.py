@@ -329,6 +329,15 @@ class SlaveConnection(Link):
 
     # -- acks --------------------------------------------------------------
 
+    @property
+    def wants_flush(self) -> bool:
+        """
+        Whether the master asked for an ack of bytes that are not durable yet.
+        """
+        told, log = self._told, self._log
+        is_asked = told is not None and int(told.flags) & _ACK_NOW
+        return bool(is_asked) and log.flushed_offset < log.end_offset
+
     def flushed(self, log: SlaveLog, now_ms: int) -> None:
         """
         More of the log is durable, or never will be: the master wants to know (B9).

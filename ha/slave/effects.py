@@ -211,6 +211,12 @@ class Connection(Protocol):
         The end of the master's log as last heard; ``None`` before it.
         """
 
+    @property
+    def wants_flush(self) -> bool:
+        """
+        Whether the master waits for bytes that are not durable here yet.
+        """
+
     def connected(self, log: SlaveLog, now_ms: int) -> None:
         """
         The socket is open: the handshake begins.

@@ -37,8 +37,12 @@ from pystore.ha.slave.effects import (
 )
 from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
 from pystore.ha.slave.stream import SLICE_MS, StreamLost
+from pystore.ha.slave.syncing import Syncer
 
 __all__ = ["Follower", "Link", "Rim", "Standing"]
+
+_SYNC_MS = 1
+"""How often a sync that the master waits for is looked after."""
 
 
 class Link(Protocol):
@@ -209,7 +213,8 @@ class Follower:
         was_flowing = False
         self._closed = None
         try:
-            was_flowing = self._serve(link, connection)
+            with Syncer(self._log.sync) as syncer:
+                was_flowing = self._serve(link, connection, syncer)
         except StreamLost as error:
             # Everything that was received has been dealt with.
             connection.lost(str(error))
@@ -239,7 +244,7 @@ class Follower:
 
     # -- one link --------------------------------------------------------------
 
-    def _serve(self, link: Link, connection: Connection) -> bool:
+    def _serve(self, link: Link, connection: Connection, syncer: Syncer) -> bool:
         """
         Serve a link until it is closed; answers whether it came to bytes.
         """
@@ -254,12 +259,14 @@ class Follower:
                 self._carry_out(link, connection)
                 self._closed = self._closed or Close("stopped", Retry.NEVER)
                 break
-            link.wait(self._patience_ms(connection))
+            link.wait(_SYNC_MS if syncer.is_busy else self._patience_ms(connection))
             before = self._newest
             self._deal_with(link, connection)
             if self._newest is before:
                 self._stand()
             told = self._tell_flushed(link, connection, told)
+            if connection.wants_flush:
+                syncer.ask()
             deadline_ms = connection.next_deadline()
             if deadline_ms is not None and rim.now_ms() >= deadline_ms:
                 connection.tick(rim.now_ms())

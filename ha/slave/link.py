@@ -85,6 +85,13 @@ class Link:
         """
         return self._master_end
 
+    @property
+    def wants_flush(self) -> bool:
+        """
+        Whether the master waits for our disk: it cannot say so on a legacy link.
+        """
+        return False
+
     def connected(self, log: SlaveLog, now_ms: int) -> None:
         """
         The socket is open: the handshake begins.

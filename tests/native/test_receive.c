@@ -39,7 +39,7 @@ static void what_is_there_comes_at_once(void) {
   CHECK(-EBADF, ps_receive(p.ours, room, sizeof room, 1, &patience));
 }
 
-/* Nothing in time is -EAGAIN, looked for or not, and a long wait pays no look. */
+/* Nothing in time is -EAGAIN, looked for or not; a long wait pays no look. */
 static void nothing_in_time_is_told(void) {
   pair p = connected(5);
   ps_patience patience = {.look_ns = LOOK_NS, .is_paid = 1};

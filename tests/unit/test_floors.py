@@ -94,6 +94,7 @@ FLOORS = {
     "pystore.ha.slave.following": 4,
     "pystore.ha.receiving": 3,
     "pystore.ha.slave.replica_log": 3,
+    "pystore.ha.slave.syncing": 3,
     "pystore.keeper": 3,
     "pystore.verify": 3,
     "pystore": 4,

@@ -110,6 +110,21 @@ def test_who_loses_the_last_slave_waits_for_nobody(log: CommitLog) -> None:
     assert thread.outcome() is Outcome.REACHED
 
 
+def test_slaves_sync_as_long_as_somebody_waits_for_their_disks(log: CommitLog) -> None:
+    """And a moment longer; appends that ask for less never ask for it."""
+    court = Court(log)
+    court.judge.refusal(Ack.ALL)
+    court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
+    assert not court.judge.appends.wants_disks
+    court.judge.refusal(Ack.ALL_SYNCED)
+    assert court.judge.appends.wants_disks
+    court.now_ms = 5_000
+    assert not court.judge.appends.wants_disks
+    court.judge.appends.append(message(1).form, Ack.ALL_SYNCED, LONG_MS)
+
+    assert court.judge.appends.wants_disks
+
+
 def test_a_leader_ack_without_a_lease_is_fenced(log: CommitLog) -> None:
     """B8; an ack of others needs none."""
     court = Court(log)

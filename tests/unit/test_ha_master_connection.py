@@ -262,6 +262,18 @@ class TestAgreeing:
             (3000, 2800)
         }
 
+    def test_a_slave_whose_disk_is_waited_for_is_told(self) -> None:
+        """With each block, beside what else that says."""
+        bench = Bench().opened(EMPTY)
+        bench.log = replace(bench.log, wants_flush=True)
+
+        assert [data_of(block).flags for block in bench.blocks()] == [
+            DataFlag.EPOCH_BEGINS | DataFlag.ACK_NOW,
+            DataFlag.EPOCH_BEGINS | DataFlag.ACK_NOW,
+            DataFlag.ACK_NOW,
+            DataFlag.EPOCH_BEGINS | DataFlag.ACK_NOW,
+        ]
+
     @pytest.mark.parametrize(
         ("hello", "said"),
         [(SlaveFlag.LEARNER, TruncateFlag(0)), (SlaveFlag(0), TruncateFlag.LEARNER)],

@@ -86,6 +86,20 @@ class TestTransfer:
         assert 8 == master.heard()[-2].body.received_offset  # type: ignore[union-attr]
         assert 8 == master.heard()[-2].body.confirm_offset  # type: ignore[union-attr]
 
+    def test_a_master_that_waits_for_our_disk_is_heard(self) -> None:
+        """
+        Until what it sent is durable; not for blocks that nobody waits for.
+        """
+        master = flowing()
+        master.say(data(0, 8))
+        assert not master.owner.connection.wants_flush
+        master.say(data(8, 8, flags=DataFlag.ACK_NOW))
+        assert master.owner.connection.wants_flush
+        master.log.flushed = 16
+        master.owner.connection.flushed(master.log.view(), 0)
+
+        assert not master.owner.connection.wants_flush
+
     def test_the_confirm_offset_is_ours_at_most_and_never_goes_back(self) -> None:
         """
         R131: min(told, own end of whole records).

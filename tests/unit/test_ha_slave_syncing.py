@@ -1,0 +1,78 @@
+"""
+A log is synced beside its frames, once at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from pystore.errors import PoisonedError
+from pystore.ha.slave.syncing import Syncer
+
+LONG_S = 10
+
+
+class Disk:
+    """A sync that ends when a test says so."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.may_end = threading.Semaphore(0)
+        self.error: Exception | None = None
+
+    def sync(self) -> None:
+        """Waits, and fails if it is to."""
+        self.begun.release()
+        assert self.may_end.acquire(timeout=LONG_S)
+        if self.error is not None:
+            raise self.error
+
+
+def _until_idle(syncer: Syncer) -> None:
+    while syncer.is_busy:
+        assert threading.active_count()
+
+
+def test_a_sync_runs_beside_who_asked() -> None:
+    """Who asks again meanwhile asks for the same one."""
+    disk = Disk()
+    with Syncer(disk.sync) as syncer:
+        assert not syncer.is_busy
+        syncer.ask()
+        assert disk.begun.acquire(timeout=LONG_S)
+        syncer.ask()
+        assert syncer.is_busy
+        disk.may_end.release()
+        _until_idle(syncer)
+
+        assert not disk.begun.acquire(blocking=False)
+
+
+def test_a_sync_that_failed_is_not_the_last_one() -> None:
+    """The log knows what it means; the thread goes on."""
+    disk = Disk()
+    disk.error = PoisonedError("a write-back failed")
+    with Syncer(disk.sync) as syncer:
+        for _ in range(2):
+            syncer.ask()
+            assert disk.begun.acquire(timeout=LONG_S)
+            disk.may_end.release()
+            _until_idle(syncer)
+
+
+def test_the_end_waits_for_the_sync_under_way() -> None:
+    """The log is closed after it."""
+    disk = Disk()
+    with Syncer(disk.sync) as syncer:
+        syncer.ask()
+        assert disk.begun.acquire(timeout=LONG_S)
+        threading.Timer(0.01, disk.may_end.release).start()
+
+    assert not [one for one in threading.enumerate() if one.name == "pystore-ha-sync"]
+
+
+def test_without_a_question_there_is_no_thread() -> None:
+    """Most slaves have none who wait for their disks."""
+    before = threading.active_count()
+    with Syncer(lambda: None):
+        assert threading.active_count() == before
