@@ -78,6 +78,7 @@ __all__ = [
     "lib",
     "pointer",
     "position_room",
+    "release",
     "take",
     "unpack_record",
     "view",
@@ -244,6 +245,16 @@ def pointer(data: object) -> CData:
         # cffi speaks of its own types; the caller knows what they passed.
         kind = type(data).__name__
         raise InvalidError(f"bytes are needed, not {kind}: {error}") from error
+
+
+def release(borrowed: CData) -> None:
+    """
+    Gives back what `pointer` borrowed. To be called where a call may raise: the frames
+    of an exception would hold the buffer, and a view that the garbage collector clears
+    while it is held is used after that.
+    """
+    if type(borrowed) is not bytes:
+        ffi.release(borrowed)
 
 
 def view(block: CData) -> memoryview:

@@ -25,6 +25,7 @@ from pystore._seam import (
     lib,
     pointer,
     position_room,
+    release,
     take,
 )
 from pystore.errors import InvalidError, PystoreError
@@ -251,11 +252,12 @@ class LogHandle(LogReader):
             CorruptError: a record that got whole is bad.
             PystoreError: as ``append``.
         """
-        received = ffi.new("uint64_t *")
-        given = pointer(data)
-        self._call(lib.ps_log_append_raw, offset, given, len(given), received)
-        end: int = received[0]
-        return end
+        received, given = ffi.new("uint64_t *"), pointer(data)
+        try:
+            self._call(lib.ps_log_append_raw, offset, given, len(given), received)
+        finally:
+            release(given)
+        return int(received[0])
 
     def roll(self) -> None:
         """

@@ -79,9 +79,10 @@ def text_of_stranded(bases: tuple[int, ...]) -> str:
     """
     Stranded segments in words: the first one, and how many more there are.
     """
-    more = f" (and {len(bases) - 1} more)" if len(bases) > 1 else ""
+    first, *others = bases
+    more = f" (and {len(others)} more)" if others else ""
     return (
-        f"segment {bases[0]:020}{more} is allocated, holds nothing and stands behind "
+        f"segment {first:020}{more} is allocated, holds nothing and stands behind "
         "a missing one"
     )
 

@@ -146,7 +146,7 @@ class Follower:
         self._back_off = back_off
         self._said = ""
         self._closed: Close | None = None
-        self._newest: SlaveLog = log.log()
+        self._newest: SlaveLog
         self._state = State.READY
         self._links = self._appended = self._received = 0
         self._master_end: int | None = None

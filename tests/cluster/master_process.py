@@ -115,7 +115,6 @@ def _serve(root: Path, epoch: int, port: int, bytes_per_second: int) -> None:
             print(service.address[1], flush=True)
             for line in sys.stdin:
                 fill(log, int(line))
-                service.appended()
                 print(log.end_offset, flush=True)
             service.close(_DRAIN_MS)
 

@@ -45,7 +45,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stage.log.sync()
         shutil.copytree(old, new)
         fill(stage.log, 1_500, 500)
-        stage.service.appended()
         with ReplicaProcess(stage.service.address, root) as slave:
             stage.wait_for_ack(stage.log.end_offset)
             assert 130 == slave.stop()
@@ -141,7 +140,6 @@ def test_a_slave_ahead_of_a_master_of_its_own_epoch_keeps_what_was_confirmed(
             stage.log.sync()
             shutil.copytree(old, new)
             fill(stage.log, 200, 100)
-            stage.service.appended()
             stage.wait_for_ack(stage.log.end_offset)
             # The next frame tells the slave what is confirmed by its ack.
             end = stage.log.append(message(300)).end

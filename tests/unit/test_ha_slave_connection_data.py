@@ -91,14 +91,15 @@ class TestTransfer:
         Until what it sent is durable; not for blocks that nobody waits for.
         """
         master = flowing()
+        connection = master.owner.connection
         master.say(data(0, 8))
-        assert not master.owner.connection.wants_flush
+        wants = [connection.wants_flush]
         master.say(data(8, 8, flags=DataFlag.ACK_NOW))
-        assert master.owner.connection.wants_flush
+        wants.append(connection.wants_flush)
         master.log.flushed = 16
-        master.owner.connection.flushed(master.log.view(), 0)
+        connection.flushed(master.log.view(), 0)
 
-        assert not master.owner.connection.wants_flush
+        assert [*wants, connection.wants_flush] == [False, True, False]
 
     def test_the_confirm_offset_is_ours_at_most_and_never_goes_back(self) -> None:
         """

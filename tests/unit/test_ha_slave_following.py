@@ -38,13 +38,11 @@ def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:
         host, port = stage.service.address
         following = follow(log, f"{host}:{port}", said)
         fill(stage.log, 50)
-        stage.service.appended()
         stage.wait_for_ack(stage.log.end_offset)
         assert following.standing().appended_bytes == stage.log.end_offset
         following.stop()
         following.stop()
         fill(stage.log, 50)
-        stage.service.appended()
         stage.wait_for_links(0)
 
         assert following.problem is None

@@ -37,11 +37,11 @@ def test_a_sync_runs_beside_who_asked() -> None:
     """Who asks again meanwhile asks for the same one."""
     disk = Disk()
     with Syncer(disk.sync) as syncer:
-        assert not syncer.is_busy
+        was_busy = syncer.is_busy
         syncer.ask()
         assert disk.begun.acquire(timeout=LONG_S)
         syncer.ask()
-        assert syncer.is_busy
+        assert (was_busy, syncer.is_busy) == (False, True)
         disk.may_end.release()
         _until_idle(syncer)
 

@@ -266,6 +266,18 @@ def test_raw_bytes_make_an_equal_log(log: LogHandle, tmp_path: Path) -> None:
             slave.append_raw(received + 1, b"x")
 
 
+def test_raw_bytes_that_were_refused_are_nobodys(log: LogHandle) -> None:
+    """An exception that is kept keeps no buffer: its owner may let go of it."""
+    room = bytearray(100)
+    view = memoryview(room)
+
+    with pytest.raises(OffsetOutOfRange) as caught:
+        log.append_raw(1 << 20, view)
+    view.release()
+    room.clear()
+    assert caught.value.offset is not None
+
+
 def test_raw_bytes_that_are_no_records_are_refused(log: LogHandle) -> None:
     """
     Garbage is never published.
