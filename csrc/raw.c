@@ -11,6 +11,10 @@
 
 #define RAW_ROWS 32
 
+/* Writes end on multiples of this: see PS_PIECE. Nothing is gathered here, so
+ * it may be as long as a block. */
+#define RAW_PIECE 262144U
+
 /* Begins a call that holds the write turn alone. */
 static ps_status begin_alone(ps_log *log, ps_turn *turn, ps_error *error) {
   ps_status status = ps_log_enter(log, error);
@@ -45,42 +49,87 @@ static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
   ps_flusher_grown(log, whole);
 }
 
-/* Scans what has arrived, and counts whole records in the queue table: whoever
+/* Scans up to so many records, and counts them in the queue table: whoever
  * becomes master goes on behind them. */
-static ps_status scan_whole(ps_log *log, const ps_window *window,
+static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
+                           ps_cursor *cursor, uint32_t rows_max,
+                           int32_t *answer, uint64_t *wanted, ps_error *error) {
+  ps_record rows[RAW_ROWS];
+  uint32_t count = 0;
+  assert(rows_max <= RAW_ROWS);
+  *answer = ps_scan_window(scan, window, cursor, rows, rows_max, &count, wanted,
+                           error);
+  if (*answer == PS_SCAN_MEMORY)
+    return PS_E_MEMORY;
+  ps_error counted; /* the scan's own text stays */
+  ps_status status = ps_queues_note(log->queues, rows, count, &counted);
+  if (status != PS_OK)
+    *error = counted;
+  return status;
+}
+
+/* What an append brings, and where it belongs: within one segment. */
+typedef struct stretch {
+  const uint8_t *data;
+  uint64_t from; /* log offset of data[0] */
+  uint64_t size;
+} stretch;
+
+/* Scans the record that began before the stretch: it is in the file alone, and
+ * only its own pages are mapped. */
+static ps_status scan_begun(ps_log *log, const stretch *given, ps_scan *scan,
                             ps_cursor *cursor, int32_t *answer,
                             ps_error *error) {
-  ps_record rows[RAW_ROWS];
-  ps_scan scan;
-  ps_scan_init(&scan, log->topics);
+  ps_segment *segment = log->writer.active;
+  uint64_t received = given->from + given->size, start = cursor->offset;
+  uint64_t size =
+      given->from - start + PS_BLANK_SIZE; /* its own size is there */
+  if (size > received - start)
+    size = received - start;
+  for (;;) {
+    const uint8_t *data = NULL;
+    ps_status status =
+        ps_segment_populate(&log->segments, segment, start, size, &data, error);
+    if (status != PS_OK)
+      return status;
+    ps_window window = {.data = data,
+                        .base = start,
+                        .size = segment->base + segment->size - start,
+                        .readable = size};
+    uint64_t wanted = 0;
+    status = scan_rows(log, scan, &window, cursor, 1, answer, &wanted, error);
+    if (status != PS_OK || *answer != PS_SCAN_MORE || wanted <= size ||
+        wanted > received - start)
+      return status;
+    size = wanted;
+  }
+}
+
+/* Scans the records that begin within the stretch, where it still is warm. */
+static ps_status scan_given(ps_log *log, const stretch *given, ps_scan *scan,
+                            ps_cursor *cursor, int32_t *answer,
+                            ps_error *error) {
+  const ps_segment *segment = log->writer.active;
+  ps_window window = {.data = given->data,
+                      .base = given->from,
+                      .size = segment->base + segment->size - given->from,
+                      .readable = given->size};
   ps_status status = PS_OK;
   do {
-    uint32_t count = 0;
     uint64_t wanted = 0;
-    *answer = ps_scan_window(&scan, window, cursor, rows, RAW_ROWS, &count,
-                             &wanted, error);
-    if (*answer == PS_SCAN_MEMORY)
-      return PS_E_MEMORY;
-    ps_error counted; /* the scan's own text stays */
-    status = ps_queues_note(log->queues, rows, count, &counted);
-    if (status != PS_OK)
-      *error = counted;
+    status =
+        scan_rows(log, scan, &window, cursor, RAW_ROWS, answer, &wanted, error);
   } while (status == PS_OK && *answer == PS_STOP_ROWS);
   return status;
 }
 
 /* Moves the published end over every record that is whole by now (A1), also
  * if one behind them is bad. */
-static ps_status publish_whole(ps_log *log, ps_error *error) {
-  ps_writer *writer = &log->writer;
-  ps_segment *segment = writer->active;
+static ps_status publish_whole(ps_log *log, const stretch *given,
+                               ps_error *error) {
+  const ps_segment *segment = log->writer.active;
   uint64_t end = atomic_load(&log->page->published_end);
-  uint64_t received = writer->received_end;
-  const uint8_t *data = NULL;
-  ps_status status = ps_segment_populate(&log->segments, segment, end,
-                                         received - end, &data, error);
-  if (status != PS_OK)
-    return status;
+  uint64_t received = given->from + given->size;
   ps_cursor cursor = {.offset = end,
                       .limit = segment->base + segment->size,
                       .stale_above = PS_NO_OFFSET,
@@ -88,12 +137,15 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
                       .record_end = end,
                       .checks = PS_CHECK_BODY | PS_CHECK_PROPERTY |
                                 PS_CHECK_OFFSET | PS_WANT_TOPIC};
-  ps_window window = {.data = data - (end - segment->base),
-                      .base = segment->base,
-                      .size = segment->size,
-                      .readable = received - segment->base};
-  int32_t answer = 0;
-  status = scan_whole(log, &window, &cursor, &answer, error);
+  ps_scan scan;
+  ps_scan_init(&scan, log->topics);
+  int32_t answer = PS_STOP_ROWS;
+  ps_status status = PS_OK;
+  while (status == PS_OK && answer == PS_STOP_ROWS &&
+         cursor.offset < given->from)
+    status = scan_begun(log, given, &scan, &cursor, &answer, error);
+  if (status == PS_OK && answer == PS_STOP_ROWS)
+    status = scan_given(log, given, &scan, &cursor, &answer, error);
   if (status != PS_OK)
     return status;
   /* A blank record is whole only when all of it has arrived. */
@@ -106,24 +158,26 @@ static ps_status publish_whole(ps_log *log, ps_error *error) {
   return answer >= PS_STOP_SIZE ? PS_E_CORRUPT : PS_OK;
 }
 
-/* Writes one stretch that lies within one segment. */
-static ps_status append_stretch(ps_log *log, const uint8_t *data, uint64_t size,
+/* Writes a stretch, and publishes what it makes whole. */
+static ps_status append_stretch(ps_log *log, const stretch *given,
                                 ps_error *error) {
   ps_writer *writer = &log->writer;
   uint64_t done = 0;
   writer->is_tail_dirty = 1;
-  while (done < size) {
-    uint64_t piece = size - done < PS_PIECE ? size - done : PS_PIECE;
+  while (done < given->size) {
+    uint64_t piece = RAW_PIECE - writer->received_end % RAW_PIECE;
+    if (piece > given->size - done)
+      piece = given->size - done;
     uint64_t written = 0;
     ps_status status =
         ps_segment_write(&log->segments, writer->active, writer->received_end,
-                         data + done, piece, &written, error);
+                         given->data + done, piece, &written, error);
     if (status != PS_OK)
       return status;
     writer->received_end += piece;
     done += piece;
   }
-  return publish_whole(log, error);
+  return publish_whole(log, given, error);
 }
 
 /* The segment that the next raw byte belongs to becomes the active one. */
@@ -162,7 +216,8 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
     uint64_t room =
         writer->active->base + writer->active->size - writer->received_end;
     uint64_t piece = size < room ? size : room;
-    status = append_stretch(log, data, piece, error);
+    stretch given = {data, writer->received_end, piece};
+    status = append_stretch(log, &given, error);
     data += piece;
     size -= piece;
   }
