@@ -140,15 +140,16 @@ def build_native(tree: Path, programs: Iterable[str]) -> None:
             raise Stale(f"does not build:\n{output}")
 
 
-def failure_of(tree: Path, test: str) -> str:
+def failure_of(tree: Path, test: str, *others: str) -> str:
     """
-    The name of the first case of a test that fails, or nothing.
+    The name of the first case of a test that fails, or nothing. Others of pytest run
+    with one of pytest.
     """
     command = [str(tree / "tests/native/build/plain" / test)]
     pattern = r"^FAILED (.*?)(?:: \d+ checks.*)?$"
     if not is_native(test):
         options = ("-xq", "--no-header", "-p", "no:cacheprovider")
-        command = [sys.executable, "-m", "pytest", *options, test]
+        command = [sys.executable, "-m", "pytest", *options, test, *others]
         pattern = r"^FAILED \S*?::(\S+)"
     try:
         code, output = run(tree, *command)
@@ -177,9 +178,15 @@ def make_base(folder: Path, mutants: list[Mutant]) -> Path:
     )
     if code != 0 or not output.startswith(str(base)):
         raise Stale(f"the copy does not use its own core: {output}")
-    for test in tests:
-        if failure := failure_of(base, test):
-            raise Stale(f"fails without any mutant: {failure}")
+    # Natives by themselves; the others in as many runs as there are processors.
+    python = [test for test in tests if not is_native(test)]
+    processors = os.cpu_count() or 1
+    groups = [[test] for test in tests if is_native(test)]
+    groups += filter(None, (python[n::processors] for n in range(processors)))
+    with ThreadPoolExecutor(processors) as pool:
+        for failure in pool.map(lambda group: failure_of(base, *group), groups):
+            if failure:
+                raise Stale(f"fails without any mutant: {failure}")
     return base
 
 
