@@ -6,8 +6,8 @@ open store here, each durable as its effect demands: a promised epoch, an epoch
 entry and a cut are on disk before the call returns; bytes are in the page cache,
 every record in them checked, and reach the disk by the log's own flusher.
 
-The store's keeper gives queue entries to confirmed records and keeps bounds once a
-second, so that a replica can be read like any store, by other processes too.
+The keeper gives queue entries to confirmed records, so that a replica can be read
+like any store (`pystore.ha.slave.keeping`).
 
 Threads: one thread carries out effects; the keeper's and the core's are their own.
 
@@ -43,6 +43,7 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
+from pystore.ha.slave.keeping import Keeping
 from pystore.keeper import Keeper
 from pystore.rows import NO_CHECK
 from pystore.store import Store
@@ -114,7 +115,7 @@ class ReplicaLog:
             if self.log().is_empty:
                 # Entries of records that a crash or a wipe took fit no others.
                 store.begin_at(self._handle.ends().received_end)
-            self._keeper = Keeper(store)
+            self._keeper = Keeper(Keeping(store))
         except BaseException:
             # Whatever it was: the lock must not outlive this call.
             with suppress(PystoreError):

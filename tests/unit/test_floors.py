@@ -93,6 +93,7 @@ FLOORS = {
     "pystore.ha.replica": 4,
     "pystore.ha.slave.following": 4,
     "pystore.ha.receiving": 3,
+    "pystore.ha.slave.keeping": 3,
     "pystore.ha.slave.replica_log": 3,
     "pystore.ha.slave.syncing": 3,
     "pystore.keeper": 3,
