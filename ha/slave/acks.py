@@ -8,11 +8,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.ha.codes import AckFlag, AckStatus
+from pystore.ha.codes import AckFlag, AckStatus, DataFlag
 from pystore.ha.slave.effects import SlaveLog
-from pystore.ha.wire.frames import TransferAck
+from pystore.ha.wire.frames import TransferAck, TransferData
 
-__all__ = ["Echo", "confirmable", "health", "transfer_ack"]
+__all__ = [
+    "FAR_BYTES",
+    "REST_BYTES",
+    "Echo",
+    "confirmable",
+    "health",
+    "may_rest",
+    "transfer_ack",
+]
+
+
+FAR_BYTES = 4 << 20
+"""A slave that is so many bytes behind counts for nothing yet: no ack is urgent."""
+
+REST_BYTES = 1 << 20
+"""And then acks again when it has so many more."""
+
+_ACK_NOW = int(DataFlag.ACK_NOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +53,24 @@ def confirmable(log: SlaveLog, told: int) -> int | None:
     """
     target = min(told, log.end_offset)
     return target if target > log.confirm_offset else None
+
+
+def may_rest(told: TransferData, received_offset: int, acked_offset: int) -> bool:
+    """
+    Returns whether the ack of a block may wait for those behind it, which are on
+    their way: each costs both ends as much as to move a hundred kilobytes.
+
+    Args:
+        told: the newest frame.
+        received_offset: of the log, that frame's block included.
+        acked_offset: what the newest ack said.
+    """
+    return (
+        received_offset - acked_offset < REST_BYTES
+        and told.end_offset - received_offset >= FAR_BYTES
+        and len(told.block) > 0
+        and not int(told.flags) & _ACK_NOW
+    )
 
 
 def health(log: SlaveLog) -> AckStatus:

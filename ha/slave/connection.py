@@ -26,7 +26,7 @@ from pystore.ha.codes import (
     TruncateOutcome,
 )
 from pystore.ha.machine import Event
-from pystore.ha.slave.acks import Echo, confirmable, health, transfer_ack
+from pystore.ha.slave.acks import Echo, confirmable, health, may_rest, transfer_ack
 from pystore.ha.slave.beginning import beginning_with
 from pystore.ha.slave.deadlines import REPLY_MS
 from pystore.ha.slave.effects import (
@@ -90,7 +90,7 @@ class SlaveConnection(Link):
         self._pages = EpochPages()
         self._meeting = Meeting(TruncateOutcome.NOTHING_TO_CUT)
         self._told: TransferData | None = None
-        self._echo = Echo()
+        self._echo, self._acked_offset = Echo(), 0
         self._acked_flush = (-1, False)
         self._is_suspended = terms.is_suspended
         self._wish = _NO_WISH
@@ -101,7 +101,7 @@ class SlaveConnection(Link):
     def _greet(self, now_ms: int) -> None:
         self._phase, self._session, self._told = _Phase.HANDSHAKE, None, None
         self._epoch, self._pages = self._terms.known_epoch, EpochPages()
-        self._echo, self._acked_flush = Echo(), (-1, False)
+        self._echo, self._acked_offset, self._acked_flush = Echo(), 0, (-1, False)
         hello = greeting(self._terms, self._log, is_suspended=self._is_suspended)
         self._say(hello, now_ms)
 
@@ -295,7 +295,8 @@ class SlaveConnection(Link):
             self._confirm_truncate(now_ms)
         elif isinstance(effect, Append):
             self._move(Event.LOG_APPENDED)
-            self._apply_confirm(now_ms)
+            if not self._may_rest():
+                self._apply_confirm(now_ms)
         elif isinstance(effect, Confirm):
             self._ack_if_asked(now_ms)
 
@@ -338,6 +339,10 @@ class SlaveConnection(Link):
         is_asked = told is not None and int(told.flags) & _ACK_NOW
         return bool(is_asked) and log.flushed_offset < log.end_offset
 
+    def _may_rest(self) -> bool:
+        told, received = self._told, self._log.received_offset
+        return told is not None and may_rest(told, received, self._acked_offset)
+
     def flushed(self, log: SlaveLog, now_ms: int) -> None:
         """
         More of the log is durable, or never will be: the master wants to know (B9).
@@ -372,6 +377,7 @@ class SlaveConnection(Link):
         if self._terms.is_learner:
             flags |= AckFlag.LEARNER
         self._is_ack_due, self._acked_flush = False, self._flush
+        self._acked_offset = self._log.received_offset
         ack = transfer_ack(self._log, self._session_id, self._echo, status, flags)
         self._say(ack, now_ms)
 

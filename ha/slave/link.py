@@ -66,6 +66,10 @@ class Link:
     def _ack(self, now_ms: int) -> None:
         raise NotImplementedError
 
+    def _may_rest(self) -> bool:
+        # Whether an ack that is due may wait for more bytes.
+        return False
+
     def _say_goodbye(self, now_ms: int) -> None:
         raise NotImplementedError
 
@@ -131,7 +135,7 @@ class Link:
         """
         Every frame that was received is dealt with: the time for one ack.
         """
-        if self._is_flowing and self._is_ack_due:
+        if self._is_flowing and self._is_ack_due and not self._may_rest():
             self._ack(now_ms)
 
     def did(self, effect: Effect, log: SlaveLog, now_ms: int) -> None:

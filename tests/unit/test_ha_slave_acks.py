@@ -8,9 +8,17 @@ from dataclasses import replace
 
 from slave_side import ShortLog
 
-from pystore.ha.codes import AckFlag, AckStatus
-from pystore.ha.slave.acks import Echo, confirmable, health, transfer_ack
-from pystore.ha.wire.frames import TransferAck
+from pystore.ha.codes import AckFlag, AckStatus, DataFlag
+from pystore.ha.slave.acks import (
+    FAR_BYTES,
+    REST_BYTES,
+    Echo,
+    confirmable,
+    health,
+    may_rest,
+    transfer_ack,
+)
+from pystore.ha.wire.frames import TransferAck, TransferData
 
 LOG = ShortLog(b"12345678half", confirm=0).view()
 
@@ -42,3 +50,17 @@ def test_poison_is_an_ailment() -> None:
     """
     assert AckStatus.OK is health(LOG)
     assert AckStatus.POISONED is health(replace(LOG, is_poisoned=True))
+
+
+def test_an_ack_may_wait_only_while_nobody_can_wait_for_it() -> None:
+    """
+    Far behind, for a bounded number of bytes, and unless the master asks.
+    """
+    at, none = 8 * REST_BYTES, DataFlag(0)
+    told = TransferData(1, 0, 0, 0, at + FAR_BYTES, 5, 0, none, memoryview(b"block"))
+
+    assert may_rest(told, at, at - REST_BYTES + 1)
+    assert not may_rest(told, at, at - REST_BYTES)
+    assert not may_rest(told, at + 1, at)
+    assert not may_rest(replace(told, flags=DataFlag.ACK_NOW), at, at)
+    assert not may_rest(replace(told, block=memoryview(b"")), at, at)

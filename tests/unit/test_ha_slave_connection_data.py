@@ -27,6 +27,7 @@ from pystore.ha.codes import (
     MasterFlag,
     State,
 )
+from pystore.ha.slave.acks import FAR_BYTES, REST_BYTES
 from pystore.ha.slave.effects import (
     Append,
     Confirm,
@@ -100,6 +101,41 @@ class TestTransfer:
         connection.flushed(master.log.view(), 0)
 
         assert [*wants, connection.wants_flush] == [False, True, False]
+
+    def test_far_behind_one_ack_stands_for_many_blocks(self) -> None:
+        """
+        The next one comes with its share of bytes, or with the heartbeat; the confirm
+        offset goes with it.
+        """
+        master = flowing()
+        before = len(master.owner.sent)
+        far = FAR_BYTES + REST_BYTES + 24
+        master.say(data(0, end_offset=far, confirm_offset=far), data(8, end_offset=far))
+        assert len(master.owner.sent) == before
+        assert master.log.confirm == 0
+        half = REST_BYTES // 2
+        for offset in (16, 16 + half):
+            block = replace(DATA, offset=offset, end_offset=far, block=bytes(half))
+            master.say(replace(block, confirm_offset=far))
+
+        assert len(master.owner.sent) == before + 1
+        ack = master.last()
+        assert isinstance(ack, TransferAck)
+        assert ack.received_offset == ack.confirm_offset == REST_BYTES + 16
+
+    def test_far_behind_the_heartbeat_acks_what_came(self) -> None:
+        """
+        The link may stall before the next ack is due.
+        """
+        master = flowing()
+        master.say(data(0, end_offset=2 * FAR_BYTES))
+        before = len(master.owner.sent)
+        master.owner.pass_time(SHAKE.heartbeat_ms)
+
+        assert len(master.owner.sent) == before + 1
+        ack = master.last()
+        assert isinstance(ack, TransferAck)
+        assert ack.received_offset == 8
 
     def test_the_confirm_offset_is_ours_at_most_and_never_goes_back(self) -> None:
         """
