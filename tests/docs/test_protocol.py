@@ -142,4 +142,4 @@ def test_the_diagrams_are_drawn_from_the_tables() -> None:
     text = PAGE.read_text(encoding="utf-8")
 
     assert drawn(text) == text
-    assert 2 == text.count("```mermaid")
+    assert 3 == text.count("```mermaid")
