@@ -17,7 +17,7 @@ import ipaddress
 import socket
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pystore.errors import PystoreError
@@ -295,25 +295,49 @@ class Wire:
 def _all_pieces(
     frames: Iterable[bytes | SendBlock], acquire: Acquire
 ) -> list[bytes | memoryview]:
+    frames = list(frames)
+    views = _views(
+        [one for one in frames if isinstance(one, SendBlock) and one.size], acquire
+    )
     pieces: list[bytes | memoryview] = []
     for frame in frames:
-        if isinstance(frame, SendBlock):
-            pieces += _pieces(frame, acquire)
-        else:
+        if not isinstance(frame, SendBlock):
             pieces.append(frame)
+        elif not frame.size:
+            pieces.append(frame.head)
+        else:
+            pieces += _pieces(frame, next(views))
     return pieces
 
 
-def _pieces(block: SendBlock, acquire: Acquire) -> list[bytes | memoryview]:
-    if not block.size:
-        return [block.head]
-    try:
-        view = acquire(block.offset, block.size)
-    except PystoreError as error:
-        # Deleted a moment ago, or closed: the slave is told when it comes again.
-        raise LinkLost(f"the log gives no block: {error}") from error
-    if len(view) != block.size:
-        raise LinkLost(f"the log gives {len(view)} of {block.size} bytes")
+def _views(blocks: list[SendBlock], acquire: Acquire) -> Iterator[memoryview]:
+    """
+    The bytes of each block. Those that follow one another are acquired together,
+    which costs as much as it does for one of them.
+    """
+    at = 0
+    while at < len(blocks):
+        start = end = blocks[at].offset
+        for block in blocks[at:]:
+            if block.offset != end:
+                break
+            end += block.size
+        try:
+            view = acquire(start, end - start)
+        except PystoreError as error:
+            # Deleted a moment ago, or closed: the slave is told when it comes again.
+            raise LinkLost(f"the log gives no block: {error}") from error
+        if len(view) < blocks[at].size:
+            raise LinkLost(f"the log gives {len(view)} of {blocks[at].size} bytes")
+        # It ends with a segment, and no block goes over that.
+        done = 0
+        while at < len(blocks) and done + blocks[at].size <= len(view):
+            yield view[done : done + blocks[at].size]
+            done += blocks[at].size
+            at += 1
+
+
+def _pieces(block: SendBlock, view: memoryview) -> list[bytes | memoryview]:
     if block.crc_at is None:
         return [block.head, view]
     head = bytearray(block.head)

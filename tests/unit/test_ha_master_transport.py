@@ -136,6 +136,26 @@ class TestSending:
         assert read_all(slave) == expected
         assert size == len(expected)
 
+    def test_blocks_that_follow_one_another_are_acquired_together(
+        self, ends: tuple[Wire, socket.socket]
+    ) -> None:
+        """Up to where the segment ends, and apart from those elsewhere."""
+        wire, slave = ends
+        asked: list[tuple[int, int]] = []
+
+        def segmented(offset: int, size: int) -> memoryview:
+            asked.append((offset, size))
+            return acquire(offset, min(size, 100 - offset % 100))
+
+        places = [(40, 30), (70, 30), (100, 20), (150, 10), (160, 5), (40, 0)]
+        frames = [SendBlock(b"h", *place, 200) for place in places]
+        wire.send([b"first", *frames, b"last"], segmented)
+        wire.finish()
+
+        blocks = b"".join(b"h" + content(*place) for place in places)
+        assert read_all(slave) == b"first" + blocks + b"last"
+        assert asked == [(40, 80), (100, 20), (150, 15)]
+
     def test_what_the_system_takes_in_parts_arrives_whole(self) -> None:
         """
         A call that waited for too long says how far it came, in the middle of a block;
