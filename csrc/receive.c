@@ -3,9 +3,14 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "env.h"
+
+/* One thread of a process looks at a time: of many links each would find that
+ * it pays, and together they would burn every processor. */
+static _Atomic uint32_t is_looking;
 
 static int64_t receive(int32_t file, uint8_t *buffer, uint64_t size,
                        int32_t flags) {
@@ -25,9 +30,12 @@ int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
     return got;
   uint64_t begun = ps_monotonic_ns();
   uint64_t until = begun + patience->look_ns;
-  while (patience->is_paid && ps_monotonic_ns() < until) {
-    sched_yield(); /* who is to send may need this very processor */
-    got = receive(file, buffer, size, MSG_DONTWAIT);
+  if (patience->is_paid && !atomic_exchange(&is_looking, 1)) {
+    while (got == -EAGAIN && ps_monotonic_ns() < until) {
+      sched_yield(); /* who is to send may need this very processor */
+      got = receive(file, buffer, size, MSG_DONTWAIT);
+    }
+    atomic_store(&is_looking, 0);
     if (got != -EAGAIN)
       return got;
   }
