@@ -11,7 +11,6 @@ Source: docs/protocol.md (K.3).
 
 from __future__ import annotations
 
-import zlib
 from enum import Enum
 
 from pystore.errors import LocalViolation, RemoteViolation
@@ -44,6 +43,7 @@ from pystore.ha.slave.link import Link
 from pystore.ha.slave.meeting import Meeting, meet
 from pystore.ha.slave.pages import EpochPages
 from pystore.ha.slave.terms import Terms
+from pystore.ha.wire.core_batches import scan_frames
 from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,
@@ -114,9 +114,13 @@ class SlaveConnection(Link):
         body = frame.body
         if isinstance(body, TransferData):
             if not self._is_fenced(frame, body):
-                if self._is_flowing and not self._has_crc:
+                is_sound = True
+                if self._has_crc:
+                    (found,), _ = scan_frames(data[:size], limit, 1, is_checked=True)
+                    is_sound = found.is_sound
+                elif self._is_flowing:
                     frame, body, size = join_run(data, frame, body, size, self._room)
-                self._hear_data(frame, body, now_ms)
+                self._hear_data(frame, body, now_ms, is_sound=is_sound)
         elif isinstance(body, HandshakeMaster):
             self._hear_handshake(frame, body, now_ms)
         elif not isinstance(body, ReturnEpoch):
@@ -209,7 +213,9 @@ class SlaveConnection(Link):
 
     # -- data --------------------------------------------------------------
 
-    def _hear_data(self, frame: Frame, body: TransferData, now_ms: int) -> None:
+    def _hear_data(
+        self, frame: Frame, body: TransferData, now_ms: int, *, is_sound: bool
+    ) -> None:
         if self._phase is not _Phase.DATA:
             raise RemoteViolation(f"data instead of {self._phase.value}")
         if self._is_flowing:
@@ -218,7 +224,7 @@ class SlaveConnection(Link):
             self._check_place(body)  # the agreed offset, or this is no answer
             self._begin_flow(now_ms)
         self._follow_suspension(body)
-        if self._has_crc and zlib.crc32(body.block) != body.crc:
+        if not is_sound:
             self._give_up(
                 f"the block at {body.offset} has another checksum than its frame says",
                 Retry.SOON,
