@@ -4,8 +4,8 @@
  * whose processor went to sleep with it, 25 us later. On a link that is busy
  * the next bytes come sooner than that. So the thread looks for them a while
  * before it sleeps, giving its processor to whoever wants it; one thread of a
- * process at a time, and only while looking has paid. The conventions are those of pystore.h, and this header is
- * the cdef as well.
+ * process at a time, and only while looking has paid. The conventions are
+ * those of pystore.h, and this header is the cdef as well.
  */
 #ifndef PS_RECEIVE_H
 #define PS_RECEIVE_H

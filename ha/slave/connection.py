@@ -43,7 +43,7 @@ from pystore.ha.slave.link import Link
 from pystore.ha.slave.meeting import Meeting, meet
 from pystore.ha.slave.pages import EpochPages
 from pystore.ha.slave.terms import Terms
-from pystore.ha.wire.core_batches import scan_frames
+from pystore.ha.wire.core_batches import holds
 from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,
@@ -114,11 +114,8 @@ class SlaveConnection(Link):
         body = frame.body
         if isinstance(body, TransferData):
             if not self._is_fenced(frame, body):
-                is_sound = True
-                if self._has_crc:
-                    (found,), _ = scan_frames(data[:size], limit, 1, is_checked=True)
-                    is_sound = found.is_sound
-                elif self._is_flowing:
+                is_sound = not self._has_crc or holds(data[:size], limit)
+                if self._is_flowing and not self._has_crc:
                     frame, body, size = join_run(data, frame, body, size, self._room)
                 self._hear_data(frame, body, now_ms, is_sound=is_sound)
         elif isinstance(body, HandshakeMaster):

@@ -25,7 +25,7 @@ from pystore.ha.wire.v3 import DATA_BYTES_MIN, decode_body
 if TYPE_CHECKING:
     from pystore._core import CData
 
-__all__ = ["fill_heads", "scan_frames"]
+__all__ = ["fill_heads", "holds", "scan_frames"]
 
 _ROW = struct.Struct("=qqQIiqqqqqqIIiI")
 _KNOWN_FLAGS = sum(DataFlag)
@@ -145,6 +145,18 @@ def scan_frames(
         is_sound = kind != FrameType.TRANSFER_DATA or not is_checked or bool(holds)
         found.append(Received(Frame(epoch, sent_ms, body), is_sound))
     return found, taken
+
+
+def holds(frame: memoryview, frame_bytes_max: int) -> bool:
+    """
+    Returns whether the block of one TRANSFER_DATA frame has the checksum that the
+    frame says.
+
+    Raises:
+        RemoteViolation: bytes that are no frame.
+    """
+    (found,), _ = scan_frames(frame, frame_bytes_max, 1, is_checked=True)
+    return found.is_sound
 
 
 def _body(kind: int, payload: memoryview, fields: list[int]) -> Body:
