@@ -175,6 +175,7 @@ class MasterStage:
         Moves the clock on, and wakes whoever sleeps.
         """
         self.clock.skip(skipped_ms)
+        self.service.judge.bell.ring()
 
     def wait_for_links(self, count: int) -> None:
         """
