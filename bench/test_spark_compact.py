@@ -18,6 +18,7 @@ import pytest
 from contest import Figure
 from load import BODY_SIZE, TAG, TOPIC
 from machine import warm_cache
+from own_jvm import bench_session
 from table import Table
 
 from pystore.columns import gather_columns
@@ -25,7 +26,6 @@ from pystore.log import CommitLog
 from pystore.spark.compact.jobs import SparkJobs
 from pystore.spark.compact.plan import Choice
 from pystore.spark.compact.run import compact
-from pystore.spark.session import java_problem, open_session
 
 if TYPE_CHECKING:
     from conftest import Sizes
@@ -44,10 +44,7 @@ def session() -> Iterator[SparkSession]:
     """
     Two workers, as the command has them.
     """
-    problem = java_problem()
-    if problem:
-        pytest.skip(problem)
-    with open_session("bench", "local[2]") as session:
+    with bench_session("local[2]") as session:
         yield session
 
 

@@ -17,6 +17,7 @@ from handed_on import Give, hand_on, repeat, write_splits
 from large_stores import Stores
 from load import Load
 from machine import cached_share, drop_cache, warm_cache
+from own_jvm import bench_session
 from store_times import set_minutes
 from table import Table
 
@@ -31,7 +32,6 @@ from pystore.spark.options import SourceOptions
 from pystore.spark.plan import plan_splits
 from pystore.spark.reading import read_split
 from pystore.spark.selection import Selection
-from pystore.spark.session import java_problem, open_session
 from pystore.store import Store
 
 if TYPE_CHECKING:
@@ -49,10 +49,7 @@ def session() -> Iterator[SparkSession]:
     """
     Two workers.
     """
-    problem = java_problem()
-    if problem:
-        pytest.skip(problem)
-    with open_session("bench", f"local[{_CORES}]") as session:
+    with bench_session(f"local[{_CORES}]") as session:
         register(session)
         yield session
 

@@ -19,13 +19,13 @@ from contest import Contender, Contest, Figure, Timed, measure, ratios
 from large_stores import Stores
 from load import Load
 from machine import warm_cache
+from own_jvm import bench_session
 from spark_child import verifying_session
 from spark_rivals import binary_file_job, parallelize_job
 from table import Table
 from writers import WAYS
 
 from pystore.log import CommitLog
-from pystore.spark.session import java_problem, open_session
 from pystore.spark.verify.executors import Run, on_spark
 from pystore.spark.verify.run import verify_stores
 
@@ -44,11 +44,7 @@ def session() -> Iterator[SparkSession]:
     """
     Two workers, and room for a rival that takes whole files into the JVM.
     """
-    problem = java_problem()
-    if problem:
-        pytest.skip(problem)
-    settings = {"spark.driver.memory": "4g"}
-    with open_session("bench", "local[2]", settings) as session:
+    with bench_session("local[2]", {"spark.driver.memory": "4g"}) as session:
         session.sparkContext.addPyFile(spark_rivals.__file__)
         yield session
 
