@@ -140,17 +140,17 @@ def test_verifying_on_spark_is_near_the_command_and_far_from_the_obvious(
         name: f"{t.scaled(amounts.get(name, part)).median / 1e9:.2f} GB/s"
         for name, t in taken.items()
     }
-    what = "`spark verify`" + (", replicas compared" if replicas == "all" else "")
-    table.at_least(
-        f"{what}, of `verify --jobs 2`",
-        0.70,
-        ratios(taken["command"], taken["pystore"]),
-        rates,
-    )
-    if replicas == "none":
-        for name, least in (("parallelize", 3.0), ("binaryFile", 15.0)):
-            found = ratios(taken[name], taken["pystore"], log_bytes / part)
-            table.at_least(f"{what}, of an obvious `{name}` job", least, found, rates)
+    ratio = ratios(taken["command"], taken["pystore"])
+    if replicas == "all":
+        # The command compares none: as information, and no promise.
+        what = "`spark verify`, replicas compared, of `verify --jobs 2`"
+        table.note(what, ratio, rates)
+        return
+    table.at_least("`spark verify`, of `verify --jobs 2`", 0.70, ratio, rates)
+    for name, least in (("parallelize", 3.0), ("binaryFile", 15.0)):
+        what = f"`spark verify`, of an obvious `{name}` job"
+        found = ratios(taken[name], taken["pystore"], log_bytes / part)
+        table.at_least(what, least, found, rates)
 
 
 def _ran(records: int) -> None:
