@@ -169,7 +169,6 @@ class Replica:
             # The mastership ended behind the append: as everyone who waited then.
             mine = frozenset({self.me.broker_id})
             settled = Settled(
-                ticket=0,
                 ack=ack,
                 end_offset=appended.end,
                 outcome=Outcome.FENCED,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from itertools import count
 
+from ack_waits import AckWaits
+
 from pystore.ha.codes import AckStatus
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
@@ -45,6 +47,10 @@ class ReplicaSet:
         end: of the log, all of it flushed; where the epoch begins.
         confirm: as the master knew it before.
         rules: the numbers.
+
+    Attributes:
+        judge: the judgement.
+        waits: appends that wait for their acks.
     """
 
     def __init__(
@@ -71,6 +77,7 @@ class ReplicaSet:
             now_ms=0,
             rules=rules,
         )
+        self.waits = AckWaits(self.judge.promises)
 
     @property
     def confirm(self) -> int:

@@ -87,7 +87,6 @@ class Settled:
     The end of one wait: what was promised and what was reached.
 
     Attributes:
-        ticket: of the wait; 0: it had none.
         ack: what was promised.
         end_offset: of the append.
         outcome: what became of it.
@@ -96,7 +95,6 @@ class Settled:
         is_legacy: a legacy slave is in the set, whose acks never mean its disk.
     """
 
-    ticket: int
     ack: Ack
     end_offset: int
     outcome: Outcome

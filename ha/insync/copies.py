@@ -31,9 +31,7 @@ class Copies:
         self._received_low = min(received for _, received, _ in held)
         self._flushed_low = min(flushed for _, _, flushed in held)
 
-    def settled(
-        self, ack: Ack, end_offset: int, outcome: Outcome, ticket: int = 0
-    ) -> Settled:
+    def settled(self, ack: Ack, end_offset: int, outcome: Outcome) -> Settled:
         """
         Returns the end of a wait, with those who hold the append at this moment.
 
@@ -41,10 +39,8 @@ class Copies:
             ack: what was promised.
             end_offset: of the append.
             outcome: what became of it.
-            ticket: of the wait, if it has one.
         """
         return Settled(
-            ticket,
             ack,
             end_offset,
             outcome,

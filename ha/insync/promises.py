@@ -4,15 +4,14 @@ What an append can be promised, and what it was given in the end. Pure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from pystore.ha.insync.ack import Ack, Outcome, Refusal, RefusalReason, Settled
+from pystore.ha.insync.ack import Ack, Outcome, Refusal, RefusalReason
 from pystore.ha.insync.agreement import Agreement
 from pystore.ha.insync.copies import Copies
 from pystore.ha.insync.membership import Membership
 from pystore.ha.insync.progress import Progress
 from pystore.ha.insync.rules import SetRules
-from pystore.ha.insync.waiters import Waiters
 
 __all__ = ["Promises"]
 
@@ -33,7 +32,6 @@ class Promises:
     _membership: Membership
     _progress: Progress
     newer_epoch: int | None = None
-    _waiters: Waiters = field(default_factory=Waiters)
 
     def completed(self, ack: Ack) -> int:
         """
@@ -82,41 +80,6 @@ class Promises:
             return None
         return Refusal(reason, text)
 
-    def wait(self, ack: Ack, end_offset: int, deadline_ms: int) -> int:
-        """
-        An append waits for its ack; `settle` ends it.
-
-        Returns:
-            Its ticket.
-        """
-        return self._waiters.add(ack, end_offset, deadline_ms)
-
-    def settle(self, now_ms: int, lease_deadline_ms: int | None) -> list[Settled]:
-        """
-        Returns the waits that are over; to be called after each input.
-
-        Args:
-            now_ms: the time.
-            lease_deadline_ms: until when `leader` and `leader-synced` may be decided
-                (B8, C1); ``None``: the controller gives no leases. `all` needs none:
-                a master that was replaced lacks the acks.
-        """
-        is_leased = lease_deadline_ms is None or now_ms <= lease_deadline_ms
-        ended = self._waiters.settle(
-            lambda ack, end: self.outcome(ack, end, is_leased), self.expired, now_ms
-        )
-        copies = self.copies()
-        return [
-            copies.settled(ack, end, outcome, ticket)
-            for ticket, ack, end, outcome in ended
-        ]
-
-    def next_deadline(self) -> int | None:
-        """
-        Returns when the next wait runs out.
-        """
-        return self._waiters.next_deadline()
-
     def legacy_ids(self) -> list[int]:
         """
         Returns the members that never say what they flushed.
@@ -131,7 +94,8 @@ class Promises:
         Args:
             ack: which.
             end_offset: where the append ends.
-            is_leased: whether `leader` may be decided now (see `settle`).
+            is_leased: whether `leader` and `leader-synced` may be decided now (B8, C1).
+                `all` needs no lease: a master that was replaced lacks the acks.
         """
         is_over = self.newer_epoch is not None
         if not ack.is_shared and (is_over or not is_leased):

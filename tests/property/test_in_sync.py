@@ -236,8 +236,8 @@ class Judgement(RuleBasedStateMachine):
         """R215 to R217: a wait that would end now ends with distinct copies."""
         for ack in (Ack.ALL, Ack.ALL_SYNCED):
             end = self.completed[ack]
-            self.judge.promises.wait(ack, end, self.replicas.now + 1)
-        for settled in self.judge.promises.settle(self.replicas.now, None):
+            self.replicas.waits.begin(ack, end, self.replicas.now + 1)
+        for settled in self.replicas.waits.settle(self.replicas.now, None):
             assert Outcome.REACHED is settled.outcome
             copies = {1} | {
                 one.broker_id

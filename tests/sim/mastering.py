@@ -7,6 +7,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, field, replace
 
+from ack_waits import AckWaits
 from sim.network import Stream
 from sim.rim import Rim
 from sim.store import SimStore
@@ -115,6 +116,7 @@ class Mastering:
             now_ms=rim.now(),
             rules=rules,
         )
+        self._waits = AckWaits(self.judge.promises)
         self.after()
 
     # -- slaves ---------------------------------------------------------------
@@ -185,15 +187,14 @@ class Mastering:
 
     # -- our own log ----------------------------------------------------------
 
-    def appended(self, ack: Ack, end: int) -> int:
+    def appended(self, ack: Ack, end: int) -> None:
         """
-        A record is in the log; answers the ticket of its wait.
+        A record is in the log, and its ack is waited for.
         """
         now, store = self._rim.now(), self._store
         self.judge.grew(store.published, store.flushed, now)
-        ticket = self.judge.promises.wait(ack, end, now + WAIT_MS)
+        self._waits.begin(ack, end, now + WAIT_MS)
         self.after()
-        return ticket
 
     def flushed(self) -> None:
         """
@@ -226,7 +227,7 @@ class Mastering:
         """
         When `tick` is due.
         """
-        dues = [self.judge.next_deadline(), self.judge.promises.next_deadline()]
+        dues = [self.judge.next_deadline(), self._waits.next_deadline()]
         dues += [self._deadline(one) for one in self._links]
         return min(one for one in dues if one is not None)
 
@@ -283,7 +284,7 @@ class Mastering:
         self._pump()
 
     def _settle(self) -> None:
-        for one in self.judge.promises.settle(self._rim.now(), self.lease_ms):
+        for one in self._waits.settle(self._rim.now(), self.lease_ms):
             self._rim.settled(one)
 
     def _pump(self) -> None:

@@ -17,7 +17,7 @@ def test_a_promise_is_kept_only_if_it_was_reached(outcome: Outcome) -> None:
     A record that is in the log may be gone after the next election.
     """
     settled = Settled(
-        0, Ack.ALL, 100, outcome, frozenset({1}), frozenset(), is_legacy=False
+        Ack.ALL, 100, outcome, frozenset({1}), frozenset(), is_legacy=False
     )
     result = AppendResult(Appended(0, 100, 0, 1, 1), settled)
 

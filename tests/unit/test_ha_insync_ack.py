@@ -15,7 +15,7 @@ NO_LEASE = None
 
 def settle(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Settled]:
     """The waits that are over now."""
-    return replicas.judge.promises.settle(replicas.now, lease)
+    return replicas.waits.settle(replicas.now, lease)
 
 
 def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Outcome]:
@@ -23,10 +23,10 @@ def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Outcome
     return [one.outcome for one in settle(replicas, lease)]
 
 
-def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> int:
-    """An append up to that end, and its wait; answers the ticket."""
+def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> None:
+    """An append up to that end, and its wait."""
     replicas.append(end, 0)
-    return replicas.judge.promises.wait(ack, end, deadline)
+    replicas.waits.begin(ack, end, deadline)
 
 
 def refusal(replicas: ReplicaSet, ack: Ack) -> RefusalReason | None:
@@ -114,7 +114,7 @@ class TestAuthority:
         replicas.now = 1_001
         assert [Outcome.FENCED] == outcomes(replicas, lease=1_000)
 
-        replicas.judge.promises.wait(ack, 100, 3_000)
+        replicas.waits.begin(ack, 100, 3_000)
         assert [Outcome.REACHED] == outcomes(replicas, lease=1_001)
 
     def test_all_needs_no_lease(self) -> None:

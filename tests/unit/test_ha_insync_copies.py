@@ -30,11 +30,7 @@ def test_a_disk_counts_by_itself() -> None:
 
 def test_a_wait_is_named_as_it_ended() -> None:
     """What was promised, with what makes it worth less."""
-    settled = Copies(HELD, is_legacy=True).settled(Ack.ALL, 9, Outcome.FENCED, 7)
+    settled = Copies(HELD, is_legacy=True).settled(Ack.ALL, 9, Outcome.FENCED)
 
-    assert (settled.ticket, settled.end_offset, settled.outcome) == (
-        7,
-        9,
-        Outcome.FENCED,
-    )
+    assert (settled.end_offset, settled.outcome) == (9, Outcome.FENCED)
     assert settled.promise == "all (legacy)"

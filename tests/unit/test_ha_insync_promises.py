@@ -14,7 +14,7 @@ NO_LEASE = None
 
 def settle(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Settled]:
     """The waits that are over now."""
-    return replicas.judge.promises.settle(replicas.now, lease)
+    return replicas.waits.settle(replicas.now, lease)
 
 
 def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Outcome]:
@@ -22,10 +22,10 @@ def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Outcome
     return [one.outcome for one in settle(replicas, lease)]
 
 
-def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> int:
-    """An append up to that end, and its wait; answers the ticket."""
+def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> None:
+    """An append up to that end, and its wait."""
     replicas.append(end, 0)
-    return replicas.judge.promises.wait(ack, end, deadline)
+    replicas.waits.begin(ack, end, deadline)
 
 
 def refusal(replicas: ReplicaSet, ack: Ack) -> RefusalReason | None:
@@ -41,10 +41,10 @@ class TestCompletion:
         """R205, R208: the bytes are in the master's log."""
         replicas = ReplicaSet()
         replicas.admit(2)
-        ticket = wait(replicas, Ack.LEADER, 100)
+        wait(replicas, Ack.LEADER, 100)
 
         (settled,) = settle(replicas)
-        assert (ticket, Outcome.REACHED) == (settled.ticket, settled.outcome)
+        assert (100, Outcome.REACHED) == (settled.end_offset, settled.outcome)
         assert {1} == settled.received_by
 
     def test_leader_synced_waits_for_the_master_s_disk(self) -> None:
@@ -135,14 +135,14 @@ class TestCompletion:
         """R218: waits end by their offset, not in the order of their begin."""
         replicas = ReplicaSet()
         replicas.admit(2)
-        late = wait(replicas, Ack.ALL, 200)
-        early = replicas.judge.promises.wait(Ack.ALL, 100, 3_000)
-        replicas.append(200)
+        replicas.append(100)
+        wait(replicas, Ack.ALL, 200)
+        replicas.waits.begin(Ack.ALL, 100, 3_000)
         replicas.ack(2, 150)
-        assert [] == [one for one in settle(replicas) if one.ticket == late]
+        assert [100] == [one.end_offset for one in settle(replicas)]
         replicas.ack(2, 200)
 
-        assert {late, early} >= {one.ticket for one in settle(replicas)}
+        assert [200] == [one.end_offset for one in settle(replicas)]
 
     def test_a_wait_whose_ack_came_with_its_deadline_is_reached(self) -> None:
         """R218: acks are looked at once more before the time is up."""
