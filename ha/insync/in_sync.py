@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pystore.ha.codes import AckStatus
+from pystore.ha.insync.ack import Ack, Refusal
 from pystore.ha.insync.agreement import Agreement
 from pystore.ha.insync.catch_up import CatchUp, EndHistory
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
@@ -54,6 +55,8 @@ class InSync:
 
     Attributes:
         promises: what appends are promised and given.
+        refusals: why appends with an ack would not be kept, by ack (R206): a picture
+            that is replaced when it changes, so any thread may look at it.
 
     Raises:
         LocalViolation: the set lacks the master.
@@ -94,6 +97,7 @@ class InSync:
         self._history.note(epoch_start, now_ms)
         self._outsiders: list[Session] = []
         self._holders = self._look()
+        self.refusals = self._refusals()
         self._advance(now_ms)
 
     # What sessions say.
@@ -181,6 +185,7 @@ class InSync:
         own = self.promises
         if newer_epoch > own.epoch:
             own.newer_epoch = max(newer_epoch, own.newer_epoch or 0)
+            self.refusals = self._refusals()
 
     # What the controller says, and what it is asked for.
 
@@ -339,7 +344,11 @@ class InSync:
         After a session came or went, or a set changed.
         """
         self._holders = self._look()
+        self.refusals = self._refusals()
         self._advance(now_ms)
+
+    def _refusals(self) -> dict[Ack, Refusal | None]:
+        return {ack: self.promises.refusal(ack) for ack in Ack}
 
     def _advance(self, now_ms: int) -> None:
         holders = self._holders

@@ -213,6 +213,12 @@ class Judgement(RuleBasedStateMachine):
             self.completed[ack] = offset
 
     @invariant()
+    def what_is_refused_is_known_at_once(self) -> None:
+        """R206: the picture is that of this moment."""
+        promises = self.judge.promises
+        assert self.judge.refusals == {ack: promises.refusal(ack) for ack in Ack}
+
+    @invariant()
     def offsets_are_in_order(self) -> None:
         """The end bounds all; what is acked by all is confirmed; A1."""
         done = self.completed

@@ -21,7 +21,7 @@ def append(broker: Broker, ack: Ack, size: int) -> str:
         return "no master"
     if broker.paused_until > broker.clock.now:
         return "paused"
-    refusal = mastering.judge.promises.refusal(ack)
+    refusal = mastering.judge.refusals[ack]
     if refusal is not None:
         return refusal.text
     if not ack.is_shared and broker.clock.now > (mastering.lease_ms or 0):

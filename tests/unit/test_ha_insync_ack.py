@@ -31,7 +31,7 @@ def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> Non
 
 def refusal(replicas: ReplicaSet, ack: Ack) -> RefusalReason | None:
     """Why an append would be refused."""
-    found = replicas.judge.promises.refusal(ack)
+    found = replicas.judge.refusals[ack]
     return None if found is None else found.reason
 
 
@@ -51,7 +51,7 @@ class TestLegacy:
         """The one line names the broker."""
         replicas = self.with_legacy()
         assert RefusalReason.LEGACY_MEMBER is refusal(replicas, Ack.ALL_SYNCED)
-        found = replicas.judge.promises.refusal(Ack.ALL_SYNCED)
+        found = replicas.judge.refusals[Ack.ALL_SYNCED]
         assert found is not None
         assert "broker 2" in found.text
 

@@ -30,7 +30,7 @@ def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> Non
 
 def refusal(replicas: ReplicaSet, ack: Ack) -> RefusalReason | None:
     """Why an append would be refused."""
-    found = replicas.judge.promises.refusal(ack)
+    found = replicas.judge.refusals[ack]
     return None if found is None else found.reason
 
 
