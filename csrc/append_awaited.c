@@ -1,6 +1,8 @@
-/* An append and the wait for its acknowledgement, in one crossing. */
+/* Appends and what their thread does next: in one crossing, or without waking
+ * whom it spares the work. */
 #include "log.h"
 #include "waits.h"
+#include "waits_quiet.h"
 
 ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,
                           ps_log *log, const uint8_t *messages, uint64_t size,
@@ -15,4 +17,15 @@ ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,
   if (status != PS_OK)
     return status;
   return ps_waits_wait(waits, mark, appended->end, timeout_ns, outcome, error);
+}
+
+ps_status ps_log_append_quietly(ps_log *log, const uint8_t *messages,
+                                uint64_t size, ps_appended *appended,
+                                ps_error *error) {
+  /* Where another thread leads, it rings for all whom it serves, and aloud. */
+  ps_waits_quiet(1);
+  ps_status status = ps_log_append(log, messages, size, PS_ACK_SHARED, NULL, 0,
+                                   appended, error);
+  ps_waits_quiet(0);
+  return status;
 }

@@ -63,6 +63,14 @@ PS_API ps_status ps_waits_append(ps_waits *waits, uint32_t mark,
                                  ps_appended *appended, uint32_t *outcome,
                                  ps_error *error);
 
+/* Appends as ps_log_append does, with PS_ACK_SHARED, and rings the log's bell
+ * without waking anybody: the caller does at once, in its own thread, what
+ * those who sleep would do, and rings the bell itself for what it has to leave.
+ * Threads, status: as ps_log_append. */
+PS_API ps_status ps_log_append_quietly(ps_log *log, const uint8_t *messages,
+                                       uint64_t size, ps_appended *appended,
+                                       ps_error *error);
+
 /* From now on each publication of the log rings mark 0 of `bell`, until this is
  * called with another one, or NULL. The log holds the bell as long.
  * Threads: [serial]. Status: PS_E_CLOSED, PS_E_FORKED. */

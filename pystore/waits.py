@@ -32,6 +32,7 @@ _unpack_appended = struct.Struct("=QQqqQ").unpack
 _tuple_new = tuple.__new__
 
 # Looking a function up in `lib` takes half as long as calling it.
+_ps_log_append_quietly = lib.ps_log_append_quietly
 _ps_waits_append = lib.ps_waits_append
 _ps_waits_raise = lib.ps_waits_raise
 _ps_waits_ring = lib.ps_waits_ring
@@ -200,6 +201,34 @@ class Waits:
         if number == _EXPIRED and timeout_ms > step_ms:
             return appended, self.wait(mark, appended.end, timeout_ms - step_ms)
         return appended, _OUTCOMES[number]
+
+    @staticmethod
+    def append_quietly(log: LogHandle, form: bytes) -> Appended:
+        """
+        Appends messages as ``LogHandle.append`` does with ``Ack.SHARED``, without
+        waking who sleeps until the log rings: the caller does their work, and calls
+        `ring` for what it leaves.
+
+        Args:
+            log: open for writing.
+            form: of the messages.
+
+        Raises:
+            PystoreError: as ``LogHandle.append``.
+        """
+        scratch = borrow()
+        try:
+            status = _ps_log_append_quietly(
+                log.pointer, form, len(form), scratch.appended, scratch.error
+            )
+        except TypeError as error:  # what cffi raises
+            kind = type(form).__name__
+            raise InvalidError(f"no message form but {kind}: {error}") from error
+        if status:
+            fail(status, scratch.error, log.path)
+        appended = _tuple_new(Appended, _unpack_appended(scratch.appended_bytes))
+        give_back(scratch)
+        return appended
 
     def rung_by(self, log: LogHandle) -> None:
         """

@@ -130,12 +130,17 @@ class Appends:
         """
         self._check()
         self.expect(ack)
-        if ack is not Ack.ALL or self._is_alone or not self._waits.waiting:
+        if not ack.is_shared or self._is_alone:
             appended = self._log.append(form, _WISHES[ack])
-            if ack.is_shared and not self._waits.waiting:
-                # Where many wait, one thread sends for them all.
-                self._bell.hurry()
             return appended, self.wait(ack, appended.end, timeout_ms)
+        if not self._waits.waiting:
+            appended = self._waits.append_quietly(self._log, form)
+            self._bell.hurry()
+            return appended, self.wait(ack, appended.end, timeout_ms)
+        if ack.is_synced:
+            appended = self._log.append(form, _WISHES[ack])
+            return appended, self.wait(ack, appended.end, timeout_ms)
+        # Where many wait, one thread sends for them all.
         appended, outcome = self._waits.append(self._log, form, _MARKS[ack], timeout_ms)
         return appended, self._ended(ack, appended.end, outcome)
 

@@ -3,8 +3,10 @@ Wakes threads that wait for the log to grow, and costs nothing while none does.
 
 The core rings after each publication; Python rings where something else changed. A
 sender remembers the count of rings, looks at the log, and sleeps only if nobody has
-rung since. Who appended and is about to wait for what senders do hurries them: they
-may do it at once, in that thread, before the one that was woken gets to run.
+rung since. Who is about to wait for what senders do appends without waking them, and
+hurries: what they would do is done in that thread, and whom that leaves something is
+woken then. Else each append would wake threads that find nothing left to do, and
+stand in the way of those that have.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Bell:
         # Not in line: there are as many senders as slaves, and each has work to do.
         self._waits = Waits(1, in_line=False)
         self._lock = threading.Lock()
-        self._helpers: tuple[Callable[[], object], ...] = ()
+        self._helpers: tuple[Callable[[], bool], ...] = ()
         self._log = log
         if log is not None:
             self._waits.rung_by(log)
@@ -57,21 +59,24 @@ class Bell:
 
     def hurry(self) -> None:
         """
-        For one that holds no lock and is about to wait, behind a ring: what helpers
-        do, they do now.
+        For one that holds no lock and is about to wait, behind an append that woke
+        nobody: what helpers do, they do now, and who sleeps is woken for the rest.
         """
+        is_done = bool(self._helpers)
         for helper in self._helpers:
-            helper()
+            is_done &= helper()
+        if not is_done:
+            self.ring()
 
-    def help(self, helper: Callable[[], object]) -> None:
+    def help(self, helper: Callable[[], bool]) -> None:
         """
         Has it called with each `hurry`, in that thread. It waits for nothing and
-        raises nothing.
+        raises nothing, and answers whether it left nothing to who sleeps.
         """
         with self._lock:
             self._helpers = (*self._helpers, helper)
 
-    def help_no_more(self, helper: Callable[[], object]) -> None:
+    def help_no_more(self, helper: Callable[[], bool]) -> None:
         """
         Has it called no more, but by who hurries at this moment.
         """

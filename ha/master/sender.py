@@ -91,6 +91,7 @@ class Sender:
         self.gather = gather
         self._right = threading.Lock()
         self.is_asleep = False
+        self._until_ms = 0
         self._trouble: Exception | None = None
 
     def run(self) -> None:
@@ -123,30 +124,32 @@ class Sender:
 
     def _sleep(self, rings: int, until_ms: int) -> None:
         wait_ms = until_ms - self._now_ms()
+        self._until_ms = until_ms
         self.is_asleep = True
         self._bell.wait(rings, wait_ms)
         self.is_asleep = False
 
-    def _lend_a_hand(self) -> None:
+    def _lend_a_hand(self) -> bool:
         """
-        Sends what is there, in the thread of one who hurries; the sender was rung
-        for, and does the rest.
+        Sends what is there, in the thread of one who hurries; answers whether that
+        was all, and the sender may sleep as long as it was about to.
         """
         if not self.is_asleep or not self._right.acquire(blocking=False):
-            return
+            return False
         try:
-            if not self._wire.has_rest:
-                self._send_some()
+            return not self._wire.has_rest and self._send_some()
         except Exception as error:
             # No business of one who appends: the thread ends the link with it.
             self._trouble = error
-            self._bell.ring()
+            return False
         finally:
             self._right.release()
 
-    def _send_some(self) -> None:
+    def _send_some(self) -> bool:
         gathered = self.gather(LENT_BYTES, is_patient=False)
-        if gathered is None or not gathered.frames:
-            return
-        if not self._wire.send_now(gathered.frames, self._acquire):
-            self._bell.ring()
+        if gathered is None:
+            return False
+        is_sent = True
+        if gathered.frames:
+            is_sent = self._wire.send_now(gathered.frames, self._acquire)
+        return is_sent and gathered.until_ms >= self._until_ms

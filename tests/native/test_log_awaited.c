@@ -40,6 +40,45 @@ static void each_publication_rings(void) {
   CHECK(0, store_free(s));
 }
 
+static void *wait_for_one_more(void *argument) {
+  ps_waits *bell = argument;
+  ps_error error;
+  uint32_t outcome = 0;
+  uint64_t next = ps_waits_mark(bell, 0) + 1;
+  CHECK(PS_OK, ps_waits_wait(bell, 0, next, FOREVER, &outcome, &error));
+  CHECK(PS_WAIT_REACHED, outcome);
+  return NULL;
+}
+
+/* A quiet append rings as any other for who looks; who sleeps is woken by the
+ * next ring that is aloud. */
+static void a_quiet_append_wakes_nobody(void) {
+  store *s = store_new(SEGMENT);
+  ps_waits *bell = open_marks(0);
+  CHECK(PS_OK, ps_log_ring(s->log, bell, &s->error));
+  uint8_t form[STORE_MESSAGE_EXTRA + 64];
+  uint64_t size = store_message(form, 0, 1, 64);
+  ps_appended appended;
+  pthread_t thread;
+  pthread_create(&thread, NULL, wait_for_one_more, bell);
+  while (ps_waits_waiting(bell) == 0)
+    sched_yield();
+  CHECK(PS_OK,
+        ps_log_append_quietly(s->log, form, size, &appended, &s->error));
+  CHECK(1, ps_waits_mark(bell, 0));
+  CHECK(1, appended.count);
+  CHECK(1, ps_waits_waiting(bell));
+  CHECK(PS_E_INVALID,
+        ps_log_append_quietly(s->log, form, 1, &appended, &s->error));
+  CHECK(1, ps_waits_waiting(bell));
+  CHECK(PS_OK, ps_waits_ring(bell, 0, &s->error));
+  pthread_join(thread, NULL);
+  CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
+  CHECK(3, ps_waits_mark(bell, 0));
+  ps_waits_free(bell);
+  CHECK(0, store_free(s));
+}
+
 typedef struct appender {
   pthread_t thread;
   store *s;
@@ -99,5 +138,5 @@ static void appenders_come_back_when_their_end_is_reached(void) {
   CHECK(0, store_free(s));
 }
 
-CHECK_MAIN(CASE(each_publication_rings),
+CHECK_MAIN(CASE(each_publication_rings), CASE(a_quiet_append_wakes_nobody),
            CASE(appenders_come_back_when_their_end_is_reached))

@@ -103,8 +103,9 @@ def test_who_helps_is_called_when_somebody_hurries() -> None:
     bell = Bell()
     helped: list[int] = []
 
-    def helper() -> None:
+    def helper() -> bool:
         helped.append(threading.get_ident())
+        return True
 
     bell.help(helper)
     bell.ring()
@@ -113,3 +114,21 @@ def test_who_helps_is_called_when_somebody_hurries() -> None:
     bell.hurry()
 
     assert helped == [threading.get_ident()]
+
+
+def test_who_hurries_rings_for_what_helpers_leave() -> None:
+    """All of them are asked; nobody there is something left, too."""
+    bell = Bell()
+    answers = {"one": True, "other": True}
+    bell.hurry()
+    assert bell.rings == 1
+    bell.help(lambda: answers["one"])
+    bell.help(lambda: answers["other"])
+    bell.hurry()
+    assert bell.rings == 1
+    for name in answers:
+        answers.update(one=True, other=True)
+        answers[name] = False
+        bell.hurry()
+
+    assert bell.rings == 3

@@ -29,6 +29,7 @@ class Stage:
         self.frames: list[bytes] = []
         self.is_over = False
         self.is_locked = False
+        self.far_ms = FAR_MS
         self.error: Exception | None = None
         self.gatherers: list[str] = []
         self.looked = threading.Semaphore(0)
@@ -51,7 +52,7 @@ class Stage:
         self.looked.release()
         is_over = self.is_over and not frames
         is_now = is_over or self.frames
-        return Gathered([*frames], 0 if is_now else clock_ms() + FAR_MS, is_over)
+        return Gathered([*frames], 0 if is_now else clock_ms() + self.far_ms, is_over)
 
     def _run(self) -> None:
         try:
@@ -129,7 +130,6 @@ def test_what_waits_for_a_lock_is_the_threads(stage: Stage) -> None:
     stage.sleep()
     stage.is_locked = True
     stage.put(b"x")
-    stage.bell.ring()
 
     assert stage.read(1) == b"x"
     assert set(stage.gatherers) == {"sender"}
@@ -144,6 +144,22 @@ def test_what_the_system_does_not_take_is_the_threads(stage: Stage) -> None:
     stage.put(b"behind")
 
     assert stage.read(len(large) + 6) == large + b"behind"
+    assert stage.end() is None
+
+
+def test_a_thread_sleeps_on_unless_it_is_needed_sooner(stage: Stage) -> None:
+    """What was sent may have made a deadline, which nobody else keeps."""
+    stage.sleep()
+    stage.put(b"x")
+    assert stage.bell.rings == 0
+    stage.far_ms = FAR_MS // 2
+    stage.put(b"y")
+
+    assert stage.looked.acquire(timeout=WAIT_S)
+    assert stage.looked.acquire(timeout=WAIT_S)
+    assert stage.looked.acquire(timeout=WAIT_S)
+    assert stage.read(2) == b"xy"
+    assert stage.gatherers[1:] == [threading.current_thread().name] * 2 + ["sender"]
     assert stage.end() is None
 
 
@@ -168,7 +184,6 @@ def test_frames_of_many_who_hurry_are_all_sent_in_order(stage: Stage) -> None:
         for _ in range(500):
             with lock:
                 stage.frames.append(next(numbers).to_bytes(4, "big"))
-            stage.bell.ring()
             stage.bell.hurry()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
