@@ -20,8 +20,8 @@ typedef struct ps_patience {
 } ps_patience;
 
 /* Receives what is there, at most `size` bytes, as recv does; waits for the
- * first byte as long as the socket's own limit says, but with look_ns 0 and
- * `is_waiting` 0 not at all.
+ * first byte as long as the socket's own limit says, or not at all where
+ * `is_waiting` is 0.
  * Answers how many came; 0: the peer has ended; a negative errno, -EAGAIN: none
  * in time. Threads: one per socket. */
 PS_API int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
