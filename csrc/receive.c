@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 
 #include "env.h"
+#include "look.h"
 
 /* One thread of a process looks at a time: of many links each would find that
  * it pays, and together they would burn every processor. */
 static _Atomic uint32_t is_looking;
+
+_Atomic uint32_t ps_receives;
 
 static int64_t receive(int32_t file, uint8_t *buffer, uint64_t size,
                        int32_t flags) {
@@ -25,6 +28,7 @@ static int64_t receive(int32_t file, uint8_t *buffer, uint64_t size,
 
 int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
                    uint32_t is_waiting, ps_patience *patience) {
+  atomic_fetch_add(&ps_receives, 1);
   int64_t got = receive(file, buffer, size, MSG_DONTWAIT);
   if (got != -EAGAIN || !is_waiting)
     return got;

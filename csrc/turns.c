@@ -2,7 +2,6 @@
 #include "turns.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stddef.h>
 
 #ifdef __linux__
@@ -12,12 +11,11 @@
 #include <unistd.h>
 #endif
 
-#include "env.h"
+#include "look.h"
 
 #define WAITS 0U
 #define LEADS 1U
 #define SERVED 2U
-#define AHEAD_NS 20000U /* an interpreter is given on within this, mostly */
 
 #ifdef __linux__
 static void wait_for_change(ps_turns *turns, ps_turn *turn) {
@@ -124,21 +122,11 @@ static ps_turn *split(ps_turn *list) {
   return half;
 }
 
-/* Lets the thread that woke this one go ahead, until some thread is back in the
- * queue and so has given the interpreter on: to sleep for that lock costs more
- * than to wait. Not for long, for it may have gone elsewhere. */
-static void let_ahead(ps_turns *turns, const ps_turn *turn) {
-  uint64_t deadline = ps_monotonic_ns() + AHEAD_NS;
-  while (atomic_load(&turns->entered) == turn->entered &&
-         ps_monotonic_ns() < deadline)
-    sched_yield(); /* it may need this very processor */
-}
-
 /* Wakes others that were served with this one: its turn is still its own, and
  * theirs wait. */
 static void wake_others(ps_turns *turns, ps_turn *turn) {
   if (turns->in_line)
-    let_ahead(turns, turn);
+    ps_let_ahead(&turns->entered, turn->entered);
   ps_turn *list = turn->next;
   if (list == NULL)
     return;

@@ -8,7 +8,6 @@
 #include "waits.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -24,14 +23,12 @@
 
 #include "env.h"
 #include "error.h"
+#include "look.h"
 #include "waits_quiet.h"
 
 #define WAITS 0U
 #define REACHED 1U /* in line: somebody will wake it */
 #define WOKEN 2U
-#define AHEAD_NS 20000U   /* as for turns */
-#define LOOK_NS 300000U   /* who waits alone looks so long before it sleeps */
-#define BACK_NS 6000U     /* who raised a mark is back in the core by then */
 #define NOBODY UINT64_MAX /* the first end of an empty list */
 #define FOREVER UINT64_MAX
 
@@ -231,20 +228,11 @@ static waiter *take_next(ps_waits *waits) {
 
 /* ---- Coming back ------------------------------------------------------- */
 
-/* Lets the thread that woke this one go ahead, as turns.c does and for the same
- * reason: until some thread comes again, but not for long. */
-static void let_ahead(ps_waits *waits, const waiter *w) {
-  uint64_t deadline = ps_monotonic_ns() + AHEAD_NS;
-  while (atomic_load(&waits->entered) == w->entered &&
-         ps_monotonic_ns() < deadline)
-    sched_yield(); /* it may need this very processor */
-}
-
 /* Wakes who is next, for somebody who is awake. A single thread does not stand
  * back for the one that raised: that would be a fifth of its round or more. */
 static void wake_others(ps_waits *waits, const waiter *w) {
   if (waits->in_line && !w->is_alone)
-    let_ahead(waits, w);
+    ps_let_ahead(&waits->entered, w->entered);
   pthread_mutex_lock(&waits->lock);
   waits->awake--;
   waiter *one = take_next(waits);
@@ -389,25 +377,27 @@ static int32_t is_there_soon(ps_waits *waits, mark *m, uint64_t end,
   if (!atomic_load(&waits->has_paid) || atomic_load(&waits->waiting) > 0 ||
       atomic_exchange(&waits->is_looking, 1))
     return 0;
-  uint64_t until = now + LOOK_NS < deadline ? now + LOOK_NS : deadline;
+  uint32_t receives = atomic_load(&ps_receives);
+  uint64_t until = now + PS_LOOK_NS < deadline ? now + PS_LOOK_NS : deadline;
   while (atomic_load(&m->offset) < end && !atomic_load(&waits->has_ended) &&
-         atomic_load(&waits->waiting) == 0 && ps_monotonic_ns() < until)
+         atomic_load(&waits->waiting) == 0 && ps_monotonic_ns() < until) {
+    receives = atomic_load(&ps_receives);
     sched_yield(); /* who is to raise it may need this very processor */
+  }
   atomic_store(&waits->is_looking, 0);
   if (atomic_load(&m->offset) < end)
     return 0;
-  /* Who raised it holds the interpreter until it is back in the core: who asks
-   * for that now would sleep for it. */
-  until = ps_monotonic_ns() + BACK_NS;
-  while (waits->in_line && ps_monotonic_ns() < until)
-    sched_yield();
+  /* Who raised it, mostly a link's receiver, holds the interpreter until it is
+   * back in the core: who asks for that now would sleep for it. */
+  if (waits->in_line)
+    ps_let_ahead(&ps_receives, receives);
   return 1;
 }
 
 /* A sleep that a look would have spared pays the next one. */
 static void note_sleep(ps_waits *waits, mark *m, uint64_t end, uint64_t begun) {
   uint32_t is_short =
-      atomic_load(&m->offset) >= end && ps_monotonic_ns() < begun + LOOK_NS;
+      atomic_load(&m->offset) >= end && ps_monotonic_ns() < begun + PS_LOOK_NS;
   atomic_store(&waits->has_paid, is_short);
 }
 

@@ -63,8 +63,7 @@ static void a_quiet_append_wakes_nobody(void) {
   pthread_create(&thread, NULL, wait_for_one_more, bell);
   while (ps_waits_waiting(bell) == 0)
     sched_yield();
-  CHECK(PS_OK,
-        ps_log_append_quietly(s->log, form, size, &appended, &s->error));
+  CHECK(PS_OK, ps_log_append_quietly(s->log, form, size, &appended, &s->error));
   CHECK(1, ps_waits_mark(bell, 0));
   CHECK(1, appended.count);
   CHECK(1, ps_waits_waiting(bell));

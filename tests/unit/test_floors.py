@@ -137,6 +137,7 @@ CORE_FLOORS = {
     "segment": 1,
     "source": 1,
     "topics": 1,
+    "look": 1,
     "turns": 1,
     "receive": 1,
     "waits": 1,
