@@ -1,9 +1,9 @@
 /* The contract of pystore's C core, third part: transfer frames in batches.
  *
- * A single head costs less in Python than one crossing does; many heads, or a
- * whole received buffer with the checksums of its blocks, cost less here. The
+ * A whole received buffer with the checksums of its blocks costs less here than
+ * in Python; a single head costs more, so heads are not made here. The
  * conventions are those of pystore.h, and this header is the cdef as well.
- * Layouts: docs/protocol.md, chapter 1. Threads: [any], for both calls.
+ * Layouts: docs/protocol.md, chapter 1. Threads: [any].
  */
 #ifndef PS_WIRE_H
 #define PS_WIRE_H
@@ -14,32 +14,11 @@
 #define PS_DATA_HEAD 88
 #define PS_FRAME_HEADER 24
 
-/* One mastership. */
-typedef struct ps_epoch {
-  int64_t epoch;
-  uint64_t start;
-} ps_epoch;
-
-/* What a master sends, and what is the same in all heads of one call. */
-typedef struct ps_transfer {
-  const ps_epoch *epochs; /* ascending in both; not checked again */
-  uint64_t epoch_count;
-  uint64_t min_offset;
-  uint64_t end_offset;
-  uint64_t segment_size;
-  uint64_t confirm_offset;
-  int64_t session_epoch;
-  int64_t session_id;
-  int64_t sent_ms;
-  uint32_t block_bytes_max; /* of one block */
-  uint32_t flags;           /* but for "epoch begins", which is added */
-} ps_transfer;
-
 /* One frame. From `block_epoch` on, only TRANSFER_DATA fills it, others 0. */
 typedef struct ps_frame {
   int64_t epoch;
   int64_t sent_ms;
-  uint64_t body_at; /* from the first byte of the data, or of the heads */
+  uint64_t body_at; /* from the first byte of the data */
   uint32_t body_size;
   int32_t type;
   int64_t block_epoch;
@@ -53,19 +32,6 @@ typedef struct ps_frame {
   int32_t flags;
   uint32_t crc_holds; /* 1 if it was compared and is right */
 } ps_frame;
-
-/* Writes up to `frames_max` heads of PS_DATA_HEAD bytes, back to back, for the
- * blocks that follow one another from `offset` on: each in one segment and one
- * epoch, and labelled with the epoch of its first byte. Their blocks end at
- * `offset + size` at the latest. `data`, if not NULL, holds these `size` bytes
- * of the log, and each head gets the checksum of its block. *count may be 0.
- * Status: PS_E_RANGE (the log does not hold `offset`), PS_E_INVALID (no epoch
- * covers a block, or a size of 0 or too large). */
-PS_API ps_status ps_frames_fill(const ps_transfer *transfer, uint64_t offset,
-                                const uint8_t *data, uint64_t size,
-                                uint8_t *heads, ps_frame *frames,
-                                uint32_t frames_max, uint32_t *count,
-                                ps_error *error);
 
 /* Finds up to `frames_max` whole frames at the front of received bytes. Frames
  * of types from 16 on are skipped. *taken is where the next call goes on: at

@@ -273,18 +273,6 @@ class Lib:
     ) -> int: ...
     def ps_rows_ids(self, rows: CData, ids: CData, error: CData) -> int: ...
     def ps_rows_properties(self, rows: CData, columns: CData, error: CData) -> int: ...
-    def ps_frames_fill(
-        self,
-        transfer: CData,
-        offset: int,
-        data: CData,
-        size: int,
-        heads: CData,
-        frames: CData,
-        frames_max: int,
-        count: CData,
-        error: CData,
-    ) -> int: ...
     def ps_frames_scan(
         self,
         data: CData,

@@ -7,20 +7,11 @@ from __future__ import annotations
 
 import zlib
 
-import pytest
-
 from pystore._seam import ffi, lib
-from pystore.epochs import EpochTable
-from pystore.errors import InvalidError
 from pystore.ha.codes import HEADER_BYTES, DataFlag
-from pystore.ha.master.effects import MasterLog
 from pystore.ha.wire import core_batches
-from pystore.ha.wire.batches import Sending
 from pystore.ha.wire.frames import Frame, TransferData
 from pystore.ha.wire.v3 import DATA_BYTES_MIN, encode
-
-LOG = MasterLog(0, 100, 100, 100, EpochTable.of([(1, 0)]), 1024)
-SENDING = Sending(9, 77, 90, 123456, 700)
 
 
 def test_the_core_counts_with_the_same_sizes() -> None:
@@ -29,22 +20,6 @@ def test_the_core_counts_with_the_same_sizes() -> None:
     """
     assert (HEADER_BYTES, DATA_BYTES_MIN) == (lib.PS_FRAME_HEADER, lib.PS_DATA_HEAD)
     assert 96 == ffi.sizeof("ps_frame")
-
-
-def test_bytes_that_are_not_there_are_not_summed() -> None:
-    """
-    The core cannot know how much memory it was given.
-    """
-    with pytest.raises(InvalidError, match="9 bytes of the log are not 10"):
-        core_batches.fill_heads(LOG, SENDING, 0, 10, 5, data=bytes(9))
-
-
-def test_numbers_that_no_log_has_are_our_own_mistake() -> None:
-    """
-    Not cut down to size in silence.
-    """
-    with pytest.raises(InvalidError, match="no numbers of a log"):
-        core_batches.fill_heads(LOG, Sending(2**63, 1, 1, 1, 1), 0, 10, 5)
 
 
 def test_a_block_holds_if_its_checksum_is_its_own() -> None:
