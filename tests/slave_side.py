@@ -140,9 +140,10 @@ class ShortLog:
             self.epochs = self.epochs.append(
                 effect.entry.epoch, effect.entry.start_offset
             )
-        if len(self.data) + len(effect.block) > self.room:
+        if len(self.data) + effect.size > self.room:
             raise FullError("no space")
-        self.data += effect.block
+        for _, block in effect.blocks:
+            self.data += block
 
     def _compare(self, offset: int, block: bytes) -> None:
         at = offset - self.start
@@ -237,7 +238,8 @@ class StoreLog:
             entry = effect.entry
             table = self.log.writer.checkpoint.read(EPOCHS)
             self._label(table.append(entry.epoch, entry.start_offset))
-        self.log.writer.log.append_raw(effect.offset, effect.block)
+        for offset, block in effect.blocks:
+            self.log.writer.log.append_raw(offset, block)
 
     def _compare(self, offset: int, block: bytes) -> None:
         view = self.view()

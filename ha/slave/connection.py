@@ -54,7 +54,7 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 from pystore.ha.wire.framing import take_frame
-from pystore.ha.wire.runs import RUN_BYTES, join_run
+from pystore.ha.wire.runs import ROOM_BYTES, Run, join_run
 from pystore.ha.wire.v3 import encode
 
 __all__ = ["SlaveConnection"]
@@ -92,9 +92,8 @@ class SlaveConnection(Link):
         self._told: TransferData | None = None
         self._echo, self._acked_offset = Echo(), 0
         self._acked_flush = (-1, False)
-        self._is_suspended = terms.is_suspended
-        self._wish = _NO_WISH
-        self._room = memoryview(bytearray(RUN_BYTES))
+        self._is_suspended, self._wish = terms.is_suspended, _NO_WISH
+        self._room = memoryview(bytearray(ROOM_BYTES))
 
     # -- the handshake -----------------------------------------------------
 
@@ -115,9 +114,11 @@ class SlaveConnection(Link):
         if isinstance(body, TransferData):
             if not self._is_fenced(frame, body):
                 is_sound = not self._has_crc or holds(data[:size], limit)
+                run = Run(frame, body, size)
                 if self._is_flowing and not self._has_crc:
-                    frame, body, size = join_run(data, frame, body, size, self._room)
-                self._hear_data(frame, body, now_ms, is_sound=is_sound)
+                    run = join_run(data, run, self._room, limit)
+                self._hear_data(run, now_ms, is_sound=is_sound)
+                size = run.size
         elif isinstance(body, HandshakeMaster):
             self._hear_handshake(frame, body, now_ms)
         elif not isinstance(body, ReturnEpoch):
@@ -210,9 +211,8 @@ class SlaveConnection(Link):
 
     # -- data --------------------------------------------------------------
 
-    def _hear_data(
-        self, frame: Frame, body: TransferData, now_ms: int, *, is_sound: bool
-    ) -> None:
+    def _hear_data(self, run: Run, now_ms: int, *, is_sound: bool) -> None:
+        frame, body = run.frame, run.body
         if self._phase is not _Phase.DATA:
             raise RemoteViolation(f"data instead of {self._phase.value}")
         if self._is_flowing:
@@ -241,7 +241,7 @@ class SlaveConnection(Link):
         self._master_end = body.end_offset
         self._echo = Echo(frame.sent_ms, body.end_offset)
         if has_bytes:
-            self._do(Append(body.offset, body.block, entry))
+            self._do(Append(body.offset, body.block, entry, run.more))
         else:
             self._apply_confirm(now_ms)
 

@@ -8,6 +8,7 @@ after each that changed the log; so an ack cannot precede what it acknowledges.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -127,11 +128,31 @@ class Append:
         block: the bytes, maybe none; borrowed until the effect was carried out.
         entry: the epoch that begins with the first byte, durable before it; else
             ``None``.
+        more: blocks that follow it, one behind the other; borrowed likewise.
     """
 
     offset: int
     block: bytes | memoryview
     entry: EpochEntry | None = None
+    more: Sequence[bytes | memoryview] = ()
+
+    @property
+    def blocks(self) -> Iterator[tuple[int, bytes | memoryview]]:
+        """
+        All that hold bytes, each with its offset.
+        """
+        offset = self.offset
+        for block in (self.block, *self.more):
+            if len(block):
+                yield offset, block
+            offset += len(block)
+
+    @property
+    def size(self) -> int:
+        """
+        Of all blocks together.
+        """
+        return len(self.block) + sum(map(len, self.more))
 
 
 @dataclass(frozen=True, slots=True)

@@ -375,7 +375,7 @@ class Follower:
             connection.differs(effect, equal_to, self._stand(), now_ms())
             return
         if isinstance(effect, Append):
-            self._appended += len(effect.block)
+            self._appended += effect.size
         connection.did(effect, self._stand(), now_ms())
 
     def _say_last(self, link: Link, effects: list[Effect]) -> None:

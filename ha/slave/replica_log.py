@@ -291,8 +291,8 @@ class ReplicaLog:
             self._place(effect.offset)
         if effect.entry is not None:
             self._begin_epoch(effect.entry, effect.offset)
-        if len(effect.block):
-            self._handle.append_raw(effect.offset, effect.block)
+        for offset, block in effect.blocks:
+            self._handle.append_raw(offset, block)
             self._has_bytes = True
 
     def _place(self, offset: int) -> None:

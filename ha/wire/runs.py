@@ -2,8 +2,10 @@
 Runs of data frames: what a master sent in many frames becomes one. Pure.
 
 Each frame costs a slave two calls of its log and a decision, whatever its size; with
-blocks of 32 KiB that was more than checking and writing the bytes. So frames that
-stand in the receive buffer one behind the other, and only go on, are taken as one.
+blocks of 32 KiB that was more than checking and writing the bytes, with 256 KiB still
+a fifth of it. So frames that stand in the receive buffer one behind the other, and
+only go on, are taken as one. Short blocks are copied together, since a write of the
+log costs more than the copy; long ones stay where they were received.
 
 Source: docs/protocol.md (K.3, TRANSFER_DATA).
 """
@@ -11,45 +13,70 @@ Source: docs/protocol.md (K.3, TRANSFER_DATA).
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from pystore.ha.codes import DataFlag, FrameType
 from pystore.ha.wire.frames import Frame, TransferData
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
-__all__ = ["RUN_BYTES", "join_run"]
+__all__ = ["ROOM_BYTES", "RUN_BYTES", "SHORT_BYTES", "Run", "join_run"]
 
-RUN_BYTES = 256 << 10
-"""Blocks of a run, together, at most: longer ones bring nothing."""
+ROOM_BYTES = 256 << 10
+"""Short blocks of a run, together, at most: more bring nothing."""
+
+RUN_BYTES = 1 << 20
+"""Long blocks of a run, together, at most: a receive buffer of them."""
+
+SHORT_BYTES = 64 << 10
+"""A block of less is short."""
 
 _HEAD = struct.Struct(">iiqqqqqqqqiIii")
 assert _HEAD.size == DATA_BYTES_MIN
 _SAYS_MORE = ~int(DataFlag.EPOCH_BEGINS)
 
 
-def join_run(
-    data: memoryview, frame: Frame, body: TransferData, size: int, room: memoryview
-) -> tuple[Frame, TransferData, int]:
+class Run(NamedTuple):
+    """
+    Frames that are taken as one.
+
+    Attributes:
+        frame: what the last one says of the master; its body is *body*.
+        body: the block of the first, or of all short ones, and the news of the last.
+        size: what they take of the received bytes.
+        more: the blocks that follow the body's.
+    """
+
+    frame: Frame
+    body: TransferData
+    size: int
+    more: Sequence[memoryview] = ()
+
+
+def join_run(data: memoryview, run: Run, room: memoryview, frame_bytes_max: int) -> Run:
     """
     Adds to a frame those behind it that go on where it ends, under the same label,
-    and say nothing else. What the last one says of the master's log counts.
+    and say nothing else.
 
     Args:
         data: from the frame's front on.
-        frame: at the front; its blocks carry no checksums.
-        body: of it.
-        size: of it.
-        room: `RUN_BYTES` to write to, which the block of a run lies in.
+        run: the frame at the front alone; its blocks carry no checksums.
+        room: to write to, where the block of a run of short ones lies.
+        frame_bytes_max: the longest frame of the session.
 
     Returns:
-        the frame, its body, and the bytes that it stands for; as they came, if
-        nothing goes on.
+        the run as it came, if nothing goes on.
     """
+    frame, body, size, _ = run
     filled = len(body.block)
     at, limit = size, len(data) - DATA_BYTES_MIN
     if at > limit or not filled or int(body.flags) & _SAYS_MORE:
-        return frame, body, size
+        return run
     label = FrameType.TRANSFER_DATA, frame.epoch, body.epoch, body.epoch_start
     session_id, offset = body.session_id, body.offset
+    is_short = filled < SHORT_BYTES
+    most = len(room) if is_short else RUN_BYTES
+    blocks = []
     last: tuple[int, int, int] | None = None
     while at <= limit:
         length, kind, sent_ms, frame_epoch, *words = _HEAD.unpack_from(data, at)
@@ -60,18 +87,19 @@ def join_run(
         if (
             not (goes_on and is_plain)
             or (kind, frame_epoch, epoch, start) != label
-            or until > len(room)
-            or at + length > len(data)
+            or until > most
+            or length > min(frame_bytes_max, len(data) - at)
             or offset + until > end
         ):
             break
-        if last is None:
-            room[:filled] = body.block
-        room[filled:until] = data[at + DATA_BYTES_MIN : at + length]
+        blocks.append(data[at + DATA_BYTES_MIN : at + length])
         last = sent_ms, confirm, end
         filled, at = until, at + length
     if last is None:
-        return frame, body, size
+        return run
+    block = body.block
+    if is_short:
+        block, blocks = _together(block, blocks, room[:filled]), []
     sent_ms, confirm, end = last
     joined = TransferData(
         body.epoch,
@@ -82,6 +110,17 @@ def join_run(
         session_id,
         0,
         body.flags,
-        room[:filled],
+        block,
     )
-    return Frame(frame.epoch, sent_ms, joined), joined, at
+    return Run(Frame(frame.epoch, sent_ms, joined), joined, at, blocks)
+
+
+def _together(
+    first: bytes | memoryview, others: list[memoryview], room: memoryview
+) -> memoryview:
+    at = len(first)
+    room[:at] = first
+    for block in others:
+        room[at : at + len(block)] = block
+        at += len(block)
+    return room

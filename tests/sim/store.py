@@ -252,7 +252,8 @@ class SimStore:
             self.epochs = self.epochs.append(
                 effect.entry.epoch, effect.entry.start_offset
             )
-        self.data += effect.block
+        for _, block in effect.blocks:
+            self.data += block
         self._parse()
 
     def _compare(self, offset: int, block: bytes) -> int | None:

@@ -38,6 +38,7 @@ from pystore.ha.wire.frames import (
     TransferAck,
     TransferData,
 )
+from pystore.ha.wire.runs import SHORT_BYTES
 from pystore.ha.wire.v3 import encode
 
 
@@ -122,6 +123,31 @@ class TestTransfer:
         ack = master.last()
         assert isinstance(ack, TransferAck)
         assert ack.received_offset == ack.confirm_offset == REST_BYTES + 16
+
+    def test_long_blocks_that_come_together_are_one_append(self) -> None:
+        """
+        Under the entry of the first, without a copy, and with one ack of all.
+        """
+        master = flowing()
+        master.say(data(0, 16))
+        before = len(master.owner.sent)
+        blocks = [bytes([number]) * SHORT_BYTES for number in range(3)]
+        end, offset, frames = 16 + 3 * SHORT_BYTES, 16, []
+        for block in blocks:
+            frames.append(replace(DATA, offset=offset, end_offset=end, block=block))
+            offset += SHORT_BYTES
+        master.say_at_once(*frames)
+
+        append = [e for e in master.owner.done if isinstance(e, Append)][-1]
+        assert (16, 2, 3 * SHORT_BYTES) == (
+            append.offset,
+            len(append.more),
+            append.size,
+        )
+        assert append.entry is not None
+        assert b"".join(blocks) == bytes(master.log.data[16:])
+        assert len(master.owner.sent) == before + 1
+        assert end == master.last().received_offset
 
     def test_far_behind_the_heartbeat_acks_what_came(self) -> None:
         """

@@ -70,6 +70,23 @@ def test_bytes_become_the_masters_log(master: bytes, slave: Path) -> None:
     assert verify_store(slave).verdict == "whole"
 
 
+def test_blocks_of_one_append_stand_one_behind_the_other(
+    master: bytes, slave: Path
+) -> None:
+    """
+    Wherever they end, in one segment or in several; an empty one is none.
+    """
+    view = memoryview(master)
+    with opened(slave) as log:
+        log.carry_out(
+            Append(0, view[:11], None, (view[11:11], view[11:70_000], view[70_000:]))
+        )
+        assert len(master) == log.log().end_offset
+
+    with CommitLog(slave, mode="r") as log_read:
+        assert master == b"".join(bytes(block.view) for block in log_read.blocks())
+
+
 def test_a_half_record_is_received_and_not_yet_whole(
     master: bytes, slave: Path
 ) -> None:
@@ -228,6 +245,23 @@ def test_a_bad_byte_is_refused_and_what_was_whole_stays(
         assert AckStatus.BAD_CRC is ack_status(caught.value)
         assert (end, end) == (log.log().end_offset, log.log().received_offset)
         log.carry_out(Append(end, master[end:]))
+
+
+def test_blocks_before_a_bad_one_are_in(master: bytes, slave: Path) -> None:
+    """
+    None behind it is; what was whole stays, and the right bytes follow it.
+    """
+    end = record_end(master, 20_000)
+    wrong = bytearray(master[10_000:30_000])
+    wrong[end + 60 - 10_000] ^= 1
+    with opened(slave) as log:
+        with pytest.raises(CorruptError):
+            log.carry_out(
+                Append(0, master[:10_000], None, (bytes(wrong), master[30_000:]))
+            )
+        assert (end, end) == (log.log().end_offset, log.log().received_offset)
+        log.carry_out(Append(end, master[end:30_000], None, (master[30_000:],)))
+        assert len(master) == log.log().end_offset
 
 
 def test_bytes_that_do_not_follow_are_refused(master: bytes, slave: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pystore.ha.codes import DataFlag
 from pystore.ha.wire.frames import Frame, TransferAck, TransferData
 from pystore.ha.wire.framing import take_frame
-from pystore.ha.wire.runs import RUN_BYTES, join_run
+from pystore.ha.wire.runs import ROOM_BYTES, RUN_BYTES, SHORT_BYTES, Run, join_run
 from pystore.ha.wire.v3 import encode
 
 LIMIT = 1 << 20
@@ -21,7 +21,7 @@ FIRST = TransferData(3, 64, 90, 100, 5000, 7, 0, DataFlag(0), b"abcd")
 NEXT = replace(FIRST, offset=104, confirm_offset=95, end_offset=5200, block=b"efg")
 
 
-def joined(raw: bytes, room: int = RUN_BYTES) -> tuple[Frame, TransferData, int]:
+def joined(raw: bytes, room: int = ROOM_BYTES, limit: int = LIMIT) -> Run:
     """
     Returns the run at the front of these bytes.
     """
@@ -29,7 +29,8 @@ def joined(raw: bytes, room: int = RUN_BYTES) -> tuple[Frame, TransferData, int]
     frame, size = take_frame(data, LIMIT)
     assert frame is not None
     assert isinstance(frame.body, TransferData)
-    return join_run(data, frame, frame.body, size, memoryview(bytearray(room)))
+    alone = Run(frame, frame.body, size)
+    return join_run(data, alone, memoryview(bytearray(room)), limit)
 
 
 def raw_of(*bodies: TransferData | TransferAck, sent_ms: int = 10) -> bytes:
@@ -47,11 +48,11 @@ def test_a_frame_that_goes_on_belongs_to_the_one_before() -> None:
     """
     raw = raw_of(FIRST, NEXT)
 
-    frame, body, size = joined(raw)
+    frame, body, size, more = joined(raw)
 
     assert (size, frame.sent_ms, frame.epoch) == (len(raw), 11, 9)
     assert frame.body is body
-    assert bytes(body.block) == b"abcdefg"
+    assert (bytes(body.block), more) == (b"abcdefg", [])
     whole = replace(FIRST, confirm_offset=95, end_offset=5200, block=body.block)
     assert body == whole
 
@@ -60,7 +61,7 @@ def test_the_first_may_begin_an_epoch() -> None:
     """
     Its flag is about the first byte, which is the run's.
     """
-    body = joined(raw_of(replace(FIRST, flags=DataFlag.EPOCH_BEGINS), NEXT))[1]
+    body = joined(raw_of(replace(FIRST, flags=DataFlag.EPOCH_BEGINS), NEXT)).body
 
     assert (body.flags, bytes(body.block)) == (DataFlag.EPOCH_BEGINS, b"abcdefg")
 
@@ -89,9 +90,9 @@ def test_a_frame_with_anything_else_to_say_stands_alone(
     """
     first = encode(Frame(9, 10, FIRST))
 
-    frame, body, size = joined(raw_of(FIRST, behind) + bytes(100))
+    run = joined(raw_of(FIRST, behind) + bytes(100))
 
-    assert (frame, body, size) == (Frame(9, 10, FIRST), FIRST, len(first))
+    assert run == (Frame(9, 10, FIRST), FIRST, len(first), ())
 
 
 @pytest.mark.parametrize("flags", [DataFlag.ACK_NOW, DataFlag.SUSPENDED])
@@ -101,7 +102,7 @@ def test_nothing_goes_on_behind_a_first_that_wants_something(flags: DataFlag) ->
     """
     first = replace(FIRST, flags=flags)
 
-    assert joined(raw_of(first, NEXT))[1] == first
+    assert joined(raw_of(first, NEXT)).body == first
 
 
 def test_a_frame_of_another_session_epoch_stands_alone() -> None:
@@ -110,7 +111,7 @@ def test_a_frame_of_another_session_epoch_stands_alone() -> None:
     """
     raw = raw_of(FIRST) + encode(Frame(8, 11, NEXT))
 
-    assert joined(raw)[1] == FIRST
+    assert joined(raw).body == FIRST
 
 
 def test_a_half_frame_waits_for_its_rest() -> None:
@@ -121,8 +122,8 @@ def test_a_half_frame_waits_for_its_rest() -> None:
     both = len(raw) - len(second)
 
     for end in range(both, len(raw)):
-        assert joined(raw[:end])[2] == both
-    assert joined(raw)[2] == len(raw)
+        assert joined(raw[:end]).size == both
+    assert joined(raw).size == len(raw)
 
 
 def test_a_run_is_no_longer_than_its_room() -> None:
@@ -131,8 +132,66 @@ def test_a_run_is_no_longer_than_its_room() -> None:
     """
     raw = raw_of(FIRST, NEXT, replace(NEXT, offset=107))
 
-    assert bytes(joined(raw, room=9)[1].block) == b"abcdefg"
-    assert joined(raw, room=6)[1] == FIRST
+    assert bytes(joined(raw, room=9).body.block) == b"abcdefg"
+    assert joined(raw, room=6).body == FIRST
+
+
+def test_a_frame_that_is_too_long_stands_alone() -> None:
+    """
+    The connection refuses it, and everything behind it.
+    """
+    raw, second = raw_of(FIRST, NEXT), len(raw_of(NEXT))
+
+    assert joined(raw, limit=second).size == len(raw)
+    assert joined(raw, limit=second - 1).size == len(raw) - second
+
+
+def long(*sizes: int) -> list[TransferData]:
+    """
+    Returns frames of so many bytes each that go on one behind the other.
+    """
+    bodies, offset = [], FIRST.offset
+    for number, size in enumerate(sizes):
+        body = replace(FIRST, offset=offset, confirm_offset=number, end_offset=1 << 30)
+        bodies.append(replace(body, block=bytes([number + 1]) * size))
+        offset += size
+    return bodies
+
+
+def test_long_blocks_are_not_copied() -> None:
+    """
+    They stay where they were received, a short one among them too; the news are
+    the last one's.
+    """
+    raw = raw_of(*long(SHORT_BYTES, 3, SHORT_BYTES + 1))
+
+    frame, body, size, more = joined(raw)
+
+    assert (size, frame.sent_ms, body.confirm_offset) == (len(raw), 12, 2)
+    assert [body.block, *more] == [one.block for one in long(SHORT_BYTES, 3, 65537)]
+    assert all(isinstance(block, memoryview) for block in (body.block, *more))
+    assert all(block.obj is raw for block in (body.block, *more))  # type: ignore[union-attr]
+
+
+def test_a_long_block_does_not_join_short_ones() -> None:
+    """
+    It would be copied, or they would be written one by one.
+    """
+    raw = raw_of(*long(3, 4, ROOM_BYTES))
+
+    run = joined(raw)
+
+    assert (len(run.body.block), run.more) == (7, [])
+
+
+def test_a_run_of_long_blocks_is_no_longer_than_a_receive_buffer() -> None:
+    """
+    Its bytes are one effect, between which nobody asks whether to stop.
+    """
+    quarter = RUN_BYTES // 4
+    run = joined(raw_of(*long(*[quarter] * 5)))
+
+    assert RUN_BYTES == len(run.body.block) + sum(map(len, run.more))
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=20))
@@ -147,7 +206,7 @@ def test_runs_carry_the_bytes_of_their_frames(blocks: list[bytes]) -> None:
     rest, found = raw_of(*bodies), b""
 
     while rest:
-        _, body, size = joined(rest, room=100)
+        _, body, size, _ = joined(rest, room=100)
         assert body.offset == FIRST.offset + len(found)
         found += bytes(body.block)
         rest = rest[size:]
