@@ -24,6 +24,7 @@ setup(
         "pystore.ha.insync",
         "pystore.ha.master",
         "pystore.ha.slave",
+        "pystore.ha.slave.handshake",
         "pystore.ha.wire",
         "pystore.spark",
         "pystore.spark.compact",

@@ -38,10 +38,10 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
-from pystore.ha.slave.greeting import greeting, meaning, objection
+from pystore.ha.slave.handshake.greeting import greeting, meaning, objection
+from pystore.ha.slave.handshake.meeting import Meeting, meet
+from pystore.ha.slave.handshake.pages import EpochPages
 from pystore.ha.slave.link import Link
-from pystore.ha.slave.meeting import Meeting, meet
-from pystore.ha.slave.pages import EpochPages
 from pystore.ha.slave.terms import Terms
 from pystore.ha.wire.core_batches import holds
 from pystore.ha.wire.frames import (

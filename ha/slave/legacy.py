@@ -31,9 +31,14 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
+from pystore.ha.slave.handshake.meeting import (
+    History,
+    Meeting,
+    held_epochs,
+    meet_legacy,
+)
 from pystore.ha.slave.labels import Labels
 from pystore.ha.slave.link import Link
-from pystore.ha.slave.meeting import History, Meeting, held_epochs, meet_legacy
 from pystore.ha.slave.terms import Terms
 from pystore.ha.wire.legacy import (
     LegacyAck,

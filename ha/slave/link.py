@@ -20,7 +20,7 @@ from pystore.ha.slave.effects import (
     Send,
     SlaveLog,
 )
-from pystore.ha.slave.meeting import held_epochs
+from pystore.ha.slave.handshake.meeting import held_epochs
 from pystore.ha.slave.terms import Terms
 
 __all__ = ["Link"]

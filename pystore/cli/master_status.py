@@ -20,7 +20,7 @@ from typing import TypeVar
 from pystore.epochs import NO_EPOCH, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import FRAME_BYTES_UNSETTLED, PROTOCOL_V3, CheckResult, SlaveFlag
-from pystore.ha.slave.pages import EpochPages
+from pystore.ha.slave.handshake.pages import EpochPages
 from pystore.ha.slave.stream import Stream, StreamLost, connect, parse_address
 from pystore.ha.wire.frames import (
     Frame,

@@ -12,7 +12,7 @@ from slave_side import ShortLog
 
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import SlaveFlag
-from pystore.ha.slave.greeting import greeting, objection
+from pystore.ha.slave.handshake.greeting import greeting, objection
 from pystore.ha.wire.frames import Frame
 
 LOG = ShortLog(start=2048).view()

@@ -10,7 +10,7 @@ from slave_side import ShortLog
 from pystore.epochs import EpochEntry, EpochTable
 from pystore.ha.codes import TruncateOutcome
 from pystore.ha.slave.effects import SlaveLog
-from pystore.ha.slave.meeting import (
+from pystore.ha.slave.handshake.meeting import (
     History,
     common_entry,
     held_epochs,

@@ -10,8 +10,8 @@ import pytest
 
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import EpochsFlag
-from pystore.ha.slave.meeting import History
-from pystore.ha.slave.pages import ENTRIES_MAX, EpochPages
+from pystore.ha.slave.handshake.meeting import History
+from pystore.ha.slave.handshake.pages import ENTRIES_MAX, EpochPages
 from pystore.ha.wire.frames import ReturnEpoch
 
 WHOLE = ReturnEpoch(1, 0, 24, 2, EpochsFlag(0), ((1, 0, 16), (3, 16, 24)))

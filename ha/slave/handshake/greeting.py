@@ -10,8 +10,8 @@ from pystore.errors import RemoteViolation
 from pystore.ha.codes import PROTOCOL_V3, CheckResult, SlaveFlag
 from pystore.ha.machine import Event
 from pystore.ha.slave.effects import Close, Retry, SlaveLog
-from pystore.ha.slave.meeting import held_epochs
-from pystore.ha.slave.refusals import close_for
+from pystore.ha.slave.handshake.meeting import held_epochs
+from pystore.ha.slave.handshake.refusals import close_for
 from pystore.ha.slave.terms import Terms
 from pystore.ha.wire.frames import Frame, HandshakeMaster, HandshakeSlave
 from pystore.ha.wire.v3 import DATA_BYTES_MIN

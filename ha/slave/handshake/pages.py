@@ -9,7 +9,7 @@ from __future__ import annotations
 from pystore.epochs import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import EpochsFlag
-from pystore.ha.slave.meeting import History
+from pystore.ha.slave.handshake.meeting import History
 from pystore.ha.wire.frames import ReturnEpoch
 
 __all__ = ["ENTRIES_MAX", "EpochPages"]
