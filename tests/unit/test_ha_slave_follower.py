@@ -5,44 +5,19 @@ that nobody waits for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from follower_stage import SLICE_MS, Stage, at_end, make_master
+from follower_fixtures import empty_replica, short_slices, two_epochs
+from follower_stage import Stage, at_end
 from serving_master import LegacyMaster
 from stores import SEGMENT
 
 from pystore.epochs import EpochTable
 from pystore.ha.codes import State
-from pystore.ha.slave import follower as module
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.verify import verify_store
 
-
-@pytest.fixture(autouse=True)
-def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Nobody waits for a socket that is quiet.
-    """
-    monkeypatch.setattr(module, "SLICE_MS", SLICE_MS)
-
-
-@pytest.fixture
-def master(tmp_path: Path) -> LegacyMaster:
-    """
-    Of two epochs.
-    """
-    return make_master(tmp_path / "master")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[ReplicaLog]:
-    """
-    An empty replica with the master's segment size.
-    """
-    with ReplicaLog(tmp_path / "slave", segment_size=SEGMENT) as opened:
-        yield opened
+__all__ = ["empty_replica", "short_slices", "two_epochs"]
 
 
 def test_a_follower_makes_its_log_the_masters(

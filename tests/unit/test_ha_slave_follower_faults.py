@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from follower_stage import SLICE_MS, TERMS, Stage, at_end, make_master
+from follower_fixtures import empty_replica, short_slices, two_epochs
+from follower_stage import TERMS, Stage, at_end
 from serving_master import LegacyMaster
-from stores import SEGMENT
 
 from pystore.errors import (
     FullError,
@@ -22,36 +21,12 @@ from pystore.errors import (
     StorageError,
     UnavailableError,
 )
-from pystore.ha.slave import follower as module
 from pystore.ha.slave.effects import Close, Connection, Retry
 from pystore.ha.slave.legacy import LegacySlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.handle import LogHandle
 
-
-@pytest.fixture(autouse=True)
-def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """
-    Nobody waits for a socket that is quiet.
-    """
-    monkeypatch.setattr(module, "SLICE_MS", SLICE_MS)
-
-
-@pytest.fixture
-def master(tmp_path: Path) -> LegacyMaster:
-    """
-    Of two epochs.
-    """
-    return make_master(tmp_path / "master")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[ReplicaLog]:
-    """
-    An empty replica with the master's segment size.
-    """
-    with ReplicaLog(tmp_path / "slave", segment_size=SEGMENT) as opened:
-        yield opened
+__all__ = ["empty_replica", "short_slices", "two_epochs"]
 
 
 # -- links that break -------------------------------------------------------
