@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,10 @@ def _floors(heading: str) -> dict[str, int]:
     """
     table = _text("architecture.md").split(f"| floor | {heading} |")[1].split("\n\n")[0]
     rows = re.findall(r"^\| (\d) \| [^|]+ \| ([^|]+) \|$", table, re.M)
-    return {name: int(floor) for floor, names in rows for name in _quoted(names)}
+    placed = [(name, int(floor)) for floor, names in rows for name in _quoted(names)]
+    twice = [name for name, times in Counter(n for n, _ in placed).items() if times > 1]
+    assert [] == twice
+    return dict(placed)
 
 
 def _quoted(text: str) -> list[str]:
