@@ -25,7 +25,8 @@ from pystore.messages import Message
 from pystore.options import LogOptions
 from pystore.reading import open_reader
 from pystore.spark import load, register
-from pystore.spark.columns import Column, choose_columns, ddl
+from pystore.spark.asked import asked_columns
+from pystore.spark.columns import Column, ddl
 from pystore.spark.export.job import export
 from pystore.spark.export.run import Request
 from pystore.spark.options import SourceOptions
@@ -130,7 +131,7 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
     `format("pystore")`, whose rows Spark copies once more.
     """
     root, arrow = stores.closed, folder()
-    columns = choose_columns(None, with_body=with_body, with_damage=False)
+    columns = asked_columns(SourceOptions((str(root),), include_body=with_body))
     ready = _write(root, arrow, columns)
     tasks = len(ready)
     with pa.memory_map(str(ready[0])) as mapped, pa.ipc.open_file(mapped) as file:

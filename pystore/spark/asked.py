@@ -4,7 +4,7 @@ What the options of a table ask for: which columns, which rows. Pure.
 
 from __future__ import annotations
 
-from pystore.spark.columns import Column, choose_columns
+from pystore.spark.columns import Column, choose_columns, without_nulls
 from pystore.spark.options import SourceOptions
 from pystore.spark.selection import Selection
 
@@ -15,11 +15,11 @@ def asked_columns(options: SourceOptions) -> tuple[Column, ...]:
     """
     Returns the columns, where the user gave no schema.
     """
-    return choose_columns(
-        options.columns,
-        with_body=options.include_body,
-        with_damage=options.on_damage == "report",
+    with_damage = options.on_damage == "report"
+    columns = choose_columns(
+        options.columns, with_body=options.include_body, with_damage=with_damage
     )
+    return without_nulls(columns, with_damage=with_damage)
 
 
 def asked_rows(options: SourceOptions) -> Selection:

@@ -71,7 +71,9 @@ class Batches:
         self._topic = topic
         self._texts = texts
         self._same: dict[str, pa.Array] = {}
-        fields = [pa.field(one.name, _TYPES[one.type]) for one in columns]
+        fields = [
+            pa.field(one.name, _TYPES[one.type], one.is_nullable) for one in columns
+        ]
         self.schema = pa.schema(fields)
 
     def of(self, rows: NDArray[Any], data: memoryview | None) -> pa.RecordBatch:

@@ -9,11 +9,20 @@ a user gives, or the option ``columns``, says so.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pystore.errors import InvalidError
 
-__all__ = ["BODY", "COLUMNS", "DAMAGE", "Column", "choose_columns", "ddl", "needs_of"]
+__all__ = [
+    "BODY",
+    "COLUMNS",
+    "DAMAGE",
+    "Column",
+    "choose_columns",
+    "ddl",
+    "needs_of",
+    "without_nulls",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +36,14 @@ class Column:
         needs: what must be read beside the row: ``topic``, ``tags``, ``bytes`` of
             the record, ``epochs``; each may be several, with spaces between them.
         text: what it holds, for people.
+        is_nullable: whether the table says that it can be null.
     """
 
     name: str
     type: str
     needs: str
     text: str
+    is_nullable: bool = True
 
 
 BODY = "body"
@@ -71,6 +82,11 @@ _ALL = (
 COLUMNS = {column.name: column for column in _ALL}
 """All columns by name, in the order in which a table has them."""
 
+_CAN_BE_NULL = frozenset(
+    ("epoch", "storeTimestamp", "bornTimestamp", "keys", "tags", "uniqKey", DAMAGE)
+)
+_OF_DAMAGE = frozenset(("store", "segment", "offset", "size"))
+
 
 def choose_columns(
     wanted: Iterable[str] | None, *, with_body: bool, with_damage: bool
@@ -104,11 +120,36 @@ def choose_columns(
     return tuple(COLUMNS[name] for name in names)
 
 
+def without_nulls(
+    columns: Iterable[Column], *, with_damage: bool
+) -> tuple[Column, ...]:
+    """
+    Returns the columns, not nullable where they never are null.
+
+    Spark asks each value of a nullable column whether it is null, before it takes it.
+
+    Args:
+        columns: of a table.
+        with_damage: damaged ranges are rows, too, and are null but for their place.
+    """
+    return tuple(
+        replace(column, is_nullable=_can_be_null(column.name, with_damage=with_damage))
+        for column in columns
+    )
+
+
+def _can_be_null(name: str, *, with_damage: bool) -> bool:
+    return name not in _OF_DAMAGE if with_damage else name in _CAN_BE_NULL
+
+
 def ddl(columns: Iterable[Column]) -> str:
     """
     Returns the schema of a table in Spark's words.
     """
-    return ", ".join(f"`{column.name}` {column.type}" for column in columns)
+    return ", ".join(
+        f"`{column.name}` {column.type}{'' if column.is_nullable else ' NOT NULL'}"
+        for column in columns
+    )
 
 
 def needs_of(columns: Iterable[Column]) -> frozenset[str]:

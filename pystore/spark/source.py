@@ -8,6 +8,7 @@ splits. Nothing opened on the driver goes with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -20,7 +21,14 @@ from pyspark.sql.datasource import (
 
 from pystore.errors import InvalidError
 from pystore.spark.asked import asked_columns, asked_rows
-from pystore.spark.columns import COLUMNS, Column, choose_columns, ddl, needs_of
+from pystore.spark.columns import (
+    COLUMNS,
+    Column,
+    choose_columns,
+    ddl,
+    needs_of,
+    without_nulls,
+)
 from pystore.spark.filters import select
 from pystore.spark.options import SourceOptions, parse_options
 from pystore.spark.partition import SplitPartition, read_partition
@@ -55,9 +63,8 @@ class PystoreSource(DataSource):
         """
         The reader of a batch query.
         """
-        return PystoreReader(
-            parse_options(self.options, is_stream=False), _asked(schema)
-        )
+        options = parse_options(self.options, is_stream=False)
+        return PystoreReader(options, _asked(schema, options))
 
     def streamReader(  # noqa: N802  Spark's name
         self, schema: StructType
@@ -69,7 +76,7 @@ class PystoreSource(DataSource):
         from pystore.spark.stream import PystoreStreamReader  # noqa: PLC0415
 
         options = parse_options(self.options, is_stream=True)
-        return PystoreStreamReader(options, _asked(schema))
+        return PystoreStreamReader(options, _asked(schema, options))
 
 
 class FilteringSource(PystoreSource):
@@ -82,9 +89,8 @@ class FilteringSource(PystoreSource):
         """
         The reader of a batch query.
         """
-        return FilteringReader(
-            parse_options(self.options, is_stream=False), _asked(schema)
-        )
+        options = parse_options(self.options, is_stream=False)
+        return FilteringReader(options, _asked(schema, options))
 
 
 class PystoreReader(DataSourceReader):
@@ -134,14 +140,18 @@ class FilteringReader(PystoreReader):
         return filters
 
 
-def _asked(schema: StructType) -> tuple[Column, ...]:
+def _asked(schema: StructType, options: SourceOptions) -> tuple[Column, ...]:
     """
     The columns of a schema, which the user may have given.
 
     Raises:
-        InvalidError: no such column, or one of another type.
+        InvalidError: no such column, one of another type, or one that can be null
+            and may not be.
     """
-    columns = choose_columns(schema.names, with_body=False, with_damage=False)
+    columns = without_nulls(
+        choose_columns(schema.names, with_body=False, with_damage=False),
+        with_damage=options.on_damage == "report",
+    )
     for column, field in zip(columns, schema.fields, strict=True):
         given = field.dataType.simpleString()
         if given != column.type:
@@ -149,4 +159,11 @@ def _asked(schema: StructType) -> tuple[Column, ...]:
                 f"column {column.name!r} is {COLUMNS[column.name].type}, not {given}: "
                 "give it that type in the schema, and cast it afterwards"
             )
-    return columns
+        if column.is_nullable and not field.nullable:
+            raise InvalidError(
+                f"column {column.name!r} can be null: leave NOT NULL out of its schema"
+            )
+    return tuple(
+        replace(column, is_nullable=field.nullable)
+        for column, field in zip(columns, schema.fields, strict=True)
+    )

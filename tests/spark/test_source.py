@@ -78,6 +78,27 @@ def test_only_the_columns_asked_for_are_read(session: SparkSession, root: Path) 
     )
 
 
+def test_a_column_that_can_be_null_must_be_let_be(
+    session: SparkSession, root: Path
+) -> None:
+    """
+    A schema of the user may promise as much as the table does, and no more.
+    """
+    reader = session.read.format("pystore")
+    whole = load(session, root)
+    promised = reader.schema("topic string NOT NULL, tags string").load(str(root))
+
+    assert promised.collect() == whole.select("topic", "tags").collect()
+    assert {"epoch", "storeTimestamp", "bornTimestamp", "keys", "tags", "uniqKey"} == {
+        field.name for field in whole.schema if field.nullable
+    }
+    with pytest.raises(Exception, match="'tags' can be null: leave NOT NULL out"):
+        reader.schema("tags string NOT NULL").load(str(root)).collect()
+    reported = reader.schema("topic string NOT NULL").option("onDamage", "report")
+    with pytest.raises(Exception, match="'topic' can be null: leave NOT NULL out"):
+        reported.load(str(root)).collect()
+
+
 def test_a_table_may_be_asked_again_and_again(
     session: SparkSession, root: Path
 ) -> None:

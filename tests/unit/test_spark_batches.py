@@ -14,7 +14,7 @@ from pystore.messages import Message
 from pystore.reader import LogReader
 from pystore.rows import RECORD_DTYPE, Check
 from pystore.spark.batches import Batches
-from pystore.spark.columns import choose_columns
+from pystore.spark.columns import COLUMNS, choose_columns, without_nulls
 from pystore.spark.core_columns import CoreColumns
 from pystore.spark.split import Damaged, Split
 
@@ -116,3 +116,16 @@ def test_topics_and_what_is_the_same_everywhere_fit_every_batch() -> None:
             "topic": [f"T{one}" for one in ids],
             "store": ["/s"] * len(ids),
         } == found
+
+
+def test_batches_say_of_a_column_what_the_table_says() -> None:
+    """
+    Spark compares the two, nulls included.
+    """
+    columns = without_nulls(COLUMNS.values(), with_damage=False)
+
+    schema = Batches(SPLIT, columns, lambda _: "T", CoreColumns).schema
+
+    assert [one.is_nullable for one in columns] == [one.nullable for one in schema]
+    assert not schema.field("properties").nullable
+    assert schema.field("tags").nullable

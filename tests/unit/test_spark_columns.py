@@ -7,7 +7,15 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.spark.columns import BODY, COLUMNS, DAMAGE, choose_columns, ddl, needs_of
+from pystore.spark.columns import (
+    BODY,
+    COLUMNS,
+    DAMAGE,
+    choose_columns,
+    ddl,
+    needs_of,
+    without_nulls,
+)
 
 
 def test_bodies_and_damage_come_only_where_they_are_asked_for() -> None:
@@ -41,3 +49,18 @@ def test_columns_that_are_none_are_refused(names: list[str], said: str) -> None:
     """
     with pytest.raises(InvalidError, match=said):
         choose_columns(names, with_body=False, with_damage=False)
+
+
+def test_what_never_is_null_says_so() -> None:
+    """
+    Spark asks no value of it; where damage is a row, only its place is sure.
+    """
+    names = ["size", "epoch", "topic", "properties"]
+    columns = choose_columns(names, with_body=False, with_damage=False)
+
+    sound = without_nulls(columns, with_damage=False)
+    damaged = without_nulls(columns, with_damage=True)
+
+    assert [False, True, False, False] == [one.is_nullable for one in sound]
+    assert [False, True, True, True] == [one.is_nullable for one in damaged]
+    assert "`size` int NOT NULL, `epoch` bigint" == ddl(sound[:2])
