@@ -123,7 +123,7 @@ def _removed(folder: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def folder(place: Path) -> Iterator[Callable[[], Path]]:
+def folder(place: Path, is_smoke: bool) -> Iterator[Callable[[], Path]]:
     """
     Makes a new folder, and removes the one before: stores are large.
     """
@@ -136,7 +136,8 @@ def folder(place: Path) -> Iterator[Callable[[], Path]]:
 
     def make() -> Path:
         clear()
-        os.sync()  # nobody's time is what the deletion still costs
+        if not is_smoke:
+            os.sync()  # nobody's time is what the deletion still costs
         last.append(place / f"store-{next(numbers)}")
         last[0].mkdir()
         return last[0]
