@@ -26,6 +26,7 @@ setup(
         "pystore.ha.slave",
         "pystore.ha.slave.handshake",
         "pystore.ha.wire",
+        "pystore.remoting",
         "pystore.spark",
         "pystore.spark.compact",
         "pystore.spark.export",

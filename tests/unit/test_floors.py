@@ -81,6 +81,7 @@ FLOORS = {
     "pystore.waits": 1,
     "pystore.controller": 2,
     "pystore.ha": 2,
+    "pystore.remoting": 2,
     "pystore.ha.master.asking": 3,
     "pystore.ha.master.authority": 3,
     "pystore.ha.master.bell": 3,

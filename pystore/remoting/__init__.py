@@ -1,0 +1,3 @@
+"""
+RocketMQ's remoting protocol: frames, headers, bodies, and who speaks them.
+"""

@@ -1,0 +1,69 @@
+"""
+One command: a request, or the response to one. Pure.
+
+Source: formats 3.2, 3.4; docs/remoting.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pystore.errors import InvalidError
+from pystore.remoting.codes import CommandFlag, Language, Serialisation
+
+__all__ = ["RemotingCommand"]
+
+_I32 = range(-(1 << 31), 1 << 31)
+
+
+@dataclass(frozen=True, slots=True)
+class RemotingCommand:
+    """
+    What one frame says.
+
+    Attributes:
+        code: of the request, or of the response.
+        opaque: chosen by who asks; the response repeats it.
+        flag: `CommandFlag`; other bits are kept.
+        ext_fields: the header of this code; all values are text, none is null.
+        body: empty where there is none.
+        remark: for people; ``None`` in most.
+        language: of the sender.
+        version: of the sender, as an ordinal; 0 where nobody set it.
+        serialisation: how the header is, or was, written.
+
+    Raises:
+        InvalidError: a number that 32 bits do not hold.
+    """
+
+    code: int
+    opaque: int = 0
+    flag: int = 0
+    ext_fields: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    remark: str | None = None
+    language: Language = Language.PYTHON
+    version: int = 0
+    serialisation: Serialisation = Serialisation.JSON
+
+    def __post_init__(self) -> None:
+        for name in ("code", "opaque", "flag", "version"):
+            if getattr(self, name) not in _I32:
+                raise InvalidError(
+                    f"a command's {name} has 32 bits: {getattr(self, name)}"
+                )
+
+    @property
+    def is_response(self) -> bool:
+        """
+        Whether it answers a request of ours.
+        """
+        return bool(self.flag & CommandFlag.RESPONSE)
+
+    @property
+    def is_one_way(self) -> bool:
+        """
+        Whether nobody may answer it, not even with an error.
+        """
+        return bool(self.flag & CommandFlag.ONE_WAY)

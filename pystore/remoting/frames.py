@@ -1,0 +1,174 @@
+"""
+Frames of the remoting protocol as bytes, and bytes in any pieces as commands. Pure.
+
+A frame is its length, a byte for the serialisation, three for the length of the
+header, the header, and a body that may be empty.
+
+Source: formats 3.1; docs/remoting.md.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from pystore.errors import InvalidError, RemoteViolation
+from pystore.remoting.binary_header import decode_binary_header, encode_binary_header
+from pystore.remoting.codes import (
+    FRAME_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    Serialisation,
+)
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.json_header import decode_json_header, encode_json_header
+
+__all__ = ["CommandReader", "encode_frame"]
+
+_LENGTH = struct.Struct(">i")
+_PREFIX = struct.Struct(">iI")
+_HEADER_SIZE_BITS = 24
+_HEADER_SIZE_MASK = (1 << _HEADER_SIZE_BITS) - 1
+_COMPACT_BYTES = 64 << 10
+
+
+def encode_frame(
+    command: RemotingCommand, frame_bytes_max: int = FRAME_BYTES_MAX
+) -> bytes:
+    """
+    Returns the frame of a command.
+
+    Raises:
+        InvalidError: longer than any peer takes, or fields that cannot be said.
+    """
+    if command.serialisation is Serialisation.JSON:
+        header = encode_json_header(command)
+    else:
+        header = encode_binary_header(command)
+    size = _PREFIX.size + len(header) + len(command.body)
+    if size > frame_bytes_max or len(header) > _HEADER_SIZE_MASK:
+        raise InvalidError(
+            f"command {command.code} is a frame of {size} bytes: {frame_bytes_max} "
+            "are taken"
+        )
+    word = command.serialisation << _HEADER_SIZE_BITS | len(header)
+    return _PREFIX.pack(size - _LENGTH.size, word) + header + command.body
+
+
+class CommandReader:
+    """
+    Turns received bytes into commands: `feed` what came, then `take` until ``None``.
+
+    It keeps what was fed and not taken, and never makes room for bytes that a length
+    merely promises. After bytes that are no frame nothing can be read any more: every
+    further `take` says the same.
+
+    Args:
+        frame_bytes_max: the longest frame, its length field included.
+        header_bytes_max: the longest header.
+    """
+
+    def __init__(
+        self,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+        header_bytes_max: int = HEADER_BYTES_MAX,
+    ) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._header_bytes_max = header_bytes_max
+        self._buffer = bytearray()
+        self._start = 0
+        self._violation: RemoteViolation | None = None
+
+    @property
+    def held(self) -> int:
+        """
+        How many bytes were fed and not taken.
+        """
+        return len(self._buffer) - self._start
+
+    def feed(self, data: bytes | bytearray | memoryview) -> None:
+        """
+        Adds what was received.
+        """
+        if self._violation is None:
+            self._buffer += data
+
+    def take(self) -> RemotingCommand | None:
+        """
+        Returns the next command; ``None`` if more bytes are needed.
+
+        Raises:
+            RemoteViolation: bytes that are no frame.
+        """
+        if self._violation is not None:
+            raise RemoteViolation(str(self._violation))
+        try:
+            return self._take()
+        except RemoteViolation as violation:
+            # Nobody knows where the next frame begins.
+            self._violation = violation
+            self._buffer, self._start = bytearray(), 0
+            raise
+
+    def _take(self) -> RemotingCommand | None:
+        held = self.held
+        if held < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer, self._start)
+        size = length + _LENGTH.size
+        if not _PREFIX.size <= size <= self._frame_bytes_max:
+            raise RemoteViolation(
+                f"a frame of {size} bytes: {_PREFIX.size} to {self._frame_bytes_max} "
+                f"are taken{_guess(self._buffer, self._start)}"
+            )
+        if held < _PREFIX.size:
+            return None
+        _, word = _PREFIX.unpack_from(self._buffer, self._start)
+        serialisation = _serialisation(word >> _HEADER_SIZE_BITS)
+        header_size = word & _HEADER_SIZE_MASK
+        if header_size > size - _PREFIX.size:
+            raise RemoteViolation(
+                f"a header of {header_size} bytes in a frame of {size}"
+            )
+        if header_size > self._header_bytes_max:
+            raise RemoteViolation(
+                f"a header of {header_size} bytes: {self._header_bytes_max} are taken"
+            )
+        if held < size:
+            return None
+        return self._decode(serialisation, header_size, size)
+
+    def _decode(
+        self, serialisation: Serialisation, header_size: int, size: int
+    ) -> RemotingCommand:
+        body_at = self._start + _PREFIX.size + header_size
+        with memoryview(self._buffer) as view:
+            header = bytes(view[self._start + _PREFIX.size : body_at])
+            body = bytes(view[body_at : self._start + size])
+        self._start += size
+        if self._start == len(self._buffer) or self._start >= _COMPACT_BYTES:
+            del self._buffer[: self._start]
+            self._start = 0
+        if serialisation is Serialisation.JSON:
+            return decode_json_header(header, body)
+        return decode_binary_header(header, body)
+
+
+def _serialisation(number: int) -> Serialisation:
+    try:
+        return Serialisation(number)
+    except ValueError as error:
+        # Of a later version, or no frame at all.
+        raise RemoteViolation(
+            f"a header in serialisation {number}: 0 (JSON) and 1 (ROCKETMQ) are known"
+        ) from error
+
+
+def _guess(buffer: bytearray, start: int) -> str:
+    """
+    Returns what the first bytes look like, for who reads the log.
+    """
+    first = bytes(buffer[start : start + 4])
+    if first[:2] == b"\x16\x03":
+        return "; it looks like TLS, which is not spoken here"
+    if first in (b"GET ", b"POST", b"HEAD", b"PUT "):
+        return "; it looks like HTTP"
+    return ""
