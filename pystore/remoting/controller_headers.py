@@ -1,0 +1,275 @@
+"""
+Headers of what brokers and administrators ask a controller, and of its answers. Pure.
+
+Names and types are RocketMQ's; what has a default here may be missing there. Answers
+that lack everything are those of a refusal, whose code says it all.
+
+Source: formats 4.2 to 4.13; docs/remoting.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.fields import Int32, Int64
+
+__all__ = [
+    "AlterSyncStateSetRequest",
+    "AlterSyncStateSetResponse",
+    "ApplyBrokerIdRequest",
+    "ApplyBrokerIdResponse",
+    "BrokerHeartbeat",
+    "CleanBrokerDataRequest",
+    "ElectMasterRequest",
+    "ElectMasterResponse",
+    "GetMetadataResponse",
+    "GetNextBrokerIdRequest",
+    "GetNextBrokerIdResponse",
+    "GetReplicaInfoRequest",
+    "GetReplicaInfoResponse",
+    "NotifyRoleChanged",
+    "RegisterBrokerToControllerRequest",
+    "RegisterBrokerToControllerResponse",
+]
+
+HEARTBEAT_TIMEOUT_MS = 10_000
+LOWEST_PRIORITY = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSyncStateSetRequest:
+    """
+    1001: a master proposes a SyncStateSet; the set itself is the body.
+
+    Attributes:
+        broker_name: of the set of brokers.
+        master_broker_id: who asks.
+        master_epoch: of its mastership.
+        invoke_time: the asker's clock in ms, which decides nothing here (R234).
+    """
+
+    broker_name: str
+    master_broker_id: Int64
+    master_epoch: Int32
+    invoke_time: Int64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSyncStateSetResponse:
+    """
+    1001: the set's new epoch; 0 with a refusal.
+    """
+
+    new_sync_state_set_epoch: Int32 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ElectMasterRequest:
+    """
+    1002: elect somebody, or me.
+
+    Attributes:
+        cluster_name: may be empty.
+        broker_name: of the set of brokers.
+        broker_id: who asks, or who is designated; -1: the controller itself.
+        designate_elect: an administrator wants exactly ``broker_id``.
+        invoke_time: as in `AlterSyncStateSetRequest`.
+    """
+
+    cluster_name: str = ""
+    broker_name: str = ""
+    broker_id: Int64 = -1
+    designate_elect: bool = False
+    invoke_time: Int64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElectMasterResponse:
+    """
+    1002: who is master, with success and with 2011.
+    """
+
+    master_broker_id: Int64 | None = None
+    master_address: str | None = None
+    master_epoch: Int32 | None = None
+    sync_state_set_epoch: Int32 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerToControllerRequest:
+    """
+    1003: a broker that has its id says where it is now.
+    """
+
+    cluster_name: str
+    broker_name: str
+    broker_id: Int64
+    broker_address: str
+    invoke_time: Int64 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterBrokerToControllerResponse:
+    """
+    1003: the master, if one is recorded and alive; the SyncStateSet is the body.
+    """
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    master_broker_id: Int64 | None = None
+    master_address: str | None = None
+    master_epoch: Int32 | None = None
+    sync_state_set_epoch: Int32 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplicaInfoRequest:
+    """
+    1004: who is master of this set.
+    """
+
+    broker_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplicaInfoResponse:
+    """
+    1004: the master, if there is one; the SyncStateSet is the body.
+    """
+
+    master_broker_id: Int64 | None = None
+    master_address: str | None = None
+    master_epoch: Int32 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetMetadataResponse:
+    """
+    1005: which controller leads, as far as this one knows.
+
+    Attributes:
+        group: of the controllers.
+        controller_leader_id: its name.
+        controller_leader_address: where to send requests.
+        is_leader: whether that is who answers.
+        peers: ``id:host:port;`` for each.
+    """
+
+    group: str | None = None
+    controller_leader_id: str | None = None
+    controller_leader_address: str | None = None
+    is_leader: bool = False
+    peers: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeat:
+    """
+    904: a broker is alive; one-way. To a name server only the names are set.
+
+    Attributes:
+        cluster_name: of the broker.
+        broker_addr: where clients reach it.
+        broker_name: of its set.
+        broker_id: its durable number.
+        epoch: the last one of its log.
+        max_offset: the end of its log.
+        confirm_offset: up to where the set holds it.
+        heartbeat_timeout_mills: how long this heartbeat counts.
+        election_priority: the lowest number is preferred.
+    """
+
+    missing_code: ClassVar[ResponseCode] = ResponseCode.CONTROLLER_INVALID_REQUEST
+
+    broker_id: Int64
+    cluster_name: str | None = None
+    broker_addr: str | None = None
+    broker_name: str | None = None
+    epoch: Int32 = -1
+    max_offset: Int64 = -1
+    confirm_offset: Int64 = -1
+    heartbeat_timeout_mills: Int64 = HEARTBEAT_TIMEOUT_MS
+    election_priority: Int32 = LOWEST_PRIORITY
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyRoleChanged:
+    """
+    1008, controller to broker, one-way: who is master now; the set is the body.
+    """
+
+    master_address: str | None = None
+    master_broker_id: Int64 | None = None
+    master_epoch: Int32 | None = None
+    sync_state_set_epoch: Int32 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanBrokerDataRequest:
+    """
+    1011: forget brokers.
+
+    Attributes:
+        broker_name: of the set.
+        cluster_name: of the set.
+        broker_controller_ids_to_clean: ids with ``;`` between them; none: the set.
+        is_clean_living_broker: also those that are alive.
+        invoke_time: as in `AlterSyncStateSetRequest`.
+    """
+
+    broker_name: str
+    cluster_name: str | None = None
+    broker_controller_ids_to_clean: str | None = None
+    is_clean_living_broker: bool = False
+    invoke_time: Int64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GetNextBrokerIdRequest:
+    """
+    1012: which id would be free.
+    """
+
+    cluster_name: str
+    broker_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetNextBrokerIdResponse:
+    """
+    1012: this one.
+    """
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
+    next_broker_id: Int64 | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyBrokerIdRequest:
+    """
+    1013: give me this id.
+
+    Attributes:
+        cluster_name: of the broker.
+        broker_name: of its set.
+        applied_broker_id: from 1012.
+        register_check_code: tells a repeated request from somebody else's.
+    """
+
+    cluster_name: str
+    broker_name: str
+    applied_broker_id: Int64
+    register_check_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyBrokerIdResponse:
+    """
+    1013: it is yours.
+    """
+
+    cluster_name: str | None = None
+    broker_name: str | None = None
