@@ -14,7 +14,7 @@ from pystore.remoting.codes import CommandFlag, Language, Serialisation
 
 __all__ = ["RemotingCommand"]
 
-_I32 = range(-(1 << 31), 1 << 31)
+_I32_MIN, _I32_MAX = -(1 << 31), (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,8 @@ class RemotingCommand:
 
     def __post_init__(self) -> None:
         for name in ("code", "opaque", "flag", "version"):
-            if getattr(self, name) not in _I32:
+            # No range: that would count up to an enumeration's value.
+            if not _I32_MIN <= getattr(self, name) <= _I32_MAX:
                 raise InvalidError(
                     f"a command's {name} has 32 bits: {getattr(self, name)}"
                 )

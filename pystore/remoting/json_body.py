@@ -24,8 +24,6 @@ _BARE_KEY = re.compile(
     rb'"(?:[^"\\]++|\\.)*+"?|([{,]\s*+)(-?[0-9]++)(?=\s*+:)', re.DOTALL
 )
 
-T = TypeVar("T", int, str, bool)
-
 
 def render_body(value: object) -> bytes:
     """

@@ -1,0 +1,196 @@
+"""
+Asks peers over the remoting protocol: one connection per address, made when needed.
+
+Source: formats 3.1, client protocol 0; docs/remoting.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pystore.errors import ClosedError, InvalidError
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler, Side
+from pystore.remoting.failures import NotSent
+from pystore.remoting.limits import Limits
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["CALL_TIMEOUT_MS", "RemotingClient", "parse_address"]
+
+CALL_TIMEOUT_MS = 3000
+"""How long brokers wait for a controller."""
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """
+    Returns host and port of ``host:port`` or ``[host]:port``.
+
+    Raises:
+        InvalidError: another text.
+    """
+    host, colon, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    if not (host and colon and port.isascii() and port.isdigit()):
+        raise InvalidError(f"{address!r} is no address: host:port is one")
+    if not 0 < int(port[:6]) < 1 << 16:
+        raise InvalidError(f"{address!r} has a port beyond 65535")
+    return host, int(port)
+
+
+class RemotingClient:
+    """
+    Any number of peers. An asynchronous context manager, for one event loop.
+
+    Args:
+        limits: what it bears.
+        handlers: for what peers ask on the same connections.
+        say: one line for people.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        handlers: Mapping[int, Handler] | None = None,
+        *,
+        say: Callable[[str], object] = bool,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._side = Side(handlers or {}, self._limits, say, closed=self._forget)
+        self._connections: dict[str, asyncio.Task[Connection]] = {}
+        self._is_closed = False
+
+    @property
+    def addresses(self) -> set[str]:
+        """
+        Of those with a connection, or with one on its way.
+        """
+        return set(self._connections)
+
+    async def call(
+        self, address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS
+    ) -> RemotingCommand:
+        """
+        Asks a peer and waits for its answer, which may be a refusal.
+
+        Args:
+            address: ``host:port``.
+            request: its opaque and flag are chosen here.
+            timeout_ms: for all of it, connecting included.
+
+        Raises:
+            NotSent: it was not carried out: the peer cannot be reached, takes
+                nothing, or shuts down.
+            NoAnswer: it may have been.
+            InvalidError: no address, or a request that no frame holds.
+            ClosedError: the client was closed.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
+        connection = await self._connect(address, timeout_ms)
+        left_ms = max(1, int((deadline - loop.time()) * 1000))
+        response = await connection.call(request, left_ms)
+        if response.code == ResponseCode.GO_AWAY:
+            connection.close()
+            raise NotSent(f"{address} shuts down: ask again, or another")
+        return response
+
+    async def send(
+        self, address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS
+    ) -> None:
+        """
+        Says something that nobody answers.
+
+        Args:
+            address: ``host:port``.
+            request: its opaque and flag are chosen here.
+            timeout_ms: until it is on its way.
+
+        Raises:
+            NotSent: the peer cannot be reached or takes nothing.
+            InvalidError: no address, or a request that no frame holds.
+            ClosedError: the client was closed.
+        """
+        connection = await self._connect(address, timeout_ms)
+        await connection.send(request, timeout_ms)
+
+    async def close(self) -> None:
+        """
+        Lets go of all peers; who waits for an answer is told. Again is fine.
+        """
+        self._is_closed = True
+        tasks, self._connections = list(self._connections.values()), {}
+        for task in tasks:
+            task.cancel()
+        for made in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(made, Connection):
+                made.close()
+                await made.wait_closed()
+        running = list(self._side.running)
+        for handler in running:
+            handler.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def __aenter__(self) -> RemotingClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _connect(self, address: str, timeout_ms: int) -> Connection:
+        if self._is_closed:
+            raise ClosedError("the remoting client is closed")
+        made = self._connections.get(address)
+        if made is None or (made.done() and made.result().is_closed):
+            host, port = parse_address(address)
+            made = asyncio.create_task(self._open(address, host, port))
+            made.add_done_callback(lambda task: self._heed(address, task))
+            self._connections[address] = made
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                # Others may wait for the same one.
+                return await asyncio.shield(made)
+        except TimeoutError as error:
+            # It may still come, for who asks next.
+            raise NotSent(f"{address} did not accept in {timeout_ms} ms") from error
+        except asyncio.CancelledError:
+            # Ours is passed on; that of the connection means that we were closed.
+            if made.cancelled():
+                raise ClosedError("the remoting client is closed") from None
+            raise
+
+    def _heed(self, address: str, task: asyncio.Task[Connection]) -> None:
+        failed = task.cancelled() or task.exception() is not None
+        if failed and self._connections.get(address) is task:
+            del self._connections[address]
+
+    def _forget(self, connection: Connection) -> None:
+        for address, made in list(self._connections.items()):
+            if made.done() and made.result() is connection:
+                del self._connections[address]
+
+    async def _open(self, address: str, host: str, port: int) -> Connection:
+        timeout_ms = self._limits.connect_timeout_ms
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                _, connection = await loop.create_connection(
+                    lambda: Connection(self._side), host, port
+                )
+        except TimeoutError as error:
+            # Nobody is there, or a firewall swallows what we send.
+            raise NotSent(f"{address} did not accept in {timeout_ms} ms") from error
+        except OSError as error:
+            # Refused, or a name that leads nowhere.
+            raise NotSent(f"{address} cannot be reached: {error.strerror}") from error
+        return connection

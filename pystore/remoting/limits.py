@@ -1,0 +1,55 @@
+"""
+What a side of the remoting protocol bears, and for how long. Pure.
+
+Source: formats 3.1, client protocol 0; docs/remoting.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from pystore.errors import InvalidError
+from pystore.remoting.codes import FRAME_BYTES_MAX, HEADER_BYTES_MAX
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    Numbers that bound memory and waiting. All are at least 1.
+
+    Attributes:
+        frame_bytes_max: the longest frame, in and out.
+        header_bytes_max: the longest header that is read.
+        write_bytes_max: so much waits for a slow peer before nothing more is read
+            from it, or said to it.
+        requests_max: of one peer, carried out at once; more are not read.
+        running_max: of all peers; more are answered with SYSTEM_BUSY.
+        calls_max: of ours, without an answer yet, per connection.
+        connections_max: of a server; more are closed at once.
+        connect_timeout_ms: until a peer has accepted.
+        request_timeout_ms: for a handler; then SYSTEM_ERROR is answered.
+        send_timeout_ms: how long a peer may take no byte.
+        idle_timeout_ms: how long no command may come or go.
+
+    Raises:
+        InvalidError: a number below 1.
+    """
+
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    header_bytes_max: int = HEADER_BYTES_MAX
+    write_bytes_max: int = 64 << 10
+    requests_max: int = 64
+    running_max: int = 4096
+    calls_max: int = 1024
+    connections_max: int = 20_000
+    connect_timeout_ms: int = 3000
+    request_timeout_ms: int = 5000
+    send_timeout_ms: int = 10_000
+    idle_timeout_ms: int = 120_000
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if getattr(self, one.name) < 1:
+                raise InvalidError(f"{one.name} is {getattr(self, one.name)}")

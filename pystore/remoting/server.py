@@ -1,0 +1,163 @@
+"""
+Serves the remoting protocol to whoever connects.
+
+It has neither passwords nor encryption. So it listens on this machine only, unless
+told otherwise, and then warns.
+
+Source: formats 3.1; docs/remoting.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pystore.errors import StorageError
+from pystore.remoting.connection import Connection, Handler, Side
+from pystore.remoting.limits import Limits
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["RemotingServer", "exposure"]
+
+_BACKLOG = 1024
+
+
+def exposure(host: str, port: int) -> str | None:
+    """
+    Returns a warning if others than this machine reach that address.
+    """
+    if host == "localhost" or _is_loopback(host):
+        return None
+    return (
+        f"warning: remoting listens on {host or 'every address'}:{port}, without "
+        "passwords or encryption: whoever reaches it may ask for anything; keep "
+        "strangers out by a firewall"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        # A name, or empty for every address: it may lead anywhere.
+        return False
+
+
+class RemotingServer:
+    """
+    A server, from `start` to `close`. An asynchronous context manager.
+
+    Args:
+        handlers: by request code; others are answered as not supported.
+        limits: what it bears.
+        say: one line for people.
+        opened: is told of a connection before anything is read from it.
+        closed: is told of it once, whoever closed it.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[int, Handler],
+        limits: Limits | None = None,
+        *,
+        say: Callable[[str], object] = bool,
+        opened: Callable[[Connection], object] = bool,
+        closed: Callable[[Connection], object] = bool,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._say = say
+        self._opened = opened
+        self._closed = closed
+        self._connections: set[Connection] = set()
+        self._is_full = False
+        self._side = Side(handlers, self._limits, say, self._accept, self._forget)
+        self._server: asyncio.Server | None = None
+
+    @property
+    def connections(self) -> frozenset[Connection]:
+        """
+        Those that are open.
+        """
+        return frozenset(self._connections)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
+        """
+        Listens, and returns where.
+
+        Args:
+            host: an address of this machine; empty: every one.
+            port: 0: any that is free.
+
+        Raises:
+            StorageError: the address cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self._side), host or None, port, backlog=_BACKLOG
+            )
+        except OSError as error:
+            # Taken, not ours, or a name that leads nowhere.
+            raise StorageError(
+                f"remoting cannot listen on {host}:{port}: {error.strerror}",
+                errno=error.errno,
+            ) from error
+        found: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        warning = exposure(host, found[1])
+        if warning:
+            self._say(warning)
+        return found
+
+    async def close(self) -> None:
+        """
+        Stops listening, lets go of who is connected and of what is at work; again is
+        fine.
+        """
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        connections = list(self._connections)
+        for connection in connections:
+            connection.close()
+        running = list(self._side.running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        for connection in connections:
+            await connection.wait_closed()
+        await server.wait_closed()
+
+    async def __aenter__(self) -> RemotingServer:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _accept(self, connection: Connection) -> None:
+        if len(self._connections) >= self._limits.connections_max:
+            if not self._is_full:
+                self._say(
+                    f"{connection.peer} is refused: {len(self._connections)} "
+                    "connections are open already"
+                )
+            self._is_full = True
+            connection.abort()
+            return
+        self._connections.add(connection)
+        self._opened(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._is_full = False
+            self._closed(connection)

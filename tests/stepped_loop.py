@@ -1,0 +1,56 @@
+"""
+An event loop with real sockets, whose clock a test moves on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["SteppedLoop", "move", "run", "until"]
+
+T = TypeVar("T")
+TURNS_MAX = 100_000
+
+
+class SteppedLoop(asyncio.SelectorEventLoop):
+    """
+    Its clock goes with the machine's, and ahead of it by what `move` added.
+    """
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        """
+        Returns seconds, as every timer counts them.
+        """
+        return super().time() + self.ahead
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """
+    Runs a test to its end, on a loop of its own.
+    """
+    with asyncio.Runner(loop_factory=SteppedLoop) as runner:
+        return runner.run(main)
+
+
+def move(milliseconds: float) -> None:
+    """
+    Lets time pass at once.
+    """
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SteppedLoop)
+    loop.ahead += milliseconds / 1000
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """
+    Lets others work until something holds.
+    """
+    for _ in range(TURNS_MAX):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never held")

@@ -1,0 +1,267 @@
+"""
+A client of the remoting protocol on real sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from stepped_loop import move, run, until
+
+from pystore.errors import ClosedError, InvalidError
+from pystore.remoting.client import RemotingClient, parse_address
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.failures import NoAnswer, NotSent
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
+
+ECHO, HANG, LEAVE = 10, 12, 13
+
+
+async def echo(request: RemotingCommand, _: Connection) -> Reply:
+    """
+    Says the same.
+    """
+    return Reply(body=request.body)
+
+
+async def hang(*_: object) -> Reply:
+    """
+    Never comes back.
+    """
+    return await asyncio.Event().wait() and Reply()
+
+
+async def leave(*_: object) -> Reply:
+    """
+    As a broker that shuts down.
+    """
+    return Reply(ResponseCode.GO_AWAY)
+
+
+HANDLERS: dict[int, Handler] = {ECHO: echo, HANG: hang, LEAVE: leave}
+
+
+@asynccontextmanager
+async def speaking() -> AsyncIterator[tuple[RemotingClient, RemotingServer, str]]:
+    """
+    A client, a server, and the server's address.
+    """
+    async with RemotingServer(HANDLERS) as server, RemotingClient() as client:
+        host, port = await server.start()
+        yield client, server, f"{host}:{port}"
+
+
+def test_all_calls_to_an_address_share_one_connection() -> None:
+    """
+    Also those that came while it was made.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, server, address):
+            calls = [
+                client.call(address, RemotingCommand(ECHO, body=b"%d" % number))
+                for number in range(100)
+            ]
+            answers = await asyncio.gather(*calls)
+            assert [b"%d" % number for number in range(100)] == [
+                answer.body for answer in answers
+            ]
+            await client.send(address, RemotingCommand(ECHO))
+            assert 1 == len(server.connections)
+
+    run(main())
+
+
+def test_a_refusal_is_an_answer() -> None:
+    """
+    What it means is the caller's to say.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, _, address):
+            answer = await client.call(address, RemotingCommand(99))
+            assert ResponseCode.REQUEST_CODE_NOT_SUPPORTED == answer.code
+
+    run(main())
+
+
+def test_a_connection_that_ended_is_made_again() -> None:
+    """
+    When somebody asks next.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, server, address):
+            await client.call(address, RemotingCommand(ECHO))
+            (first,) = server.connections
+            first.abort()
+            await until(lambda: not server.connections)
+            await until(lambda: not client.addresses)
+            assert (await client.call(address, RemotingCommand(ECHO))).is_response
+
+    run(main())
+
+
+def test_a_peer_that_shuts_down_did_nothing() -> None:
+    """
+    The next call has a connection of its own.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, server, address):
+            with pytest.raises(NotSent, match="shuts down: ask again, or another"):
+                await client.call(address, RemotingCommand(LEAVE))
+            (first,) = server.connections
+            assert (await client.call(address, RemotingCommand(ECHO))).is_response
+            assert first not in server.connections
+
+    run(main())
+
+
+def test_nobody_at_an_address_is_told_as_not_sent() -> None:
+    """
+    And asked again the next time.
+    """
+
+    async def main() -> None:
+        async with RemotingClient() as client:
+            with socket.create_server(("127.0.0.1", 0)) as taken:
+                port = taken.getsockname()[1]
+            for _ in range(2):
+                with pytest.raises(NotSent, match=f"127.0.0.1:{port} cannot be reach"):
+                    await client.call(f"127.0.0.1:{port}", RemotingCommand(ECHO))
+
+    run(main())
+
+
+def test_one_that_never_accepts_is_given_up() -> None:
+    """
+    Its queue of connections is full, as behind a firewall that swallows them.
+    """
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
+            host, port = deaf.getsockname()
+            full = []
+            for _ in range(8):
+                one = socket.socket()
+                one.settimeout(0)
+                one.connect_ex((host, port))
+                full.append(one)
+            async with RemotingClient() as client:
+                call = asyncio.ensure_future(
+                    client.call(f"{host}:{port}", RemotingCommand(ECHO), 10_000)
+                )
+                for _ in range(5):
+                    await asyncio.sleep(0)
+                move(3001)
+                with pytest.raises(NotSent, match="did not accept in 3000 ms"):
+                    await call
+            for one in full:
+                one.close()
+
+    run(main())
+
+
+def test_closing_tells_who_waits_and_refuses_who_asks_later() -> None:
+    """
+    Twice is once.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, _, address):
+            await client.call(address, RemotingCommand(ECHO))
+            call = asyncio.ensure_future(client.call(address, RemotingCommand(HANG)))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            await client.close()
+            await client.close()
+            with pytest.raises(NoAnswer, match="without an answer"):
+                await call
+            with pytest.raises(ClosedError, match="the remoting client is closed"):
+                await client.call(address, RemotingCommand(ECHO))
+
+    run(main())
+
+
+def test_closing_tells_who_waits_for_a_connection() -> None:
+    """
+    It was not sent.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, _, address):
+            call = asyncio.ensure_future(client.call(address, RemotingCommand(ECHO)))
+            await asyncio.sleep(0)
+            await client.close()
+            with pytest.raises(ClosedError, match="the remoting client is closed"):
+                await call
+
+    run(main())
+
+
+def test_who_gives_up_takes_nobody_with_them() -> None:
+    """
+    Two wait for the same connection, one is cancelled.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, _, address):
+            one, other = (
+                asyncio.ensure_future(client.call(address, RemotingCommand(ECHO)))
+                for _ in range(2)
+            )
+            await asyncio.sleep(0)
+            one.cancel()
+            assert (await other).is_response
+            with pytest.raises(asyncio.CancelledError):
+                await one
+
+    run(main())
+
+
+def test_an_idle_connection_is_closed_and_forgotten() -> None:
+    """
+    Brokers come and go; their addresses do not pile up.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, server, address):
+            await client.call(address, RemotingCommand(ECHO))
+            assert {address} == client.addresses
+            move(120_001)
+            await until(lambda: not server.connections)
+            await until(lambda: not client.addresses)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [("a:1", ("a", 1)), ("[::1]:9878", ("::1", 9878)), ("10.0.0.1:65535", None)],
+)
+def test_an_address_is_host_and_port(
+    address: str, expected: tuple[str, int] | None
+) -> None:
+    """
+    As RocketMQ writes them.
+    """
+    assert (expected or ("10.0.0.1", 65535)) == parse_address(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "a", ":1", "a:", "a:x", "a:0", "a:65536", "a:9999999", "a:\u0661"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    """
+    Nothing is looked up for it.
+    """
+    with pytest.raises(InvalidError, match=f"{address!r} "):
+        parse_address(address)

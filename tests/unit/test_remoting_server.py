@@ -1,0 +1,444 @@
+"""
+A server of the remoting protocol on real sockets: what it answers, and what it bears.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from stepped_loop import move, run, until
+
+from pystore.errors import StorageError
+from pystore.remoting.codes import CommandFlag, ResponseCode, Serialisation
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.controller_headers import BrokerHeartbeat
+from pystore.remoting.fields import decode_fields
+from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.limits import Limits
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer, exposure
+
+ECHO, FAIL, HANG, BEAT, HUGE = 10, 11, 12, 904, 13
+
+
+async def echo(request: RemotingCommand, _: Connection) -> Reply:
+    """
+    Says the same.
+    """
+    return Reply(0, request.remark, request.ext_fields, request.body)
+
+
+async def fail(*_: object) -> Reply:
+    """
+    A handler with a mistake in it.
+    """
+    raise LookupError("no such thing\nat line 7")
+
+
+async def hang(*_: object) -> Reply:
+    """
+    Never comes back.
+    """
+    return await asyncio.Event().wait() and Reply()
+
+
+async def beat(request: RemotingCommand, _: Connection) -> Reply:
+    """
+    Needs a header.
+    """
+    decode_fields(BrokerHeartbeat, request.ext_fields)
+    return Reply()
+
+
+async def huge(*_: object) -> Reply:
+    """
+    Says more than a frame holds.
+    """
+    return Reply(body=bytes(17 << 20))
+
+
+HANDLERS: Mapping[int, Handler] = {
+    ECHO: echo,
+    FAIL: fail,
+    HANG: hang,
+    BEAT: beat,
+    HUGE: huge,
+}
+
+
+@dataclass
+class Talk:
+    """
+    A server, who connected to it, and what it said to people.
+    """
+
+    server: RemotingServer
+    address: tuple[str, int]
+    said: list[str]
+    closed: list[Connection]
+    peers: list[Peer] = field(default_factory=list)
+
+    async def connect(self) -> Peer:
+        """
+        Returns a peer that speaks frames.
+        """
+        peer = Peer(*await asyncio.open_connection(*self.address))
+        self.peers.append(peer)
+        return peer
+
+
+@dataclass
+class Peer:
+    """
+    The other side, byte by byte.
+    """
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    commands: CommandReader = field(default_factory=CommandReader)
+
+    async def hear(self) -> RemotingCommand | None:
+        """
+        Returns the next response; ``None``: the connection was closed.
+        """
+        while (command := self.commands.take()) is None:
+            try:
+                data = await self.reader.read(1 << 16)
+            except ConnectionError:
+                # Closed while bytes of ours were on their way.
+                return None
+            if not data:
+                return None
+            self.commands.feed(data)
+        return command
+
+    async def ask(self, request: RemotingCommand) -> RemotingCommand | None:
+        """
+        Returns the response to a request.
+        """
+        self.writer.write(encode_frame(request))
+        return await self.hear()
+
+
+@asynccontextmanager
+async def serving(limits: Limits | None = None) -> AsyncIterator[Talk]:
+    """
+    A server for as long as a test lasts.
+    """
+    said: list[str] = []
+    closed: list[Connection] = []
+    server = RemotingServer(HANDLERS, limits, say=said.append, closed=closed.append)
+    talk = Talk(server, await server.start(), said, closed)
+    try:
+        yield talk
+    finally:
+        for peer in talk.peers:
+            peer.writer.close()
+        await server.close()
+
+
+def test_both_serialisations_are_answered_with_their_opaque() -> None:
+    """
+    The answer is in JSON.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            for serialisation in Serialisation:
+                request = RemotingCommand(
+                    ECHO, 5, 0, {"a": "b"}, b"body", serialisation=serialisation
+                )
+                response = await peer.ask(request)
+                assert response == Reply(ext_fields={"a": "b"}, body=b"body").to(
+                    request
+                )
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "remark"),
+    [
+        (999, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, " request type 999 not supp"),
+        (FAIL, ResponseCode.SYSTEM_ERROR, "LookupError: no such thing"),
+        (BEAT, ResponseCode.CONTROLLER_INVALID_REQUEST, "brokerId is missing"),
+        (HUGE, ResponseCode.SYSTEM_ERROR, "16777216 are taken"),
+    ],
+)
+def test_a_request_that_fails_is_answered_and_the_connection_goes_on(
+    code: int, expected: int, remark: str
+) -> None:
+    """
+    With the code of RocketMQ, and one line.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            response = await peer.ask(RemotingCommand(code, 7))
+            assert response is not None
+            assert (expected, 7) == (response.code, response.opaque)
+            assert remark in (response.remark or "")
+            assert await peer.ask(RemotingCommand(ECHO, 8))
+
+    run(main())
+
+
+def test_a_one_way_request_is_never_answered() -> None:
+    """
+    Not even with an error.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            for code in (ECHO, FAIL, 999):
+                request = RemotingCommand(code, 1, CommandFlag.ONE_WAY)
+                peer.writer.write(encode_frame(request))
+            response = await peer.ask(RemotingCommand(ECHO, 2))
+            assert response is not None
+            assert 2 == response.opaque
+
+    run(main())
+
+
+def test_a_request_that_hangs_holds_up_no_other_and_is_answered_in_the_end() -> None:
+    """
+    Answers come in any order.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            peer.writer.write(encode_frame(RemotingCommand(HANG, 1)))
+            response = await peer.ask(RemotingCommand(ECHO, 2))
+            assert response is not None
+            assert 2 == response.opaque
+            move(5001)
+            response = await peer.hear()
+            assert response is not None
+            assert (1, ResponseCode.SYSTEM_ERROR) == (response.opaque, response.code)
+            assert "request 12 took longer than 5000 ms" == response.remark
+
+    run(main())
+
+
+def test_no_more_requests_of_a_peer_are_read_than_are_carried_out() -> None:
+    """
+    The rest waits where it comes from.
+    """
+
+    async def main() -> None:
+        async with serving(Limits(requests_max=2)) as talk:
+            peer = await talk.connect()
+            for opaque in range(3):
+                peer.writer.write(encode_frame(RemotingCommand(HANG, opaque)))
+            peer.writer.write(encode_frame(RemotingCommand(ECHO, 9)))
+            other = await talk.connect()
+            assert await other.ask(RemotingCommand(ECHO, 1))
+            move(5001)
+            heard = [await peer.hear() for _ in range(3)]
+            assert [0, 1, 9] == sorted(one.opaque for one in heard if one)
+
+    run(main())
+
+
+def test_too_many_requests_of_all_peers_are_told_so() -> None:
+    """
+    As when RocketMQ's pool of threads is full.
+    """
+
+    async def main() -> None:
+        async with serving(Limits(running_max=1)) as talk:
+            peer = await talk.connect()
+            peer.writer.write(encode_frame(RemotingCommand(HANG, 1)))
+            response = await peer.ask(RemotingCommand(ECHO, 2))
+            assert response is not None
+            assert (2, ResponseCode.SYSTEM_BUSY) == (response.opaque, response.code)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x7f\xff\xff\xff", "a frame of 2147483651 bytes"),
+        (b"\x00\x00\x00\x04\x07\x00\x00\x00", "serialisation 7"),
+        (b"\x16\x03\x01\x02\x00", "looks like TLS"),
+        (encode_frame(RemotingCommand(1)).replace(b"code", b"\xff\xfe\xfd\xfc"), "UTF"),
+    ],
+)
+def test_garbage_closes_its_own_connection_and_says_why(data: bytes, why: str) -> None:
+    """
+    Others do not notice.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            other, peer = await talk.connect(), await talk.connect()
+            peer.writer.write(data)
+            assert await peer.hear() is None
+            assert await other.ask(RemotingCommand(ECHO, 1))
+            (line,) = talk.said
+            assert why in line
+            assert "\n" not in line
+
+    run(main())
+
+
+def test_a_peer_that_does_not_read_is_closed_and_costs_little() -> None:
+    """
+    Nothing more is read from it, and it has its time.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            frame = encode_frame(RemotingCommand(ECHO, 1, body=bytes(1 << 20)))
+            for _ in range(100):
+                peer.writer.write(frame)
+            (connection,) = talk.server.connections
+            await until(lambda: not connection.may_send)
+            move(10_001)
+            await until(lambda: talk.closed)
+            assert "takes no bytes any more" in talk.said[-1]
+            peer.writer.transport.abort()
+
+    run(main())
+
+
+def test_who_says_nothing_for_two_minutes_is_closed() -> None:
+    """
+    Half a command is nothing; a whole one begins the time anew.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            idle, busy = await talk.connect(), await talk.connect()
+            assert await idle.ask(RemotingCommand(ECHO, 1))
+            move(100_000)
+            assert await busy.ask(RemotingCommand(ECHO, 1))
+            idle.writer.write(encode_frame(RemotingCommand(ECHO, 2))[:-1])
+            move(20_001)
+            assert await idle.hear() is None
+            assert await busy.ask(RemotingCommand(ECHO, 2))
+            assert 1 == len(talk.closed)
+
+    run(main())
+
+
+def test_more_connections_than_allowed_are_closed_at_once() -> None:
+    """
+    And told once; a place that is free again is given again.
+    """
+
+    async def main() -> None:
+        async with serving(Limits(connections_max=2)) as talk:
+            first = await talk.connect()
+            await talk.connect()
+            await until(lambda: 2 == len(talk.server.connections))
+            assert await (await talk.connect()).hear() is None
+            assert await (await talk.connect()).hear() is None
+            assert 1 == len(talk.said)
+            assert "2 connections are open already" in talk.said[0]
+            first.writer.close()
+            await until(lambda: talk.closed)
+            assert await (await talk.connect()).ask(RemotingCommand(ECHO, 1))
+
+    run(main())
+
+
+def test_a_thousand_idle_connections_hold_up_nobody() -> None:
+    """
+    Ten thousand are in the slow tests.
+    """
+    run(idle_connections(1000))
+
+
+@pytest.mark.slow
+def test_ten_thousand_idle_connections_hold_up_nobody() -> None:
+    """
+    As many as fit under the limit of open files of this process, two for each.
+    """
+    resource = pytest.importorskip("resource")
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    run(idle_connections(min(10_000, (allowed - 200) // 2)))
+
+
+async def idle_connections(count: int) -> None:
+    """
+    Opens so many, and asks something beside them.
+    """
+    async with serving() as talk:
+        sockets: list[socket.socket] = []
+        try:
+            while len(sockets) < count:
+                sockets.append(socket.create_connection(talk.address))
+                if len(sockets) % 500 == 0:
+                    await until(lambda: len(sockets) == len(talk.server.connections))
+            peer = await talk.connect()
+            assert await peer.ask(RemotingCommand(ECHO, 1))
+            assert count + 1 == len(talk.server.connections)
+        finally:
+            for one in sockets:
+                one.close()
+
+
+def test_closing_lets_go_of_peers_and_of_handlers_at_work() -> None:
+    """
+    Twice is once.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            peer.writer.write(encode_frame(RemotingCommand(HANG, 1)))
+            assert await peer.ask(RemotingCommand(ECHO, 2))
+            await talk.server.close()
+            await talk.server.close()
+            assert await peer.hear() is None
+            assert frozenset() == talk.server.connections
+            with pytest.raises(OSError, match="onnect"):
+                await asyncio.open_connection(*talk.address)
+
+    run(main())
+
+
+def test_an_address_that_is_taken_is_one_clear_error() -> None:
+    """
+    It names the address.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            with pytest.raises(StorageError, match="cannot listen on 127"):
+                await RemotingServer({}).start(*talk.address)
+
+    run(main())
+
+
+def test_who_listens_in_the_open_is_warned() -> None:
+    """
+    On this machine only, nobody is.
+    """
+
+    async def main() -> None:
+        said: list[str] = []
+        async with RemotingServer({}, say=said.append) as server:
+            await server.start("0.0.0.0")
+        assert 1 == len(said)
+        assert said[0].startswith("warning: remoting listens on 0.0.0.0:")
+
+    run(main())
+    assert "every address" in (exposure("", 1) or "")
+    assert exposure("broker.example", 1) is not None
+    assert exposure("localhost", 1) is None
+    assert exposure("::1", 1) is None
