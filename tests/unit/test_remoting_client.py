@@ -10,42 +10,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from remoting_peers import ECHO, HANDLERS, HANG, LEAVE
 from stepped_loop import move, run, until
 
 from pystore.errors import ClosedError, InvalidError
 from pystore.remoting.client import RemotingClient, parse_address
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection, Handler
 from pystore.remoting.failures import NoAnswer, NotSent
-from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
-
-ECHO, HANG, LEAVE = 10, 12, 13
-
-
-async def echo(request: RemotingCommand, _: Connection) -> Reply:
-    """
-    Says the same.
-    """
-    return Reply(body=request.body)
-
-
-async def hang(*_: object) -> Reply:
-    """
-    Never comes back.
-    """
-    return await asyncio.Event().wait() and Reply()
-
-
-async def leave(*_: object) -> Reply:
-    """
-    As a broker that shuts down.
-    """
-    return Reply(ResponseCode.GO_AWAY)
-
-
-HANDLERS: dict[int, Handler] = {ECHO: echo, HANG: hang, LEAVE: leave}
 
 
 @asynccontextmanager

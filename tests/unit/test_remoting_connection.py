@@ -7,42 +7,16 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from remoting_peers import ASK_BACK, ECHO, HANDLERS, HANG
 from stepped_loop import move, run, until
 
 from pystore.errors import InvalidError
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection, Handler, Side
+from pystore.remoting.connection import Connection, Side
 from pystore.remoting.failures import NoAnswer, NotSent
 from pystore.remoting.frames import encode_frame
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply
-
-ECHO, ASK_BACK, HANG = 10, 11, 12
-
-
-async def echo(request: RemotingCommand, _: Connection) -> Reply:
-    """
-    Says the same.
-    """
-    return Reply(body=request.body)
-
-
-async def ask_back(request: RemotingCommand, peer: Connection) -> Reply:
-    """
-    Asks who asks.
-    """
-    answer = await peer.call(RemotingCommand(ECHO, body=request.body + b"!"), 1000)
-    return Reply(body=answer.body)
-
-
-async def hang(*_: object) -> Reply:
-    """
-    Never comes back.
-    """
-    return await asyncio.Event().wait() and Reply()
-
-
-HANDLERS: dict[int, Handler] = {ECHO: echo, ASK_BACK: ask_back, HANG: hang}
 
 
 async def pair(limits: Limits | None = None) -> tuple[Connection, Connection]:

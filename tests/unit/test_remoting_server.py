@@ -6,141 +6,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import pytest
+from remoting_peers import BEAT, ECHO, FAIL, HANG, HUGE, serving
 from stepped_loop import move, run, until
 
 from pystore.errors import StorageError
 from pystore.remoting.codes import CommandFlag, ResponseCode, Serialisation
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection, Handler
-from pystore.remoting.controller_headers import BrokerHeartbeat
-from pystore.remoting.fields import decode_fields
-from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.frames import encode_frame
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer, exposure
-
-ECHO, FAIL, HANG, BEAT, HUGE = 10, 11, 12, 904, 13
-
-
-async def echo(request: RemotingCommand, _: Connection) -> Reply:
-    """
-    Says the same.
-    """
-    return Reply(0, request.remark, request.ext_fields, request.body)
-
-
-async def fail(*_: object) -> Reply:
-    """
-    A handler with a mistake in it.
-    """
-    raise LookupError("no such thing\nat line 7")
-
-
-async def hang(*_: object) -> Reply:
-    """
-    Never comes back.
-    """
-    return await asyncio.Event().wait() and Reply()
-
-
-async def beat(request: RemotingCommand, _: Connection) -> Reply:
-    """
-    Needs a header.
-    """
-    decode_fields(BrokerHeartbeat, request.ext_fields)
-    return Reply()
-
-
-async def huge(*_: object) -> Reply:
-    """
-    Says more than a frame holds.
-    """
-    return Reply(body=bytes(17 << 20))
-
-
-HANDLERS: Mapping[int, Handler] = {
-    ECHO: echo,
-    FAIL: fail,
-    HANG: hang,
-    BEAT: beat,
-    HUGE: huge,
-}
-
-
-@dataclass
-class Talk:
-    """
-    A server, who connected to it, and what it said to people.
-    """
-
-    server: RemotingServer
-    address: tuple[str, int]
-    said: list[str]
-    closed: list[Connection]
-    peers: list[Peer] = field(default_factory=list)
-
-    async def connect(self) -> Peer:
-        """
-        Returns a peer that speaks frames.
-        """
-        peer = Peer(*await asyncio.open_connection(*self.address))
-        self.peers.append(peer)
-        return peer
-
-
-@dataclass
-class Peer:
-    """
-    The other side, byte by byte.
-    """
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    commands: CommandReader = field(default_factory=CommandReader)
-
-    async def hear(self) -> RemotingCommand | None:
-        """
-        Returns the next response; ``None``: the connection was closed.
-        """
-        while (command := self.commands.take()) is None:
-            try:
-                data = await self.reader.read(1 << 16)
-            except ConnectionError:
-                # Closed while bytes of ours were on their way.
-                return None
-            if not data:
-                return None
-            self.commands.feed(data)
-        return command
-
-    async def ask(self, request: RemotingCommand) -> RemotingCommand | None:
-        """
-        Returns the response to a request.
-        """
-        self.writer.write(encode_frame(request))
-        return await self.hear()
-
-
-@asynccontextmanager
-async def serving(limits: Limits | None = None) -> AsyncIterator[Talk]:
-    """
-    A server for as long as a test lasts.
-    """
-    said: list[str] = []
-    closed: list[Connection] = []
-    server = RemotingServer(HANDLERS, limits, say=said.append, closed=closed.append)
-    talk = Talk(server, await server.start(), said, closed)
-    try:
-        yield talk
-    finally:
-        for peer in talk.peers:
-            peer.writer.close()
-        await server.close()
 
 
 def test_both_serialisations_are_answered_with_their_opaque() -> None:
