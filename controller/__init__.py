@@ -1,3 +1,3 @@
 """
-Comes with a later release; the name is taken here.
+The controller: who is master of a set of brokers, and who is in its SyncStateSet.
 """

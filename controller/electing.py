@@ -1,0 +1,85 @@
+"""
+Somebody asks for an election. Pure.
+
+The epoch rises with every election, also if the same broker is elected again, and
+once when nobody can be (R58, R59, R62).
+
+Source: formats 4.3; R47 to R61; safety C3.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.apply import apply_all
+from pystore.controller.codes import Code
+from pystore.controller.commands import Elect, Trigger
+from pystore.controller.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.election import Choice, choose, founder
+from pystore.controller.events import MasterElected, MastershipEnded
+from pystore.controller.facts import Facts
+from pystore.controller.replies import Election
+from pystore.controller.state import SetState
+from pystore.controller.views import leadership_of, living_leadership
+
+__all__ = ["elect"]
+
+
+def elect(state: SetState, command: Elect, facts: Facts) -> Decision:
+    """
+    Elects a master, says who is it already, or that nobody can be.
+    """
+    if not state.is_known:
+        return Rejected(
+            Code.NEED_TO_BE_REGISTERED, f"broker set {state.name} is not known"
+        )
+    is_named = command.trigger is Trigger.OPERATOR and command.broker_id is not None
+    named_id = command.broker_id if is_named else None
+    living = living_leadership(state, facts)
+    if living is not None and named_id in (None, living.master.broker_id):
+        return Accepted((), Election(Code.MASTER_STILL_EXISTS, living, state.agreed))
+    obstacle = _obstacle(state, command, facts)
+    if obstacle is not None:
+        return _nobody(command, obstacle)
+    choice = _choice(state, command, facts, named_id)
+    if choice is not None:
+        return _elected(state, choice)
+    if command.trigger is Trigger.CONTROLLER and state.master is not None:
+        events = events_of(state, MastershipEnded(is_released=False))
+        return Accepted(events, Election(Code.MASTER_NOT_AVAILABLE, None, state.agreed))
+    return _nobody(command, "no broker that may be elected is alive")
+
+
+def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
+    """
+    Says why no election is to be thought of, if so.
+    """
+    if not facts.may_replace and state.master is not None:
+        # It may be well, and not have been heard of yet (C3, R226).
+        return "this controller leads for too short a time yet"
+    if not state.is_automatic and command.trigger is not Trigger.OPERATOR:
+        return f"{state.name} elects only if an operator asks"
+    return None
+
+
+def _choice(
+    state: SetState, command: Elect, facts: Facts, named_id: int | None
+) -> Choice | None:
+    if not state.is_founded and command.broker_id is not None:
+        return founder(state, facts, command.broker_id)
+    is_unclean = command.is_unclean or facts.is_unclean_allowed
+    return choose(state, facts, named_id, is_unclean=is_unclean)
+
+
+def _elected(state: SetState, choice: Choice) -> Accepted:
+    elected = MasterElected(choice.master, choice.candidates, choice.loss)
+    events = events_of(state, elected)
+    after = apply_all(state, events)
+    addresses = tuple((one.broker_id, one.address) for one in after.replicas)
+    leadership = leadership_of(after)
+    return Accepted(events, Election(Code.SUCCESS, leadership, after.agreed, addresses))
+
+
+def _nobody(command: Elect, reason: str) -> Rejected:
+    code = Code.ELECT_MASTER_FAILED
+    if command.trigger is Trigger.CONTROLLER:
+        code = Code.MASTER_NOT_AVAILABLE
+    return Rejected(code, f"nobody is elected: {reason}")

@@ -1,0 +1,49 @@
+"""
+A mastership, or the lease of one, is over. Pure.
+
+Source: safety B9, C3; R81.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import EndLeases, StepDown
+from pystore.controller.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.events import LeasesEnded, MastershipEnded
+from pystore.controller.facts import Facts
+from pystore.controller.replies import Done
+from pystore.controller.state import SetState
+
+__all__ = ["end_leases", "step_down"]
+
+
+def step_down(state: SetState, command: StepDown, _: Facts) -> Decision:
+    """
+    Takes a mastership back, or what may have been left of it.
+    """
+    if command.master in state.unreleased:
+        ended = LeasesEnded(frozenset({command.master}))
+        return Accepted(events_of(state, ended), Done())
+    if state.master != command.master:
+        return Rejected(
+            Code.INVALID_MASTER, f"broker {command.master.broker_id} is not master"
+        )
+    if state.epoch != command.epoch:
+        return Rejected(
+            Code.FENCED_MASTER_EPOCH, f"epoch {command.epoch}, but {state.epoch} rules"
+        )
+    ended_all = MastershipEnded(is_released=True, is_resigned=True)
+    return Accepted(events_of(state, ended_all), Done())
+
+
+def end_leases(state: SetState, command: EndLeases, _: Facts) -> Decision:
+    """
+    Forgets former masters, if no other has become one meanwhile.
+    """
+    if command.epoch != state.epoch:
+        return Rejected(
+            Code.FENCED_MASTER_EPOCH, f"epoch {command.epoch}, but {state.epoch} rules"
+        )
+    if not state.unreleased:
+        return Accepted((), Done())
+    return Accepted(events_of(state, LeasesEnded(state.unreleased)), Done())

@@ -1,0 +1,191 @@
+"""
+A set of brokers that a test moves from decision to decision, looked at after each.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pystore.controller.apply import apply
+from pystore.controller.codes import Code
+from pystore.controller.commands import (
+    AlterSet,
+    ApplyId,
+    Command,
+    Elect,
+    Recovery,
+    Register,
+    Trigger,
+)
+from pystore.controller.decide import decide
+from pystore.controller.decision import Accepted, Decision, Rejected
+from pystore.controller.facts import Facts, Pulse
+from pystore.controller.invariants import backslides, violations
+from pystore.controller.member import Member, Position
+from pystore.controller.replies import Election, Reply
+from pystore.controller.state import SetState
+
+__all__ = ["Brokers", "alive", "incarnation", "start"]
+
+_Reply = TypeVar("_Reply", bound=Reply)
+
+
+def incarnation(counter: int, bits: int = 0) -> tuple[int, bytes]:
+    """
+    Returns the start of that number.
+    """
+    return counter, bits.to_bytes(16, "big")
+
+
+def start(
+    counter: int, *, end: int = 0, epoch: int = 0, bits: int = 0, **told: bool
+) -> Recovery:
+    """
+    Returns what a process of pystore says when it registers.
+    """
+    return Recovery(
+        incarnation(counter, bits),
+        boot_id="boot",
+        position=Position(epoch, end),
+        published_end=end,
+        **told,
+    )
+
+
+class Brokers:
+    """
+    One set. After each event it is looked at; what is broken fails the test.
+
+    Attributes:
+        state: as it is.
+        pulses: the heartbeats that are valid.
+        may_replace: see `Facts`.
+        is_unclean_allowed: see `Facts`.
+    """
+
+    def __init__(self, state: SetState | None = None) -> None:
+        self.state = state or SetState("cluster", "set")
+        self.pulses: dict[int, Pulse] = {}
+        self.may_replace = True
+        self.is_unclean_allowed = False
+
+    @property
+    def facts(self) -> Facts:
+        """
+        What is true now.
+        """
+        return Facts(
+            dict(self.pulses),
+            may_replace=self.may_replace,
+            is_unclean_allowed=self.is_unclean_allowed,
+        )
+
+    def ask(self, command: Command) -> Decision:
+        """
+        Decides, and applies what was decided.
+        """
+        decision = decide(self.state, command, self.facts)
+        for event in decision.events if isinstance(decision, Accepted) else ():
+            after = apply(self.state, event)
+            assert () == violations(after), f"{command}: {event}"
+            assert () == backslides(self.state, after), f"{command}: {event}"
+            assert after == apply(after, event), f"{event}: twice"
+            self.state = after
+        return decision
+
+    def do(self, command: Command, of: type[_Reply]) -> _Reply:
+        """
+        Returns the reply to what is accepted.
+        """
+        decision = self.ask(command)
+        assert isinstance(decision, Accepted), decision
+        assert isinstance(decision.reply, of), decision
+        return decision.reply
+
+    def refused(self, command: Command) -> Rejected:
+        """
+        Returns the refusal of what is refused.
+        """
+        decision = self.ask(command)
+        assert isinstance(decision, Rejected), decision
+        return decision
+
+    def join(self, broker_id: int, recovery: Recovery | None = None) -> Member:
+        """
+        A broker applies for its id, registers and sends a heartbeat.
+        """
+        self.ask(ApplyId(broker_id, f"host:{broker_id};1"))
+        return self.register(broker_id, recovery)
+
+    def register(self, broker_id: int, recovery: Recovery | None = None) -> Member:
+        """
+        A process registers, and sends a heartbeat.
+        """
+        command = Register(broker_id, f"host:{broker_id}", recovery)
+        decision = self.ask(command)
+        assert isinstance(decision, Accepted), decision
+        position = recovery.position if recovery is not None else Position(0, 0)
+        who = recovery.incarnation if recovery is not None else None
+        self.pulses[broker_id] = Pulse(who, position)
+        return Member(broker_id, who)
+
+    def reach(self, broker_id: int, epoch: int, end: int) -> None:
+        """
+        A broker's heartbeat says how far it reaches.
+        """
+        who = self.pulses[broker_id].incarnation
+        self.pulses[broker_id] = Pulse(who, Position(epoch, end))
+
+    def die(self, *broker_ids: int) -> None:
+        """
+        Their heartbeats are not valid any more.
+        """
+        for broker_id in broker_ids:
+            self.pulses.pop(broker_id, None)
+
+    def elect(
+        self, broker_id: int | None = None, trigger: Trigger | None = None
+    ) -> Election:
+        """
+        Returns what an election came to.
+        """
+        by = Trigger.CONTROLLER if broker_id is None else Trigger.BROKER
+        return self.do(Elect(trigger or by, broker_id), Election)
+
+    def admit(self, *members: Member) -> None:
+        """
+        The master changes its set to itself and these.
+        """
+        master = self.master
+        agreed = self.state.agreed
+        ids = {one.broker_id for one in members}
+        wanted = AlterSet(
+            master,
+            self.state.epoch,
+            agreed.set_epoch,
+            frozenset({master, *members}),
+            frozenset(one for one in agreed.candidates if one.broker_id not in ids),
+        )
+        decision = self.ask(wanted)
+        assert isinstance(decision, Accepted), decision
+
+    @property
+    def master(self) -> Member:
+        """
+        Who has the mastership.
+        """
+        assert self.state.master is not None
+        return self.state.master
+
+    def code(self, command: Command) -> Code:
+        """
+        Returns the code of a refusal.
+        """
+        return self.refused(command).code
+
+
+def alive(*broker_ids: int) -> dict[int, Pulse]:
+    """
+    Returns heartbeats of Java brokers.
+    """
+    return {broker_id: Pulse(position=Position(0, 0)) for broker_id in broker_ids}

@@ -1,0 +1,78 @@
+"""
+Who gets which broker id, and who does not (R26 to R36).
+"""
+
+from __future__ import annotations
+
+from controlling import Brokers, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import ApplyId, Clean, GetNextId
+from pystore.controller.replies import Applied, NextId
+
+
+def _next(brokers: Brokers) -> int:
+    return brokers.do(GetNextId(), NextId).next_id
+
+
+def test_asking_for_the_next_id_changes_nothing() -> None:
+    """R30: it is 1 in a set that nobody knows, however often it is asked."""
+    brokers = Brokers()
+
+    assert (1, 1) == (_next(brokers), _next(brokers))
+    assert brokers.state.version == 0
+
+
+def test_an_id_is_given_once_and_counted_once() -> None:
+    """R33, R35: the set begins with its first broker, and 2 is next."""
+    brokers = Brokers()
+    brokers.do(ApplyId(1, "host:1;77"), Applied)
+
+    assert _next(brokers) == 2
+    assert brokers.state.replicas[0].address == "host:1"
+    assert (None, 0, 0) == (
+        brokers.state.master,
+        brokers.state.epoch,
+        brokers.state.agreed.set_epoch,
+    )
+
+
+def test_who_lost_the_answer_gets_the_same_id_again() -> None:
+    """R26, R28: the same code is the same broker; nothing changes."""
+    brokers = Brokers()
+    brokers.do(ApplyId(1, "host:1;77"), Applied)
+    version = brokers.state.version
+
+    assert brokers.do(ApplyId(1, "host:1;77"), Applied).broker_id == 1
+    assert brokers.state.version == version
+
+
+def test_of_two_who_apply_for_one_id_the_second_is_refused() -> None:
+    """R29: it asks again, and gets the next."""
+    brokers = Brokers()
+    brokers.do(ApplyId(1, "a;1"), Applied)
+
+    assert brokers.code(ApplyId(1, "b;1")) is Code.BROKER_ID_INVALID
+    assert brokers.do(ApplyId(_next(brokers), "b;1"), Applied).broker_id == 2
+
+
+def test_an_id_that_is_not_next_is_nobodys() -> None:
+    """R31, R36: with it the counter would pass ids that are free, or meet one."""
+    brokers = Brokers()
+    assert brokers.code(ApplyId(2, "a;1")) is Code.BROKER_ID_INVALID
+    brokers.do(ApplyId(1, "a;1"), Applied)
+
+    for wrong in (0, -1, 3, 2**62):
+        assert brokers.code(ApplyId(wrong, "b;1")) is Code.BROKER_ID_INVALID
+    assert _next(brokers) == 2
+
+
+def test_a_cleaned_id_is_not_given_away_again() -> None:
+    """R255: not even to who had it."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.join(2, start(1))
+    brokers.ask(Clean(frozenset({2}), with_living=True))
+
+    assert brokers.code(ApplyId(2, "host:2;1")) is Code.BROKER_ID_INVALID
+    assert _next(brokers) == 3

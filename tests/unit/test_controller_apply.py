@@ -1,0 +1,112 @@
+"""
+Events change a state once, whatever they say (R112, R232; B1).
+"""
+
+from __future__ import annotations
+
+import pytest
+from controlling import Brokers, start
+
+from pystore.controller.apply import (
+    LOSSES_MAX,
+    TOMBSTONES_MAX,
+    apply,
+    apply_all,
+)
+from pystore.controller.codes import Code
+from pystore.controller.commands import Clean, Elect, Trigger
+from pystore.controller.events import (
+    BrokerChanged,
+    BrokerRegistered,
+    BrokersCleaned,
+    Change,
+    EndsSeen,
+    Event,
+    IdApplied,
+    LeasesEnded,
+    MasterElected,
+    MastershipEnded,
+    PolicyChanged,
+    Readmitted,
+    RefusalNoted,
+    SetChanged,
+)
+from pystore.controller.member import Member, Position
+from pystore.controller.replica import Standing
+from pystore.controller.state import Loss, Refusal, SetState
+
+NOBODY = Member(9)
+CHANGES: list[Change] = [
+    IdApplied(1, "code", "host:1"),
+    BrokerRegistered(9, "a", None, "", Standing.SOUND, Position(), Position()),
+    MastershipEnded(is_released=False),
+    MasterElected(NOBODY),
+    SetChanged(frozenset({NOBODY}), frozenset()),
+    BrokersCleaned(frozenset({9})),
+    BrokerChanged(9, is_learner=True, priority=1),
+    PolicyChanged(None, is_automatic=True),
+    Readmitted(9),
+    LeasesEnded(frozenset({NOBODY})),
+    EndsSeen(((9, Position(1, 1)),)),
+    RefusalNoted(Refusal(Code.INVALID_MASTER, "")),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda one: type(one).__name__)
+def test_an_event_is_applied_once_and_never_raises(change: Change) -> None:
+    """Also one about a broker that is not there; twice is as once."""
+    state = SetState("c", "b", version=4)
+    after = apply(state, Event(4, change))
+
+    assert after.version == 5
+    assert apply(after, Event(4, change)) is after
+    for early_or_late in (3, 5, 99):
+        assert apply(state, Event(early_or_late, change)) is state
+
+
+def test_events_of_two_decisions_on_one_state_exclude_each_other() -> None:
+    """Whichever is committed first; of the other nothing is taken."""
+    state = SetState("c", "b")
+    first = Event(0, IdApplied(1, "a;1", "a"))
+    second = Event(0, IdApplied(1, "b;1", "b"))
+
+    assert apply_all(state, (first, second)) == apply(state, first)
+    assert apply_all(state, (second, first)) == apply(state, second)
+
+
+def test_an_id_that_is_there_stays_whose_it_is() -> None:
+    """R34."""
+    state = apply(SetState("c", "b"), Event(0, IdApplied(1, "a;1", "a")))
+    again = apply(state, Event(1, IdApplied(1, "b;1", "b")))
+
+    assert (state.replicas, state.next_id) == (again.replicas, again.next_id)
+
+
+def test_losses_and_tombstones_do_not_grow_without_end() -> None:
+    """A set that lives for years stays one small record."""
+    state = SetState("c", "b")
+    for number in range(1, TOMBSTONES_MAX + 9):
+        changes = (
+            IdApplied(number, f"{number};1", "a"),
+            MasterElected(Member(number), loss=Loss(number, 1, 2, "unclean")),
+            BrokersCleaned(frozenset({number})),
+        )
+        for change in changes:
+            state = apply(state, Event(state.version, change))
+
+    assert (TOMBSTONES_MAX, LOSSES_MAX) == (len(state.tombstones), len(state.losses))
+    assert state.next_id == TOMBSTONES_MAX + 9
+
+
+def test_a_cleaned_set_begins_anew() -> None:
+    """Any of its new brokers may be its first master (R48)."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.elect(1)
+    brokers.ask(Clean(with_living=True))
+    assert not brokers.state.is_founded
+
+    brokers.join(2, start(1))
+    brokers.join(3, start(1))
+    brokers.ask(Elect(Trigger.BROKER, 3))
+    assert brokers.master.broker_id == 3

@@ -1,0 +1,120 @@
+"""
+What is left of brokers that were cleaned (R250 to R256).
+"""
+
+from __future__ import annotations
+
+from controlling import Brokers, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import (
+    ApplyId,
+    Clean,
+    Elect,
+    GetNextId,
+    Readmit,
+    Register,
+    Trigger,
+)
+from pystore.controller.member import ids_of
+from pystore.controller.replica import Standing
+from pystore.controller.replies import Applied, Done, NextId, Registration
+
+
+def _three(*in_sync: int) -> Brokers:
+    brokers = Brokers()
+    members = [brokers.join(number, start(1)) for number in (1, 2, 3)]
+    brokers.elect(1)
+    if in_sync:
+        brokers.admit(*(members[number - 1] for number in in_sync))
+    return brokers
+
+
+def _clean(*broker_ids: int, with_living: bool = False) -> Clean:
+    return Clean(frozenset(broker_ids), with_living)
+
+
+def test_living_brokers_are_cleaned_only_if_that_is_said() -> None:
+    """R251, R252: and then the named ones, not the whole set."""
+    brokers = _three(2)
+    refusal = brokers.refused(_clean(2, 3))
+    assert (Code.INVALID_CLEAN, frozenset({2, 3})) == (
+        refusal.code,
+        refusal.broker_ids,
+    )
+
+    brokers.do(_clean(2, with_living=True), Done)
+    assert [1, 3] == [one.broker_id for one in brokers.state.replicas]
+    assert {1} == ids_of(brokers.state.agreed.members)
+
+
+def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
+    """R254: else its brokers would refuse every role of the new epochs."""
+    brokers = _three(2, 3)
+    epoch, version = brokers.state.epoch, brokers.state.agreed.set_epoch
+    brokers.do(Clean(with_living=True), Done)
+    assert not brokers.state.is_known
+    assert brokers.do(GetNextId(), NextId).next_id == 4
+
+    brokers.pulses.clear()
+    brokers.join(4, start(1))
+    brokers.elect(4)
+    assert brokers.state.epoch > epoch
+    assert brokers.state.agreed.set_epoch > version
+
+
+def test_the_last_members_are_cleaned_only_if_that_is_said() -> None:
+    """R255: the others stay registered, and no id is used again."""
+    brokers = _three()
+    brokers.die(1)
+    assert brokers.code(_clean(1)) is Code.INVALID_CLEAN
+
+    brokers.do(_clean(1, with_living=True), Done)
+    brokers.do(Register(2, "host:2", start(1)), Registration)
+    assert brokers.do(GetNextId(), NextId).next_id == 4
+    assert brokers.do(ApplyId(4, "host:4;1"), Applied).broker_id == 4
+    assert [2, 3, 4] == [one.broker_id for one in brokers.state.replicas]
+
+
+def test_nobody_else_is_elected_where_the_members_were_cleaned() -> None:
+    """R255: what they acknowledged is gone; only unclean."""
+    brokers = _three()
+    brokers.do(_clean(1, with_living=True), Done)
+    brokers.die(1)
+    asked = Elect(Trigger.BROKER, 2)
+    assert brokers.code(asked) is Code.ELECT_MASTER_FAILED
+
+    brokers.is_unclean_allowed = True
+    brokers.elect(2)
+    assert brokers.master.broker_id == 2
+
+
+def test_a_cleaned_master_is_master_no_more() -> None:
+    """R256: in a new epoch; its lease may run yet."""
+    brokers = _three(2)
+    master, epoch = brokers.master, brokers.state.epoch
+    brokers.do(_clean(1, with_living=True), Done)
+
+    assert (None, epoch + 1) == (brokers.state.master, brokers.state.epoch)
+    assert frozenset({master}) == brokers.state.unreleased
+
+
+def test_cleaning_nobody_that_is_there_changes_nothing() -> None:
+    """It is cleaned already."""
+    brokers = _three(2)
+    before = brokers.state
+    brokers.do(_clean(8, 9), Done)
+
+    assert brokers.state == before
+
+
+def test_a_cleaned_broker_comes_back_under_its_id_if_an_operator_says_so() -> None:
+    """R44: not in the set, and as one that a master fills."""
+    brokers = _three(2)
+    brokers.do(_clean(2, with_living=True), Done)
+    brokers.do(Readmit(2), Done)
+    told = brokers.do(Register(2, "host:2", start(2, is_clean=True)), Registration)
+
+    assert told.standing is Standing.RESTARTED
+    assert {1} == ids_of(brokers.state.listed)
+    assert () == brokers.state.tombstones

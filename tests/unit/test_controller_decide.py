@@ -1,0 +1,80 @@
+"""
+Every command has a decision, and makes none about anything but its own set.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from controlling import Brokers, alive, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import (
+    AlterSet,
+    ApplyId,
+    ChangeBroker,
+    ChangePolicy,
+    Clean,
+    Command,
+    Elect,
+    EndLeases,
+    GetNextId,
+    NoteRefusal,
+    Readmit,
+    Register,
+    SeeEnds,
+    StepDown,
+    Trigger,
+)
+from pystore.controller.decide import decide
+from pystore.controller.decision import Accepted, Rejected
+from pystore.controller.facts import Facts
+from pystore.controller.member import Member
+from pystore.controller.state import Refusal, SetState
+
+COMMANDS: list[Command] = [
+    AlterSet(Member(1), 1, 1, frozenset({Member(1)})),
+    ApplyId(1, "a;1"),
+    ChangeBroker(1),
+    ChangePolicy(),
+    Clean(),
+    Elect(Trigger.OPERATOR, 1),
+    EndLeases(0),
+    GetNextId(),
+    NoteRefusal(Refusal(Code.INVALID_MASTER, "")),
+    Readmit(1),
+    Register(1, "a", start(1)),
+    SeeEnds(),
+    StepDown(Member(1), 1),
+]
+
+
+def test_the_commands_here_are_all_there_are() -> None:
+    """A new one enters this list."""
+    assert set(get_args(Command)) == {type(one) for one in COMMANDS}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: type(one).__name__)
+def test_a_command_is_decided_by_its_arguments_alone(command: Command) -> None:
+    """The same state, command and facts make the same decision, and no state."""
+    brokers = Brokers()
+    brokers.join(1)
+    brokers.elect(1)
+    for state in (SetState("c", "b"), brokers.state):
+        facts = Facts(alive(1, 2))
+        decision = decide(state, command, facts)
+
+        assert isinstance(decision, Accepted | Rejected)
+        assert decision == decide(state, command, facts)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: type(one).__name__)
+def test_an_unknown_set_is_made_by_an_application_for_an_id_alone(
+    command: Command,
+) -> None:
+    """Whatever else is asked about a wrong name leaves no record behind."""
+    decision = decide(SetState("c", "b"), command, Facts(alive(1)))
+    events = decision.events if isinstance(decision, Accepted) else ()
+
+    assert bool(events) == isinstance(command, ApplyId)

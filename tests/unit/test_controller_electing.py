@@ -1,0 +1,137 @@
+"""
+Who may ask for an election, and what is recorded of it (R47 to R62, C3).
+"""
+
+from __future__ import annotations
+
+import pytest
+from controlling import Brokers, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import (
+    ApplyId,
+    ChangePolicy,
+    Elect,
+    EndLeases,
+    StepDown,
+    Trigger,
+)
+from pystore.controller.replies import Done, Election
+
+SCAN = Elect(Trigger.CONTROLLER)
+
+
+def _pair() -> Brokers:
+    brokers = Brokers()
+    _, b = brokers.join(1, start(1)), brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(b)
+    return brokers
+
+
+@pytest.mark.parametrize("trigger", Trigger)
+def test_an_unknown_set_elects_nobody(trigger: Trigger) -> None:
+    """R47: whoever asks."""
+    command = Elect(trigger, None if trigger is Trigger.CONTROLLER else 1)
+
+    assert Brokers().code(command) is Code.NEED_TO_BE_REGISTERED
+
+
+def test_the_first_master_is_a_broker_that_is_there() -> None:
+    """R48, R50: not an id that nobody has, nor one that is not alive."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.ask(ApplyId(2, "host:2;1"))
+    for absent in (2, 99):
+        assert brokers.code(Elect(Trigger.BROKER, absent)) is Code.ELECT_MASTER_FAILED
+    assert brokers.code(SCAN) is Code.MASTER_NOT_AVAILABLE
+
+    assert brokers.elect(1).code is Code.SUCCESS
+
+
+def test_the_epoch_rises_with_every_election() -> None:
+    """Also if the same broker is elected again."""
+    brokers = _pair()
+    epochs = [brokers.state.epoch]
+    for _ in range(3):
+        brokers.do(StepDown(brokers.master, brokers.state.epoch), Done)
+        brokers.die(2)
+        brokers.elect()
+        epochs.append(brokers.state.epoch)
+
+    assert [1, 3, 5, 7] == epochs
+
+
+def test_a_broker_that_asks_is_no_preference() -> None:
+    """R51: the best of the set is elected, whoever asked."""
+    brokers = _pair()
+    brokers.reach(2, 1, 9)
+    brokers.do(StepDown(brokers.master, 1), Done)
+    brokers.elect(1)
+
+    assert brokers.master.broker_id == 2
+
+
+def test_a_planned_switch_takes_the_one_that_is_named() -> None:
+    """R55: the old master is well; its lease has to run out, or it says so (C3)."""
+    brokers = _pair()
+    old = brokers.master
+    told = brokers.elect(2, Trigger.OPERATOR).leadership
+    assert told is not None
+    assert (2, True) == (told.master.broker_id, told.waits_for_lease)
+
+    brokers.do(StepDown(old, 1), Done)
+    again = brokers.elect(2).leadership
+    assert again is not None
+    assert not again.waits_for_lease
+
+
+def test_a_new_controller_does_not_replace_a_master_that_it_never_heard_of() -> None:
+    """C3, R226: neither by a scan nor for an operator; not even to nobody."""
+    brokers = _pair()
+    brokers.die(1)
+    brokers.may_replace = False
+    before = brokers.state
+    for command in (SCAN, Elect(Trigger.BROKER, 2), Elect(Trigger.OPERATOR, 2)):
+        brokers.refused(command)
+    assert brokers.state == before
+
+    brokers.register(1, start(2, is_clean=True))
+    assert brokers.elect().code is Code.SUCCESS
+
+
+def test_without_automatic_elections_only_an_operator_elects() -> None:
+    """The set waits for him."""
+    brokers = _pair()
+    brokers.do(ChangePolicy(is_automatic=False), Done)
+    brokers.die(1)
+    assert brokers.code(SCAN) is Code.MASTER_NOT_AVAILABLE
+    assert brokers.code(Elect(Trigger.BROKER, 2)) is Code.ELECT_MASTER_FAILED
+
+    assert brokers.elect(2, Trigger.OPERATOR).code is Code.SUCCESS
+
+
+def test_what_a_broker_or_an_operator_does_not_get_changes_nothing() -> None:
+    """R60: only a scan records that there is nobody (R59)."""
+    brokers = _pair()
+    brokers.die(1, 2)
+    before = brokers.state
+    for command in (Elect(Trigger.BROKER, 2), Elect(Trigger.OPERATOR, 2)):
+        assert brokers.code(command) is Code.ELECT_MASTER_FAILED
+    assert brokers.state == before
+
+    assert brokers.do(SCAN, Election).code is Code.MASTER_NOT_AVAILABLE
+    assert (None, 2) == (brokers.state.master, brokers.state.epoch)
+    assert before.agreed == brokers.state.agreed
+
+
+def test_leases_end_with_the_epoch_they_were_waited_for_in() -> None:
+    """An earlier wait proves nothing of a later mastership."""
+    brokers = _pair()
+    brokers.die(1)
+    brokers.elect()
+    assert brokers.state.unreleased
+    assert brokers.code(EndLeases(1)) is Code.FENCED_MASTER_EPOCH
+
+    brokers.do(EndLeases(2), Done)
+    assert not brokers.state.unreleased

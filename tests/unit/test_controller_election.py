@@ -1,0 +1,241 @@
+"""
+Who is elected (R64 to R73; B2, B3, B7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from controlling import Brokers, start
+
+from pystore.controller.commands import (
+    ChangeBroker,
+    ChangePolicy,
+    Elect,
+    SeeEnds,
+    StepDown,
+    Trigger,
+)
+from pystore.controller.facts import Pulse
+from pystore.controller.member import Position
+from pystore.controller.replies import Done, Election
+from pystore.controller.state import Loss
+
+BYTES = 2**40
+
+
+def _three(*, is_java: bool = False) -> Brokers:
+    """
+    A set of three, all in sync, whose master 1 has died.
+    """
+    brokers = Brokers()
+    told = None if is_java else start(1)
+    _, b, c = (brokers.join(number, told) for number in (1, 2, 3))
+    brokers.elect(1)
+    brokers.admit(b, c)
+    brokers.die(1)
+    return brokers
+
+
+def _elected(brokers: Brokers) -> int:
+    leadership = brokers.elect().leadership
+    assert leadership is not None
+    return leadership.master.broker_id
+
+
+def _nobody(brokers: Brokers) -> bool:
+    """
+    Whether an election comes to nothing.
+    """
+    brokers.ask(Elect(Trigger.CONTROLLER))
+    return brokers.state.master is None
+
+
+def test_the_higher_epoch_wins_over_the_further_end() -> None:
+    """T5: bytes of an older epoch are worth less, however many."""
+    brokers = _three()
+    brokers.reach(2, 1, BYTES)
+    brokers.reach(3, 2, 1)
+
+    assert _elected(brokers) == 3
+
+
+@pytest.mark.parametrize("further", [1, 2**31, 2**32, BYTES])
+def test_of_one_epoch_the_further_end_wins(further: int) -> None:
+    """T6, R70: by 64 bits."""
+    brokers = _three()
+    brokers.reach(2, 1, 7)
+    brokers.reach(3, 1, 7 + further)
+
+    assert _elected(brokers) == 3
+
+
+def test_of_equals_the_lower_priority_number_wins() -> None:
+    """T7: and who has none comes last."""
+    brokers = _three()
+    brokers.pulses[3] = replace(brokers.pulses[3], priority=5)
+    assert _elected(brokers) == 3
+
+    brokers = _three()
+    brokers.do(ChangeBroker(3, priority=1), Done)
+    assert _elected(brokers) == 3
+
+
+def test_of_equals_the_preferred_one_wins() -> None:
+    """Before priorities, after all that is about bytes."""
+    brokers = _three()
+    brokers.pulses[2] = replace(brokers.pulses[2], priority=1)
+    brokers.do(ChangePolicy(preferred_id=3), Done)
+    assert _elected(brokers) == 3
+
+    brokers = _three()
+    brokers.do(ChangePolicy(preferred_id=3), Done)
+    brokers.reach(2, 1, 9)
+    assert _elected(brokers) == 2
+
+
+def test_who_resigned_or_is_ill_is_the_last_choice() -> None:
+    """B9: however far it reaches; but rather it than nobody."""
+    brokers = _three()
+    brokers.elect()
+    brokers.admit(brokers.state.replicas[2].member)
+    brokers.reach(2, 2, BYTES)
+    brokers.do(StepDown(brokers.master, 2), Done)
+    assert _elected(brokers) == 3
+
+    brokers = _three()
+    brokers.pulses[2] = replace(brokers.pulses[2], is_ill=True)
+    brokers.die(3)
+    assert _elected(brokers) == 2
+
+
+def test_an_end_of_a_process_before_does_not_count() -> None:
+    """R72: it is ranked by what it reaches now."""
+    brokers = _three()
+    brokers.reach(2, 1, BYTES)
+    brokers.reach(3, 1, 9)
+    old = brokers.pulses[2]
+    brokers.register(2, start(2, epoch=1, end=5, is_clean=True))
+    brokers.pulses[2] = replace(brokers.pulses[2], position=Position())
+    assert _elected(brokers) == 3
+
+    brokers = _three()
+    brokers.register(2, start(2, epoch=1, end=5, is_clean=True))
+    brokers.pulses[2] = old
+    brokers.die(3)
+    assert _nobody(brokers)
+
+
+def test_a_restarted_member_that_may_have_lost_is_not_elected() -> None:
+    """B2: a dead one that is whole is waited for."""
+    brokers = _three()
+    brokers.register(2, start(2, epoch=1, end=BYTES))
+    brokers.die(3)
+
+    assert _nobody(brokers)
+
+
+def test_a_set_that_lost_power_elects_once_everybody_is_back() -> None:
+    """B3: the one that reaches furthest; what it lacks is recorded."""
+    brokers = _three()
+    brokers.reach(2, 1, 900)
+    brokers.register(2, start(2, epoch=1, end=500))
+    brokers.register(1, start(2, epoch=1, end=400))
+    brokers.die(3)
+    assert _nobody(brokers)
+
+    brokers.register(3, start(2, epoch=1, end=450))
+    assert _elected(brokers) == 2
+    epoch = brokers.state.epoch
+    assert (Loss(epoch, 500, 900, "power"),) == brokers.state.losses
+
+
+def test_who_reaches_furthest_after_a_power_cut_is_waited_for() -> None:
+    """B3: it was there, so it can be there again; else only unclean."""
+    brokers = _three()
+    brokers.register(1, start(2, epoch=1, end=400))
+    brokers.register(2, start(2, epoch=1, end=500))
+    brokers.register(3, start(2, epoch=1, end=450))
+    brokers.die(2)
+
+    assert _nobody(brokers)
+
+
+def test_the_only_member_is_elected_after_a_power_cut_at_once() -> None:
+    """B3: nobody else has to come back."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.elect(1)
+    a = brokers.register(1, start(2))
+    brokers.elect(1)
+
+    assert brokers.master == a
+
+
+def test_an_empty_disk_is_not_elected_after_a_power_cut() -> None:
+    """What was acknowledged as flushed is on the other, and not on it."""
+    brokers = _three()
+    brokers.reach(2, 1, 900)
+    for number, end in ((2, 0), (3, 300), (1, 400)):
+        brokers.register(number, start(2, epoch=1, end=end))
+    brokers.die(1, 3)
+    assert "nobody" in brokers.refused(Elect(Trigger.BROKER, 2)).reason
+
+    brokers.register(1, start(2, epoch=1, end=400))
+    assert _elected(brokers) == 1
+
+
+def test_unclean_is_only_if_asked_for_and_records_the_loss() -> None:
+    """R73: an operator says so, or the configuration."""
+    brokers = _three()
+    brokers.reach(2, 1, 900)
+    brokers.do(SeeEnds(), Done)
+    brokers.die(2, 3)
+    d = brokers.join(4, start(1, end=100))
+    command = Elect(Trigger.OPERATOR, 4)
+    assert "nobody" in brokers.refused(command).reason
+
+    brokers.do(replace(command, is_unclean=True), Election)
+    assert brokers.master == d
+    assert frozenset({d}) == brokers.state.listed
+    assert (Loss(2, 100, 900, "unclean"),) == brokers.state.losses
+
+
+def test_a_learner_is_never_elected() -> None:
+    """R203: not even unclean."""
+    brokers = _three()
+    brokers.do(ChangeBroker(2, is_learner=True), Done)
+    brokers.die(3)
+    brokers.is_unclean_allowed = True
+
+    assert _nobody(brokers)
+
+
+def test_members_that_are_alive_stay_candidates() -> None:
+    """B7, R63: a planned switch from 1 to 2, 2 dies, and 1 is complete."""
+    brokers = _three()
+    assert _elected(brokers) == 2
+    brokers.die(2)
+
+    assert _elected(brokers) == 3
+    assert frozenset() == brokers.state.agreed.candidates
+
+
+def test_a_java_master_has_no_candidates() -> None:
+    """It would acknowledge without them, and they be elected without its records."""
+    brokers = _three(is_java=True)
+    assert _elected(brokers) == 2
+    brokers.die(2)
+
+    assert frozenset() == brokers.state.agreed.candidates
+    assert _nobody(brokers)
+
+
+def test_a_heartbeat_of_another_process_is_none_of_a_member() -> None:
+    """B1: who has not registered yet is not known to be whole."""
+    brokers = _three()
+    brokers.die(3)
+    brokers.pulses[2] = Pulse((2, bytes(16)), Position(1, 9))
+
+    assert _nobody(brokers)

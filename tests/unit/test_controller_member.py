@@ -1,0 +1,22 @@
+"""
+Who is whom, and who is further.
+"""
+
+from __future__ import annotations
+
+from controlling import incarnation
+
+from pystore.controller.member import NOWHERE, Member, Position, ids_of
+
+
+def test_another_start_is_another_member() -> None:
+    """B1: though the broker is the same."""
+    members = frozenset({Member(1, incarnation(1)), Member(1, incarnation(2))})
+
+    assert len(members) == 2
+    assert {1} == ids_of(members)
+
+
+def test_a_higher_epoch_is_further_than_any_end() -> None:
+    """By 64 bits, and what is not known is least."""
+    assert NOWHERE < Position(0, 0) < Position(1, 2**62) < Position(2, 0)

@@ -1,0 +1,54 @@
+"""
+What is remembered of heartbeats and refusals (B2, R271).
+"""
+
+from __future__ import annotations
+
+from controlling import Brokers, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import NoteRefusal, SeeEnds
+from pystore.controller.member import Position
+from pystore.controller.replica import Standing
+from pystore.controller.replies import Done
+from pystore.controller.state import Refusal
+
+
+def test_an_end_that_was_seen_outlives_the_controller() -> None:
+    """B2: the next one has no heartbeat of that process, and judges it all the same."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.join(2, start(1))
+    brokers.reach(2, 1, 900)
+    brokers.do(SeeEnds(), Done)
+    successor = Brokers(brokers.state)
+    successor.register(2, start(2, epoch=1, end=899, keeps_pages=True))
+
+    assert Position(1, 900) == successor.state.replicas[1].seen
+    assert successor.state.replicas[1].standing is Standing.RESTARTED
+
+
+def test_what_is_not_further_is_not_noted() -> None:
+    """No write without news."""
+    brokers = Brokers()
+    brokers.join(1, start(1, end=5))
+    brokers.do(SeeEnds(), Done)
+    before = brokers.state
+    brokers.do(SeeEnds(), Done)
+
+    assert brokers.state is before
+
+
+def test_the_last_refusal_is_kept_once() -> None:
+    """Who asks in a loop does not write in one; an unknown set keeps none."""
+    refusal = NoteRefusal(Refusal(Code.INVALID_MASTER, "broker 2 is not master", 2))
+    brokers = Brokers()
+    brokers.do(refusal, Done)
+    assert brokers.state.version == 0
+
+    brokers.join(1)
+    brokers.do(refusal, Done)
+    before = brokers.state
+    brokers.do(refusal, Done)
+    assert refusal.refusal == before.refusal
+    assert brokers.state is before

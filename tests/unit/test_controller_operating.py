@@ -1,0 +1,118 @@
+"""
+What an operator may do to a set and its brokers.
+"""
+
+from __future__ import annotations
+
+import pytest
+from controlling import Brokers, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import ChangeBroker, ChangePolicy, Readmit
+from pystore.controller.member import ids_of
+from pystore.controller.replica import Standing
+from pystore.controller.replies import Done
+
+
+def _pair() -> Brokers:
+    brokers = Brokers()
+    _, b = brokers.join(1, start(1)), brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(b)
+    return brokers
+
+
+def _standing(brokers: Brokers) -> Standing:
+    return brokers.state.replicas[1].standing
+
+
+def test_a_learner_leaves_the_set() -> None:
+    """T63: the attribute is of the broker, and the set follows."""
+    brokers = _pair()
+    brokers.do(ChangeBroker(2, is_learner=True), Done)
+
+    assert brokers.state.replicas[1].is_learner
+    assert {1} == ids_of(brokers.state.listed)
+
+
+def test_neither_the_master_nor_the_last_member_becomes_a_learner() -> None:
+    """What they hold would be nobody's."""
+    brokers = _pair()
+    assert brokers.code(ChangeBroker(1, is_learner=True)) is Code.INVALID_REQUEST
+
+    brokers.admit()
+    brokers.register(1, start(2, is_clean=True))
+    assert brokers.code(ChangeBroker(1, is_learner=True)) is Code.INVALID_REQUEST
+
+
+def test_what_is_not_named_stays_as_it_is() -> None:
+    """And what is named as it is changes nothing."""
+    brokers = _pair()
+    brokers.do(ChangeBroker(2, priority=7), Done)
+    brokers.do(ChangePolicy(preferred_id=2), Done)
+    brokers.do(ChangePolicy(is_automatic=False), Done)
+    before = brokers.state
+    brokers.do(ChangeBroker(2, is_learner=False), Done)
+    brokers.do(ChangePolicy(preferred_id=2), Done)
+    brokers.do(ChangePolicy(), Done)
+
+    assert brokers.state == before
+    assert (7, 2, False) == (
+        before.replicas[1].priority,
+        before.preferred_id,
+        before.is_automatic,
+    )
+    brokers.do(ChangePolicy(preferred_id=0), Done)
+    assert brokers.state.preferred_id is None
+
+
+@pytest.mark.parametrize(
+    "command", [ChangeBroker(9), ChangePolicy(preferred_id=9), Readmit(9)]
+)
+def test_an_unknown_broker_is_refused(
+    command: ChangeBroker | ChangePolicy | Readmit,
+) -> None:
+    """The answer names it."""
+    refusal = _pair().refused(command)
+
+    assert refusal.code is Code.NEED_TO_BE_REGISTERED
+    assert frozenset({9}) == refusal.broker_ids
+
+
+def test_an_unknown_set_has_no_policy() -> None:
+    """It is not made by asking for one."""
+    command = ChangePolicy(is_automatic=False)
+
+    assert Brokers().code(command) is Code.METADATA_NOT_EXIST
+
+
+def test_an_empty_disk_is_filled_after_an_operator_said_so() -> None:
+    """What was listed of it is forgotten, else no master would fill it."""
+    brokers = _pair()
+    brokers.reach(2, 1, 900)
+    brokers.register(2, start(2))
+    assert _standing(brokers) is Standing.WIPED
+    assert {1, 2} == ids_of(brokers.state.listed)
+
+    brokers.do(Readmit(2), Done)
+    assert {1} == ids_of(brokers.state.listed)
+    assert _standing(brokers) is Standing.RESTARTED
+
+
+def test_a_sound_broker_needs_no_operator() -> None:
+    """Nothing of it is forgotten."""
+    brokers = _pair()
+    before = brokers.state
+    brokers.do(Readmit(2), Done)
+
+    assert brokers.state == before
+
+
+def test_the_last_member_is_not_forgotten() -> None:
+    """An empty disk that was the whole set: what it acknowledged is lost, say so."""
+    brokers = _pair()
+    brokers.admit()
+    brokers.reach(1, 1, 900)
+    brokers.register(1, start(2))
+
+    assert brokers.code(Readmit(1)) is Code.INVALID_REQUEST

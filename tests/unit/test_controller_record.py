@@ -1,0 +1,172 @@
+"""
+A state as bytes: what comes back, and what is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import xxhash
+from controlling import Brokers, start
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import Clean, NoteRefusal, StepDown
+from pystore.controller.invariants import violations
+from pystore.controller.member import Member, Position
+from pystore.controller.record import VERSION, decode, encode
+from pystore.controller.replica import Replica, Standing, Tombstone
+from pystore.controller.state import AgreedSet, Loss, Refusal, SetState
+from pystore.errors import FormatError
+
+numbers = st.integers(0, 2**63 - 1)
+texts = st.text(max_size=9)
+starts = st.none() | st.tuples(
+    st.integers(1, 2**40), st.binary(min_size=16, max_size=16)
+)
+positions = st.builds(Position, st.integers(-1, 2**40), st.integers(-1, 2**62))
+
+
+@st.composite
+def states(draw: st.DrawFn) -> SetState:
+    """
+    States that hold together, with every field filled in some of them.
+    """
+    replicas = []
+    for broker_id in sorted(draw(st.sets(st.integers(1, 9), max_size=4))):
+        who = draw(starts)
+        replicas.append(
+            Replica(
+                broker_id,
+                draw(texts),
+                draw(texts),
+                who,
+                who[0] if who else 0,
+                draw(texts),
+                draw(st.sampled_from(Standing)),
+                draw(positions),
+                draw(positions),
+                priority=draw(st.none() | numbers),
+            )
+        )
+    members = frozenset(one.member for one in replicas[::2])
+    is_founded = draw(st.booleans()) or bool(replicas)
+    return SetState(
+        draw(texts),
+        draw(texts),
+        draw(numbers),
+        next_id=draw(st.integers(20, 2**62)),
+        replicas=tuple(replicas),
+        tombstones=(Tombstone(11, draw(texts), 3, draw(positions)),),
+        is_founded=is_founded,
+        master=min(members, key=lambda one: one.broker_id, default=None),
+        epoch=draw(st.integers(1, 2**62)),
+        agreed=AgreedSet(
+            members, draw(numbers), frozenset(one.member for one in replicas[1::2])
+        ),
+        resigned=draw(st.none() | st.builds(Member, numbers, starts)),
+        unreleased=frozenset({Member(12, draw(starts))}),
+        preferred_id=draw(
+            st.none() | st.sampled_from([one.broker_id for one in replicas])
+        )
+        if replicas
+        else None,
+        is_automatic=draw(st.booleans()),
+        losses=(Loss(1, 2, draw(st.integers(3, 2**62)), "power"),),
+        refusal=draw(
+            st.none() | st.builds(Refusal, st.sampled_from(Code), texts, numbers)
+        ),
+    )
+
+
+def _forged(plain: object) -> bytes:
+    """
+    Returns a record whose checksum holds, whatever it says.
+    """
+    body = json.dumps(plain).encode()
+    return b"pystore-set 1 %s %s" % (xxhash.xxh3_64_hexdigest(body).encode(), body)
+
+
+@given(states())
+@settings(max_examples=40)
+def test_a_state_comes_back_as_it_was(state: SetState) -> None:
+    """T11: values, not only keys; and the same state is the same bytes."""
+    assert () == violations(state)
+    assert state == decode(encode(state), "key")
+    assert encode(state) == encode(decode(encode(state), "key"))
+
+
+@given(states(), st.data())
+@settings(max_examples=40)
+def test_damaged_bytes_are_one_clear_error(
+    state: SetState, data: st.DataObject
+) -> None:
+    """Whatever byte is another, wherever the record ends."""
+    raw = bytearray(encode(state))
+    at = data.draw(st.integers(0, len(raw) - 1))
+    cut = bytes(raw[:at])
+    raw[at] ^= data.draw(st.integers(1, 255))
+
+    for damaged in (bytes(raw), cut):
+        with pytest.raises(FormatError, match=r"^record sets/c/b: .+$"):
+            decode(damaged, "sets/c/b")
+
+
+@given(st.binary(max_size=60))
+def test_bytes_of_somebody_else_are_no_record(raw: bytes) -> None:
+    """Nothing but the one error is raised for any bytes."""
+    with pytest.raises(FormatError):
+        decode(raw, "key")
+
+
+def test_a_later_version_is_left_alone() -> None:
+    """R266: it is neither guessed at nor overwritten."""
+    raw = encode(SetState("c", "b")).replace(b" 1 ", b" %d " % (VERSION + 1), 1)
+
+    with pytest.raises(FormatError, match="later pystore; update"):
+        decode(raw, "key")
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("epoch", "1"),
+        ("epoch", True),
+        ("epoch", None),
+        ("epoch", -1),
+        ("master", {"broker_id": 1}),
+        ("master", {"broker_id": 1, "incarnation": [1]}),
+        ("master", {"broker_id": 7, "incarnation": None}),
+        ("refusal", {"code": 1, "reason": "", "broker_id": 0}),
+        ("unreleased", [{"broker_id": 1, "incarnation": None}] * 2),
+        ("replicas", {}),
+    ],
+)
+def test_a_field_of_another_kind_is_refused(field: str, wrong: object) -> None:
+    """Also if the checksum holds: no state is made of it."""
+    plain = json.loads(encode(SetState("c", "b")).split(b" ", 3)[3])
+    assert decode(_forged(plain), "key") == SetState("c", "b")
+
+    with pytest.raises(FormatError, match="record key: "):
+        decode(_forged(plain | {field: wrong}), "key")
+    for strange in (plain | {"another": 1}, [plain], 7, None):
+        with pytest.raises(FormatError, match="not of its kind"):
+            decode(_forged(strange), "key")
+
+
+def test_a_set_with_a_history_comes_back() -> None:
+    """Elections, losses, tombstones and refusals."""
+    brokers = Brokers()
+    a, b = brokers.join(1, start(1)), brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(b)
+    brokers.ask(StepDown(a, 1))
+    brokers.elect()
+    brokers.ask(Clean(frozenset({1}), with_living=True))
+    brokers.ask(NoteRefusal(Refusal(Code.INVALID_MASTER, "no", 1)))
+
+    assert brokers.state == decode(encode(brokers.state), "key")
+    assert brokers.state != decode(encode(replace(brokers.state, epoch=9)), "key")

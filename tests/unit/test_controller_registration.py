@@ -1,0 +1,131 @@
+"""
+What a process that registers is told, and what it ends (R38 to R44, R152, B1).
+"""
+
+from __future__ import annotations
+
+from controlling import Brokers, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import ApplyId, Clean, Register
+from pystore.controller.member import Member
+from pystore.controller.replica import Standing
+from pystore.controller.replies import Applied, Registration
+
+
+def _pair() -> tuple[Brokers, Member, Member]:
+    brokers = Brokers()
+    a, b = brokers.join(1, start(1)), brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(b)
+    return brokers, a, b
+
+
+def test_an_unknown_broker_has_to_apply_first() -> None:
+    """R38: neither set nor id is made by a registration."""
+    brokers = Brokers()
+    assert brokers.code(Register(1, "a")) is Code.NEED_TO_BE_REGISTERED
+    brokers.do(ApplyId(1, "a;1"), Applied)
+
+    assert brokers.code(Register(2, "a")) is Code.NEED_TO_BE_REGISTERED
+
+
+def test_another_address_keeps_everything_else() -> None:
+    """R42: it is the same process, and it stays master and member."""
+    brokers, a, _ = _pair()
+    epoch = brokers.state.epoch
+    brokers.do(Register(1, "elsewhere:1", start(1)), Registration)
+
+    assert brokers.master == a
+    assert brokers.state.epoch == epoch
+    assert brokers.state.replicas[0].address == "elsewhere:1"
+
+
+def test_registering_again_changes_nothing() -> None:
+    """The answer was lost, and it asks once more (R39)."""
+    brokers, *_ = _pair()
+    before = brokers.state
+    brokers.do(Register(2, "host:2", start(1)), Registration)
+
+    assert brokers.state == before
+
+
+def test_a_master_that_is_dead_is_not_named() -> None:
+    """R40: as if there were none."""
+    brokers, a, _ = _pair()
+    told = brokers.do(Register(2, "host:2", start(1)), Registration)
+    assert told.leadership is not None
+    assert told.leadership.master == a
+    brokers.die(1)
+
+    assert brokers.do(Register(2, "host:2", start(1)), Registration).leadership is None
+
+
+def test_a_restarted_master_is_master_no_more() -> None:
+    """B1, R152: it may be elected again, in a higher epoch."""
+    brokers, *_ = _pair()
+    a = brokers.register(1, start(2, is_clean=True))
+
+    assert (None, 2) == (brokers.state.master, brokers.state.epoch)
+    brokers.die(2)
+    assert brokers.elect(1).leadership is not None
+    assert (a, 3) == (brokers.master, brokers.state.epoch)
+
+
+def test_a_java_master_that_registers_has_restarted() -> None:
+    """R152: RocketMQ would let it go on in its old epoch, with a start moved."""
+    brokers = Brokers()
+    brokers.join(1)
+    brokers.elect(1)
+    brokers.register(1)
+
+    assert (None, 2) == (brokers.state.master, brokers.state.epoch)
+
+
+def test_a_sound_restart_stays_in_the_set_as_its_new_process() -> None:
+    """B2: the version of the set rises, so that the master hears of it (R118)."""
+    brokers, a, _ = _pair()
+    version = brokers.state.agreed.set_epoch
+    b = brokers.register(2, start(2, is_clean=True))
+
+    assert frozenset({a, b}) == brokers.state.agreed.members
+    assert brokers.state.agreed.set_epoch == version + 1
+
+
+def test_a_restart_that_may_have_lost_stays_listed_as_what_it_was() -> None:
+    """The master removes or admits it; nobody elects it."""
+    brokers, a, b = _pair()
+    brokers.register(2, start(2))
+
+    assert frozenset({a, b}) == brokers.state.agreed.members
+    assert brokers.state.replicas[1].standing is Standing.RESTARTED
+
+
+def test_a_copy_of_a_living_broker_is_turned_away() -> None:
+    """B1: else it would end the mastership of the one that works."""
+    brokers, a, _ = _pair()
+    refusal = brokers.refused(Register(1, "copy:1", start(1, bits=7)))
+
+    assert (Code.BROKER_ID_INVALID, frozenset({1})) == (
+        refusal.code,
+        refusal.broker_ids,
+    )
+    assert brokers.master == a
+
+
+def test_a_copy_of_a_dead_broker_is_no_voter() -> None:
+    """B1: it is there, and waits for an operator; a lease of the real one may run."""
+    brokers, a, _ = _pair()
+    brokers.die(1)
+    told = brokers.do(Register(1, "copy:1", start(1, bits=7)), Registration)
+
+    assert told.standing is Standing.COPIED
+    assert frozenset({a}) == brokers.state.unreleased
+
+
+def test_a_cleaned_broker_is_told_what_to_do() -> None:
+    """R44: it is not left with a code that it gets for ever, and no word why."""
+    brokers, *_ = _pair()
+    brokers.ask(Clean(frozenset({2}), with_living=True))
+
+    assert "re-admit" in brokers.refused(Register(2, "host:2", start(2))).reason

@@ -1,0 +1,181 @@
+"""
+Which sets a master gets (R101 to R112; B1, B2, B4, B7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from controlling import Brokers, start
+
+from pystore.controller.codes import Code
+from pystore.controller.commands import (
+    AlterSet,
+    ChangeBroker,
+    Elect,
+    Readmit,
+    StepDown,
+    Trigger,
+)
+from pystore.controller.member import Member
+from pystore.controller.replica import Standing
+from pystore.controller.replies import Done, NewSet
+
+
+def _three() -> tuple[Brokers, Member, Member, Member]:
+    brokers = Brokers()
+    a, b, c = (brokers.join(number, start(1)) for number in (1, 2, 3))
+    brokers.elect(1)
+    brokers.admit(b, c)
+    return brokers, a, b, c
+
+
+def _wanted(brokers: Brokers, *members: Member) -> AlterSet:
+    agreed = brokers.state.agreed
+    return AlterSet(
+        brokers.master,
+        brokers.state.epoch,
+        agreed.set_epoch,
+        frozenset(members),
+        agreed.candidates,
+    )
+
+
+def test_a_change_of_another_version_or_epoch_is_refused() -> None:
+    """R104, R105: also one that was sent before, and arrives late."""
+    brokers, a, b, _ = _three()
+    late = _wanted(brokers, a, b)
+    brokers.do(late, NewSet)
+
+    assert brokers.code(late) is Code.ALTER_SET_FAILED
+    late = replace(late, members=frozenset({a}))
+    assert brokers.code(late) is Code.FENCED_SET_EPOCH
+    late = replace(late, set_epoch=brokers.state.agreed.set_epoch, epoch=0)
+    assert brokers.code(late) is Code.FENCED_MASTER_EPOCH
+
+
+def test_only_the_process_that_was_elected_changes_the_set() -> None:
+    """R103, B1: not another start of the same broker."""
+    brokers, a, b, _ = _three()
+    former = replace(_wanted(brokers, a, b), master=Member(1, (0, bytes(16))))
+    assert brokers.code(former) is Code.INVALID_MASTER
+
+    late = _wanted(brokers, a, b)
+    brokers.do(StepDown(a, 1), Done)
+    assert brokers.code(late) is Code.INVALID_MASTER
+
+
+def test_of_two_dead_members_each_may_go_by_itself() -> None:
+    """R110: who stays need not be alive, its removal follows."""
+    brokers, a, b, _ = _three()
+    brokers.die(2, 3)
+    brokers.do(_wanted(brokers, a, b), NewSet)
+    brokers.do(_wanted(brokers, a), NewSet)
+
+    assert frozenset({a}) == brokers.state.agreed.members
+
+
+def test_who_is_added_has_to_be_alive_and_all_who_are_not_are_named() -> None:
+    """R107, R111: so that the master can leave them alone for a while."""
+    brokers, a, b, c = _three()
+    brokers.admit()
+    brokers.die(2, 3)
+    refusal = brokers.refused(_wanted(brokers, a, b, c))
+
+    assert (Code.BROKER_NOT_ALIVE, frozenset({2, 3})) == (
+        refusal.code,
+        refusal.broker_ids,
+    )
+
+
+def test_a_process_that_has_ended_is_not_admitted() -> None:
+    """B1: it restarted between the ack and the change."""
+    brokers, a, b, _ = _three()
+    brokers.admit()
+    brokers.register(2, start(2))
+
+    assert brokers.code(_wanted(brokers, a, b)) is Code.INVALID_REPLICAS
+
+
+def test_an_admission_makes_up_for_a_restart() -> None:
+    """B2, B4: the master knows that it holds everything now."""
+    brokers, a, _, c = _three()
+    b = brokers.register(2, start(2, is_lossy=True))
+    brokers.do(_wanted(brokers, a, b, c), NewSet)
+
+    assert brokers.state.replicas[1].standing is Standing.SOUND
+    assert frozenset({a, b, c}) == brokers.state.agreed.members
+
+
+def test_a_copied_store_is_not_admitted_before_an_operator_says_so() -> None:
+    """B1: a copy refused as a voter, then filled and admitted."""
+    brokers, a, _, c = _three()
+    brokers.die(2)
+    b = brokers.register(2, start(1, bits=7))
+    assert brokers.code(_wanted(brokers, a, b, c)) is Code.INVALID_REPLICAS
+
+    brokers.do(Readmit(2), Done)
+    assert frozenset({a, c}) == brokers.state.agreed.members
+    brokers.do(_wanted(brokers, a, b, c), NewSet)
+    assert brokers.state.replicas[1].standing is Standing.SOUND
+
+
+def test_a_learner_is_not_admitted() -> None:
+    """R203: it counts for nothing, until it is none any more."""
+    brokers, a, b, c = _three()
+    brokers.do(ChangeBroker(2, is_learner=True), Done)
+    assert frozenset({a, c}) == brokers.state.agreed.members
+    assert brokers.code(_wanted(brokers, a, b, c)) is Code.INVALID_REPLICAS
+
+    brokers.do(ChangeBroker(2, is_learner=False), Done)
+    brokers.do(_wanted(brokers, a, b, c), NewSet)
+
+
+def test_a_set_without_its_master_is_none() -> None:
+    """R108."""
+    brokers, _, b, c = _three()
+
+    assert brokers.code(_wanted(brokers, b, c)) is Code.ALTER_SET_FAILED
+
+
+def test_a_broker_is_listed_once() -> None:
+    """Not as two processes, and not as member and candidate."""
+    brokers, a, b, c = _three()
+    brokers.ask(Elect(Trigger.OPERATOR, 2))
+    assert frozenset({a, c}) == brokers.state.agreed.candidates
+    twice = _wanted(brokers, b, a)
+    assert brokers.code(twice) is Code.INVALID_REPLICAS
+
+    brokers.do(replace(twice, candidates=frozenset({c})), NewSet)
+    assert frozenset({a, b}) == brokers.state.agreed.members
+
+
+def test_nobody_becomes_a_candidate_by_a_change() -> None:
+    """B7: only an election makes them."""
+    brokers, a, b, c = _three()
+    wanted = replace(_wanted(brokers, a, b), candidates=frozenset({c}))
+
+    assert brokers.code(wanted) is Code.INVALID_REPLICAS
+
+
+def test_a_fence_raises_the_version_and_nothing_else() -> None:
+    """Afterwards no earlier request can be taken any more (R112)."""
+    brokers, a, b, c = _three()
+    late = _wanted(brokers, a, b)
+    before = brokers.state.agreed
+    fence = replace(_wanted(brokers, a, b, c), is_fence=True)
+    agreed = brokers.do(fence, NewSet).agreed
+
+    assert (before.members, before.set_epoch + 1) == (agreed.members, agreed.set_epoch)
+    assert brokers.code(late) is Code.FENCED_SET_EPOCH
+
+
+def test_a_java_master_means_the_processes_that_are_registered() -> None:
+    """It names ids; a slave of pystore has an incarnation all the same."""
+    brokers = Brokers()
+    brokers.join(1)
+    b = brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(Member(2))
+
+    assert frozenset({Member(1), b}) == brokers.state.agreed.members

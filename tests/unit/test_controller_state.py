@@ -1,0 +1,29 @@
+"""
+How one looks a broker up.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.member import Member
+from pystore.controller.replica import Replica, Tombstone
+from pystore.controller.state import AgreedSet, SetState
+
+
+def test_brokers_and_what_is_left_of_them_are_found_by_id() -> None:
+    """A set without brokers is not known, whatever is left."""
+    state = SetState(
+        "c", "b", replicas=(Replica(2, "", ""),), tombstones=(Tombstone(1, ""),)
+    )
+
+    assert state.replica(2) == state.replicas[0]
+    assert state.tombstone(1) == state.tombstones[0]
+    assert (None, None) == (state.replica(1), state.tombstone(2))
+    assert state.is_known
+    assert not SetState("c", "b", tombstones=(Tombstone(1, ""),)).is_known
+
+
+def test_members_and_candidates_are_listed() -> None:
+    """Somebody counts on what they hold."""
+    agreed = AgreedSet(frozenset({Member(1)}), 1, frozenset({Member(2)}))
+
+    assert {Member(1), Member(2)} == SetState("c", "b", agreed=agreed).listed
