@@ -1,0 +1,227 @@
+"""
+Any commands in any order, from brokers that die, restart, lie dead and come late.
+
+After each event the state is looked at (`pystore.controller.invariants`); here, what
+only a history shows.
+"""
+
+from __future__ import annotations
+
+from controlling import Brokers, incarnation
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from pystore.controller.commands import (
+    AlterSet,
+    ApplyId,
+    ChangeBroker,
+    ChangePolicy,
+    Clean,
+    Elect,
+    EndLeases,
+    Readmit,
+    Recovery,
+    Register,
+    SeeEnds,
+    StepDown,
+    Trigger,
+)
+from pystore.controller.decision import Accepted
+from pystore.controller.events import MasterElected
+from pystore.controller.facts import Pulse
+from pystore.controller.member import Member, Position
+from pystore.controller.record import decode, encode
+from pystore.controller.replica import Standing
+
+ids = st.integers(1, 5)
+few = st.sets(ids, max_size=3)
+
+
+class Histories(RuleBasedStateMachine):
+    """
+    One set, its brokers, and everything that was ever asked of the controller.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.brokers = Brokers()
+        self.counters: dict[int, int] = {}
+        self.masters: dict[int, Member] = {}
+        self.owners: dict[int, str] = {}
+        self.late: list[AlterSet | StepDown] = []
+
+    @rule(code=st.sampled_from("abcdefg"), broker_id=st.none() | ids)
+    def apply_for_an_id(self, code: str, broker_id: int | None) -> None:
+        """
+        For the next one, or for any.
+        """
+        wanted = broker_id or self.brokers.state.next_id
+        decision = self.brokers.ask(ApplyId(wanted, code))
+        if isinstance(decision, Accepted):
+            assert self.owners.setdefault(wanted, code) == code
+
+    @rule(broker_id=ids, end=st.integers(0, 9), told=st.sampled_from(Standing))
+    def restart(self, broker_id: int, end: int, told: Standing) -> None:
+        """
+        A process ends and another begins, which has or has not lost something.
+        """
+        counter = self.counters[broker_id] = self.counters.get(broker_id, 0) + 1
+        copy = told is Standing.COPIED
+        who = incarnation(counter - copy, counter if copy else 0)
+        recovery = Recovery(
+            who,
+            "boot",
+            Position(self.brokers.state.epoch, end),
+            end,
+            is_clean=told is Standing.SOUND,
+            is_lossy=told is Standing.LOSSY,
+        )
+        self.brokers.die(broker_id)
+        decision = self.brokers.ask(Register(broker_id, f"host:{end}", recovery))
+        if isinstance(decision, Accepted):
+            self.brokers.pulses[broker_id] = Pulse(who, recovery.position)
+
+    @rule(broker_id=ids)
+    def start_in_java(self, broker_id: int) -> None:
+        """
+        A broker of RocketMQ, perhaps on what was a store of pystore.
+        """
+        if isinstance(self.brokers.ask(Register(broker_id, "java")), Accepted):
+            self.brokers.pulses[broker_id] = Pulse()
+
+    @rule(broker_ids=few)
+    def die(self, broker_ids: set[int]) -> None:
+        """
+        Their heartbeats end.
+        """
+        self.brokers.die(*broker_ids)
+
+    @rule(broker_id=ids, end=st.integers(0, 2**40), is_ill=st.booleans())
+    def reach(self, broker_id: int, end: int, is_ill: bool) -> None:
+        """
+        A heartbeat says how far it is.
+        """
+        pulse = self.brokers.pulses.get(broker_id)
+        if pulse is not None:
+            here = Position(self.brokers.state.epoch, end)
+            now = Pulse(pulse.incarnation, here, is_ill=is_ill)
+            self.brokers.pulses[broker_id] = now
+
+    @rule(
+        trigger=st.sampled_from(Trigger),
+        broker_id=ids,
+        is_unclean=st.sampled_from([False, False, True]),
+        may_replace=st.sampled_from([True, True, False]),
+    )
+    def elect(
+        self, trigger: Trigger, broker_id: int, is_unclean: bool, may_replace: bool
+    ) -> None:
+        """
+        Somebody wants an election.
+        """
+        named = None if trigger is Trigger.CONTROLLER else broker_id
+        before = self.brokers.state
+        self.brokers.may_replace = may_replace
+        decision = self.brokers.ask(Elect(trigger, named, is_unclean))
+        self.brokers.may_replace = True
+        changes = decision.events if isinstance(decision, Accepted) else ()
+        for change in (event.change for event in changes):
+            if not isinstance(change, MasterElected):
+                continue
+            elected = before.replica(change.master.broker_id)
+            assert elected is not None
+            assert not elected.is_learner
+            assert change.master.broker_id in self.brokers.pulses
+            assert may_replace or before.master is None
+            if not is_unclean and before.is_founded:
+                assert elected.broker_id in {one.broker_id for one in before.listed}
+                is_sound = elected.standing is Standing.SOUND
+                assert is_sound or elected.standing is Standing.RESTARTED
+
+    @precondition(lambda self: self.brokers.state.master is not None)
+    @rule(broker_ids=few, keeps=st.booleans(), is_fence=st.booleans())
+    def change_the_set(self, broker_ids: set[int], keeps: bool, is_fence: bool) -> None:
+        """
+        The master wants some set; what it asks for may also arrive later.
+        """
+        state, master = self.brokers.state, self.brokers.master
+        members = {one.member for one in state.replicas if one.broker_id in broker_ids}
+        command = AlterSet(
+            master,
+            state.epoch,
+            state.agreed.set_epoch,
+            frozenset({master, *members}),
+            state.agreed.candidates - members if keeps else frozenset(),
+            is_fence,
+        )
+        self.late += [command, StepDown(master, state.epoch)]
+        self.brokers.ask(command)
+
+    @precondition(lambda self: self.late)
+    @rule(data=st.data())
+    def hear_late(self, data: st.DataObject) -> None:
+        """
+        Something that was sent in the past arrives now, perhaps again.
+        """
+        command = data.draw(st.sampled_from(self.late))
+        state = self.brokers.state
+        decision = self.brokers.ask(command)
+        if isinstance(command, AlterSet) and isinstance(decision, Accepted):
+            assert (command.epoch, command.set_epoch) == (
+                state.epoch,
+                state.agreed.set_epoch,
+            )
+            assert command.master == state.master
+
+    @rule(broker_ids=few, with_living=st.booleans())
+    def clean(self, broker_ids: set[int], with_living: bool) -> None:
+        """
+        Some brokers are forgotten, or all.
+        """
+        self.brokers.ask(Clean(frozenset(broker_ids), with_living))
+
+    @rule(broker_id=ids, is_learner=st.booleans(), is_automatic=st.booleans())
+    def operate(self, broker_id: int, is_learner: bool, is_automatic: bool) -> None:
+        """
+        An operator does this and that.
+        """
+        self.brokers.ask(ChangeBroker(broker_id, is_learner))
+        self.brokers.ask(ChangePolicy(broker_id, is_automatic))
+        self.brokers.ask(SeeEnds())
+
+    @rule(broker_id=ids)
+    def readmit(self, broker_id: int) -> None:
+        """
+        An operator vouches for a store.
+        """
+        self.brokers.ask(Readmit(broker_id))
+
+    @rule(epoch=st.integers(0, 9))
+    def end_leases(self, epoch: int) -> None:
+        """
+        Somebody waited long enough, perhaps in an earlier epoch.
+        """
+        self.brokers.ask(EndLeases(epoch))
+
+    @invariant()
+    def one_master_per_epoch(self) -> None:
+        """
+        Over the whole history, also by another incarnation of the same broker.
+        """
+        state = self.brokers.state
+        if state.master is not None:
+            assert self.masters.setdefault(state.epoch, state.master) == state.master
+
+    @invariant()
+    def the_record_is_the_state(self) -> None:
+        """
+        Whatever happened, the next controller reads the same.
+        """
+        assert self.brokers.state == decode(encode(self.brokers.state), "key")
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None
+)
