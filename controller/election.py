@@ -151,8 +151,10 @@ def _after_power_cut(
         for one in listed
         if one.standing is Standing.RESTARTED and not one.is_learner
     ]
-    furthest = max((one.recovered for one in whole), default=None)
-    there = (one for one in whole if one.recovered == furthest and facts.is_alive(one))
+    furthest = max((facts.position(one) for one in whole), default=None)
+    there = (
+        one for one in whole if facts.position(one) == furthest and facts.is_alive(one)
+    )
     return best(state, facts, there, named_id)
 
 

@@ -28,14 +28,12 @@ class Pulse:
     Attributes:
         incarnation: of the process that sent it; ``None``: a Java broker.
         position: where its log ends.
-        confirm: its confirm offset in bytes; -1: not told.
         priority: its own election priority; the lower is preferred.
         is_ill: its disk fails; it is elected only if nobody else can be (B9).
     """
 
     incarnation: Incarnation | None = None
     position: Position = NOWHERE
-    confirm: int = -1
     priority: int = PRIORITY_LAST
     is_ill: bool = False
 

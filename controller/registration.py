@@ -38,11 +38,12 @@ def register(state: SetState, command: Register, facts: Facts) -> Decision:
     registered = _registered(state, old, command, facts)
     is_copy = registered.standing is Standing.COPIED
     is_same = registered.incarnation == old.incarnation is not None
-    if is_copy and not is_same and old.incarnation and facts.is_alive(old):
+    may_be_alive = facts.is_alive(old) or not facts.may_replace
+    if is_copy and not is_same and old.incarnation and may_be_alive:
         return Rejected(
             Code.BROKER_ID_INVALID,
             f"broker id {old.broker_id}: the process whose store this is a copy of "
-            "is alive; give this one an id of its own",
+            "is alive, or may be; give this one an id of its own",
             frozenset({old.broker_id}),
         )
     changes: list[Change] = []

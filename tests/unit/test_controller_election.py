@@ -173,6 +173,18 @@ def test_the_only_member_is_elected_after_a_power_cut_at_once() -> None:
     assert brokers.master == a
 
 
+def test_who_received_more_since_it_came_back_reaches_further() -> None:
+    """B3: nobody was admitted, but what it holds now is what counts."""
+    brokers = _three()
+    for number, end in ((1, 500), (2, 400), (3, 300)):
+        brokers.register(number, start(2, epoch=1, end=end))
+    assert _elected(brokers) == 1
+    brokers.register(1, start(3, epoch=2, end=600))
+    brokers.reach(2, 2, 700)
+
+    assert _elected(brokers) == 2
+
+
 def test_an_empty_disk_is_not_elected_after_a_power_cut() -> None:
     """What was acknowledged as flushed is on the other, and not on it."""
     brokers = _three()

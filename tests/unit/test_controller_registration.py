@@ -113,6 +113,17 @@ def test_a_copy_of_a_living_broker_is_turned_away() -> None:
     assert brokers.master == a
 
 
+def test_a_copy_is_turned_away_while_the_other_may_not_have_been_heard() -> None:
+    """C3: a controller that has just begun knows no heartbeats yet."""
+    brokers, a, _ = _pair()
+    brokers.die(1)
+    brokers.may_replace = False
+    copy = Register(1, "copy:1", start(1, bits=7))
+
+    assert brokers.code(copy) is Code.BROKER_ID_INVALID
+    assert brokers.master == a
+
+
 def test_a_copy_of_a_dead_broker_is_no_voter() -> None:
     """B1: it is there, and waits for an operator; a lease of the real one may run."""
     brokers, a, _ = _pair()
