@@ -11,8 +11,8 @@ Source: R258, R266; M.11.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -31,7 +31,10 @@ VERSION = 1
 
 _DIGITS_MAX = 9
 
+_AS_IT_IS = {bool, int, str}
+
 _T = TypeVar("_T")
+_Reader = Callable[[object], object]
 
 _MAGIC = b"pystore-set"
 
@@ -67,7 +70,7 @@ def decode(raw: bytes, where: str) -> SetState:
     if checksum != _checksum(body):
         raise _bad(where, "the checksum does not hold; restore it from a backup")
     try:
-        state = _value(SetState, json.loads(body))
+        state = _reader(SetState)(json.loads(body))
     except (KeyError, RecursionError, TypeError, ValueError) as reason:
         # The checksum holds, so somebody else wrote it, or a mistake of ours.
         raise _bad(where, f"a field is not of its kind: {reason}") from None
@@ -94,6 +97,8 @@ def _plain(value: object) -> object:
     """
     Returns a value as JSON has it; sets in order.
     """
+    if value is None or type(value) in _AS_IT_IS:
+        return value
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, bytes):
@@ -102,48 +107,76 @@ def _plain(value: object) -> object:
         return sorted(map(_plain, value), key=json.dumps)
     if isinstance(value, tuple):
         return list(map(_plain, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    return value
+    kind: type = type(value)
+    return {name: _plain(getattr(value, name)) for name in _hints(kind)}
 
 
-def _value(kind: object, plain: object) -> object:
+@cache
+def _reader(kind: object) -> _Reader:
     """
-    Returns what *plain* says, if it is of that kind.
+    Returns what makes a value of that kind of what JSON says.
 
-    Raises:
-        KeyError: a field is missing.
-        TypeError: a value, or the number of fields, is another.
-        ValueError: no such value is known.
+    It raises a TypeError if that, or the number of fields, is of another kind, and a
+    ValueError if no such value is known. A state has a few kinds, and a controller
+    reads thousands of states as it starts: what a kind is made of is found out once.
     """
-    if get_origin(kind) is UnionType:
-        kind = next(one for one in get_args(kind) if one is not NoneType)
-        return None if plain is None else _value(kind, plain)
-    if get_origin(kind) in (tuple, frozenset):
-        return _several(kind, _checked(list, plain))
-    if is_dataclass(kind) and isinstance(kind, type):
-        hints, given = _hints(kind), _checked(dict, plain)
-        if given.keys() != hints.keys():
-            raise TypeError(f"{kind.__name__} has fields {sorted(given)}")
-        return kind(**{name: _value(hint, given[name]) for name, hint in hints.items()})
-    if kind is bytes:
-        return bytes.fromhex(_checked(str, plain))
-    assert isinstance(kind, type)
-    return kind(plain) if issubclass(kind, Enum) else _checked(kind, plain)
-
-
-def _several(kind: object, plain: list[object]) -> object:
     kinds = get_args(kind)
+    if get_origin(kind) is UnionType:
+        read = _reader(next(one for one in kinds if one is not NoneType))
+        return lambda plain: None if plain is None else read(plain)
     if get_origin(kind) is frozenset:
-        found = frozenset(_value(kinds[0], one) for one in plain)
-        if len(found) != len(plain):
+        return _set_reader(_reader(kinds[0]))
+    if get_origin(kind) is tuple:
+        return _tuple_reader([_reader(one) for one in kinds if one is not Ellipsis])
+    assert isinstance(kind, type)
+    return _fields_reader(kind) if is_dataclass(kind) else _word_reader(kind)
+
+
+def _word_reader(kind: type) -> _Reader:
+    if kind is bytes:
+        return lambda plain: bytes.fromhex(_checked(str, plain))
+    if issubclass(kind, Enum):
+        return kind
+    return lambda plain: _checked(kind, plain)
+
+
+def _fields_reader(kind: type) -> _Reader:
+    readers = {name: _reader(hint) for name, hint in _hints(kind).items()}
+
+    def read(plain: object) -> object:
+        given = _checked(dict, plain)
+        if given.keys() != readers.keys():
+            raise TypeError(f"{kind.__name__} has fields {sorted(given)}")
+        return kind(**{name: one(given[name]) for name, one in readers.items()})
+
+    return read
+
+
+def _set_reader(one: _Reader) -> _Reader:
+    def read(plain: object) -> object:
+        several = _checked(list, plain)
+        found = frozenset(map(one, several))
+        if len(found) != len(several):
             raise ValueError("a set has one thing twice")
         return found
-    if kinds[-1] is Ellipsis:
-        return tuple(_value(kinds[0], one) for one in plain)
-    if len(kinds) != len(plain):
-        raise TypeError(f"{plain} has not {len(kinds)} values")
-    return tuple(map(_value, kinds, plain))
+
+    return read
+
+
+def _tuple_reader(readers: list[_Reader]) -> _Reader:
+    """
+    Returns what reads a pair, or any number of one kind.
+    """
+
+    def read(plain: object) -> object:
+        several = _checked(list, plain)
+        if len(readers) == 1:
+            return tuple(map(readers[0], several))
+        if len(readers) != len(several):
+            raise TypeError(f"{several} has not {len(readers)} values")
+        return tuple(one(value) for one, value in zip(readers, several, strict=True))
+
+    return read
 
 
 def _checked(kind: type[_T], plain: object) -> _T:
