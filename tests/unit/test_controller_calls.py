@@ -1,0 +1,63 @@
+"""
+The calls of a broker: their values, and that a refusal is not a silence.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+from pystore.controller import calls
+from pystore.controller.calls import (
+    ControllerCalls,
+    ElectMaster,
+    Heartbeat,
+    Mastership,
+    Pulse,
+    Refused,
+    SyncStateSet,
+    Unanswered,
+)
+
+
+def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
+    """Formats 4.3 and 4.8: -1 is not known, the lowest priority is the last."""
+    beat = Heartbeat("c", "b", 1, "a:1")
+
+    assert (-1, -1, -1) == (beat.epoch, beat.max_offset, beat.confirm_offset)
+    assert (10_000, 2147483647) == (beat.timeout_ms, beat.priority)
+    assert (-1, False) == (
+        ElectMaster("c", "b").broker_id,
+        ElectMaster("c", "b").is_designated,
+    )
+    assert (None, SyncStateSet(frozenset(), 0)) == (
+        Mastership().master_id,
+        Mastership().agreed,
+    )
+
+
+def test_a_controller_that_gives_no_leases_is_not_one_that_gives_none_now() -> None:
+    """A lease of 0 ms ends what the master decides alone; no leases do not."""
+    assert Pulse() != Pulse(0)
+    assert Pulse().lease_ms is None
+
+
+def test_every_call_may_be_refused_and_may_stay_unanswered() -> None:
+    """R28: a caller that forgets one of the three ends is told so by its types."""
+    made = [
+        method
+        for name, method in vars(ControllerCalls).items()
+        if inspect.iscoroutinefunction(method)
+    ]
+
+    assert 8 == len(made)
+    for method in made:
+        ends = inspect.get_annotations(method)["return"].split(" | ")
+        assert ["Refused", "Unanswered"] == ends[1:]
+        assert hasattr(calls, ends[0])
+
+
+def test_a_refusal_is_not_a_silence() -> None:
+    """One says that it was not done, the other says nothing."""
+    assert Refused(2014) != Refused(2010)
+    assert Refused(1).remark == ""
+    assert Unanswered("a") != Refused(1, "a")

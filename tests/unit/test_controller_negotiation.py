@@ -1,0 +1,315 @@
+"""
+The negotiation of a broker id: what each answer leads to, and what it never does.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from broker_schedules import begin, calm
+from id_allocation import Given
+
+from pystore.controller.calls import (
+    ApplyBrokerId,
+    Done,
+    GetNextBrokerId,
+    Mastership,
+    NextBrokerId,
+    Process,
+    Refused,
+    RegisterBroker,
+    Unanswered,
+)
+from pystore.controller.identity import Named
+from pystore.controller.negotiation import (
+    NEGOTIATION,
+    Event,
+    Negotiation,
+    Step,
+    next_step,
+)
+from pystore.controller.negotiation_effects import (
+    DeleteTemp,
+    Effect,
+    GiveUp,
+    Pause,
+    ReadIdentity,
+    WriteConfirmed,
+    WriteTemp,
+)
+from pystore.errors import LocalViolation
+from pystore.exports import BrokerIdentity, TemporaryIdentity
+from pystore.truth import Incarnation
+
+NAMED = Named("c", "b", "127.0.0.1:10911")
+THIRD = BrokerIdentity("c", "b", 3)
+TEMPORARY = TemporaryIdentity(THIRD, "code")
+LOST = Unanswered("no answer for 3000 ms")
+TAKEN = Refused(2014)
+
+
+@pytest.fixture
+def new() -> Negotiation:
+    """A broker that has not looked into its store yet."""
+    codes = count()
+    return Negotiation(NAMED, lambda: f"code{next(codes)}")
+
+
+@pytest.fixture
+def applying(new: Negotiation) -> Negotiation:
+    """One that has written down what it applies for."""
+    return new.found(TEMPORARY)
+
+
+@pytest.fixture
+def registering(new: Negotiation) -> Negotiation:
+    """One that has its id."""
+    return new.found(THIRD)
+
+
+def _next(negotiation: Negotiation) -> Effect | None:
+    return negotiation.next_effect()
+
+
+class TestTheWay:
+    """A new broker, step by step."""
+
+    def test_a_new_broker_writes_down_what_it_applies_for_before(
+        self, new: Negotiation
+    ) -> None:
+        """R19, R22: and the id is its own once that is durable, too."""
+        assert ReadIdentity() == _next(new)
+        now = new.found(None)
+        assert GetNextBrokerId("c", "b") == _next(now)
+        now = now.answered(NextBrokerId(3))
+        temporary = TemporaryIdentity(THIRD, "code0")
+        assert WriteTemp(temporary) == _next(now)
+        now = now.stored()
+        assert ApplyBrokerId("c", "b", 3, "code0") == _next(now)
+        now = now.answered(Done())
+        assert (WriteConfirmed(THIRD), None) == (_next(now), now.identity)
+        now = now.stored()
+        assert RegisterBroker("c", "b", 3, "127.0.0.1:10911") == _next(now)
+        now = now.answered(Mastership(1))
+        assert (None, Step.REGISTERED, THIRD) == (_next(now), now.step, now.identity)
+        assert Mastership(1) == now.mastership
+
+    def test_a_broker_that_has_its_id_only_registers(self, new: Negotiation) -> None:
+        """R13, R27."""
+        now = new.found(THIRD)
+
+        assert RegisterBroker("c", "b", 3, "127.0.0.1:10911") == _next(now)
+
+    def test_a_broker_that_applied_applies_again_by_the_same_code(
+        self, new: Negotiation
+    ) -> None:
+        """R25, R26: nothing is asked for, and no code is drawn."""
+        assert ApplyBrokerId("c", "b", 3, "code") == _next(new.found(TEMPORARY))
+
+    def test_what_pystore_adds_goes_with_the_registration(self) -> None:
+        """A controller of RocketMQ passes over it."""
+        process = Process(Incarnation(4, bytes(16)), "boot", 7, 4711)
+        now = Negotiation(NAMED, str, process).found(THIRD)
+
+        assert RegisterBroker("c", "b", 3, NAMED.address, process) == _next(now)
+
+    def test_a_registered_broker_registers_again_where_it_is_now(
+        self, registering: Negotiation
+    ) -> None:
+        """R42, R43: the same id, another address."""
+        now = registering.answered(Mastership())
+        moved = Named("c", "b", "10.1.2.3:10911")
+
+        assert RegisterBroker("c", "b", 3, moved.address) == _next(now.again(moved))
+        assert _next(registering) == _next(now.again())
+        with pytest.raises(LocalViolation, match="another"):
+            now.again(Named("c", "another", "127.0.0.1:1"))
+
+
+class TestWhatSettlesNothing:
+    """R28: an answer that is lost, or says something else, changes nothing."""
+
+    @pytest.mark.parametrize(
+        "answer", [LOST, *(Refused(n) for n in (1, 2, 3, 2007, 2010, 2015, 9999))]
+    )
+    def test_what_was_applied_for_is_kept_and_applied_for_again(
+        self, applying: Negotiation, answer: Any
+    ) -> None:
+        """Only the answer that the id is another broker's ends it."""
+        for failures in (1, 2, 3):
+            effect = _next(applying)
+            applying = applying.answered(answer)
+            pause = _next(applying)
+            assert isinstance(pause, Pause)
+            assert failures == pause.failures
+            assert applying.step is Step.APPLY
+            applying = applying.paused()
+            assert ApplyBrokerId("c", "b", 3, "code") == effect == _next(applying)
+
+    @pytest.mark.parametrize("answer", [LOST, Refused(1), Refused(2007)])
+    def test_an_id_is_asked_for_again(self, new: Negotiation, answer: Any) -> None:
+        """R20: nothing was written."""
+        now = new.found(None).answered(answer).paused()
+
+        assert GetNextBrokerId("c", "b") == _next(now)
+
+    @pytest.mark.parametrize("answer", [LOST, Refused(1), Refused(2010)])
+    def test_a_registration_is_tried_again(
+        self, registering: Negotiation, answer: Any
+    ) -> None:
+        """R27, R44: under the same id; it is never given up for another one."""
+        now = registering.answered(answer)
+
+        assert isinstance(_next(now), Pause)
+        assert _next(registering) == _next(now.paused())
+
+    def test_an_answer_ends_a_row_of_failures(self, new: Negotiation) -> None:
+        """The next pause is a first one again."""
+        now = new.found(None).answered(LOST).paused().answered(LOST).paused()
+        now = now.answered(NextBrokerId(3)).stored().answered(LOST)
+
+        assert (1, "") != (now.failures, now.problem)
+        assert 1 == now.failures
+
+
+class TestTaken:
+    """R23, R29: the id is another broker's."""
+
+    def test_it_is_forgotten_and_another_one_is_asked_for(
+        self, applying: Negotiation
+    ) -> None:
+        """Durably, before."""
+        now = applying.answered(TAKEN)
+        assert DeleteTemp(TEMPORARY) == _next(now)
+        now = now.stored()
+        assert GetNextBrokerId("c", "b") == _next(now)
+        now = now.answered(NextBrokerId(4))
+        assert WriteTemp(TemporaryIdentity(NAMED.with_id(4), "code0")) == _next(now)
+
+    def test_a_counter_that_is_behind_is_told_and_asked_again(
+        self, applying: Negotiation
+    ) -> None:
+        """R36: RocketMQ's counter can point at an id that exists, for ever."""
+        now = applying.answered(TAKEN).stored().answered(NextBrokerId(3))
+        pause = _next(now)
+        assert isinstance(pause, Pause)
+        assert "counter is behind (R36)" in pause.reason
+        now = now.paused()
+        assert GetNextBrokerId("c", "b") == _next(now)
+        # A controller that lost its records counts from 1 again, and means it.
+        assert isinstance(_next(now.answered(NextBrokerId(3))), WriteTemp)
+
+    @pytest.mark.parametrize("broker_id", [0, -1])
+    def test_an_id_that_no_controller_gives_is_not_taken(
+        self, new: Negotiation, broker_id: int
+    ) -> None:
+        """0 is a role, and never a broker."""
+        now = new.found(None).answered(NextBrokerId(broker_id))
+
+        assert Step.ASK is now.step
+        assert "ids begin at 1" in now.problem
+
+
+class TestTheStore:
+    """Files and records that fail, or are somebody else's."""
+
+    @pytest.mark.parametrize("step", [Step.READ, Step.WRITE, Step.CONFIRM, Step.FORGET])
+    def test_after_a_failed_write_the_store_is_looked_at(
+        self, new: Negotiation, step: Step
+    ) -> None:
+        """It may have been made: nothing is assumed."""
+        applying = new.found(TEMPORARY)
+        at = {
+            Step.READ: new,
+            Step.WRITE: new.found(None).answered(NextBrokerId(3)),
+            Step.CONFIRM: applying.answered(Done()),
+            Step.FORGET: applying.answered(TAKEN),
+        }[step]
+        assert step is at.step
+        now = at.failed("no space", is_final=False)
+
+        assert Pause(1, "no space") == _next(now)
+        assert ReadIdentity() == _next(now.paused())
+        assert GiveUp("damaged") == _next(at.failed("damaged", is_final=True))
+
+    @pytest.mark.parametrize(
+        ("stored", "line"),
+        [
+            (BrokerIdentity("x", "b", 3), "cluster 'x' (broker 3)"),
+            (BrokerIdentity("c", "x", 3), "broker set 'x' (broker 3)"),
+            (TemporaryIdentity(BrokerIdentity("c", "x", 3), "d"), "set 'x' (broker 3)"),
+            (BrokerIdentity("c", "b", 0), "broker id 0, and controllers begin at 1"),
+        ],
+    )
+    def test_an_identity_that_is_not_ours_stops_the_broker(
+        self, new: Negotiation, stored: Any, line: str
+    ) -> None:
+        """R12: nothing is sent and nothing is written; one line says what to do."""
+        effect = _next(new.found(stored))
+
+        assert isinstance(effect, GiveUp)
+        assert line in effect.reason
+        assert "correct" in effect.reason or "restore" in effect.reason
+
+
+def test_a_broker_that_was_cleaned_says_so(registering: Negotiation) -> None:
+    """R44: and goes on, in case it is admitted again."""
+    now = registering.answered(Refused(2010))
+
+    assert "does not know broker 3 of 'b': it was cleaned there" in now.problem
+
+
+def test_an_old_controller_is_named(new: Negotiation) -> None:
+    """One before 5.1.1 has no persistent ids."""
+    now = new.found(None).answered(Refused(3, "not supported"))
+
+    assert "older than RocketMQ 5.1.1: upgrade it" in now.problem
+
+
+def test_a_remark_stays_on_one_line(new: Negotiation) -> None:
+    """Java's are stack traces now and then."""
+    now = new.found(None).answered(Refused(1, "a\n\tb" + "x" * 999))
+
+    assert "with code 1: a bxx" in now.problem
+    assert len(now.problem) < 300
+
+
+def test_what_the_table_does_not_list_is_our_mistake(new: Negotiation) -> None:
+    """Each pair is either listed or refused, and nothing leaves STOPPED."""
+    for step in Step:
+        for event in Event:
+            if (step, event) not in NEGOTIATION:
+                with pytest.raises(LocalViolation):
+                    next_step(step, event)
+    assert Step.STOPPED not in {step for step, _ in NEGOTIATION}
+    with pytest.raises(LocalViolation):
+        new.answered(Done())
+    with pytest.raises(LocalViolation):
+        new.found(None).answered(Done())
+
+
+def test_what_was_written_down_is_forgotten_for_one_answer_only() -> None:
+    """R28, as the table has it."""
+    to_forget = [pair for pair, to in NEGOTIATION.items() if to is Step.FORGET]
+
+    assert [(Step.APPLY, Event.TAKEN)] == to_forget
+
+
+def test_without_a_fault_a_broker_is_registered_in_six_steps() -> None:
+    """One look, two writes, three calls."""
+    world = begin(1, Given())
+    steps = []
+    while (following := calm(world)) is not None:
+        steps.append(world.sides[0].negotiation.step)
+        world = following
+
+    assert [
+        Step.READ,
+        Step.ASK,
+        Step.WRITE,
+        Step.APPLY,
+        Step.CONFIRM,
+        Step.REGISTER,
+    ] == steps

@@ -1,0 +1,25 @@
+"""
+The effects of a negotiation are values: an owner may compare and keep them.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from pystore.controller.negotiation_effects import Effect, GiveUp, Pause, WriteTemp
+from pystore.exports import BrokerIdentity, TemporaryIdentity
+
+
+def test_equal_effects_are_equal_values() -> None:
+    """What is asked for twice is the same thing."""
+    temporary = TemporaryIdentity(BrokerIdentity("c", "b", 1), "code")
+
+    assert 1 == len({WriteTemp(temporary), WriteTemp(temporary)})
+    assert Pause(1, "a") != Pause(2, "a")
+    assert GiveUp("a") != Pause(1, "a")
+
+
+def test_every_effect_is_frozen() -> None:
+    """Whoever carries one out cannot change what is carried out next."""
+    assert 9 == len(get_args(Effect))
+    assert all(one.__dataclass_params__.frozen for one in get_args(Effect))
