@@ -30,6 +30,10 @@ Reply = NextBrokerId | Done | Mastership | Refused
 class Allocation(Protocol):
     """One broker set, as a value that can be compared and kept in a set."""
 
+    def __hash__(self) -> int:
+        """Worlds are kept by value."""
+        ...
+
     def decide(self, request: Request) -> tuple[Allocation, Reply]:
         """What is committed, and what is answered; not yet sent."""
         ...

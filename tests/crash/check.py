@@ -11,6 +11,7 @@ from crash.facts import Facts
 from crash.teller import QUEUE_FILE_BYTES, SEGMENT_SIZE
 
 from pystore._seam import Check
+from pystore.controller.identity_store import IdentityStore
 from pystore.epoch_file import EPOCHS as EPOCH_FILE
 from pystore.epoch_file import EPOCHS_BACKUP, read_epochs
 from pystore.errors import NotAStoreError
@@ -19,6 +20,7 @@ from pystore.exports import (
     CHECKPOINT,
     IDENTITY,
     TEMPORARY_IDENTITY,
+    BrokerIdentity,
     parse_abort,
     parse_checkpoint,
     parse_identity,
@@ -31,6 +33,7 @@ from pystore.queues import CONSUME_QUEUE
 from pystore.record import Record
 from pystore.store import Store
 from pystore.stored_truth import CUT, INCARNATION
+from pystore.stored_truth import IDENTITY as TRUTH_IDENTITY
 from pystore.verify import verify_store
 
 __all__ = ["check_store"]
@@ -141,6 +144,22 @@ def _check_truth(log: CommitLog, facts: Facts, *, is_foreign: bool) -> None:
             for name, value in ("generation", generation), ("counter", counter - 1):
                 told = facts.allowed(name)
                 assert min(told) <= value <= max(told), (name, value, told)
+
+
+def _check_identity(log: CommitLog, facts: Facts) -> None:
+    """
+    As told last or as told next (R24 to R26), and a look brings both files to it.
+    """
+    who = IdentityStore(log.writer).read()
+    assert TRUTH_IDENTITY.to_json(who) in facts.allowed("identity")
+    is_final = isinstance(who, BrokerIdentity)
+    for name, is_there in (
+        (IDENTITY, is_final),
+        (TEMPORARY_IDENTITY, who is not None and not is_final),
+    ):
+        path = log.path / name
+        assert path.exists() == is_there
+        assert not is_there or (who and path.read_bytes() == who.encode())
 
 
 def _check_zeros(root: Path, end: int) -> None:

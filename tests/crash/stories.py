@@ -12,13 +12,14 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 from crash.boots import same_boot
 from crash.teller import SEGMENT_SIZE, Teller
 
+from pystore.controller.identity_store import IdentityStore
 from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.stored_truth import IDENTITY
 
 
 def prepare_some(teller: Teller) -> None:
@@ -133,19 +134,23 @@ def epochs(teller: Teller) -> None:
 
 
 def exports(teller: Teller) -> None:
-    """Identity files are replaced: a temporary one, then the final one."""
+    """An id is applied for, is another's, the next one is applied for and given."""
     teller.open()
-    writer = teller.log.writer
-    identity = BrokerIdentity("c", "b", 1)
-    for who in (TemporaryIdentity(identity, "code"), identity):
+    store = IdentityStore(teller.log.writer)
+    first, second = (
+        TemporaryIdentity(BrokerIdentity("c", "b", who), "code") for who in (1, 2)
+    )
+    verbs = [
+        partial(store.write_temporary, first),
+        partial(store.delete_temporary, first),
+        partial(store.write_temporary, second),
+        partial(store.confirm, second.identity),
+    ]
+    for verb in verbs:
         teller.begin("identify")
-        with writer.checkpoint.change() as change:
-            change.identify(who)
-        is_final = who is identity
-        writer.export("brokerIdentity", who.encode() if is_final else None)
-        writer.export("brokerIdentity-temp", None if is_final else who.encode())
+        verb()
         teller.done("identify")
-    assert writer.checkpoint.read(IDENTITY) == identity
+    assert store.read() == second.identity
     teller.append(ack="leader-synced")
     teller.close()
 

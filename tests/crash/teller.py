@@ -24,7 +24,7 @@ from pystore.messages import Message
 from pystore.results import Appended
 from pystore.retention import Retention
 from pystore.store import Store
-from pystore.stored_truth import BOUNDS, CUT, INCARNATION
+from pystore.stored_truth import BOUNDS, CUT, IDENTITY, INCARNATION
 
 __all__ = ["SEGMENT_SIZE", "Teller"]
 
@@ -77,6 +77,7 @@ class Teller:
                 "generation": view.read(CUT).generation,
                 "counter": view.read(INCARNATION).counter,
                 "epochs": self.log.epochs.pairs(),
+                "identity": IDENTITY.to_json(view.read(IDENTITY)),
                 "queues": [[*key, value] for key, value in sorted(queues.items())],
             }
 

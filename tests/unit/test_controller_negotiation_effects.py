@@ -16,7 +16,7 @@ def test_equal_effects_are_equal_values() -> None:
 
     assert 1 == len({WriteTemp(temporary), WriteTemp(temporary)})
     assert Pause(1, "a") != Pause(2, "a")
-    assert GiveUp("a") != Pause(1, "a")
+    assert GiveUp("a") != GiveUp("b")
 
 
 def test_every_effect_is_frozen() -> None:

@@ -80,6 +80,8 @@ FLOORS = {
     "pystore.truth": 1,
     "pystore.waits": 1,
     "pystore.controller": 2,
+    "pystore.controller.identity_store": 3,
+    "pystore.controller.registering": 3,
     "pystore.ha": 2,
     "pystore.remoting": 2,
     "pystore.remoting.connection": 3,
