@@ -113,8 +113,8 @@ class TemporaryIdentity:
 
 def _identity_fields(content: bytes, count: int, path: str) -> list[str]:
     advice = (
-        "restore it, or remove it to register as a new broker "
-        "(its old id then stays behind in the controller)"
+        "restore it, or remove it: a store that knows its broker (meta/) writes it "
+        "anew, any other registers as a new one"
     )
     try:
         fields = content.decode().split("#")

@@ -1,5 +1,5 @@
 """
-The diagrams and tables of docs/replication.md, made from the tables of the machines.
+The diagrams and tables of pages under docs/, made from the tables of the machines.
 
 Run ``python tests/state_diagrams.py`` after a change of a machine; tests compare.
 """
@@ -11,35 +11,49 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pystore.controller.negotiation import NEGOTIATION, Step
 from pystore.ha.codes import State
 from pystore.ha.machine import MASTER, SLAVE
 from pystore.ha.role import ROLES, Role
 
-__all__ = ["PAGE", "drawn"]
+__all__ = ["IDENTITY_PAGE", "PAGE", "drawn"]
 
 Table = Mapping[Any, Enum]
 """(state, event) -> state; keys of a mapping are of one type only."""
 
-PAGE = Path(__file__).parents[1] / "docs" / "replication.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "replication.md"
+IDENTITY_PAGE = DOCS / "identity.md"
 
-
-def drawn(text: str) -> str:
-    """
-    Returns the text of the page with all tables as the machines have them.
-    """
-    tables: list[tuple[str, Table, Enum]] = [
+TABLES: dict[Path, list[tuple[str, Table, Enum]]] = {
+    PAGE: [
         ("slave", SLAVE, State.READY),
         ("master", MASTER, State.READY),
         ("role", ROLES, Role.IDLE),
-    ]
-    for name, table, first in tables:
+    ],
+    IDENTITY_PAGE: [("negotiation", NEGOTIATION, Step.READ)],
+}
+"""Each table's name on its page, and where it begins; the last state is the end."""
+
+
+def drawn(text: str, page: Path = PAGE) -> str:
+    """
+    Returns the text of a page with all tables as the machines have them.
+    """
+    for name, table, first in TABLES[page]:
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, _, rest = text.partition(begin)
         _, found, after = rest.partition(end)
         if not found:
             raise ValueError(f"the page has no place for the {name}")
         text = (
-            before + begin + _diagram(table, first) + "\n" + _rows(table) + end + after
+            before
+            + begin
+            + _diagram(table, first)
+            + "\n"
+            + _rows(table, first)
+            + end
+            + after
         )
     return text
 
@@ -56,13 +70,14 @@ def _diagram(table: Table, first: Enum) -> str:
             ways.items(), key=lambda way: [order.index(state) for state in way[0]]
         )
     ]
-    body = "\n".join((f"    [*] --> {first.name}", *lines, "    SHUTDOWN --> [*]"))
+    ends = f"    {order[-1].name} --> [*]"
+    body = "\n".join((f"    [*] --> {first.name}", *lines, ends))
     return f"```mermaid\nstateDiagram-v2\n{body}\n```\n"
 
 
-def _rows(table: Table) -> str:
-    states, events = (type(one) for one in next(iter(table)))
-    live = [state for state in states if state.name != "SHUTDOWN"]
+def _rows(table: Table, first: Enum) -> str:
+    live = list(type(first))[:-1]
+    events = type(next(iter(table))[1])
     rows = ["| event | " + " | ".join(state.name for state in live) + " |"]
     rows.append("|---" * (len(live) + 1) + "|")
     for event in events:
@@ -80,4 +95,5 @@ def _cell(table: Table, state: Enum, event: Enum) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(drawn(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for one in TABLES:
+        one.write_text(drawn(one.read_text(encoding="utf-8"), one), encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from state_diagrams import PAGE, drawn
+from state_diagrams import IDENTITY_PAGE, PAGE, drawn
 from wire_frames import EXAMPLES
 
 from pystore.ha import codes
@@ -143,3 +143,6 @@ def test_the_diagrams_are_drawn_from_the_tables() -> None:
 
     assert drawn(text) == text
     assert 3 == text.count("```mermaid")
+    text = IDENTITY_PAGE.read_text(encoding="utf-8")
+    assert drawn(text, IDENTITY_PAGE) == text
+    assert 1 == text.count("```mermaid")

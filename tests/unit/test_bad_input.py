@@ -227,8 +227,8 @@ REFUSED: dict[str, Case] = {
         lambda root: (root / "brokerIdentity").write_bytes(b"one#two"),
         FormatError,
         "{root}/brokerIdentity: b'one#two' is not 3 fields joined with '#': restore "
-        "it, or remove it to register as a new broker (its old id then stays behind in "
-        "the controller)",
+        "it, or remove it: a store that knows its broker (meta/) writes it anew, any "
+        "other registers as a new one",
     ),
     "half of a checkpoint": (
         lambda root: (root / "checkpoint").write_bytes(bytes(2048)),

@@ -103,7 +103,7 @@ def test_a_bad_identity_is_named_with_what_to_do(content: bytes, message: str) -
         parse_identity(content, "/store/brokerIdentity")
     print(caught.value)
     assert str(caught.value).startswith("/store/brokerIdentity: ")
-    assert "restore it, or remove it to register as a new broker" in str(caught.value)
+    assert "restore it, or remove it: a store that knows" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
