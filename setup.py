@@ -27,6 +27,7 @@ setup(
         "pystore.ha.slave.handshake",
         "pystore.ha.wire",
         "pystore.remoting",
+        "pystore.records",
         "pystore.spark",
         "pystore.spark.compact",
         "pystore.spark.export",

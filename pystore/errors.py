@@ -25,8 +25,10 @@ __all__ = [
     "ProtocolViolation",
     "PystoreError",
     "RemoteViolation",
+    "SessionLostError",
     "StorageError",
     "UnavailableError",
+    "UnknownOutcomeError",
 ]
 
 
@@ -155,6 +157,18 @@ class ForkedError(PystoreError):
 class UnavailableError(PystoreError):
     """
     What the work needs is not there: Java, a package, a cluster; or a task failed.
+    """
+
+
+class SessionLostError(PystoreError):
+    """
+    What a record store held may be another's; close it and open it again.
+    """
+
+
+class UnknownOutcomeError(PystoreError):
+    """
+    A commit was sent and its answer was lost: read what it wrote, then decide.
     """
 
 

@@ -1,0 +1,249 @@
+"""
+A record store in memory, for tests: sessions over one space, with faults.
+
+A fault is chosen per call, by whoever the store is given: nothing else about it is
+left to chance, so that a simulation repeats.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pystore.errors import (
+    ClosedError,
+    ForkedError,
+    FullError,
+    SessionLostError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.ops import Delete, Hold, KeyOps, Op, check_key
+from pystore.records.record_store import Record
+from pystore.records.term import Term
+
+__all__ = ["Fault", "MemorySpace", "MemoryStore"]
+
+
+class Fault(Enum):
+    """
+    What happens to a call.
+    """
+
+    NONE = "none"
+    UNREACHABLE = "unreachable"  # refused before anything was sent
+    FULL = "full"  # no space; commits only, others go on
+    LOST_REQUEST = "lost request"  # outcome unknown, not made; commits only
+    LOST_ANSWER = "lost answer"  # outcome unknown, made; commits only
+    SESSION_LOST = "session lost"  # before the call
+
+
+def _no_fault(verb: str) -> Fault:  # noqa: ARG001
+    return Fault.NONE
+
+
+@dataclass(slots=True)
+class _Row:
+    value: bytes
+    version: int
+    holder: object | None
+
+
+@dataclass(slots=True)
+class MemorySpace:
+    """
+    What the stores of one space share: the records, and who is alive.
+    """
+
+    version: int = 1
+    rows: dict[str, _Row] = field(default_factory=dict)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def drop(self, holder: object) -> None:
+        """
+        A holder is gone, and all it held with it. The caller has ``changed``.
+        """
+        held = [key for key, row in self.rows.items() if row.holder is holder]
+        for key in held:
+            del self.rows[key]
+        self.changed.notify_all()
+
+
+class MemoryStore:
+    """
+    One session over a space; see `pystore.records.record_store.RecordStore`.
+
+    Args:
+        space: shared by the stores that are to see each other.
+        faults: asked with the verb's name at each call.
+        clock_ns: tells when a commit was sent.
+        length_ns: of its terms.
+    """
+
+    def __init__(
+        self,
+        space: MemorySpace | None = None,
+        *,
+        faults: Callable[[str], Fault] = _no_fault,
+        clock_ns: Callable[[], int] = boottime_ns,
+        length_ns: int | None = None,
+    ) -> None:
+        self.space = MemorySpace() if space is None else space
+        self._faults = faults
+        self._clock_ns = clock_ns
+        self._is_closed = False
+        self._is_lost = False
+        self._process = os.getpid()
+        self._leadership = Leadership(
+            self._commit, self._get, self._await_absence, lambda: length_ns
+        )
+
+    def get(self, key: str) -> Record | None:
+        """
+        See `RecordStore.get`.
+        """
+        check_key(key)
+        with self.space.changed:
+            self._begun("get")
+            return self._get(key)
+
+    def _get(self, key: str) -> Record | None:
+        with self.space.changed:
+            row = self.space.rows.get(key)
+            return None if row is None else Record(key, row.value, row.version)
+
+    def scan(
+        self, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> list[Record]:
+        """
+        See `RecordStore.scan`.
+        """
+        with self.space.changed:
+            self._begun("scan")
+            keys = sorted(
+                (
+                    key
+                    for key in self.space.rows
+                    if key.startswith(prefix) and key.encode() > after.encode()
+                ),
+                key=str.encode,
+            )
+            rows = self.space.rows
+            return [
+                Record(key, rows[key].value, rows[key].version) for key in keys[:limit]
+            ]
+
+    def commit(self, ops: Sequence[Op]) -> int | None:
+        """
+        See `RecordStore.commit`.
+        """
+        return self._leadership.commit(ops)
+
+    def wait(self, token: int, timeout_s: float) -> int:
+        """
+        See `RecordStore.wait`.
+        """
+        with self.space.changed:
+            self._begun("wait")
+            self.space.changed.wait_for(
+                lambda: self.space.version != token or self._is_closed or self._is_lost,
+                timeout_s,
+            )
+            self._usable()
+            return self.space.version
+
+    def campaign(self, path: str, name: str) -> Term:
+        """
+        See `RecordStore.campaign`.
+        """
+        return self._leadership.campaign(path, name)
+
+    def close(self) -> None:
+        """
+        See `RecordStore.close`.
+        """
+        if self._process != os.getpid():
+            return
+        with self.space.changed:
+            self._is_closed = True
+            self.space.drop(self)
+
+    def lose_session(self) -> None:
+        """
+        What the store holds is gone; it hears of it at its next call.
+        """
+        with self.space.changed:
+            self._is_lost = True
+            self.space.drop(self)
+
+    def _begun(self, verb: str) -> Fault:
+        """
+        What happens to a call, if it may go on. The caller has ``changed``.
+        """
+        self._usable()
+        fault = self._faults(verb)
+        if fault is Fault.SESSION_LOST:
+            self.lose_session()
+            self._usable()
+        if fault is Fault.UNREACHABLE:
+            raise UnavailableError("the record store is unreachable: try again")
+        return fault
+
+    def _usable(self) -> None:
+        if self._process != os.getpid():
+            raise ForkedError("the record store is the parent's: open one here")
+        if self._is_closed:
+            raise ClosedError("the record store is closed")
+        if self._is_lost:
+            raise SessionLostError(
+                "the session is lost, and what it held: open the record store again"
+            )
+
+    def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
+        sent_ns = self._clock_ns()
+        with self.space.changed:
+            fault = self._begun("commit")
+            if fault is Fault.FULL:
+                raise FullError("the record store is full: nothing was changed")
+            version = None
+            if fault is not Fault.LOST_REQUEST:
+                version = self._apply(keys)
+            if fault in (Fault.LOST_REQUEST, Fault.LOST_ANSWER):
+                raise UnknownOutcomeError(
+                    "the answer to a commit was lost: read what it wrote"
+                )
+        return None if version is None else Made(version, sent_ns)
+
+    def _apply(self, keys: Mapping[str, KeyOps]) -> int | None:
+        space = self.space
+        for key, ops in keys.items():
+            row = space.rows.get(key)
+            if ops.version not in (None, 0 if row is None else row.version):
+                return None
+            if isinstance(ops.write, Hold) and row and row.holder is not self:
+                return None
+        if all(ops.write is None for ops in keys.values()):
+            return space.version
+        space.version += 1
+        for key, ops in keys.items():
+            if isinstance(ops.write, Delete):
+                space.rows.pop(key, None)
+            elif ops.write is not None:
+                row = space.rows.get(key)
+                holder = row.holder if row else None
+                if isinstance(ops.write, Hold):
+                    holder = self
+                space.rows[key] = _Row(ops.write.value, space.version, holder)
+        space.changed.notify_all()
+        return space.version
+
+    def _await_absence(self, path: str) -> None:
+        with self.space.changed:
+            self.space.changed.wait_for(
+                lambda: path not in self.space.rows or self._is_closed or self._is_lost
+            )
+            self._usable()

@@ -1,0 +1,93 @@
+"""
+A space of records on each backend, and what a test does to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import pytest
+
+from pystore.records.leadership import boottime_ns
+from pystore.records.memory import MemorySpace, MemoryStore
+from pystore.records.ops import Op, Put
+from pystore.records.record_store import RecordStore
+
+__all__ = ["BACKENDS", "InMemory", "Space", "filled", "keys_of", "put"]
+
+
+class Space(Protocol):
+    """
+    Where several stores see each other's records.
+    """
+
+    def open(self, clock_ns: Callable[[], int] | None = None) -> RecordStore:
+        """
+        Another store over the same space.
+        """
+        ...
+
+    def close(self) -> None:
+        """
+        Closes all that were opened.
+        """
+        ...
+
+
+class InMemory:
+    """
+    A space of `MemoryStore`.
+    """
+
+    def __init__(self) -> None:
+        self._space = MemorySpace()
+        self._opened: list[MemoryStore] = []
+
+    def open(self, clock_ns: Callable[[], int] | None = None) -> MemoryStore:
+        """
+        Another store over the same space.
+        """
+        store = MemoryStore(self._space, clock_ns=clock_ns or boottime_ns)
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        """
+        Closes all that were opened.
+        """
+        for store in self._opened:
+            store.close()
+
+
+def filled(store: RecordStore, keys: list[str], value: bytes = b"") -> None:
+    """
+    Puts records, by the hundred.
+    """
+    ops: list[Op] = [Put(key, value) for key in keys]
+    for at in range(0, len(ops), 500):
+        assert store.commit(ops[at : at + 500])
+
+
+def put(store: RecordStore, key: str, value: bytes = b"v") -> int:
+    """
+    Puts a record; returns its version.
+    """
+    version = store.commit([Put(key, value)])
+    assert version
+    return version
+
+
+def keys_of(store: RecordStore) -> list[str]:
+    """
+    All the keys there are.
+    """
+    return [record.key for record in store.scan()]
+
+
+Opener = Callable[[pytest.FixtureRequest, pytest.TempPathFactory], Space]
+
+BACKENDS: dict[str, Opener] = {
+    "memory": lambda _request, _folders: InMemory(),
+}
+"""How a test gets an empty space, by the name of the backend."""

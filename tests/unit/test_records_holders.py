@@ -1,0 +1,231 @@
+"""
+Holds, waits, campaigns and the end of a store: the same tests over every backend.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+
+import pytest
+from record_stores import Space, keys_of, put
+
+from pystore.errors import ClosedError, ForkedError
+from pystore.records.ops import ABSENT, Check, Delete, Hold, Op, Put
+from pystore.records.record_store import Record, RecordStore
+
+TIMEOUT_S = 10  # of a condition that holds within milliseconds
+
+
+class TestHold:
+    """What disappears with its holder."""
+
+    def test_what_a_store_held_is_gone_when_it_closes(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """And can be taken at once; what it put stays."""
+        other = space.open()
+        assert other.commit([Hold("lock", b"other"), Put("a", b"")])
+        assert store.commit([Check("lock", ABSENT), Hold("lock", b"")]) is None
+        other.close()
+
+        assert ["a"] == keys_of(store)
+        assert store.get("lock") is None
+        assert store.commit([Check("lock", ABSENT), Hold("lock", b"")])
+
+    def test_a_hold_is_refused_where_somebody_else_has_the_record(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Held or put: a holder never takes what is not its own."""
+        other = space.open()
+        assert other.commit([Hold("held", b"other"), Put("put", b"other")])
+
+        assert store.commit([Hold("held", b"mine")]) is None
+        assert store.commit([Hold("put", b"mine")]) is None
+        assert other.commit([Hold("held", b"again")])
+
+    def test_a_put_leaves_a_record_to_its_holder(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """The value changes, the life does not."""
+        other = space.open()
+        assert other.commit([Hold("held", b"1")])
+        put(store, "held", b"2")
+        found = store.get("held")
+        other.close()
+
+        assert found is not None
+        assert b"2" == found.value
+        assert store.get("held") is None
+
+    def test_a_put_where_a_holder_died_stays(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """The new record is nobody's."""
+        other = space.open()
+        assert other.commit([Hold("held", b"1")])
+        other.close()
+        put(store, "held", b"2")
+        store.close()
+
+        assert ["held"] == keys_of(space.open())
+
+    def test_a_lock_goes_with_the_work_in_one_commit(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Done: the record and its lock, or with a stale version neither."""
+        stale = put(store, "mark", b"1")
+        version = put(store, "mark", b"2")
+        lock = space.open().commit([Check("mark", version), Hold("lock", b"")])
+        assert lock
+        done: list[Op] = [Check("lock", lock), Delete("mark"), Delete("lock")]
+
+        assert store.commit([Check("mark", stale), *done]) is None
+        assert ["lock", "mark"] == keys_of(store)
+        assert store.commit([Check("mark", version), *done])
+        assert [] == store.scan()
+
+
+class TestWait:
+    """Hearing of commits."""
+
+    def test_a_commit_before_the_wait_is_heard_at_once(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """The token is of before, so nothing is missed in between."""
+        token = store.wait(0, 0)
+        put(space.open(), "a")
+
+        assert token < store.wait(token, TIMEOUT_S)
+
+    def test_a_commit_during_the_wait_ends_it(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Of another store."""
+        token = store.wait(0, 0)
+        other = space.open()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(store.wait, token, TIMEOUT_S)
+            put(other, "a")
+
+            assert token < waiting.result(TIMEOUT_S)
+
+    def test_a_time_out_answers_the_same_token(self, store: RecordStore) -> None:
+        """Nothing was committed."""
+        token = store.wait(0, 0)
+
+        assert token == store.wait(token, 0.01)
+
+
+class TestCampaign:
+    """Who leads."""
+
+    def test_one_leads_and_its_record_says_so(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Everybody can read who it is."""
+        term = store.campaign("leader", "controller-1")
+
+        assert Record("leader", b"controller-1", term.number) == space.open().get(
+            "leader"
+        )
+        assert store.commit([term.check, Put("a", b"")])
+
+    def test_who_leads_already_has_its_term_at_once(self, store: RecordStore) -> None:
+        """It does not wait for itself."""
+        assert store.campaign("leader", "me") is store.campaign("leader", "me")
+
+    def test_the_next_one_leads_when_the_first_has_closed(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """With a greater number; the number before it is worth nothing."""
+        first = store.campaign("leader", "1")
+        other = space.open()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(other.campaign, "leader", "2")
+            assert store.commit([first.check, Put("a", b"")])
+            store.close()
+            second = waiting.result(TIMEOUT_S)
+
+        assert first.number < second.number
+        assert other.commit([first.check, Put("a", b"zombie")]) is None
+        assert other.commit([second.check, Put("a", b"")])
+
+    def test_two_paths_have_two_leaders(self, space: Space, store: RecordStore) -> None:
+        """A campaign is about its path alone."""
+        other = space.open()
+
+        assert store.campaign("a", "1").path == "a"
+        assert other.campaign("b", "2").path == "b"
+
+    def test_only_a_commit_with_the_check_proves_a_term(self, space: Space) -> None:
+        """C2: its send time counts, not that of its answer, and reads prove nothing."""
+        times = count(100)
+        store = space.open(lambda: next(times))
+        term = store.campaign("leader", "me")
+        begun_ns = term.sent_ns
+        store.get("leader")
+        store.scan()
+        store.wait(0, 0)
+        put(store, "a")
+        assert store.commit([term.check, Check("a", ABSENT)]) is None
+
+        assert begun_ns == term.sent_ns
+        before_ns = next(times)
+        assert store.commit([term.check])
+        assert before_ns < term.sent_ns < next(times)
+
+    def test_a_close_ends_the_campaign_of_another_thread(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Nobody waits for ever."""
+        store.campaign("leader", "1")
+        other = space.open()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(other.campaign, "leader", "2")
+            other.close()
+
+            with pytest.raises(ClosedError):
+                waiting.result(TIMEOUT_S)
+
+
+class TestEnd:
+    """A store that is no more."""
+
+    def test_a_closed_store_says_so(self, store: RecordStore) -> None:
+        """In every verb; closing again is fine."""
+        store.close()
+        store.close()
+        calls: list[Callable[[], object]] = [
+            lambda: store.get("a"),
+            store.scan,
+            lambda: store.commit([]),
+            lambda: store.wait(0, 0),
+            lambda: store.campaign("a", "b"),
+        ]
+
+        for call in calls:
+            with pytest.raises(ClosedError, match="closed"):
+                call()
+
+    def test_a_store_that_was_used_is_not_for_forked_children(
+        self, store: RecordStore
+    ) -> None:
+        """The child is told; the parent's store and what it holds go on."""
+        assert store.commit([Hold("held", b"")])
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                store.get("held")
+            except ForkedError:
+                store.close()
+                code = 0
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+
+        assert 0 == os.waitstatus_to_exitcode(status)
+        assert ["held"] == keys_of(store)

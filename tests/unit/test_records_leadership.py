@@ -1,0 +1,106 @@
+"""
+Terms and what proves them, over a backend that a test makes up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from pystore.errors import UnknownOutcomeError
+from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.ops import KeyOps
+from pystore.records.record_store import Record
+
+
+class Scripted:
+    """A backend whose answers are told beforehand."""
+
+    def __init__(self, *answers: Made | Exception | None) -> None:
+        self.answers = list(answers)
+        self.waited: list[str] = []
+        self.found: Record | None = None
+        self.leadership = Leadership(
+            self.commit, lambda _key: self.found, self.waited.append, lambda: 50
+        )
+
+    def commit(self, _keys: Mapping[str, KeyOps]) -> Made | None:
+        """The next answer."""
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_an_answer_that_comes_late_does_not_set_a_term_back() -> None:
+    """
+    Commits of several threads are answered in any order.
+    """
+    backend = Scripted(Made(5, 100), Made(6, 300), Made(6, 200))
+    term = backend.leadership.campaign("leader", "me")
+    assert (5, 100, 150) == (term.number, term.sent_ns, term.proven_until_ns)
+
+    backend.leadership.commit([term.check])
+    backend.leadership.commit([term.check])
+
+    assert 300 == term.sent_ns
+
+
+def test_a_commit_of_unknown_outcome_proves_nothing() -> None:
+    """
+    It may have been refused.
+    """
+    backend = Scripted(Made(5, 100), UnknownOutcomeError("lost"))
+    term = backend.leadership.campaign("leader", "me")
+
+    with pytest.raises(UnknownOutcomeError):
+        backend.leadership.commit([term.check])
+
+    assert 100 == term.sent_ns
+
+
+def test_a_campaign_waits_while_somebody_is_there() -> None:
+    """
+    And tries at once where the record is gone already.
+    """
+    backend = Scripted(None, None, Made(9, 1))
+    backend.found = Record("leader", b"other", 4)
+
+    def vanish(path: str) -> None:
+        backend.waited.append(path)
+        backend.found = None
+
+    backend.leadership = Leadership(
+        backend.commit, lambda _key: backend.found, vanish, lambda: None
+    )
+
+    assert 9 == backend.leadership.campaign("leader", "me").number
+    assert ["leader"] == backend.waited
+
+
+def test_a_term_that_ended_is_not_given_out_again() -> None:
+    """
+    The record is another's now, though the path is the same.
+    """
+    backend = Scripted(Made(5, 100), None, Made(8, 400))
+    first = backend.leadership.campaign("leader", "me")
+    backend.found = Record("leader", b"other", 7)
+
+    second = backend.leadership.campaign("leader", "me")
+
+    assert (5, 8) == (first.number, second.number)
+
+
+def test_the_clock_only_rises() -> None:
+    """
+    It counts from the start of the machine, in every thread.
+    """
+    times = [boottime_ns()]
+    thread = threading.Thread(target=lambda: times.append(boottime_ns()))
+    thread.start()
+    thread.join()
+    times.append(boottime_ns())
+
+    assert sorted(times) == times
