@@ -5,16 +5,18 @@ A space of records on each backend, and what a test does to it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from pystore.records.leadership import boottime_ns
+from pystore.records.lmdb_store import LmdbStore
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Op, Put
 from pystore.records.record_store import RecordStore
 
-__all__ = ["BACKENDS", "InMemory", "Space", "filled", "keys_of", "put"]
+__all__ = ["BACKENDS", "InLmdb", "InMemory", "Space", "filled", "keys_of", "put"]
 
 
 class Space(Protocol):
@@ -60,6 +62,31 @@ class InMemory:
             store.close()
 
 
+class InLmdb:
+    """
+    A space of `LmdbStore`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened: list[LmdbStore] = []
+
+    def open(self, clock_ns: Callable[[], int] | None = None) -> LmdbStore:
+        """
+        Another store over the same space.
+        """
+        store = LmdbStore(self._path, clock_ns=clock_ns or boottime_ns)
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        """
+        Closes all that were opened.
+        """
+        for store in self._opened:
+            store.close()
+
+
 def filled(store: RecordStore, keys: list[str], value: bytes = b"") -> None:
     """
     Puts records, by the hundred.
@@ -89,5 +116,6 @@ Opener = Callable[[pytest.FixtureRequest, pytest.TempPathFactory], Space]
 
 BACKENDS: dict[str, Opener] = {
     "memory": lambda _request, _folders: InMemory(),
+    "lmdb": lambda _request, folders: InLmdb(folders.mktemp("records")),
 }
 """How a test gets an empty space, by the name of the backend."""

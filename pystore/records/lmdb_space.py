@@ -1,0 +1,278 @@
+"""
+An open LMDB directory, once per process, shared by the stores over it.
+
+LMDB may be opened once in a process, and not at all by a child that was forked
+while it was open: the child gets a `ForkedError`. A child that was forked before
+opens it as any other process does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import lmdb
+
+from pystore.errors import (
+    ForkedError,
+    FormatError,
+    FullError,
+    PystoreError,
+    StorageError,
+    UnknownOutcomeError,
+)
+from pystore.files import storage_error
+from pystore.meta_file import check_data_file
+from pystore.records.owners import Owners
+from pystore.records.rows import NOBODY, Row
+
+__all__ = ["MAP_BYTES", "LmdbSpace"]
+
+MAP_BYTES = 1 << 30
+"""How large a space may become: address space, not memory."""
+
+_DATA = "data.mdb"
+_OWNERS = "owners.lock"
+_LAST_OWNER = b"\0owner"  # below every key of a record
+_CHECKS_MAX = 20
+
+_mutex = threading.Lock()
+_open: dict[Path, LmdbSpace] = {}
+_orphans: list[LmdbSpace] = []  # kept, lest a child closes what is its parent's
+
+
+def _after_fork() -> None:
+    global _mutex  # noqa: PLW0603 - another thread may have held the parent's
+    _mutex = threading.Lock()
+    for space in _open.values():
+        space.is_forked = True
+    _orphans.extend(_open.values())
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class LmdbSpace:
+    """
+    Use `enter` and `leave`. Any thread.
+
+    Attributes:
+        path: the directory.
+        environment: of LMDB.
+        owners: who is alive.
+        is_forked: it is the parent's.
+    """
+
+    def __init__(self, path: Path, map_bytes: int) -> None:
+        self.path = path
+        self.is_forked = False
+        self._users = 0
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("create", path, error) from error
+        if (path / _OWNERS).exists():
+            _check(path / _DATA)
+        try:
+            self.environment = lmdb.Environment(
+                str(path),
+                map_size=map_bytes,
+                sync=True,
+                metasync=True,
+                writemap=False,
+                lib_version=0,
+            )
+            self.environment.reader_check()
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            raise self._not_opened(error) from error
+        self.owners = Owners(path / _OWNERS)
+
+    @classmethod
+    def enter(cls, path: Path, map_bytes: int) -> LmdbSpace:
+        """
+        The open directory, opened if this process has not yet.
+
+        Raises:
+            ForkedError: the parent process had it open when it forked.
+            FormatError: the file is damaged.
+            StorageError: the system refused.
+        """
+        where = path.resolve()
+        with _mutex:
+            if any(space.path == where for space in _orphans):
+                raise ForkedError(
+                    f"{where} was open when this process was forked: fork before it "
+                    "is opened, or start the process by 'spawn'",
+                    path=str(where),
+                )
+            space = _open.get(where)
+            if space is None:
+                space = _open[where] = cls(where, map_bytes)
+            space._users += 1
+            return space
+
+    def leave(self) -> None:
+        """
+        One store less; the last one closes it.
+        """
+        with _mutex:
+            self._users -= 1
+            if self._users == 0 and not self.is_forked:
+                del _open[self.path]
+                self.environment.close()
+                self.owners.close()
+
+    def begin_owner(self) -> int:
+        """
+        The number of a new owner, who is alive; what the dead held is removed.
+        """
+        with self.writing() as transaction:
+            last = transaction.get(_LAST_OWNER)
+            number = int.from_bytes(last or b"", "big") + 1
+            self.owners.take(number)
+            try:
+                transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
+                for key, row in list(self.rows(transaction, b"\x01")):
+                    if not self.is_there(row):
+                        transaction.delete(key)
+            except BaseException:
+                # Whatever it was: nobody will be this owner.
+                self.owners.give(number)
+                raise
+        return number
+
+    def is_there(self, row: Row) -> bool:
+        """
+        Whether a row is a record: nobody holds it, or somebody who lives.
+        """
+        return row.holder == NOBODY or self.owners.is_alive(row.holder)
+
+    def row(self, transaction: lmdb.Transaction, key: bytes) -> Row | None:
+        """
+        A record as the transaction has it.
+        """
+        stored = transaction.get(key)
+        if stored is None:
+            return None
+        row = Row.decode(key, bytes(stored), str(self.path))
+        return row if self.is_there(row) else None
+
+    def rows(
+        self, transaction: lmdb.Transaction, start: bytes
+    ) -> Iterator[tuple[bytes, Row]]:
+        """
+        Keys and rows from a key on, those of dead holders among them.
+        """
+        cursor = transaction.cursor()
+        if cursor.set_range(start):
+            where = str(self.path)
+            for key, stored in cursor:
+                raw = bytes(key)
+                yield raw, Row.decode(raw, bytes(stored), where)
+
+    @contextmanager
+    def reading(self) -> Iterator[lmdb.Transaction]:
+        """
+        All records as of now, while the block lasts.
+
+        Raises:
+            StorageError: LMDB refused.
+        """
+        try:
+            with self.environment.begin() as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            raise self._refused("read", error) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[lmdb.Transaction]:
+        """
+        The one writer of all processes; durable when the block ends.
+
+        Raises:
+            FullError: no space; nothing was changed.
+            UnknownOutcomeError: the write of LMDB's root failed.
+            StorageError: LMDB refused; nothing was changed.
+        """
+        try:
+            with self.environment.begin(write=True) as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            if self._is_stopped():
+                raise UnknownOutcomeError(
+                    f"{self.path}: the write of LMDB's root failed: close the record "
+                    "store, open it again, and read what the commit wrote",
+                    path=str(self.path),
+                ) from error
+            raise self._refused("commit to", error) from error
+
+    def _is_stopped(self) -> bool:
+        try:
+            self.environment.begin(write=True).abort()
+        except lmdb.PanicError:
+            # The one error that does not go away.
+            return True
+        except lmdb.Error:
+            # The caller has the first error, which tells more.
+            return False
+        return False
+
+    def _refused(self, doing: str, error: lmdb.Error) -> PystoreError:
+        where, number = str(self.path), max(error.code, 0)
+        if isinstance(error, lmdb.MapFullError):
+            size = self.environment.info()["map_size"]
+            return FullError(
+                f"cannot {doing} {where}: its {size} bytes are full, nothing was "
+                "changed: close it and open it with a larger map_bytes",
+                errno=errno.ENOSPC,
+                path=where,
+            )
+        free = os.statvfs(self.path).f_bavail
+        if number == errno.ENOSPC or (number == errno.EIO and free == 0):
+            # LMDB reports a write that was cut short by a full disk as EIO.
+            return FullError(
+                f"cannot {doing} {where}: the disk is full, nothing was changed: "
+                "make space, then try again",
+                errno=errno.ENOSPC,
+                path=where,
+            )
+        return StorageError(
+            f"cannot {doing} {where}: {error}", errno=number, path=where
+        )
+
+    def _not_opened(self, error: lmdb.Error) -> PystoreError:
+        if error.code > 0:
+            return storage_error("open", self.path, OSError(error.code, str(error)))
+        return FormatError(
+            f"{self.path}: {error}: restore the record store from a backup",
+            path=str(self.path),
+        )
+
+
+def _check(path: Path) -> None:
+    """
+    LMDB maps the file and trusts it: a short one is a SIGBUS, an empty one starts
+    anew. Others may commit meanwhile, but what stays wrong is wrong.
+    """
+    for attempt in range(_CHECKS_MAX):
+        try:
+            check_data_file(path)
+        except FormatError as error:
+            # A commit in between looks like damage, but not every time.
+            if attempt == _CHECKS_MAX - 1:
+                raise FormatError(
+                    f"{path} is missing or damaged: restore the record store from a "
+                    "backup",
+                    path=str(path),
+                ) from error
+        else:
+            return

@@ -1,0 +1,193 @@
+"""
+A record store in LMDB: one host, several processes.
+
+A commit is one write transaction, of which LMDB lets one run at a time on the
+host, so comparing and changing are one step. A version is the number of that
+transaction. A hold is a row with the number of its owner, who is alive while its
+process has locked a byte (`pystore.records.owners`).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pystore.errors import ClosedError, ForkedError, PystoreError
+from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
+from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_key
+from pystore.records.record_store import Record
+from pystore.records.rows import NOBODY, Row
+from pystore.records.term import Term
+
+__all__ = ["LmdbStore"]
+
+_FIRST = b"\x01"  # what is below is not a record
+
+
+class LmdbStore:
+    """
+    One owner over a directory; see `pystore.records.record_store.RecordStore`.
+
+    The directory is opened by the first call, so a store may be made before a
+    fork and used after it. Not for network file systems.
+
+    Args:
+        path: a directory; made if its parent is there.
+        map_bytes: how large it may become.
+        poll_s: how often `wait` and `campaign` look.
+        clock_ns: tells when a commit was sent.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        map_bytes: int = MAP_BYTES,
+        poll_s: float = 0.002,
+        clock_ns: Callable[[], int] = boottime_ns,
+    ) -> None:
+        self.path = Path(path)
+        self._map_bytes = map_bytes
+        self._poll_s = poll_s
+        self._clock_ns = clock_ns
+        self._ended = threading.Event()
+        self._idle = threading.Condition()
+        self._calls = 0
+        self._space: LmdbSpace | None = None
+        self._owner = NOBODY
+        self._leadership = Leadership(
+            self._commit, self.get, self._await_absence, lambda: None
+        )
+
+    def get(self, key: str) -> Record | None:
+        """
+        See `RecordStore.get`.
+        """
+        raw = check_key(key)
+        with self._call() as space, space.reading() as transaction:
+            row = space.row(transaction, raw)
+        return None if row is None else Record(key, row.value, row.version)
+
+    def scan(
+        self, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> list[Record]:
+        """
+        See `RecordStore.scan`.
+        """
+        found: list[Record] = []
+        start, past = prefix.encode(), after.encode()
+        with self._call() as space, space.reading() as transaction:
+            for key, row in space.rows(transaction, max(start, past, _FIRST)):
+                if not key.startswith(start) or len(found) == limit:
+                    break
+                if key > past and space.is_there(row):
+                    found.append(Record(key.decode(), row.value, row.version))
+        return found
+
+    def commit(self, ops: Sequence[Op]) -> int | None:
+        """
+        See `RecordStore.commit`.
+        """
+        return self._leadership.commit(ops)
+
+    def wait(self, token: int, timeout_s: float) -> int:
+        """
+        See `RecordStore.wait`.
+        """
+        end_ns = boottime_ns() + int(timeout_s * 1e9)
+        while True:
+            # What `info` calls the last one is not yet read while it is synced.
+            with self._call() as space, space.reading() as transaction:
+                last = int(transaction.id())
+            left_s = (end_ns - boottime_ns()) / 1e9
+            if last != token or left_s <= 0:
+                return last
+            self._ended.wait(min(self._poll_s, left_s))
+
+    def campaign(self, path: str, name: str) -> Term:
+        """
+        See `RecordStore.campaign`.
+        """
+        return self._leadership.campaign(path, name)
+
+    def close(self) -> None:
+        """
+        See `RecordStore.close`; calls that run in other threads end first.
+        """
+        if self._space is not None and self._space.is_forked:
+            return
+        self._ended.set()
+        with self._idle:
+            self._idle.wait_for(lambda: self._calls == 0)
+            space, self._space = self._space, None
+        if space is not None:
+            space.owners.give(self._owner)
+            space.leave()
+
+    @contextmanager
+    def _call(self) -> Iterator[LmdbSpace]:
+        space = self._space
+        if space is not None and space.is_forked:
+            # Before any lock: another thread may have held it at the fork.
+            raise ForkedError(
+                f"{self.path} was opened by the parent process: open it here only if "
+                "the parent has not",
+                path=str(self.path),
+            )
+        with self._idle:
+            if self._ended.is_set():
+                raise ClosedError(f"{self.path} is closed", path=str(self.path))
+            space = self._space or self._opened()
+            self._calls += 1
+        try:
+            yield space
+        finally:
+            with self._idle:
+                self._calls -= 1
+                self._idle.notify_all()
+
+    def _opened(self) -> LmdbSpace:
+        space = LmdbSpace.enter(self.path, self._map_bytes)
+        try:
+            self._owner = space.begin_owner()
+        except PystoreError:
+            # The store stays unopened; the next call tries again.
+            space.leave()
+            raise
+        self._space = space
+        return space
+
+    def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
+        sent_ns = self._clock_ns()
+        with self._call() as space, space.writing() as transaction:
+            rows = {key: space.row(transaction, key.encode()) for key in keys}
+            if not all(self._holds(ops, rows[key]) for key, ops in keys.items()):
+                return None
+            version = transaction.id()
+            if all(ops.write is None for ops in keys.values()):
+                return Made(version - 1, sent_ns)
+            for key, ops in keys.items():
+                raw, row = key.encode(), rows[key]
+                if isinstance(ops.write, Delete):
+                    transaction.delete(raw)
+                elif ops.write is not None:
+                    holder = NOBODY if row is None else row.holder
+                    if isinstance(ops.write, Hold):
+                        holder = self._owner
+                    stored = Row(version, holder, ops.write.value).encode(raw)
+                    transaction.put(raw, stored)
+        return Made(version, sent_ns)
+
+    def _holds(self, ops: KeyOps, row: Row | None) -> bool:
+        if ops.version not in (None, ABSENT if row is None else row.version):
+            return False
+        is_free = row is None or row.holder == self._owner
+        return is_free or not isinstance(ops.write, Hold)
+
+    def _await_absence(self, path: str) -> None:
+        while self.get(path) is not None:
+            self._ended.wait(self._poll_s)

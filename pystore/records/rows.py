@@ -1,0 +1,65 @@
+"""
+A record as LMDB has it: XXH3-64 of the rest, version, holder, value. Pure.
+
+The checksum covers the key, too: a page of another record is no record.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import xxhash
+
+from pystore.errors import FormatError
+
+__all__ = ["NOBODY", "Row"]
+
+NOBODY = 0
+"""The holder of a record that was put."""
+
+_PROOF_BYTES = 8
+_HEAD = struct.Struct(">QQ")
+_VALUE_AT = _PROOF_BYTES + _HEAD.size
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """
+    A stored record.
+
+    Attributes:
+        version: of the transaction that wrote it.
+        holder: the number of its owner, or `NOBODY`.
+        value: as it was committed.
+    """
+
+    version: int
+    holder: int
+    value: bytes
+
+    def encode(self, key: bytes) -> bytes:
+        """
+        The stored form under a key.
+        """
+        content = _HEAD.pack(self.version, self.holder) + self.value
+        return xxhash.xxh3_64_digest(key + content) + content
+
+    @classmethod
+    def decode(cls, key: bytes, stored: bytes, path: str) -> Row:
+        """
+        The row of a stored form.
+
+        Raises:
+            FormatError: the bytes do not prove themselves.
+        """
+        content = stored[_PROOF_BYTES:]
+        proof = xxhash.xxh3_64_digest(key + content)
+        if len(stored) < _VALUE_AT or stored[:_PROOF_BYTES] != proof:
+            raise FormatError(
+                f"{path}: the record {key.decode(errors='replace')!r} is damaged: "
+                "restore the record store from a backup",
+                path=path,
+            )
+        version, holder = _HEAD.unpack_from(content)
+        return cls(version, holder, content[_HEAD.size :])
