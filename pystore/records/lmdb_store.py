@@ -168,7 +168,10 @@ class LmdbStore:
             if not all(self._holds(ops, rows[key]) for key, ops in keys.items()):
                 return None
             version = transaction.id()
-            if all(ops.write is None for ops in keys.values()):
+            changes = [
+                ops.changes(is_there=rows[key] is not None) for key, ops in keys.items()
+            ]
+            if not any(changes):
                 return Made(version - 1, sent_ns)
             for key, ops in keys.items():
                 raw, row = key.encode(), rows[key]

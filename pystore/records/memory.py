@@ -226,7 +226,7 @@ class MemoryStore:
                 return None
             if isinstance(ops.write, Hold) and row and row.holder is not self:
                 return None
-        if all(ops.write is None for ops in keys.values()):
+        if not any(o.changes(is_there=k in space.rows) for k, o in keys.items()):
             return space.version
         space.version += 1
         for key, ops in keys.items():

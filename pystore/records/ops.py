@@ -96,6 +96,12 @@ class KeyOps:
     version: int | None
     write: Put | Delete | Hold | None
 
+    def changes(self, *, is_there: bool) -> bool:
+        """
+        Whether it writes: deleting what is not there does not.
+        """
+        return is_there if isinstance(self.write, Delete) else self.write is not None
+
 
 def check_key(key: str) -> bytes:
     """

@@ -82,8 +82,8 @@ class RecordStore(Protocol):
             ops: for each key at most one check and one other, in any order.
 
         Returns:
-            The version of what it wrote, for checks alone that of the last
-            commit; never 0. ``None``: a check or a hold failed.
+            The version of what it wrote; where it changes nothing, that of the
+            last commit. Never 0. ``None``: a check or a hold failed.
 
         Raises:
             UnknownOutcomeError: it may have been made, or not. `get` says which.

@@ -113,6 +113,7 @@ class TestCommit:
 
         assert store.commit([Check("a", version), Check("b", ABSENT)])
         assert store.commit([])
+        assert store.commit([Delete("b")])
         assert store.commit([Check("a", version), Check("b", version)]) is None
         assert token == store.wait(token, 0)
         assert ["a"] == keys_of(store)
