@@ -4,6 +4,7 @@ A space of records on each backend, and what a test does to it.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +17,16 @@ from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Op, Put
 from pystore.records.record_store import RecordStore
 
-__all__ = ["BACKENDS", "InLmdb", "InMemory", "Space", "filled", "keys_of", "put"]
+__all__ = [
+    "BACKENDS",
+    "InLmdb",
+    "InMemory",
+    "InZookeeper",
+    "Space",
+    "filled",
+    "keys_of",
+    "put",
+]
 
 
 class Space(Protocol):
@@ -87,6 +97,39 @@ class InLmdb:
             store.close()
 
 
+class InZookeeper:
+    """
+    A space of `ZookeeperStore`, under a root of its own.
+    """
+
+    def __init__(self, hosts: str) -> None:
+        self._hosts = hosts
+        self._root = f"/{uuid.uuid4().hex}"
+        self._opened: list[RecordStore] = []
+
+    def open(self, clock_ns: Callable[[], int] | None = None) -> RecordStore:
+        """
+        Another store over the same space.
+        """
+        # Only here: kazoo is an extra.
+        from pystore.records.zookeeper_store import (  # noqa: PLC0415
+            ZookeeperStore,
+        )
+
+        store = ZookeeperStore(
+            self._hosts, root=self._root, clock_ns=clock_ns or boottime_ns
+        )
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        """
+        Closes all that were opened.
+        """
+        for store in self._opened:
+            store.close()
+
+
 def filled(store: RecordStore, keys: list[str], value: bytes = b"") -> None:
     """
     Puts records, by the hundred.
@@ -117,5 +160,8 @@ Opener = Callable[[pytest.FixtureRequest, pytest.TempPathFactory], Space]
 BACKENDS: dict[str, Opener] = {
     "memory": lambda _request, _folders: InMemory(),
     "lmdb": lambda _request, folders: InLmdb(folders.mktemp("records")),
+    "zookeeper": lambda request, _folders: InZookeeper(
+        request.getfixturevalue("zookeeper").hosts
+    ),
 }
 """How a test gets an empty space, by the name of the backend."""

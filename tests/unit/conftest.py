@@ -8,8 +8,28 @@ from collections.abc import Iterator
 
 import pytest
 from record_stores import BACKENDS, Space
+from zookeeper_server import ZookeeperServer, free_ports, missing
 
 from pystore.records.record_store import RecordStore
+
+
+@pytest.fixture(scope="session")
+def zookeeper(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ZookeeperServer]:
+    """
+    One server for all tests, each of which has a root of its own in it.
+    """
+    if reason := missing():
+        pytest.skip(f"{reason} (ZooKeeper is in PySpark's jars)")
+    server = ZookeeperServer(
+        tmp_path_factory.mktemp("zookeeper") / "1", free_ports(1)[0]
+    )
+    try:
+        server.await_mode()
+        yield server
+    finally:
+        server.kill()
 
 
 @pytest.fixture(params=BACKENDS)

@@ -107,6 +107,7 @@ FLOORS = {
     "pystore.records.lmdb_store": 3,
     "pystore.records.memory": 3,
     "pystore.records.owners": 3,
+    "pystore.records.zookeeper_store": 3,
     "pystore.verify": 3,
     "pystore": 4,
     "pystore.__main__": 4,

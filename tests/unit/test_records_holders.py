@@ -210,6 +210,7 @@ class TestEnd:
             with pytest.raises(ClosedError, match="closed"):
                 call()
 
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
     def test_a_store_that_was_used_is_not_for_forked_children(
         self, store: RecordStore
     ) -> None:

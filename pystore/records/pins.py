@@ -1,0 +1,177 @@
+"""
+A commit as one ZooKeeper transaction: what was read is pinned in it. Pure.
+
+ZooKeeper can compare a node's own version, which starts at 0 again when the node is
+made again. So whoever makes a node also raises the version of its bucket, and who
+relies on a node that is there pins both: the node as it was read after the bucket.
+A transaction that fails on a pin decides nothing, it is planned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pystore.records.ops import ABSENT, Delete, Hold, KeyOps
+from pystore.records.znodes import Znodes
+
+__all__ = ["Seen", "Sight", "Transaction", "plan"]
+
+
+class Seen(Protocol):
+    """
+    A node's numbers as ZooKeeper tells them.
+    """
+
+    @property
+    def version(self) -> int:
+        """
+        How often it was set in this life.
+        """
+        ...
+
+    @property
+    def mzxid(self) -> int:
+        """
+        The transaction that set it last: no two share one.
+        """
+        ...
+
+    @property
+    def ephemeralOwner(self) -> int | None:  # noqa: N802 - ZooKeeper's name
+        """
+        The session that holds it, or nothing.
+        """
+        ...
+
+
+class Transaction(Protocol):
+    """
+    What kazoo collects for one request.
+    """
+
+    def check(self, path: str, version: int) -> None:
+        """
+        The node is there and at this version; -1: at any.
+        """
+        ...
+
+    def create(self, path: str, value: bytes, *, ephemeral: bool = False) -> None:
+        """
+        The node was not there.
+        """
+        ...
+
+    def set_data(self, path: str, value: bytes, version: int = -1) -> None:
+        """
+        The node was there, at this version.
+        """
+        ...
+
+    def delete(self, path: str, version: int = -1) -> None:
+        """
+        The node was there, at this version.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """
+    What was read for a commit, the buckets before the nodes.
+
+    Attributes:
+        buckets: versions by path.
+        nodes: by key; ``None``: not there.
+    """
+
+    buckets: Mapping[str, int]
+    nodes: Mapping[str, Seen | None]
+
+
+def plan(
+    keys: Mapping[str, KeyOps],
+    sight: Sight,
+    session: int,
+    znodes: Znodes,
+    transaction: Transaction,
+) -> bool | None:
+    """
+    Fill in a transaction.
+
+    Args:
+        keys: of the commit.
+        sight: what was read.
+        session: our own.
+        znodes: the paths.
+        transaction: gets the operations, the one on the generation last.
+
+    Returns:
+        Whether it changes something; ``None``: a check or a hold fails.
+    """
+    if not all(_holds(ops, sight.nodes[key], session) for key, ops in keys.items()):
+        return None
+    made: set[str] = set()
+    pinned: set[str] = set()
+    steps: list[Callable[[], None]] = []
+    changes = False
+    for key, ops in keys.items():
+        seen, bucket = sight.nodes[key], znodes.bucket(key)
+        changes = changes or ops.changes(is_there=seen is not None)
+        if seen is None:
+            steps.append(_absent(transaction, znodes.node(key), ops))
+            if ops.write is not None and not isinstance(ops.write, Delete):
+                made.add(bucket)
+            continue
+        is_pinned = ops.version is not None or isinstance(ops.write, Hold)
+        if is_pinned:
+            pinned.add(bucket)
+        version = seen.version if is_pinned else -1
+        steps.append(_present(transaction, znodes.node(key), ops, version))
+    for bucket in sorted(made | pinned):
+        version = sight.buckets[bucket] if bucket in pinned else -1
+        if bucket in made:
+            transaction.set_data(bucket, b"", version)
+        else:
+            transaction.check(bucket, version)
+    for step in steps:
+        step()
+    if changes:
+        transaction.set_data(znodes.generation, b"")
+    return changes
+
+
+def _holds(ops: KeyOps, seen: Seen | None, session: int) -> bool:
+    if ops.version not in (None, ABSENT if seen is None else seen.mzxid):
+        return False
+    is_free = seen is None or seen.ephemeralOwner == session
+    return is_free or not isinstance(ops.write, Hold)
+
+
+def _absent(transaction: Transaction, path: str, ops: KeyOps) -> Callable[[], None]:
+    """
+    That a node is not there is checked by making it.
+    """
+    write = ops.write
+    if write is not None and not isinstance(write, Delete):
+        value, is_held = write.value, isinstance(write, Hold)
+        return lambda: transaction.create(path, value, ephemeral=is_held)
+
+    def create_and_delete() -> None:
+        transaction.create(path, b"")
+        transaction.delete(path)
+
+    return create_and_delete
+
+
+def _present(
+    transaction: Transaction, path: str, ops: KeyOps, version: int
+) -> Callable[[], None]:
+    write = ops.write
+    if write is None:
+        return lambda: transaction.check(path, version)
+    if isinstance(write, Delete):
+        return lambda: transaction.delete(path, version)
+    value = write.value
+    return lambda: transaction.set_data(path, value, version)

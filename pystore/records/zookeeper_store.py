@@ -1,0 +1,353 @@
+"""
+A record store in ZooKeeper, through kazoo: several hosts.
+
+A commit is one transaction. Its first operation checks the node of this store's own
+session: kazoo connects again by itself after a session has expired, and what the
+old session read and held must not be believed in the new one. A version is the
+number of the transaction that wrote the record. Reading is preceded by a ``sync``,
+in the same round trip, so that a server that lags answers like the others.
+
+Needs the extra ``zookeeper``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.serialization import Connect
+from kazoo.protocol.states import KazooState
+
+from pystore.errors import (
+    ClosedError,
+    ForkedError,
+    SessionLostError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.ops import KeyOps, Op, check_key
+from pystore.records.pins import Sight, plan
+from pystore.records.record_store import Record
+from pystore.records.term import Term
+from pystore.records.znodes import Znodes
+
+__all__ = ["ZookeeperStore"]
+
+Untyped = Any  # kazoo has no types
+
+_LOST = (ConnectionLoss, ConnectionClosedError)
+_READS_MAX = 500  # at once
+_LOOK_S = 1.0  # a wait looks by itself that often, should a watch be lost
+
+
+class ZookeeperStore:
+    """
+    One session with an ensemble; see `pystore.records.record_store.RecordStore`.
+
+    Args:
+        hosts: ``host:port``, with commas between them.
+        root: the path of the node under which everything is.
+        session_timeout_s: asked for; the servers say what they grant.
+        timeout_s: how long a call waits for its answer.
+        clock_ns: tells when a commit was sent.
+
+    Attributes:
+        granted_timeout_s: the session time-out that the servers granted.
+
+    Raises:
+        UnavailableError: no server answers in time.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        *,
+        root: str = "/pystore",
+        session_timeout_s: float = 10.0,
+        timeout_s: float = 10.0,
+        clock_ns: Callable[[], int] = boottime_ns,
+    ) -> None:
+        self.hosts = hosts
+        self.granted_timeout_s = 0.0
+        self._znodes = Znodes(root)
+        self._timeout_s = timeout_s
+        self._clock_ns = clock_ns
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._events = 0
+        self._is_closed = False
+        self._is_lost = False
+        self._leadership = Leadership(
+            self._commit,
+            self.get,
+            self._await_absence,
+            lambda: int(self.granted_timeout_s * 1e9),
+        )
+        self._client: Untyped = KazooClient(hosts, timeout=session_timeout_s)
+        self._note_granted_timeout()
+        try:
+            self._client.start(timeout_s)
+            self._session: int = self._client.client_id[0]
+            self._client.add_listener(self._heard)
+            self._me = f"{self._znodes.sessions}/{uuid.uuid4().hex}"
+            self._prepare()
+        except (KazooException, KazooTimeoutError) as error:
+            # Whatever it was: there is no store. kazoo's errors stay here.
+            self.close()
+            raise self._unreachable() from error
+
+    def _note_granted_timeout(self) -> None:
+        """
+        Kazoo keeps what the servers granted to itself.
+        """
+        connection = self._client._connection
+        invoke = connection._invoke
+
+        def noted(timeout: float, request: object, xid: int | None = None) -> Untyped:
+            answer = invoke(timeout, request, xid)
+            if isinstance(request, Connect):
+                self.granted_timeout_s = answer[0].time_out / 1000
+            return answer
+
+        connection._invoke = noted
+
+    def _prepare(self) -> None:
+        """
+        The nodes that everything needs, all at once, and that of this session.
+        """
+        client, znodes = self._client, self._znodes
+        if not client.exists(znodes.generation):
+            client.ensure_path(znodes.root)
+            transaction = client.transaction()
+            transaction.create(znodes.records)
+            transaction.create(znodes.sessions)
+            for bucket in znodes.buckets:
+                transaction.create(bucket)
+            transaction.create(znodes.generation)
+            for result in transaction.commit():
+                # Another store may be first; whatever else it is, is told.
+                if isinstance(result, NodeExistsError):
+                    break
+                if isinstance(result, KazooException):
+                    raise result
+        client.create(self._me, b"", ephemeral=True)
+
+    def get(self, key: str) -> Record | None:
+        """
+        See `RecordStore.get`.
+        """
+        check_key(key)
+        node = self._znodes.node(key)
+        (found,) = self._ask(lambda: self._client.get_async(node))
+        return None if found is None else Record(key, found[0], found[1].mzxid)
+
+    def scan(
+        self, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> list[Record]:
+        """
+        See `RecordStore.scan`. Lists the names of all records there are.
+        """
+        client, znodes = self._client, self._znodes
+        listed = self._ask(
+            *(lambda b=b: client.get_children_async(b) for b in znodes.buckets)
+        )
+        keys = sorted(
+            (
+                key
+                for names in listed
+                for key in map(znodes.key, names)
+                if key.startswith(prefix) and key.encode() > after.encode()
+            ),
+            key=str.encode,
+        )
+        records: list[Record] = []
+        while keys and limit != len(records):
+            count = _READS_MAX
+            if limit is not None:
+                count = min(count, limit - len(records))
+            page, keys = keys[:count], keys[count:]
+            found = self._ask(
+                *(lambda k=k: client.get_async(znodes.node(k)) for k in page)
+            )
+            records += [
+                Record(key, one[0], one[1].mzxid)
+                for key, one in zip(page, found, strict=True)
+                if one is not None
+            ]
+        return records
+
+    def commit(self, ops: Sequence[Op]) -> int | None:
+        """
+        See `RecordStore.commit`.
+        """
+        return self._leadership.commit(ops)
+
+    def wait(self, token: int, timeout_s: float) -> int:
+        """
+        See `RecordStore.wait`.
+        """
+        end_s = time.monotonic() + timeout_s
+        node = self._znodes.generation
+        while True:
+            seen = self._events
+            (stat,) = self._ask(lambda: self._client.exists_async(node, self._heard))
+            left_s = end_s - time.monotonic()
+            if stat.mzxid != token or left_s <= 0:
+                return int(stat.mzxid)
+            self._sleep(seen, left_s)
+
+    def campaign(self, path: str, name: str) -> Term:
+        """
+        See `RecordStore.campaign`.
+        """
+        return self._leadership.campaign(path, name)
+
+    def close(self) -> None:
+        """
+        See `RecordStore.close`.
+        """
+        if self._process != os.getpid():
+            return
+        with self._changed:
+            was_closed, self._is_closed = self._is_closed, True
+            self._changed.notify_all()
+        if not was_closed:
+            with contextlib.suppress(KazooException, KazooTimeoutError):
+                # Who cannot be reached ends the session by its time-out.
+                self._client.stop()
+                self._client.close()
+
+    def _heard(self, event: object) -> None:
+        """
+        A watch fired, or kazoo's state changed: who waits looks again.
+        """
+        with self._changed:
+            self._events += 1
+            self._is_lost = self._is_lost or event == KazooState.LOST
+            self._changed.notify_all()
+
+    def _sleep(self, seen: int, left_s: float) -> None:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._events != seen or self._is_closed,
+                min(left_s, _LOOK_S),
+            )
+
+    def _usable(self) -> None:
+        if self._process != os.getpid():
+            raise ForkedError(
+                f"{self.hosts}: the session is the parent's: open another"
+            )
+        if self._is_closed:
+            raise ClosedError(f"the record store at {self.hosts} is closed")
+        if self._is_lost:
+            raise self._session_lost()
+
+    def _session_lost(self) -> SessionLostError:
+        self._is_lost = True
+        return SessionLostError(
+            f"{self.hosts}: the session has expired, and what it held: close the "
+            "record store and open it again"
+        )
+
+    def _unreachable(self) -> UnavailableError:
+        return UnavailableError(
+            f"{self.hosts}: ZooKeeper does not answer: check the address and that "
+            "most of its servers run, then try again"
+        )
+
+    def _ask(self, *requests: Callable[[], Any]) -> list[Any]:
+        """
+        The answers to requests that change nothing; ``None``: no such node.
+        """
+        end_s = time.monotonic() + self._timeout_s
+        while True:
+            self._usable()
+            seen = self._events
+            try:
+                answers = [self._client.sync_async(self._znodes.root)]
+                answers += [request() for request in requests]
+                return [self._answer(one, end_s) for one in answers][1:]
+            except SessionExpiredError as error:
+                # Nothing comes back of it.
+                raise self._session_lost() from error
+            except KazooTimeoutError as error:
+                # Nothing was changed by asking.
+                self._usable()
+                raise self._unreachable() from error
+            except _LOST as error:
+                # kazoo connects again by itself; until then asking again is vain.
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    raise self._unreachable() from error
+                self._sleep(seen, min(left_s, 0.05))
+
+    @staticmethod
+    def _answer(result: Untyped, end_s: float) -> Untyped:
+        try:
+            return result.get(timeout=max(0.001, end_s - time.monotonic()))
+        except NoNodeError:
+            # An answer like any other.
+            return None
+
+    def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
+        while True:
+            seen, generation = self._see(keys)
+            transaction = self._client.transaction()
+            transaction.check(self._me, -1)
+            changes = plan(keys, seen, self._session, self._znodes, transaction)
+            if changes is None:
+                return None
+            sent_ns = self._clock_ns()
+            results = self._send(transaction)
+            if isinstance(results[0], NoNodeError):
+                raise self._session_lost()
+            if not any(isinstance(one, Exception) for one in results):
+                return Made(results[-1].mzxid if changes else generation, sent_ns)
+            # Somebody was faster: what was read is read again.
+
+    def _see(self, keys: Mapping[str, KeyOps]) -> tuple[Sight, int]:
+        client, znodes = self._client, self._znodes
+        buckets = sorted({znodes.bucket(key) for key in keys})
+        paths = [znodes.generation, *buckets, *(znodes.node(key) for key in keys)]
+        stats = self._ask(*(lambda p=p: client.exists_async(p) for p in paths))
+        generation, *others = stats
+        versions = {b: s.version for b, s in zip(buckets, others, strict=False)}
+        nodes = dict(zip(keys, others[len(buckets) :], strict=True))
+        return Sight(versions, nodes), int(generation.mzxid)
+
+    def _send(self, transaction: Untyped) -> list[Any]:
+        try:
+            results: list[Any] = transaction.commit_async().get(self._timeout_s)
+        except (SessionExpiredError, KazooTimeoutError, *_LOST) as error:
+            # It was sent, or may yet be: only reading tells.
+            raise UnknownOutcomeError(
+                f"{self.hosts}: the connection was lost before a commit was "
+                "answered: read what it wrote, then decide"
+            ) from error
+        return results
+
+    def _await_absence(self, path: str) -> None:
+        node = self._znodes.node(path)
+        while True:
+            seen = self._events
+            (stat,) = self._ask(lambda: self._client.exists_async(node, self._heard))
+            if stat is None:
+                return
+            self._sleep(seen, _LOOK_S)

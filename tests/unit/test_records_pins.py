@@ -1,0 +1,119 @@
+"""
+What a transaction pins: shown by the operations that ZooKeeper is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from pystore.records.ops import ABSENT, Check, Delete, Hold, Op, Put, by_key
+from pystore.records.pins import Sight, plan
+from pystore.records.znodes import Znodes
+
+ME, OTHER = 11, 12
+ZNODES = Znodes("/r")
+A, BUCKET = ZNODES.node("a"), ZNODES.bucket("a")
+GENERATION = ("set", "/r/generation", -1)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as it was read."""
+
+    version: int = 3
+    mzxid: int = 100
+    ephemeralOwner: int = 0  # noqa: N815 - ZooKeeper's name
+
+
+class Recorded(list[tuple[object, ...]]):
+    """The operations of a transaction, in a row."""
+
+    def check(self, path: str, version: int) -> None:
+        """Noted."""
+        self.append(("check", path, version))
+
+    def create(self, path: str, value: bytes, *, ephemeral: bool = False) -> None:
+        """Noted, without the value."""
+        assert isinstance(value, bytes)
+        self.append(("create", path, ephemeral))
+
+    def set_data(self, path: str, value: bytes, version: int = -1) -> None:
+        """Noted, without the value."""
+        assert isinstance(value, bytes)
+        self.append(("set", path, version))
+
+    def delete(self, path: str, version: int = -1) -> None:
+        """Noted."""
+        self.append(("delete", path, version))
+
+
+def planned(ops: list[Op], node: Node | None) -> tuple[bool | None, Recorded]:
+    """A plan for the key ``a``, whose bucket is at version 7."""
+    recorded = Recorded()
+    sight = Sight({BUCKET: 7}, {"a": node})
+    return plan(by_key(ops), sight, ME, ZNODES, recorded), recorded
+
+
+@pytest.mark.parametrize(
+    ("ops", "node", "steps"),
+    [
+        ([Check("a", 100)], Node(), [("check", BUCKET, 7), ("check", A, 3)]),
+        ([Check("a", ABSENT)], None, [("create", A, False), ("delete", A, -1)]),
+        (
+            [Check("a", 100), Put("a", b"")],
+            Node(),
+            [("check", BUCKET, 7), ("set", A, 3), GENERATION],
+        ),
+        (
+            [Check("a", 100), Delete("a")],
+            Node(),
+            [("check", BUCKET, 7), ("delete", A, 3), GENERATION],
+        ),
+        ([Put("a", b"")], Node(), [("set", A, -1), GENERATION]),
+        (
+            [Put("a", b"")],
+            None,
+            [("set", BUCKET, -1), ("create", A, False), GENERATION],
+        ),
+        (
+            [Check("a", ABSENT), Hold("a", b"")],
+            None,
+            [("set", BUCKET, -1), ("create", A, True), GENERATION],
+        ),
+        (
+            [Hold("a", b"")],
+            Node(ephemeralOwner=ME),
+            [("check", BUCKET, 7), ("set", A, 3), GENERATION],
+        ),
+        ([Delete("a")], None, [("create", A, False), ("delete", A, -1)]),
+    ],
+)
+def test_what_is_relied_on_is_pinned(
+    ops: list[Op], node: Node | None, steps: list[tuple[object, ...]]
+) -> None:
+    """
+    A node that is there with its bucket; one that is made raises its bucket.
+    """
+    changes, recorded = planned(ops, node)
+
+    assert steps == recorded
+    assert (GENERATION in steps) is changes
+
+
+@pytest.mark.parametrize(
+    ("ops", "node"),
+    [
+        ([Check("a", 99)], Node()),
+        ([Check("a", ABSENT)], Node()),
+        ([Check("a", 100)], None),
+        ([Hold("a", b"")], Node()),
+        ([Hold("a", b"")], Node(ephemeralOwner=OTHER)),
+    ],
+)
+def test_what_fails_when_it_is_read_is_not_sent(ops: list[Op], node: Node) -> None:
+    """
+    The reading was synchronised, so the refusal is true.
+    """
+    assert (None, []) == planned(ops, node)

@@ -1,0 +1,215 @@
+"""
+The record store in ZooKeeper where it differs: sessions, lost answers, limits.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from record_stores import filled, keys_of, put
+from zookeeper_server import TICK_MS, ZookeeperServer, free_ports
+
+from pystore.errors import SessionLostError, UnavailableError, UnknownOutcomeError
+from pystore.records.ops import ABSENT, Check, Hold, Put
+from pystore.records.znodes import Znodes
+
+pytest.importorskip("kazoo", reason="needs the extra 'zookeeper'")
+from kazoo.client import KazooClient
+
+from pystore.records.zookeeper_store import ZookeeperStore
+
+TIMEOUT_S = 10
+REPLY_BYTES_MAX = 0xFFFFF  # of ZooKeeper's own client
+MULTI = (14).to_bytes(4, "big")
+
+Open = Callable[..., ZookeeperStore]
+
+
+@pytest.fixture
+def open_store(zookeeper: ZookeeperServer) -> Iterator[Open]:
+    """Opens stores over one root."""
+    opened: list[ZookeeperStore] = []
+    root = f"/{uuid.uuid4().hex}"
+
+    def open_one(hosts: str = zookeeper.hosts) -> ZookeeperStore:
+        opened.append(ZookeeperStore(hosts, root=root))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+def expire(store: ZookeeperStore) -> None:
+    """
+    Ends the session of a store behind its back; its client then has another one.
+    """
+    client = store._client
+    before = client.client_id
+    thief = KazooClient(store.hosts, client_id=before)
+    thief.start()
+    thief.stop()
+    thief.close()
+    end_s = time.monotonic() + TIMEOUT_S
+    while not client.connected or client.client_id in (None, before):
+        assert time.monotonic() < end_s
+        time.sleep(0.005)
+
+
+class TestSessions:
+    """What an expired one may do: nothing."""
+
+    def test_a_zombie_leader_is_refused_though_it_is_connected_again(
+        self, open_store: Open
+    ) -> None:
+        """Also where nobody told it that its session has expired."""
+        zombie, other = open_store(), open_store()
+        zombie.campaign("leader", "1")
+        zombie._client.remove_listener(zombie._heard)
+        expire(zombie)
+        assert other.campaign("leader", "2").name == "2"
+
+        with pytest.raises(SessionLostError, match="open it again"):
+            zombie.commit([Put("a", b"zombie")])
+        assert ["leader"] == keys_of(other)
+
+    def test_every_verb_says_that_the_session_is_lost(self, open_store: Open) -> None:
+        """What was held is free at once; another session does not revive it."""
+        store, other = open_store(), open_store()
+        assert store.commit([Hold("lock", b""), Put("a", b"")])
+        expire(store)
+
+        for call in (
+            lambda: store.get("a"),
+            store.scan,
+            lambda: store.commit([]),
+            lambda: store.wait(0, 0),
+            lambda: store.campaign("leader", "1"),
+        ):
+            with pytest.raises(SessionLostError):
+                call()
+        assert ["a"] == keys_of(other)
+        assert other.commit([Check("lock", ABSENT), Hold("lock", b"")])
+
+    def test_a_term_is_as_long_as_the_servers_grant(self, open_store: Open) -> None:
+        """C2: not as long as was asked for; the server's limit is 20 ticks."""
+        store = open_store()
+        term = store.campaign("leader", "1")
+
+        assert 20 * TICK_MS / 1000 == store.granted_timeout_s
+        assert term.sent_ns + 20 * TICK_MS * 1_000_000 == term.proven_until_ns
+
+
+class Forgetful:
+    """
+    A way to the server that loses the answer to the next transaction once told to.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.is_armed = False
+        self._port = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.hosts = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                # Closed by the test.
+                return
+            far = socket.create_connection(("127.0.0.1", self._port))
+            for one in ((near, far, True), (far, near, False)):
+                threading.Thread(target=self._pump, args=one, daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, *to: bool) -> None:
+        is_request = to[0]
+        with source, sink:
+            try:
+                while data := source.recv(1 << 20):
+                    if is_request and self.is_armed and data[8:12] == MULTI:
+                        self.is_armed = False
+                        source.shutdown(socket.SHUT_WR)
+                        sink.sendall(data)
+                        time.sleep(0.1)  # the server commits, nobody hears of it
+                        return
+                    sink.sendall(data)
+            except OSError:
+                # The other direction has ended.
+                return
+
+    def close(self) -> None:
+        """Takes no more connections."""
+        self._listener.close()
+
+
+def test_a_commit_whose_answer_is_lost_is_settled_by_reading(
+    zookeeper: ZookeeperServer, open_store: Open
+) -> None:
+    """
+    The same session goes on; what was sent was made.
+    """
+    way = Forgetful(zookeeper.port)
+    store = open_store(way.hosts)
+    way.is_armed = True
+
+    with pytest.raises(UnknownOutcomeError, match="read what it wrote"):
+        store.commit([Check("a", ABSENT), Put("a", b"1")])
+
+    assert ["a"] == keys_of(store)
+    assert store.commit([Check("a", ABSENT), Put("a", b"1")]) is None
+    way.close()
+
+
+def test_a_server_that_is_not_there_is_told_in_one_line() -> None:
+    """
+    With its address.
+    """
+    (port,) = free_ports(1)
+
+    with pytest.raises(UnavailableError, match=f"^127.0.0.1:{port}: .* try again$"):
+        ZookeeperStore(f"127.0.0.1:{port}", timeout_s=0.2)
+
+
+def test_no_listing_passes_the_limit_of_a_reply(open_store: Open) -> None:
+    """
+    Names of three times the limit, and the scan has them all.
+    """
+    store = open_store()
+    keys = [f"{number:05}" + "ä" * 120 for number in range(3000)]
+    filled(store, keys)
+    client, znodes = store._client, store._znodes
+    sizes = [
+        sum(4 + len(name) for name in client.get_children(path))
+        for path in (znodes.records, znodes.sessions, *znodes.buckets)
+    ]
+
+    assert 2 * REPLY_BYTES_MAX < sum(sizes)
+    assert REPLY_BYTES_MAX > 20 * max(sizes)
+    assert keys == keys_of(store)
+
+
+def test_a_check_for_absence_leaves_no_node_behind(open_store: Open) -> None:
+    """
+    It is made and deleted within the transaction.
+    """
+    store = open_store()
+    assert store.commit([Check("a", ABSENT)])
+
+    assert not store._client.exists(Znodes(store._znodes.root).node("a"))
+
+
+def test_a_version_is_the_number_of_the_transaction(open_store: Open) -> None:
+    """
+    Larger than any that any client saw before.
+    """
+    store = open_store()
+    before = store._client.last_zxid
+
+    assert before < put(store, "a") <= store._client.last_zxid
