@@ -1,0 +1,40 @@
+"""
+What docs/record-store.md says of tests and verbs is true of them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pystore.records.record_store import RecordStore
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "record-store.md").read_text(encoding="utf-8")
+
+
+def test_each_trap_names_a_test_that_is_there() -> None:
+    """
+    A test that is renamed is renamed on the page.
+    """
+    named = re.findall(r"`(test_\w+)`", PAGE)
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for path in [
+            *(ROOT / "tests" / "unit").glob("test_records_*.py"),
+            ROOT / "tests" / "interop" / "test_record_store.py",
+        ]
+    )
+
+    assert len(named) > 10
+    assert [] == [name for name in named if f"def {name}(" not in sources]
+
+
+def test_the_page_lists_the_six_verbs() -> None:
+    """
+    Those of the interface, and no other.
+    """
+    table = PAGE.split("## Six verbs")[1].split("\n\n")[1]
+    verbs = {name for name in vars(RecordStore) if not name.startswith("_")}
+
+    assert verbs == set(re.findall(r"^\| `(\w+)\(", table, re.M))
