@@ -22,11 +22,14 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
     NodeExistsError,
     NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
     SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
@@ -37,6 +40,7 @@ from pystore.errors import (
     ClosedError,
     ForkedError,
     SessionLostError,
+    StorageError,
     UnavailableError,
     UnknownOutcomeError,
 )
@@ -52,6 +56,13 @@ __all__ = ["ZookeeperStore"]
 Untyped = Any  # kazoo has no types
 
 _LOST = (ConnectionLoss, ConnectionClosedError)
+_PINS = (
+    BadVersionError,
+    NoNodeError,
+    NodeExistsError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
 _READS_MAX = 500  # at once
 _LOOK_S = 1.0  # a wait looks by itself that often, should a watch be lost
 
@@ -297,6 +308,9 @@ class ZookeeperStore:
                 if left_s <= 0:
                     raise self._unreachable() from error
                 self._sleep(seen, min(left_s, 0.05))
+            except KazooException as error:
+                # kazoo's errors do not leave this file.
+                raise self._refused("a read", error) from error
 
     @staticmethod
     def _answer(result: Untyped, end_s: float) -> Untyped:
@@ -320,7 +334,22 @@ class ZookeeperStore:
                 raise self._session_lost()
             if not any(isinstance(one, Exception) for one in results):
                 return Made(results[-1].mzxid if changes else generation, sent_ns)
+            self._refuse_others(results)
             # Somebody was faster: what was read is read again.
+
+    def _refuse_others(self, results: list[Any]) -> None:
+        """
+        What would fail again, however often it is tried.
+        """
+        for one in results:
+            if isinstance(one, Exception) and not isinstance(one, _PINS):
+                raise self._refused("a commit", one) from one
+
+    def _refused(self, what: str, error: Exception) -> StorageError:
+        return StorageError(
+            f"{self.hosts}: ZooKeeper refuses {what} ({type(error).__name__}), nothing "
+            f"was changed: check the access lists below {self._znodes.root}"
+        )
 
     def _see(self, keys: Mapping[str, KeyOps]) -> tuple[Sight, int]:
         client, znodes = self._client, self._znodes

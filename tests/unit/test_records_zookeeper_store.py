@@ -14,12 +14,18 @@ import pytest
 from record_stores import filled, keys_of, put
 from zookeeper_server import TICK_MS, ZookeeperServer, free_ports
 
-from pystore.errors import SessionLostError, UnavailableError, UnknownOutcomeError
+from pystore.errors import (
+    SessionLostError,
+    StorageError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
 from pystore.records.ops import ABSENT, Check, Hold, Put
 from pystore.records.znodes import Znodes
 
 pytest.importorskip("kazoo", reason="needs the extra 'zookeeper'")
 from kazoo.client import KazooClient
+from kazoo.security import make_acl
 
 from pystore.records.zookeeper_store import ZookeeperStore
 
@@ -213,3 +219,22 @@ def test_a_version_is_the_number_of_the_transaction(open_store: Open) -> None:
     before = store._client.last_zxid
 
     assert before < put(store, "a") <= store._client.last_zxid
+
+
+def test_a_commit_that_the_servers_refuse_is_not_tried_for_ever(
+    open_store: Open,
+) -> None:
+    """
+    An access list is no race.
+    """
+    store = open_store()
+    bucket = Znodes(store._znodes.root).bucket("a")
+    store._client.set_acls(bucket, [make_acl("world", "anyone", read=True, admin=True)])
+
+    with pytest.raises(
+        StorageError, match=r"a commit \(NoAuthError.* check the access lists"
+    ):
+        put(store, "a")
+    store._client.set_acls(bucket, [make_acl("world", "anyone", write=True)])
+    with pytest.raises(StorageError, match=r"a read \(NoAuthError"):
+        store.scan()
