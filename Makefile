@@ -29,7 +29,7 @@ demo: .venv/core $(SPARK) ## ingest, kill, recover, verify: the whole promise at
 	$(BIN)/pystore demo --report build/demo
 
 test: .venv/core $(SPARK) native ## unit and property tests, the C core's own, and with Java those on Spark
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -n 2 -m 'not slow'
 	$(if $(SPARK),$(PYTEST) -m 'not slow' tests/spark,@echo 'tests/spark left out: needs Java 17 or 21')
 
 native: ## the C core over an in-memory environment, under sanitizers

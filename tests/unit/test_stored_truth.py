@@ -64,7 +64,11 @@ EXAMPLES: list[tuple[Kind[Any], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=repr)
+def _label(value: object) -> str:
+    return value.name if isinstance(value, Kind) else repr(value)
+
+
+@pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
 def test_every_truth_reads_back_equal(kind: Kind[Any], value: Any) -> None:
     """What is stored is what was known."""
     stored = kind.encode(value)
@@ -72,14 +76,16 @@ def test_every_truth_reads_back_equal(kind: Kind[Any], value: Any) -> None:
     assert stored == kind.encode(kind.decode(stored, "db"))
 
 
-@pytest.mark.parametrize("kind", {kind.name: kind for kind, _ in EXAMPLES}.values())
+@pytest.mark.parametrize(
+    "kind", {kind.name: kind for kind, _ in EXAMPLES}.values(), ids=_label
+)
 def test_a_truth_that_was_never_stored_has_a_default(kind: Kind[Any]) -> None:
     """A missing record is its default, which can be stored too."""
     assert kind.default == kind.decode(None, "db")
     assert kind.default == kind.decode(kind.encode(kind.default), "db")
 
 
-@pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=repr)
+@pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
 def test_a_flip_of_any_bit_is_seen(kind: Kind[Any], value: Any) -> None:
     """No damaged record is believed."""
     stored = kind.encode(value)
