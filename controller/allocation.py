@@ -11,13 +11,13 @@ Source: formats 4.13; R30 to R36.
 
 from __future__ import annotations
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import ApplyId, GetNextId
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.events import IdApplied
 from pystore.controller.facts import Facts
 from pystore.controller.replies import Applied, NextId
 from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["apply_id", "next_id"]
 
@@ -47,4 +47,8 @@ def apply_id(state: SetState, command: ApplyId, _: Facts) -> Decision:
 
 def _refused(broker_id: int, reason: str) -> Rejected:
     ids = frozenset({broker_id})
-    return Rejected(Code.BROKER_ID_INVALID, f"broker id {broker_id}: {reason}", ids)
+    return Rejected(
+        ResponseCode.CONTROLLER_BROKER_ID_INVALID,
+        f"broker id {broker_id}: {reason}",
+        ids,
+    )

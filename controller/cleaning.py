@@ -9,7 +9,6 @@ Source: formats 4.12; R250 to R256.
 
 from __future__ import annotations
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import Clean
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.events import BrokersCleaned
@@ -17,6 +16,7 @@ from pystore.controller.facts import Facts
 from pystore.controller.member import ids_of
 from pystore.controller.replies import Done
 from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["clean"]
 
@@ -26,7 +26,10 @@ def clean(state: SetState, command: Clean, facts: Facts) -> Decision:
     Forgets some brokers, or all.
     """
     if not state.is_known:
-        return Rejected(Code.INVALID_CLEAN, f"broker set {state.name} is not known")
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+            f"broker set {state.name} is not known",
+        )
     there = frozenset(one.broker_id for one in state.replicas)
     gone = command.broker_ids & there if command.broker_ids else there
     if not command.with_living:
@@ -48,18 +51,20 @@ def _refusal(
         if state.master is None:
             return None
         reason = f"{state.name} has a master: name brokers, or clean the living too"
-        return Rejected(Code.INVALID_CLEAN, reason)
+        return Rejected(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, reason)
     alive = command.broker_ids & facts.pulses.keys()
     if alive:
         numbers = ", ".join(map(str, sorted(alive)))
         return Rejected(
-            Code.INVALID_CLEAN, f"brokers {numbers} are alive", frozenset(alive)
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+            f"brokers {numbers} are alive",
+            frozenset(alive),
         )
     members = ids_of(state.agreed.members)
     if members and members <= gone != there:
         # The others would be left with nobody who may be elected (R255).
         return Rejected(
-            Code.INVALID_CLEAN,
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
             "the whole SyncStateSet would go, and with it what it acknowledged: "
             "clean the living too, if that is meant",
             gone & members,

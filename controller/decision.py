@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.codes import Code
 from pystore.controller.events import Change, Event
 from pystore.controller.replies import Reply
 from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["Accepted", "Decision", "Rejected", "events_of"]
 
@@ -39,7 +39,7 @@ class Rejected:
         broker_ids: those because of whom (R111).
     """
 
-    code: Code
+    code: ResponseCode
     reason: str
     broker_ids: frozenset[int] = frozenset()
 

@@ -10,7 +10,6 @@ Source: formats 4.3; R47 to R61; safety C3.
 from __future__ import annotations
 
 from pystore.controller.apply import apply_all
-from pystore.controller.codes import Code
 from pystore.controller.commands import Elect, Trigger
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.election import Choice, choose, founder
@@ -19,6 +18,7 @@ from pystore.controller.facts import Facts
 from pystore.controller.replies import Election
 from pystore.controller.state import SetState
 from pystore.controller.views import leadership_of, living_leadership
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["elect"]
 
@@ -29,13 +29,17 @@ def elect(state: SetState, command: Elect, facts: Facts) -> Decision:
     """
     if not state.is_known:
         return Rejected(
-            Code.NEED_TO_BE_REGISTERED, f"broker set {state.name} is not known"
+            ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+            f"broker set {state.name} is not known",
         )
     is_named = command.trigger is Trigger.OPERATOR and command.broker_id is not None
     named_id = command.broker_id if is_named else None
     living = living_leadership(state, facts)
     if living is not None and named_id in (None, living.master.broker_id):
-        return Accepted((), Election(Code.MASTER_STILL_EXISTS, living, state.agreed))
+        return Accepted(
+            (),
+            Election(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, living, state.agreed),
+        )
     obstacle = _obstacle(state, command, facts)
     if obstacle is not None:
         return _nobody(command, obstacle)
@@ -44,7 +48,10 @@ def elect(state: SetState, command: Elect, facts: Facts) -> Decision:
         return _elected(state, choice)
     if command.trigger is Trigger.CONTROLLER and state.master is not None:
         events = events_of(state, MastershipEnded(is_released=False))
-        return Accepted(events, Election(Code.MASTER_NOT_AVAILABLE, None, state.agreed))
+        return Accepted(
+            events,
+            Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
+        )
     return _nobody(command, "no broker that may be elected is alive")
 
 
@@ -75,11 +82,13 @@ def _elected(state: SetState, choice: Choice) -> Accepted:
     after = apply_all(state, events)
     addresses = tuple((one.broker_id, one.address) for one in after.replicas)
     leadership = leadership_of(after)
-    return Accepted(events, Election(Code.SUCCESS, leadership, after.agreed, addresses))
+    return Accepted(
+        events, Election(ResponseCode.SUCCESS, leadership, after.agreed, addresses)
+    )
 
 
 def _nobody(command: Elect, reason: str) -> Rejected:
-    code = Code.ELECT_MASTER_FAILED
+    code = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     if command.trigger is Trigger.CONTROLLER:
-        code = Code.MASTER_NOT_AVAILABLE
+        code = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
     return Rejected(code, f"nobody is elected: {reason}")

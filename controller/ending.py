@@ -6,13 +6,13 @@ Source: safety B9, C3; R81.
 
 from __future__ import annotations
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import EndLeases, StepDown
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.events import LeasesEnded, MastershipEnded
 from pystore.controller.facts import Facts
 from pystore.controller.replies import Done
 from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["end_leases", "step_down"]
 
@@ -26,11 +26,13 @@ def step_down(state: SetState, command: StepDown, _: Facts) -> Decision:
         return Accepted(events_of(state, ended), Done())
     if state.master != command.master:
         return Rejected(
-            Code.INVALID_MASTER, f"broker {command.master.broker_id} is not master"
+            ResponseCode.CONTROLLER_INVALID_MASTER,
+            f"broker {command.master.broker_id} is not master",
         )
     if state.epoch != command.epoch:
         return Rejected(
-            Code.FENCED_MASTER_EPOCH, f"epoch {command.epoch}, but {state.epoch} rules"
+            ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+            f"epoch {command.epoch}, but {state.epoch} rules",
         )
     ended_all = MastershipEnded(is_released=True, is_resigned=True)
     return Accepted(events_of(state, ended_all), Done())
@@ -42,7 +44,8 @@ def end_leases(state: SetState, command: EndLeases, _: Facts) -> Decision:
     """
     if command.epoch != state.epoch:
         return Rejected(
-            Code.FENCED_MASTER_EPOCH, f"epoch {command.epoch}, but {state.epoch} rules"
+            ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+            f"epoch {command.epoch}, but {state.epoch} rules",
         )
     if not state.unreleased:
         return Accepted((), Done())

@@ -6,7 +6,6 @@ Source: safety B1; R44, R203; seed 001.
 
 from __future__ import annotations
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import ChangeBroker, ChangePolicy, Readmit
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.events import BrokerChanged, PolicyChanged, Readmitted
@@ -14,6 +13,7 @@ from pystore.controller.facts import Facts
 from pystore.controller.member import ids_of
 from pystore.controller.replies import Done
 from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["change_broker", "change_policy", "readmit"]
 
@@ -41,7 +41,8 @@ def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> Decision:
     """
     if not state.is_known:
         return Rejected(
-            Code.METADATA_NOT_EXIST, f"broker set {state.name} is not known"
+            ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+            f"broker set {state.name} is not known",
         )
     preferred = command.preferred_id
     if preferred and state.replica(preferred) is None:
@@ -80,7 +81,7 @@ def _is_last(state: SetState, broker_id: int) -> bool:
 
 def _last(broker_id: int) -> Rejected:
     return Rejected(
-        Code.INVALID_REQUEST,
+        ResponseCode.CONTROLLER_INVALID_REQUEST,
         f"broker {broker_id} is the master or the last member: elect another first",
         frozenset({broker_id}),
     )
@@ -88,7 +89,7 @@ def _last(broker_id: int) -> Rejected:
 
 def _unknown(state: SetState, broker_id: int) -> Rejected:
     return Rejected(
-        Code.NEED_TO_BE_REGISTERED,
+        ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
         f"broker id {broker_id} of {state.name} is not known",
         frozenset({broker_id}),
     )

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pystore.controller.apply import apply_all
-from pystore.controller.codes import Code
 from pystore.controller.commands import Register
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.eligibility import standing_of
@@ -24,6 +23,7 @@ from pystore.controller.replica import Replica, Standing
 from pystore.controller.replies import Registration
 from pystore.controller.state import SetState
 from pystore.controller.views import living_leadership
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["register"]
 
@@ -41,7 +41,7 @@ def register(state: SetState, command: Register, facts: Facts) -> Decision:
     may_be_alive = facts.is_alive(old) or not facts.may_replace
     if is_copy and not is_same and old.incarnation and may_be_alive:
         return Rejected(
-            Code.BROKER_ID_INVALID,
+            ResponseCode.CONTROLLER_BROKER_ID_INVALID,
             f"broker id {old.broker_id}: the process whose store this is a copy of "
             "is alive, or may be; give this one an id of its own",
             frozenset({old.broker_id}),
@@ -117,4 +117,8 @@ def _unknown(state: SetState, broker_id: int) -> Rejected:
         )
     else:
         reason = f"broker id {broker_id} of {state.name} was never applied for"
-    return Rejected(Code.NEED_TO_BE_REGISTERED, reason, frozenset({broker_id}))
+    return Rejected(
+        ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+        reason,
+        frozenset({broker_id}),
+    )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.codes import Code
 from pystore.controller.member import Member
 from pystore.controller.replica import Standing
 from pystore.controller.state import AgreedSet
+from pystore.remoting.codes import ResponseCode
 
 __all__ = [
     "Applied",
@@ -93,7 +93,7 @@ class Election:
         addresses: of all brokers of the set, by id; of an election only.
     """
 
-    code: Code
+    code: ResponseCode
     leadership: Leadership | None
     agreed: AgreedSet
     addresses: tuple[tuple[int, str], ...] = ()

@@ -10,7 +10,6 @@ Source: formats 4.2; R101 to R112; safety B1, B2, B7.
 from __future__ import annotations
 
 from pystore.controller.apply import apply_all
-from pystore.controller.codes import Code
 from pystore.controller.commands import AlterSet
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.events import SetChanged
@@ -18,6 +17,7 @@ from pystore.controller.facts import Facts
 from pystore.controller.member import Member, ids_of
 from pystore.controller.replies import NewSet
 from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["alter_set"]
 
@@ -27,19 +27,25 @@ def alter_set(state: SetState, command: AlterSet, facts: Facts) -> Decision:
     Takes the set of a master that computed it from the present one.
     """
     if not state.is_known:
-        return Rejected(Code.ALTER_SET_FAILED, f"broker set {state.name} is not known")
+        return Rejected(
+            ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+            f"broker set {state.name} is not known",
+        )
     members = frozenset(_named(state, command, one) for one in command.members)
     candidates = frozenset(_named(state, command, one) for one in command.candidates)
     agreed = state.agreed
     is_same = (members, candidates) == (agreed.members, agreed.candidates)
     if is_same and not command.is_fence:
-        return Rejected(Code.ALTER_SET_FAILED, "the set is as it is wanted")
+        return Rejected(
+            ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
+            "the set is as it is wanted",
+        )
     refusal = _fenced(state, command) or _unfit(state, members, candidates, facts)
     if refusal is not None:
         return refusal
     if command.master not in members:
         return Rejected(
-            Code.ALTER_SET_FAILED,
+            ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED,
             f"the master, broker {command.master.broker_id}, is not in the set",
         )
     events = events_of(state, SetChanged(members, candidates))
@@ -62,15 +68,17 @@ def _fenced(state: SetState, command: AlterSet) -> Rejected | None:
     if state.master is None or state.master != command.master:
         holder = state.master.broker_id if state.master is not None else "nobody"
         return Rejected(
-            Code.INVALID_MASTER, f"broker {asking} is not master, but {holder}"
+            ResponseCode.CONTROLLER_INVALID_MASTER,
+            f"broker {asking} is not master, but {holder}",
         )
     if command.epoch != state.epoch:
         return Rejected(
-            Code.FENCED_MASTER_EPOCH, f"epoch {command.epoch}, but {state.epoch} rules"
+            ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
+            f"epoch {command.epoch}, but {state.epoch} rules",
         )
     if command.set_epoch != state.agreed.set_epoch:
         return Rejected(
-            Code.FENCED_SET_EPOCH,
+            ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
             f"version {command.set_epoch} of the set, but {state.agreed.set_epoch} is "
             "the last",
         )
@@ -93,7 +101,11 @@ def _unfit(
         | (candidates - state.agreed.candidates)
     ) | {one for one in ids if ids.count(one) > 1}
     if strange:
-        return _refused(Code.INVALID_REPLICAS, "not known as such a process", strange)
+        return _refused(
+            ResponseCode.CONTROLLER_INVALID_REPLICAS,
+            "not known as such a process",
+            strange,
+        )
     barred = frozenset(
         one.broker_id
         for one in state.replicas
@@ -101,14 +113,14 @@ def _unfit(
     )
     if barred:
         reason = "a learner, or an operator has to re-admit it first"
-        return _refused(Code.INVALID_REPLICAS, reason, barred)
+        return _refused(ResponseCode.CONTROLLER_INVALID_REPLICAS, reason, barred)
     dead = frozenset(
         one.broker_id
         for one in state.replicas
         if one.member in added and not facts.is_alive(one)
     )
     if dead:
-        return _refused(Code.BROKER_NOT_ALIVE, "not alive", dead)
+        return _refused(ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, "not alive", dead)
     return None
 
 
@@ -117,6 +129,6 @@ def _is_present(state: SetState, member: Member) -> bool:
     return replica is not None and replica.member == member
 
 
-def _refused(code: Code, reason: str, broker_ids: frozenset[int]) -> Rejected:
+def _refused(code: ResponseCode, reason: str, broker_ids: frozenset[int]) -> Rejected:
     numbers = ", ".join(map(str, sorted(broker_ids)))
     return Rejected(code, f"brokers {numbers}: {reason}", broker_ids)

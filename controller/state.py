@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.codes import Code
 from pystore.controller.member import Member
 from pystore.controller.replica import Replica, Tombstone
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["AgreedSet", "Cause", "Loss", "Refusal", "SetState"]
 
@@ -70,7 +70,7 @@ class Refusal:
         broker_id: who asked; 0: not known.
     """
 
-    code: Code
+    code: ResponseCode
     reason: str
     broker_id: int = 0
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TypeVar
 
 from pystore.controller.apply import apply
-from pystore.controller.codes import Code
 from pystore.controller.commands import (
     AlterSet,
     ApplyId,
@@ -24,6 +23,7 @@ from pystore.controller.invariants import backslides, violations
 from pystore.controller.member import Member, Position
 from pystore.controller.replies import Election, Reply
 from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["Brokers", "alive", "incarnation", "start"]
 
@@ -177,7 +177,7 @@ class Brokers:
         assert self.state.master is not None
         return self.state.master
 
-    def code(self, command: Command) -> Code:
+    def code(self, command: Command) -> ResponseCode:
         """
         Returns the code of a refusal.
         """

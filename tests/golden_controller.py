@@ -16,7 +16,6 @@ from typing import Any
 from golden_data import GOLDEN, read_lines
 
 from pystore.controller.apply import apply_all
-from pystore.controller.codes import Code
 from pystore.controller.commands import (
     AlterSet,
     ApplyId,
@@ -41,6 +40,7 @@ from pystore.controller.replies import (
 )
 from pystore.controller.state import AgreedSet, SetState
 from pystore.controller.views import replica_info, sync_state
+from pystore.remoting.codes import ResponseCode
 
 __all__ = ["Answer", "Step", "ours", "steps"]
 
@@ -129,13 +129,17 @@ def ours(step: Step, state: SetState) -> tuple[Answer, SetState]:
     code = step.request["code"]
     if code == 1004:
         if not state.is_known:
-            return Answer(Code.METADATA_NOT_EXIST, {}, {}), state
+            return Answer(
+                ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, {}, {}
+            ), state
         fields = _leading(replica_info(state).leadership)
         fields |= {"masterEpoch": state.epoch, **_set(state.agreed)}
         return Answer(0, fields, table_of(state)), state
     if code == 1011 and not _NUMBERS.fullmatch(_cleaned_ids(step)):
         # It is no command: whoever reads the request refuses it.
-        return Answer(Code.INVALID_CLEAN, {}, table_of(state)), state
+        return Answer(
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, {}, table_of(state)
+        ), state
     if code == 1006:
         return Answer(0, _view(state, step.facts), table_of(state)), state
     decision = decide(state, _command(step), step.facts)

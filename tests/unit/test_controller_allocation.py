@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import ApplyId, Clean, GetNextId
 from pystore.controller.replies import Applied, NextId
+from pystore.remoting.codes import ResponseCode
 
 
 def _next(brokers: Brokers) -> int:
@@ -52,18 +52,21 @@ def test_of_two_who_apply_for_one_id_the_second_is_refused() -> None:
     brokers = Brokers()
     brokers.do(ApplyId(1, "a;1"), Applied)
 
-    assert brokers.code(ApplyId(1, "b;1")) is Code.BROKER_ID_INVALID
+    assert brokers.code(ApplyId(1, "b;1")) is ResponseCode.CONTROLLER_BROKER_ID_INVALID
     assert brokers.do(ApplyId(_next(brokers), "b;1"), Applied).broker_id == 2
 
 
 def test_an_id_that_is_not_next_is_nobodys() -> None:
     """R31, R36: with it the counter would pass ids that are free, or meet one."""
     brokers = Brokers()
-    assert brokers.code(ApplyId(2, "a;1")) is Code.BROKER_ID_INVALID
+    assert brokers.code(ApplyId(2, "a;1")) is ResponseCode.CONTROLLER_BROKER_ID_INVALID
     brokers.do(ApplyId(1, "a;1"), Applied)
 
     for wrong in (0, -1, 3, 2**62):
-        assert brokers.code(ApplyId(wrong, "b;1")) is Code.BROKER_ID_INVALID
+        assert (
+            brokers.code(ApplyId(wrong, "b;1"))
+            is ResponseCode.CONTROLLER_BROKER_ID_INVALID
+        )
     assert _next(brokers) == 2
 
 
@@ -74,5 +77,8 @@ def test_a_cleaned_id_is_not_given_away_again() -> None:
     brokers.join(2, start(1))
     brokers.ask(Clean(frozenset({2}), with_living=True))
 
-    assert brokers.code(ApplyId(2, "host:2;1")) is Code.BROKER_ID_INVALID
+    assert (
+        brokers.code(ApplyId(2, "host:2;1"))
+        is ResponseCode.CONTROLLER_BROKER_ID_INVALID
+    )
     assert _next(brokers) == 3

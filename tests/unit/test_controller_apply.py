@@ -13,7 +13,6 @@ from pystore.controller.apply import (
     apply,
     apply_all,
 )
-from pystore.controller.codes import Code
 from pystore.controller.commands import Clean, Elect, Trigger
 from pystore.controller.events import (
     BrokerChanged,
@@ -34,6 +33,7 @@ from pystore.controller.events import (
 from pystore.controller.member import Member, Position
 from pystore.controller.replica import Standing
 from pystore.controller.state import Loss, Refusal, SetState
+from pystore.remoting.codes import ResponseCode
 
 NOBODY = Member(9)
 CHANGES: list[Change] = [
@@ -48,7 +48,7 @@ CHANGES: list[Change] = [
     Readmitted(9),
     LeasesEnded(frozenset({NOBODY})),
     EndsSeen(((9, Position(1, 1)),)),
-    RefusalNoted(Refusal(Code.INVALID_MASTER, "")),
+    RefusalNoted(Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
 ]
 
 

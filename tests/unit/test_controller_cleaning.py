@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import (
     ApplyId,
     Clean,
@@ -19,6 +18,7 @@ from pystore.controller.commands import (
 from pystore.controller.member import ids_of
 from pystore.controller.replica import Standing
 from pystore.controller.replies import Applied, Done, NextId, Registration
+from pystore.remoting.codes import ResponseCode
 
 
 def _three(*in_sync: int) -> Brokers:
@@ -38,7 +38,10 @@ def test_living_brokers_are_cleaned_only_if_that_is_said() -> None:
     """R251, R252: and then the named ones, not the whole set."""
     brokers = _three(2)
     refusal = brokers.refused(_clean(2, 3))
-    assert (Code.INVALID_CLEAN, frozenset({2, 3})) == (
+    assert (
+        ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+        frozenset({2, 3}),
+    ) == (
         refusal.code,
         refusal.broker_ids,
     )
@@ -67,7 +70,9 @@ def test_the_last_members_are_cleaned_only_if_that_is_said() -> None:
     """R255: the others stay registered, and no id is used again."""
     brokers = _three()
     brokers.die(1)
-    assert brokers.code(_clean(1)) is Code.INVALID_CLEAN
+    assert (
+        brokers.code(_clean(1)) is ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
+    )
 
     brokers.do(_clean(1, with_living=True), Done)
     brokers.do(Register(2, "host:2", start(1)), Registration)
@@ -82,7 +87,7 @@ def test_nobody_else_is_elected_where_the_members_were_cleaned() -> None:
     brokers.do(_clean(1, with_living=True), Done)
     brokers.die(1)
     asked = Elect(Trigger.BROKER, 2)
-    assert brokers.code(asked) is Code.ELECT_MASTER_FAILED
+    assert brokers.code(asked) is ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
 
     brokers.is_unclean_allowed = True
     brokers.elect(2)

@@ -9,7 +9,6 @@ from typing import get_args
 import pytest
 from controlling import Brokers, alive, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import (
     AlterSet,
     ApplyId,
@@ -32,6 +31,7 @@ from pystore.controller.decision import Accepted, Rejected
 from pystore.controller.facts import Facts
 from pystore.controller.member import Member
 from pystore.controller.state import Refusal, SetState
+from pystore.remoting.codes import ResponseCode
 
 COMMANDS: list[Command] = [
     AlterSet(Member(1), 1, 1, frozenset({Member(1)})),
@@ -42,7 +42,7 @@ COMMANDS: list[Command] = [
     Elect(Trigger.OPERATOR, 1),
     EndLeases(0),
     GetNextId(),
-    NoteRefusal(Refusal(Code.INVALID_MASTER, "")),
+    NoteRefusal(Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
     Readmit(1),
     Register(1, "a", start(1)),
     SeeEnds(),

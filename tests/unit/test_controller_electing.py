@@ -7,7 +7,6 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import (
     ApplyId,
     ChangePolicy,
@@ -17,6 +16,7 @@ from pystore.controller.commands import (
     Trigger,
 )
 from pystore.controller.replies import Done, Election
+from pystore.remoting.codes import ResponseCode
 
 SCAN = Elect(Trigger.CONTROLLER)
 
@@ -34,7 +34,9 @@ def test_an_unknown_set_elects_nobody(trigger: Trigger) -> None:
     """R47: whoever asks."""
     command = Elect(trigger, None if trigger is Trigger.CONTROLLER else 1)
 
-    assert Brokers().code(command) is Code.NEED_TO_BE_REGISTERED
+    assert (
+        Brokers().code(command) is ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+    )
 
 
 def test_the_first_master_is_a_broker_that_is_there() -> None:
@@ -43,10 +45,13 @@ def test_the_first_master_is_a_broker_that_is_there() -> None:
     brokers.join(1, start(1))
     brokers.ask(ApplyId(2, "host:2;1"))
     for absent in (2, 99):
-        assert brokers.code(Elect(Trigger.BROKER, absent)) is Code.ELECT_MASTER_FAILED
-    assert brokers.code(SCAN) is Code.MASTER_NOT_AVAILABLE
+        assert (
+            brokers.code(Elect(Trigger.BROKER, absent))
+            is ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+        )
+    assert brokers.code(SCAN) is ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
 
-    assert brokers.elect(1).code is Code.SUCCESS
+    assert brokers.elect(1).code is ResponseCode.SUCCESS
 
 
 def test_the_epoch_rises_with_every_election() -> None:
@@ -97,7 +102,7 @@ def test_a_new_controller_does_not_replace_a_master_that_it_never_heard_of() -> 
     assert brokers.state == before
 
     brokers.register(1, start(2, is_clean=True))
-    assert brokers.elect().code is Code.SUCCESS
+    assert brokers.elect().code is ResponseCode.SUCCESS
 
 
 def test_without_automatic_elections_only_an_operator_elects() -> None:
@@ -105,10 +110,13 @@ def test_without_automatic_elections_only_an_operator_elects() -> None:
     brokers = _pair()
     brokers.do(ChangePolicy(is_automatic=False), Done)
     brokers.die(1)
-    assert brokers.code(SCAN) is Code.MASTER_NOT_AVAILABLE
-    assert brokers.code(Elect(Trigger.BROKER, 2)) is Code.ELECT_MASTER_FAILED
+    assert brokers.code(SCAN) is ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
+    assert (
+        brokers.code(Elect(Trigger.BROKER, 2))
+        is ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+    )
 
-    assert brokers.elect(2, Trigger.OPERATOR).code is Code.SUCCESS
+    assert brokers.elect(2, Trigger.OPERATOR).code is ResponseCode.SUCCESS
 
 
 def test_what_a_broker_or_an_operator_does_not_get_changes_nothing() -> None:
@@ -117,10 +125,12 @@ def test_what_a_broker_or_an_operator_does_not_get_changes_nothing() -> None:
     brokers.die(1, 2)
     before = brokers.state
     for command in (Elect(Trigger.BROKER, 2), Elect(Trigger.OPERATOR, 2)):
-        assert brokers.code(command) is Code.ELECT_MASTER_FAILED
+        assert brokers.code(command) is ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     assert brokers.state == before
 
-    assert brokers.do(SCAN, Election).code is Code.MASTER_NOT_AVAILABLE
+    assert (
+        brokers.do(SCAN, Election).code is ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
+    )
     assert (None, 2) == (brokers.state.master, brokers.state.epoch)
     assert before.agreed == brokers.state.agreed
 
@@ -131,7 +141,7 @@ def test_leases_end_with_the_epoch_they_were_waited_for_in() -> None:
     brokers.die(1)
     brokers.elect()
     assert brokers.state.unreleased
-    assert brokers.code(EndLeases(1)) is Code.FENCED_MASTER_EPOCH
+    assert brokers.code(EndLeases(1)) is ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
 
     brokers.do(EndLeases(2), Done)
     assert not brokers.state.unreleased

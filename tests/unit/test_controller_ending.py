@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import EndLeases, StepDown
 from pystore.controller.member import Member
 from pystore.controller.replies import Done
+from pystore.remoting.codes import ResponseCode
 
 
 def _pair() -> tuple[Brokers, Member, Member]:
@@ -38,13 +38,13 @@ def test_a_master_that_stepped_down_leaves_no_lease() -> None:
 def test_only_the_master_of_that_epoch_steps_down() -> None:
     """A late word of an earlier mastership ends no later one."""
     brokers, a, b = _pair()
-    assert brokers.code(StepDown(b, 1)) is Code.INVALID_MASTER
-    assert brokers.code(StepDown(a, 0)) is Code.FENCED_MASTER_EPOCH
+    assert brokers.code(StepDown(b, 1)) is ResponseCode.CONTROLLER_INVALID_MASTER
+    assert brokers.code(StepDown(a, 0)) is ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
 
     brokers.do(StepDown(a, 1), Done)
     brokers.die(2)
     brokers.elect()
-    assert brokers.code(StepDown(a, 1)) is Code.FENCED_MASTER_EPOCH
+    assert brokers.code(StepDown(a, 1)) is ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
     assert brokers.master == a
 
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import NoteRefusal, SeeEnds
 from pystore.controller.member import Position
 from pystore.controller.replica import Standing
 from pystore.controller.replies import Done
 from pystore.controller.state import Refusal
+from pystore.remoting.codes import ResponseCode
 
 
 def test_an_end_that_was_seen_outlives_the_controller() -> None:
@@ -41,7 +41,9 @@ def test_what_is_not_further_is_not_noted() -> None:
 
 def test_the_last_refusal_is_kept_once() -> None:
     """Who asks in a loop does not write in one; an unknown set keeps none."""
-    refusal = NoteRefusal(Refusal(Code.INVALID_MASTER, "broker 2 is not master", 2))
+    refusal = NoteRefusal(
+        Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "broker 2 is not master", 2)
+    )
     brokers = Brokers()
     brokers.do(refusal, Done)
     assert brokers.state.version == 0

@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import ChangeBroker, ChangePolicy, Readmit
 from pystore.controller.member import ids_of
 from pystore.controller.replica import Standing
 from pystore.controller.replies import Done
+from pystore.remoting.codes import ResponseCode
 
 
 def _pair() -> Brokers:
@@ -38,11 +38,17 @@ def test_a_learner_leaves_the_set() -> None:
 def test_neither_the_master_nor_the_last_member_becomes_a_learner() -> None:
     """What they hold would be nobody's."""
     brokers = _pair()
-    assert brokers.code(ChangeBroker(1, is_learner=True)) is Code.INVALID_REQUEST
+    assert (
+        brokers.code(ChangeBroker(1, is_learner=True))
+        is ResponseCode.CONTROLLER_INVALID_REQUEST
+    )
 
     brokers.admit()
     brokers.register(1, start(2, is_clean=True))
-    assert brokers.code(ChangeBroker(1, is_learner=True)) is Code.INVALID_REQUEST
+    assert (
+        brokers.code(ChangeBroker(1, is_learner=True))
+        is ResponseCode.CONTROLLER_INVALID_REQUEST
+    )
 
 
 def test_what_is_not_named_stays_as_it_is() -> None:
@@ -75,7 +81,7 @@ def test_an_unknown_broker_is_refused(
     """The answer names it."""
     refusal = _pair().refused(command)
 
-    assert refusal.code is Code.NEED_TO_BE_REGISTERED
+    assert refusal.code is ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
     assert frozenset({9}) == refusal.broker_ids
 
 
@@ -83,7 +89,7 @@ def test_an_unknown_set_has_no_policy() -> None:
     """It is not made by asking for one."""
     command = ChangePolicy(is_automatic=False)
 
-    assert Brokers().code(command) is Code.METADATA_NOT_EXIST
+    assert Brokers().code(command) is ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST
 
 
 def test_an_empty_disk_is_filled_after_an_operator_said_so() -> None:
@@ -115,4 +121,4 @@ def test_the_last_member_is_not_forgotten() -> None:
     brokers.reach(1, 1, 900)
     brokers.register(1, start(2))
 
-    assert brokers.code(Readmit(1)) is Code.INVALID_REQUEST
+    assert brokers.code(Readmit(1)) is ResponseCode.CONTROLLER_INVALID_REQUEST

@@ -13,7 +13,6 @@ from controlling import Brokers, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import Clean, NoteRefusal, StepDown
 from pystore.controller.invariants import violations
 from pystore.controller.member import Member, Position
@@ -21,6 +20,7 @@ from pystore.controller.record import VERSION, decode, encode
 from pystore.controller.replica import Replica, Standing, Tombstone
 from pystore.controller.state import AgreedSet, Loss, Refusal, SetState
 from pystore.errors import FormatError
+from pystore.remoting.codes import ResponseCode
 
 numbers = st.integers(0, 2**63 - 1)
 texts = st.text(max_size=9)
@@ -77,7 +77,8 @@ def states(draw: st.DrawFn) -> SetState:
         is_automatic=draw(st.booleans()),
         losses=(Loss(1, 2, draw(st.integers(3, 2**62)), "power"),),
         refusal=draw(
-            st.none() | st.builds(Refusal, st.sampled_from(Code), texts, numbers)
+            st.none()
+            | st.builds(Refusal, st.sampled_from(ResponseCode), texts, numbers)
         ),
     )
 
@@ -140,7 +141,7 @@ def test_a_later_version_is_left_alone() -> None:
         ("master", {"broker_id": 1}),
         ("master", {"broker_id": 1, "incarnation": [1]}),
         ("master", {"broker_id": 7, "incarnation": None}),
-        ("refusal", {"code": 1, "reason": "", "broker_id": 0}),
+        ("refusal", {"code": 2999, "reason": "", "broker_id": 0}),
         ("unreleased", [{"broker_id": 1, "incarnation": None}] * 2),
         ("replicas", {}),
     ],
@@ -166,7 +167,7 @@ def test_a_set_with_a_history_comes_back() -> None:
     brokers.ask(StepDown(a, 1))
     brokers.elect()
     brokers.ask(Clean(frozenset({1}), with_living=True))
-    brokers.ask(NoteRefusal(Refusal(Code.INVALID_MASTER, "no", 1)))
+    brokers.ask(NoteRefusal(Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "no", 1)))
 
     assert brokers.state == decode(encode(brokers.state), "key")
     assert brokers.state != decode(encode(replace(brokers.state, epoch=9)), "key")

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import ApplyId, Clean, Register
 from pystore.controller.member import Member
 from pystore.controller.replica import Standing
 from pystore.controller.replies import Applied, Registration
+from pystore.remoting.codes import ResponseCode
 
 
 def _pair() -> tuple[Brokers, Member, Member]:
@@ -24,10 +24,16 @@ def _pair() -> tuple[Brokers, Member, Member]:
 def test_an_unknown_broker_has_to_apply_first() -> None:
     """R38: neither set nor id is made by a registration."""
     brokers = Brokers()
-    assert brokers.code(Register(1, "a")) is Code.NEED_TO_BE_REGISTERED
+    assert (
+        brokers.code(Register(1, "a"))
+        is ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+    )
     brokers.do(ApplyId(1, "a;1"), Applied)
 
-    assert brokers.code(Register(2, "a")) is Code.NEED_TO_BE_REGISTERED
+    assert (
+        brokers.code(Register(2, "a"))
+        is ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+    )
 
 
 def test_another_address_keeps_everything_else() -> None:
@@ -106,7 +112,7 @@ def test_a_copy_of_a_living_broker_is_turned_away() -> None:
     brokers, a, _ = _pair()
     refusal = brokers.refused(Register(1, "copy:1", start(1, bits=7)))
 
-    assert (Code.BROKER_ID_INVALID, frozenset({1})) == (
+    assert (ResponseCode.CONTROLLER_BROKER_ID_INVALID, frozenset({1})) == (
         refusal.code,
         refusal.broker_ids,
     )
@@ -120,7 +126,7 @@ def test_a_copy_is_turned_away_while_the_other_may_not_have_been_heard() -> None
     brokers.may_replace = False
     copy = Register(1, "copy:1", start(1, bits=7))
 
-    assert brokers.code(copy) is Code.BROKER_ID_INVALID
+    assert brokers.code(copy) is ResponseCode.CONTROLLER_BROKER_ID_INVALID
     assert brokers.master == a
 
 

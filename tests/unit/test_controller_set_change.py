@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from controlling import Brokers, start
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import (
     AlterSet,
     ChangeBroker,
@@ -20,6 +19,7 @@ from pystore.controller.commands import (
 from pystore.controller.member import Member
 from pystore.controller.replica import Standing
 from pystore.controller.replies import Done, NewSet
+from pystore.remoting.codes import ResponseCode
 
 
 def _three() -> tuple[Brokers, Member, Member, Member]:
@@ -47,22 +47,22 @@ def test_a_change_of_another_version_or_epoch_is_refused() -> None:
     late = _wanted(brokers, a, b)
     brokers.do(late, NewSet)
 
-    assert brokers.code(late) is Code.ALTER_SET_FAILED
+    assert brokers.code(late) is ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
     late = replace(late, members=frozenset({a}))
-    assert brokers.code(late) is Code.FENCED_SET_EPOCH
+    assert brokers.code(late) is ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH
     late = replace(late, set_epoch=brokers.state.agreed.set_epoch, epoch=0)
-    assert brokers.code(late) is Code.FENCED_MASTER_EPOCH
+    assert brokers.code(late) is ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
 
 
 def test_only_the_process_that_was_elected_changes_the_set() -> None:
     """R103, B1: not another start of the same broker."""
     brokers, a, b, _ = _three()
     former = replace(_wanted(brokers, a, b), master=Member(1, (0, bytes(16))))
-    assert brokers.code(former) is Code.INVALID_MASTER
+    assert brokers.code(former) is ResponseCode.CONTROLLER_INVALID_MASTER
 
     late = _wanted(brokers, a, b)
     brokers.do(StepDown(a, 1), Done)
-    assert brokers.code(late) is Code.INVALID_MASTER
+    assert brokers.code(late) is ResponseCode.CONTROLLER_INVALID_MASTER
 
 
 def test_of_two_dead_members_each_may_go_by_itself() -> None:
@@ -82,7 +82,7 @@ def test_who_is_added_has_to_be_alive_and_all_who_are_not_are_named() -> None:
     brokers.die(2, 3)
     refusal = brokers.refused(_wanted(brokers, a, b, c))
 
-    assert (Code.BROKER_NOT_ALIVE, frozenset({2, 3})) == (
+    assert (ResponseCode.CONTROLLER_BROKER_NOT_ALIVE, frozenset({2, 3})) == (
         refusal.code,
         refusal.broker_ids,
     )
@@ -94,7 +94,9 @@ def test_a_process_that_has_ended_is_not_admitted() -> None:
     brokers.admit()
     brokers.register(2, start(2))
 
-    assert brokers.code(_wanted(brokers, a, b)) is Code.INVALID_REPLICAS
+    assert (
+        brokers.code(_wanted(brokers, a, b)) is ResponseCode.CONTROLLER_INVALID_REPLICAS
+    )
 
 
 def test_an_admission_makes_up_for_a_restart() -> None:
@@ -112,7 +114,10 @@ def test_a_copied_store_is_not_admitted_before_an_operator_says_so() -> None:
     brokers, a, _, c = _three()
     brokers.die(2)
     b = brokers.register(2, start(1, bits=7))
-    assert brokers.code(_wanted(brokers, a, b, c)) is Code.INVALID_REPLICAS
+    assert (
+        brokers.code(_wanted(brokers, a, b, c))
+        is ResponseCode.CONTROLLER_INVALID_REPLICAS
+    )
 
     brokers.do(Readmit(2), Done)
     assert frozenset({a, c}) == brokers.state.agreed.members
@@ -125,7 +130,10 @@ def test_a_learner_is_not_admitted() -> None:
     brokers, a, b, c = _three()
     brokers.do(ChangeBroker(2, is_learner=True), Done)
     assert frozenset({a, c}) == brokers.state.agreed.members
-    assert brokers.code(_wanted(brokers, a, b, c)) is Code.INVALID_REPLICAS
+    assert (
+        brokers.code(_wanted(brokers, a, b, c))
+        is ResponseCode.CONTROLLER_INVALID_REPLICAS
+    )
 
     brokers.do(ChangeBroker(2, is_learner=False), Done)
     brokers.do(_wanted(brokers, a, b, c), NewSet)
@@ -135,7 +143,10 @@ def test_a_set_without_its_master_is_none() -> None:
     """R108."""
     brokers, _, b, c = _three()
 
-    assert brokers.code(_wanted(brokers, b, c)) is Code.ALTER_SET_FAILED
+    assert (
+        brokers.code(_wanted(brokers, b, c))
+        is ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
+    )
 
 
 def test_a_broker_is_listed_once() -> None:
@@ -144,7 +155,7 @@ def test_a_broker_is_listed_once() -> None:
     brokers.ask(Elect(Trigger.OPERATOR, 2))
     assert frozenset({a, c}) == brokers.state.agreed.candidates
     twice = _wanted(brokers, b, a)
-    assert brokers.code(twice) is Code.INVALID_REPLICAS
+    assert brokers.code(twice) is ResponseCode.CONTROLLER_INVALID_REPLICAS
 
     brokers.do(replace(twice, candidates=frozenset({c})), NewSet)
     assert frozenset({a, b}) == brokers.state.agreed.members
@@ -155,7 +166,7 @@ def test_nobody_becomes_a_candidate_by_a_change() -> None:
     brokers, a, b, c = _three()
     wanted = replace(_wanted(brokers, a, b), candidates=frozenset({c}))
 
-    assert brokers.code(wanted) is Code.INVALID_REPLICAS
+    assert brokers.code(wanted) is ResponseCode.CONTROLLER_INVALID_REPLICAS
 
 
 def test_a_fence_raises_the_version_and_nothing_else() -> None:
@@ -167,7 +178,7 @@ def test_a_fence_raises_the_version_and_nothing_else() -> None:
     agreed = brokers.do(fence, NewSet).agreed
 
     assert (before.members, before.set_epoch + 1) == (agreed.members, agreed.set_epoch)
-    assert brokers.code(late) is Code.FENCED_SET_EPOCH
+    assert brokers.code(late) is ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH
 
 
 def test_a_java_master_means_the_processes_that_are_registered() -> None:

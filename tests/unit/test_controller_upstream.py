@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers
 
-from pystore.controller.codes import Code
 from pystore.controller.commands import AlterSet, Clean, Elect, Register, Trigger
 from pystore.controller.member import Member, ids_of
 from pystore.controller.record import decode, encode
 from pystore.controller.replies import Done, Election, Registration
 from pystore.controller.views import replica_info, sync_state
+from pystore.remoting.codes import ResponseCode
 
 
 def _three() -> Brokers:
@@ -51,7 +51,7 @@ def test_t1_three_brokers_register_and_the_first_to_ask_is_elected() -> None:
     brokers = Brokers()
     assert [1, 2, 3] == [brokers.join(one).broker_id for one in (1, 2, 3)]
     elected = brokers.do(_by(1), Election)
-    assert (Code.SUCCESS, 1, 1) == (
+    assert (ResponseCode.SUCCESS, 1, 1) == (
         elected.code,
         brokers.state.epoch,
         elected.agreed.set_epoch,
@@ -59,7 +59,10 @@ def test_t1_three_brokers_register_and_the_first_to_ask_is_elected() -> None:
     assert ((1, "host:1"), (2, "host:2"), (3, "host:3")) == elected.addresses
 
     for later in (2, 3):
-        assert brokers.do(_by(later), Election).code is Code.MASTER_STILL_EXISTS
+        assert (
+            brokers.do(_by(later), Election).code
+            is ResponseCode.CONTROLLER_MASTER_STILL_EXIST
+        )
     brokers.admit(Member(2), Member(3))
     view = sync_state(brokers.state, brokers.facts)
     assert 2 == view.info.agreed.set_epoch
@@ -98,7 +101,7 @@ def test_t4_a_scan_leaves_a_living_master_alone() -> None:
     brokers = _three()
     before = brokers.state
 
-    assert brokers.do(SCAN, Election).code is Code.MASTER_STILL_EXISTS
+    assert brokers.do(SCAN, Election).code is ResponseCode.CONTROLLER_MASTER_STILL_EXIST
     assert brokers.state is before
 
 
@@ -110,8 +113,11 @@ def test_t8_an_operator_names_whom_he_wants_or_nobody_is_elected() -> None:
     master = brokers.master.broker_id
     other = ({2, 3} - {master}).pop()
 
-    assert brokers.code(_operator(1)) is Code.ELECT_MASTER_FAILED
-    assert brokers.do(_operator(master), Election).code is Code.MASTER_STILL_EXISTS
+    assert brokers.code(_operator(1)) is ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+    assert (
+        brokers.do(_operator(master), Election).code
+        is ResponseCode.CONTROLLER_MASTER_STILL_EXIST
+    )
     brokers.admit(Member(other))
     brokers.die(master)
     assert _master_of(brokers, _operator(other)) == other
@@ -130,16 +136,23 @@ def test_t9_a_scan_that_finds_nobody_ends_the_mastership_once(times: int) -> Non
         brokers.ask(SCAN)
     assert (None, 2) == (brokers.state.master, brokers.state.epoch)
     assert {1} == ids_of(brokers.state.agreed.members)
-    assert brokers.code(SCAN) is Code.MASTER_NOT_AVAILABLE
+    assert brokers.code(SCAN) is ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
 
 
 def test_t10_brokers_are_cleaned_that_are_dead() -> None:
     """Living ones, a set with a master and an unknown one are not."""
     brokers = _three()
     brokers.die(3)
-    assert brokers.code(Clean(frozenset({2, 3}))) is Code.INVALID_CLEAN
-    assert brokers.code(Clean()) is Code.INVALID_CLEAN
-    assert Brokers().code(Clean()) is Code.INVALID_CLEAN
+    assert (
+        brokers.code(Clean(frozenset({2, 3})))
+        is ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
+    )
+    assert (
+        brokers.code(Clean()) is ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
+    )
+    assert (
+        Brokers().code(Clean()) is ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
+    )
 
     brokers.do(Clean(frozenset({3})), Done)
     assert {1, 2} == ids_of(brokers.state.agreed.members)
@@ -167,7 +180,7 @@ def test_t14_without_unclean_only_a_member_comes_back_as_master() -> None:
     assert {1} == ids_of(brokers.state.agreed.members)
 
     brokers.pulses = {2: pulses[2]}
-    assert brokers.code(_by(2)) is Code.ELECT_MASTER_FAILED
+    assert brokers.code(_by(2)) is ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     brokers.pulses = pulses
     assert _master_of(brokers, _by(1)) == 1
     assert brokers.state.epoch == 3
@@ -206,7 +219,7 @@ def test_t17_the_second_to_ask_is_told_and_takes_over_later() -> None:
     brokers.join(2)
     assert _master_of(brokers, _by(1)) == 1
     told = brokers.do(_by(2), Election)
-    assert told.code is Code.MASTER_STILL_EXISTS
+    assert told.code is ResponseCode.CONTROLLER_MASTER_STILL_EXIST
     assert told.leadership is not None
     assert (1, "host:1", 1) == (
         told.leadership.master.broker_id,
@@ -255,16 +268,22 @@ def test_a_set_change_is_checked_in_the_order_that_rocketmq_has() -> None:
         return AlterSet(master, epoch, version, frozenset(members))
 
     for expected, command in (
-        (Code.ALTER_SET_FAILED, asked(one, 1, 1, one)),
-        (Code.INVALID_MASTER, asked(two, 9, 9, one, two)),
-        (Code.FENCED_MASTER_EPOCH, asked(one, 9, 9, one, two)),
-        (Code.FENCED_SET_EPOCH, asked(one, 1, 9, one, two)),
-        (Code.INVALID_REPLICAS, asked(one, 1, 1, one, five)),
-        (Code.ALTER_SET_FAILED, asked(one, 1, 1, two)),
+        (ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED, asked(one, 1, 1, one)),
+        (ResponseCode.CONTROLLER_INVALID_MASTER, asked(two, 9, 9, one, two)),
+        (ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH, asked(one, 9, 9, one, two)),
+        (
+            ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH,
+            asked(one, 1, 9, one, two),
+        ),
+        (ResponseCode.CONTROLLER_INVALID_REPLICAS, asked(one, 1, 1, one, five)),
+        (ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED, asked(one, 1, 1, two)),
     ):
         assert brokers.code(command) is expected
     brokers.die(2)
-    assert brokers.code(asked(one, 1, 1, one, two)) is Code.BROKER_NOT_ALIVE
+    assert (
+        brokers.code(asked(one, 1, 1, one, two))
+        is ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
+    )
     brokers.register(2)
     brokers.ask(asked(one, 1, 1, one, two))
     assert brokers.state.agreed.set_epoch == 2
