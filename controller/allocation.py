@@ -15,7 +15,7 @@ from pystore.controller.commands import ApplyId, GetNextId
 from pystore.controller.decision import Accepted, Decision, Rejected, events_of
 from pystore.controller.events import IdApplied
 from pystore.controller.facts import Facts
-from pystore.controller.replies import Applied, NextId
+from pystore.controller.replies import Applied, NextBrokerId
 from pystore.controller.state import SetState
 from pystore.remoting.codes import ResponseCode
 
@@ -26,7 +26,7 @@ def next_id(state: SetState, _: GetNextId, __: Facts) -> Decision:
     """
     Tells which id to apply for.
     """
-    return Accepted((), NextId(state.next_id))
+    return Accepted((), NextBrokerId(state.next_id))
 
 
 def apply_id(state: SetState, command: ApplyId, _: Facts) -> Decision:

@@ -75,7 +75,7 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
     old = state.replica(change.broker_id)
     if old is None:
         return state
-    counter = change.incarnation[0] if change.incarnation else 0
+    counter = change.incarnation.counter if change.incarnation else 0
     new = replace(
         old,
         address=change.address,

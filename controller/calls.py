@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS, LOWEST_PRIORITY
 from pystore.truth import Incarnation
 
 __all__ = [
@@ -30,19 +31,16 @@ __all__ = [
     "GetNextBrokerId",
     "GetReplicaInfo",
     "Heartbeat",
+    "HeartbeatAnswer",
     "Mastership",
     "Metadata",
     "NextBrokerId",
     "Process",
-    "Pulse",
     "Refused",
     "RegisterBroker",
     "SyncStateSet",
     "Unanswered",
 ]
-
-LOWEST_PRIORITY = 2**31 - 1
-HEARTBEAT_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +236,7 @@ class AlterSyncStateSet:
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """
-    904: a broker is alive. Goes to every controller; `Pulse` answers it.
+    904: a broker is alive. Goes to every controller; `HeartbeatAnswer` answers it.
 
     Attributes:
         epoch: the last one of its log; -1: none.
@@ -266,7 +264,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class HeartbeatAnswer:
     """
     The answer to 904.
 
@@ -284,7 +282,7 @@ Answer = (
     | Mastership
     | SyncStateSet
     | Metadata
-    | Pulse
+    | HeartbeatAnswer
     | Refused
     | Unanswered
 )
@@ -354,7 +352,7 @@ class ControllerCalls(Protocol):
 
     async def heartbeat(
         self, address: str, request: Heartbeat
-    ) -> Pulse | Refused | Unanswered:
+    ) -> HeartbeatAnswer | Refused | Unanswered:
         """
         Tell one controller that the broker is alive.
         """

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystore.controller.member import NOWHERE, Incarnation, Member, Position
+from pystore.controller.member import NOWHERE, Member, Position
 from pystore.controller.state import Refusal
+from pystore.truth import Incarnation
 
 __all__ = [
     "AlterSet",

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pystore.controller.facts import PRIORITY_LAST, Facts
+from pystore.controller.facts import Facts
 from pystore.controller.member import Member, Position, ids_of
 from pystore.controller.replica import Replica, Standing
 from pystore.controller.state import Cause, Loss, SetState
+from pystore.remoting.codes import LOWEST_PRIORITY
 
 __all__ = ["Choice", "best", "choose", "electable", "founder"]
 
@@ -112,7 +113,7 @@ def _rank(
     state: SetState, facts: Facts, replica: Replica
 ) -> tuple[bool, Position, bool, int, bool, int]:
     pulse = facts.pulse(replica)
-    own = pulse.priority if pulse is not None else PRIORITY_LAST
+    own = pulse.priority if pulse is not None else LOWEST_PRIORITY
     priority = own if replica.priority is None else replica.priority
     is_ill = pulse is not None and pulse.is_ill
     return (

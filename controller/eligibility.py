@@ -54,7 +54,7 @@ def _is_restored(replica: Replica, recovery: Recovery) -> bool:
     """
     Whether the counter went back: a store from before that start (B1).
     """
-    return 0 < replica.counter_max >= recovery.incarnation[0]
+    return 0 < replica.counter_max >= recovery.incarnation.counter
 
 
 def _has_lost_nothing(replica: Replica, recovery: Recovery, seen: Position) -> bool:

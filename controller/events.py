@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.member import Incarnation, Member, Position
+from pystore.controller.member import Member, Position
 from pystore.controller.replica import Standing
 from pystore.controller.state import Loss, Refusal
+from pystore.truth import Incarnation
 
 __all__ = [
     "BrokerChanged",

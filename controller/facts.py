@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pystore.controller.member import NOWHERE, Incarnation, Position
+from pystore.controller.member import NOWHERE, Position
 from pystore.controller.replica import Replica
+from pystore.remoting.codes import LOWEST_PRIORITY
+from pystore.truth import Incarnation
 
-__all__ = ["PRIORITY_LAST", "Facts", "Pulse"]
-
-PRIORITY_LAST = 2**31 - 1
-"""What a broker without an election priority has (R67)."""
+__all__ = ["Facts", "Pulse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Pulse:
 
     incarnation: Incarnation | None = None
     position: Position = NOWHERE
-    priority: int = PRIORITY_LAST
+    priority: int = LOWEST_PRIORITY
     is_ill: bool = False
 
 

@@ -87,7 +87,7 @@ def _wrong_replica(state: SetState, replica: Replica) -> Iterator[str]:
         yield f"learner {number} is listed"
     if replica.standing is Standing.SOUND and listed not in ([], [replica.member]):
         yield f"broker {number} is sound, but another process of it is listed"
-    if replica.incarnation and replica.incarnation[0] > replica.counter_max:
+    if replica.incarnation and replica.incarnation.counter > replica.counter_max:
         yield f"broker {number} was not seen as often as it started"
 
 

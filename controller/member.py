@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["NOWHERE", "Incarnation", "Member", "Position", "ids_of"]
+from pystore.truth import Incarnation
 
-
-Incarnation = tuple[int, bytes]
-"""The counter of a broker's starts, and 128 random bits of this start."""
+__all__ = ["NOWHERE", "Member", "Position", "ids_of"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystore.controller.member import NOWHERE, Incarnation, Member, Position
+from pystore.controller.member import NOWHERE, Member, Position
+from pystore.truth import Incarnation
 
 __all__ = ["Replica", "Standing", "Tombstone"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pystore.controller.calls import Done, NextBrokerId
 from pystore.controller.member import Member
 from pystore.controller.replica import Standing
 from pystore.controller.state import AgreedSet
@@ -20,7 +21,7 @@ __all__ = [
     "Election",
     "Leadership",
     "NewSet",
-    "NextId",
+    "NextBrokerId",
     "Registration",
     "ReplicaInfo",
     "Reply",
@@ -45,15 +46,6 @@ class Leadership:
     address: str
     epoch: int
     waits_for_lease: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NextId:
-    """
-    Answer to 1012.
-    """
-
-    next_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +101,6 @@ class NewSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """
-    It is done, and there is nothing more to say.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class ReplicaInfo:
     """
     Answer to 1004.
@@ -158,4 +143,4 @@ class SyncState:
     not_in_sync: tuple[BrokerView, ...]
 
 
-Reply = NextId | Applied | Registration | Election | NewSet | Done
+Reply = NextBrokerId | Applied | Registration | Election | NewSet | Done

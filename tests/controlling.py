@@ -24,17 +24,18 @@ from pystore.controller.member import Member, Position
 from pystore.controller.replies import Election, Reply
 from pystore.controller.state import SetState
 from pystore.remoting.codes import ResponseCode
+from pystore.truth import Incarnation
 
 __all__ = ["Brokers", "alive", "incarnation", "start"]
 
 _Reply = TypeVar("_Reply", bound=Reply)
 
 
-def incarnation(counter: int, bits: int = 0) -> tuple[int, bytes]:
+def incarnation(counter: int, bits: int = 0) -> Incarnation:
     """
     Returns the start of that number.
     """
-    return counter, bits.to_bytes(16, "big")
+    return Incarnation(counter, bits.to_bytes(16, "big"))
 
 
 def start(

@@ -35,7 +35,7 @@ from pystore.controller.replies import (
     Election,
     Leadership,
     NewSet,
-    NextId,
+    NextBrokerId,
     Registration,
 )
 from pystore.controller.state import AgreedSet, SetState
@@ -296,8 +296,8 @@ def _cleaned_ids(step: Step) -> str:
 
 def _answer(reply: object) -> Answer:
     match reply:
-        case NextId():
-            return Answer(0, {"nextBrokerId": reply.next_id}, {})
+        case NextBrokerId():
+            return Answer(0, {"nextBrokerId": reply.broker_id}, {})
         case NewSet():
             epoch = {"newSyncStateSetEpoch": reply.agreed.set_epoch}
             return Answer(0, epoch | _set(reply.agreed), {})

@@ -11,6 +11,8 @@ from enum import IntEnum, IntFlag
 __all__ = [
     "FRAME_BYTES_MAX",
     "HEADER_BYTES_MAX",
+    "HEARTBEAT_TIMEOUT_MS",
+    "LOWEST_PRIORITY",
     "VERSION",
     "CommandFlag",
     "Language",
@@ -24,6 +26,12 @@ FRAME_BYTES_MAX = 16 << 20
 
 HEADER_BYTES_MAX = 256 << 10
 """The longest header that is read: a few hundred bytes are usual."""
+
+HEARTBEAT_TIMEOUT_MS = 10_000
+"""How long a broker counts as alive whose heartbeat does not say so."""
+
+LOWEST_PRIORITY = 2**31 - 1
+"""Of a broker that does not say how gladly it is elected (R67)."""
 
 VERSION = 479
 """The ordinal of RocketMQ 5.3.3: name servers read bodies as it says."""

@@ -12,12 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pystore.remoting.codes import ResponseCode
+from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS, LOWEST_PRIORITY, ResponseCode
 from pystore.remoting.fields import Int32, Int64
 
 __all__ = [
-    "HEARTBEAT_TIMEOUT_MS",
-    "LOWEST_PRIORITY",
     "AlterSyncStateSetRequest",
     "AlterSyncStateSetResponse",
     "ApplyBrokerIdRequest",
@@ -35,12 +33,6 @@ __all__ = [
     "RegisterBrokerToControllerRequest",
     "RegisterBrokerToControllerResponse",
 ]
-
-HEARTBEAT_TIMEOUT_MS = 10_000
-"""How long a heartbeat counts that does not say so."""
-
-LOWEST_PRIORITY = 2**31 - 1
-"""Of a broker that does not say how gladly it is elected."""
 
 
 @dataclass(frozen=True, slots=True)

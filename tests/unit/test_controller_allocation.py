@@ -7,12 +7,12 @@ from __future__ import annotations
 from controlling import Brokers, start
 
 from pystore.controller.commands import ApplyId, Clean, GetNextId
-from pystore.controller.replies import Applied, NextId
+from pystore.controller.replies import Applied, NextBrokerId
 from pystore.remoting.codes import ResponseCode
 
 
 def _next(brokers: Brokers) -> int:
-    return brokers.do(GetNextId(), NextId).next_id
+    return brokers.do(GetNextId(), NextBrokerId).broker_id
 
 
 def test_asking_for_the_next_id_changes_nothing() -> None:

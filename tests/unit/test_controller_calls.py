@@ -11,8 +11,8 @@ from pystore.controller.calls import (
     ControllerCalls,
     ElectMaster,
     Heartbeat,
+    HeartbeatAnswer,
     Mastership,
-    Pulse,
     Refused,
     SyncStateSet,
     Unanswered,
@@ -37,8 +37,8 @@ def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
 
 def test_a_controller_that_gives_no_leases_is_not_one_that_gives_none_now() -> None:
     """A lease of 0 ms ends what the master decides alone; no leases do not."""
-    assert Pulse() != Pulse(0)
-    assert Pulse().lease_ms is None
+    assert HeartbeatAnswer() != HeartbeatAnswer(0)
+    assert HeartbeatAnswer().lease_ms is None
 
 
 def test_every_call_may_be_refused_and_may_stay_unanswered() -> None:

@@ -17,7 +17,7 @@ from pystore.controller.commands import (
 )
 from pystore.controller.member import ids_of
 from pystore.controller.replica import Standing
-from pystore.controller.replies import Applied, Done, NextId, Registration
+from pystore.controller.replies import Applied, Done, NextBrokerId, Registration
 from pystore.remoting.codes import ResponseCode
 
 
@@ -57,7 +57,7 @@ def test_epochs_and_ids_go_on_after_a_whole_set_was_cleaned() -> None:
     epoch, version = brokers.state.epoch, brokers.state.agreed.set_epoch
     brokers.do(Clean(with_living=True), Done)
     assert not brokers.state.is_known
-    assert brokers.do(GetNextId(), NextId).next_id == 4
+    assert brokers.do(GetNextId(), NextBrokerId).broker_id == 4
 
     brokers.pulses.clear()
     brokers.join(4, start(1))
@@ -76,7 +76,7 @@ def test_the_last_members_are_cleaned_only_if_that_is_said() -> None:
 
     brokers.do(_clean(1, with_living=True), Done)
     brokers.do(Register(2, "host:2", start(1)), Registration)
-    assert brokers.do(GetNextId(), NextId).next_id == 4
+    assert brokers.do(GetNextId(), NextBrokerId).broker_id == 4
     assert brokers.do(ApplyId(4, "host:4;1"), Applied).broker_id == 4
     assert [2, 3, 4] == [one.broker_id for one in brokers.state.replicas]
 

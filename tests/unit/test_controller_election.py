@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import Brokers, start
+from controlling import Brokers, incarnation, start
 
 from pystore.controller.commands import (
     ChangeBroker,
@@ -248,6 +248,6 @@ def test_a_heartbeat_of_another_process_is_none_of_a_member() -> None:
     """B1: who has not registered yet is not known to be whole."""
     brokers = _three()
     brokers.die(3)
-    brokers.pulses[2] = Pulse((2, bytes(16)), Position(1, 9))
+    brokers.pulses[2] = Pulse(incarnation(2), Position(1, 9))
 
     assert _nobody(brokers)

@@ -21,11 +21,12 @@ from pystore.controller.replica import Replica, Standing, Tombstone
 from pystore.controller.state import AgreedSet, Loss, Refusal, SetState
 from pystore.errors import FormatError
 from pystore.remoting.codes import ResponseCode
+from pystore.truth import Incarnation
 
 numbers = st.integers(0, 2**63 - 1)
 texts = st.text(max_size=9)
-starts = st.none() | st.tuples(
-    st.integers(1, 2**40), st.binary(min_size=16, max_size=16)
+starts = st.none() | st.builds(
+    Incarnation, st.integers(1, 2**40), st.binary(min_size=16, max_size=16)
 )
 positions = st.builds(Position, st.integers(-1, 2**40), st.integers(-1, 2**62))
 
@@ -44,7 +45,7 @@ def states(draw: st.DrawFn) -> SetState:
                 draw(texts),
                 draw(texts),
                 who,
-                who[0] if who else 0,
+                who.counter if who else 0,
                 draw(texts),
                 draw(st.sampled_from(Standing)),
                 draw(positions),
@@ -140,6 +141,7 @@ def test_a_later_version_is_left_alone() -> None:
         ("epoch", -1),
         ("master", {"broker_id": 1}),
         ("master", {"broker_id": 1, "incarnation": [1]}),
+        ("master", {"broker_id": 1, "incarnation": {"counter": 1, "bits": "00"}}),
         ("master", {"broker_id": 7, "incarnation": None}),
         ("refusal", {"code": 2999, "reason": "", "broker_id": 0}),
         ("unreleased", [{"broker_id": 1, "incarnation": None}] * 2),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from controlling import Brokers, start
+from controlling import Brokers, incarnation, start
 
 from pystore.controller.commands import (
     AlterSet,
@@ -57,7 +57,7 @@ def test_a_change_of_another_version_or_epoch_is_refused() -> None:
 def test_only_the_process_that_was_elected_changes_the_set() -> None:
     """R103, B1: not another start of the same broker."""
     brokers, a, b, _ = _three()
-    former = replace(_wanted(brokers, a, b), master=Member(1, (0, bytes(16))))
+    former = replace(_wanted(brokers, a, b), master=Member(1, incarnation(0)))
     assert brokers.code(former) is ResponseCode.CONTROLLER_INVALID_MASTER
 
     late = _wanted(brokers, a, b)
