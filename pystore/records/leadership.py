@@ -1,8 +1,10 @@
 """
 Commits that prove terms, and the campaign for one: the same on every backend.
 
-Who holds the record of a path leads. So a campaign is a commit that wants the
-record absent and holds it, tried again whenever it vanished.
+Who holds the record of a path leads. So a campaign is a commit that holds the record
+as it was read, absent or not: it is refused while it is another's, and tried again
+whenever it vanished. Where it is ours already a new term begins, so nobody waits for
+itself, whoever wrote to the record and whatever became of an answer.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pystore.errors import ClosedError
 from pystore.records.ops import ABSENT, Check, Hold, KeyOps, Op, by_key
 from pystore.records.record_store import Record
 from pystore.records.term import Term
@@ -48,13 +51,22 @@ class Leadership:
 
     Args:
         commit: the backend's; ``None``: a check failed.
-        get: the backend's.
+        get: the backend's; raises when the store is closed, lost or the parent's.
         await_absence: blocks until a record may have vanished; raises when the
             store is closed or lost.
         length_ns: of a term, asked when it begins.
     """
 
-    __slots__ = ("_await_absence", "_commit", "_get", "_length_ns", "_lock", "_terms")
+    __slots__ = (
+        "_await_absence",
+        "_campaigns",
+        "_commit",
+        "_get",
+        "_is_over",
+        "_length_ns",
+        "_lock",
+        "_terms",
+    )
 
     def __init__(
         self,
@@ -69,6 +81,8 @@ class Leadership:
         self._length_ns = length_ns
         self._lock = threading.Lock()
         self._terms: dict[str, Term] = {}
+        self._campaigns: dict[str, threading.Lock] = {}
+        self._is_over = False
 
     def commit(self, ops: Sequence[Op]) -> int | None:
         """
@@ -87,20 +101,52 @@ class Leadership:
 
     def campaign(self, path: str, name: str) -> Term:
         """
-        Blocks until the store leads; at once if it does.
+        Blocks until the store leads; at once if it does. Of several threads with one
+        path all are told the same term.
         """
-        ops = by_key([Check(path, ABSENT), Hold(path, name.encode())])
+        # In a forked child it raises before a lock that nobody would give back.
+        self._get(path)
+        with self._lock:
+            turn = self._campaigns.setdefault(path, threading.Lock())
+        with turn:
+            return self._lead(path, name)
+
+    def end(self) -> None:
+        """
+        Proves nothing any more: for a store that is about to give up what it holds.
+        """
+        with self._lock:
+            self._is_over = True
+        self.shorten(0)
+
+    def shorten(self, length_ns: int) -> None:
+        """
+        The servers grant less than they did: so much is proven, of each term.
+        """
+        with self._lock:
+            for term in self._terms.values():
+                if term.length_ns is None or term.length_ns > length_ns:
+                    term.length_ns = length_ns
+
+    def _lead(self, path: str, name: str) -> Term:
+        value = name.encode(errors="backslashreplace")
         while True:
-            made = self._commit(ops)
-            if made is not None:
-                term = Term(path, name, made.version, made.sent_ns, self._length_ns())
-                with self._lock:
-                    self._terms[path] = term
-                return term
+            found = self._get(path)
+            version = ABSENT if found is None else found.version
             with self._lock:
                 mine = self._terms.get(path)
-            found = self._get(path)
-            if mine is not None and found is not None and found.version == mine.number:
+            if mine is not None and mine.number == version:
                 return mine
+            made = self._commit(by_key([Check(path, version), Hold(path, value)]))
+            if made is not None:
+                return self._begun(path, name, made)
             if found is not None:
                 self._await_absence(path)
+
+    def _begun(self, path: str, name: str, made: Made) -> Term:
+        term = Term(path, name, made.version, made.sent_ns, self._length_ns())
+        with self._lock:
+            if self._is_over:
+                raise ClosedError(f"the record store was closed before {name!r} led")
+            self._terms[path] = term
+        return term

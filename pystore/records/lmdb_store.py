@@ -121,6 +121,7 @@ class LmdbStore:
         if self._space is not None and self._space.is_forked:
             return
         self._ended.set()
+        self._leadership.end()
         with self._idle:
             self._idle.wait_for(lambda: self._calls == 0)
             space, self._space = self._space, None

@@ -113,6 +113,7 @@ class MemoryStore:
 
     def _get(self, key: str) -> Record | None:
         with self.space.changed:
+            self._usable()
             row = self.space.rows.get(key)
             return None if row is None else Record(key, row.value, row.version)
 
@@ -168,6 +169,7 @@ class MemoryStore:
         """
         if self._process != os.getpid():
             return
+        self._leadership.end()
         with self.space.changed:
             self._is_closed = True
             self.space.drop(self)

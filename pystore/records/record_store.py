@@ -109,19 +109,22 @@ class RecordStore(Protocol):
 
     def campaign(self, path: str, name: str) -> Term:
         """
-        Blocks until this store holds ``path``: who does is the leader.
+        Blocks until this store holds ``path``: who does is the leader. Again is fine,
+        also while another thread campaigns: all get the same term.
 
         Args:
             path: a key; its record says who leads.
             name: who we are, for people.
 
         Raises:
-            UnknownOutcomeError: close the store, lest it leads without knowing.
+            UnknownOutcomeError: campaign again or close the store, lest it leads
+                without knowing.
         """
         ...
 
     def close(self) -> None:
         """
-        Gives up what it holds. Again is fine; who blocks gets a `ClosedError`.
+        Gives up what it holds, after its terms have ended. Again is fine; who blocks
+        gets a `ClosedError`.
         """
         ...

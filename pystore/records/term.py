@@ -26,7 +26,8 @@ class Term:
             store's clock.
         length_ns: for how long after that nobody else can lead: the session
             time-out that the servers granted; ``None``: for as long as the process
-            lives, because the operating system keeps the lock.
+            lives, because the operating system keeps the lock; 0 once the store was
+            closed.
     """
 
     path: str

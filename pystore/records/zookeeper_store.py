@@ -134,6 +134,7 @@ class ZookeeperStore:
             answer = invoke(timeout, request, xid)
             if isinstance(request, Connect):
                 self.granted_timeout_s = answer[0].time_out / 1000
+                self._leadership.shorten(int(self.granted_timeout_s * 1e9))
             return answer
 
         connection._invoke = noted
@@ -235,6 +236,7 @@ class ZookeeperStore:
         """
         if self._process != os.getpid():
             return
+        self._leadership.end()
         with self._changed:
             was_closed, self._is_closed = self._is_closed, True
             self._changed.notify_all()

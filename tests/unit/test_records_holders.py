@@ -190,6 +190,66 @@ class TestCampaign:
             with pytest.raises(ClosedError):
                 waiting.result(TIMEOUT_S)
 
+    def test_a_leader_whose_record_was_changed_leads_anew(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """It holds the record, so it must not wait for itself."""
+        first = store.campaign("leader", "me")
+        put(space.open(), "leader", b"somebody else wrote")
+        assert store.commit([first.check]) is None
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(store.campaign, "leader", "me").result(TIMEOUT_S)
+
+        assert first.number < second.number
+        assert store.commit([second.check])
+
+    def test_who_holds_the_record_by_hand_leads(self, store: RecordStore) -> None:
+        """As after a campaign whose answer was lost."""
+        assert store.commit([Hold("leader", b"")])
+        with ThreadPoolExecutor(1) as pool:
+            term = pool.submit(store.campaign, "leader", "me").result(TIMEOUT_S)
+
+        assert store.commit([term.check])
+
+    def test_campaigns_of_several_threads_have_one_term(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Of one store: whichever was first, all are told the same."""
+        other = space.open()
+        other.campaign("leader", "other")
+        with ThreadPoolExecutor(4) as pool:
+            waiting = [pool.submit(store.campaign, "leader", "me") for _ in range(4)]
+            other.close()
+            terms = {id(one.result(TIMEOUT_S)): one.result() for one in waiting}
+
+        assert 1 == len(terms)
+        (term,) = terms.values()
+        assert store.commit([term.check])
+
+    def test_a_close_ends_all_campaigns_of_a_store(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """Also those that wait for another one of the same store."""
+        store.campaign("leader", "1")
+        other = space.open()
+        with ThreadPoolExecutor(3) as pool:
+            waiting = [pool.submit(other.campaign, "leader", "2") for _ in range(3)]
+            other.close()
+
+            for one in waiting:
+                with pytest.raises(ClosedError):
+                    one.result(TIMEOUT_S)
+
+    def test_a_close_ends_the_terms_of_a_store(
+        self, space: Space, store: RecordStore
+    ) -> None:
+        """At once another may lead: nobody may go on by an old proof."""
+        term = store.campaign("leader", "1")
+        store.close()
+
+        assert term.sent_ns == term.proven_until_ns
+        assert space.open().campaign("leader", "2").number > term.number
+
 
 class TestEnd:
     """A store that is no more."""

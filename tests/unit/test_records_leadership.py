@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pystore.errors import UnknownOutcomeError
+from pystore.errors import ClosedError, UnknownOutcomeError
 from pystore.records.leadership import Leadership, Made, boottime_ns
 from pystore.records.ops import KeyOps
 from pystore.records.record_store import Record
@@ -91,6 +91,30 @@ def test_a_term_that_ended_is_not_given_out_again() -> None:
     second = backend.leadership.campaign("leader", "me")
 
     assert (5, 8) == (first.number, second.number)
+
+
+def test_a_campaign_that_is_made_while_the_store_closes_leads_nobody() -> None:
+    """
+    What it held is given up already.
+    """
+    backend = Scripted(Made(5, 100))
+    backend.leadership.end()
+
+    with pytest.raises(ClosedError):
+        backend.leadership.campaign("leader", "me")
+
+
+def test_a_session_that_becomes_shorter_shortens_the_terms() -> None:
+    """
+    Servers may grant less when a client connects again; never do they grant more.
+    """
+    backend = Scripted(Made(5, 100))
+    term = backend.leadership.campaign("leader", "me")
+    backend.leadership.shorten(70)
+    assert 150 == term.proven_until_ns
+    backend.leadership.shorten(30)
+
+    assert 130 == term.proven_until_ns
 
 
 def test_the_clock_only_rises() -> None:
