@@ -25,12 +25,12 @@ from pystore.errors import (
     StorageError,
     UnknownOutcomeError,
 )
-from pystore.files import storage_error
+from pystore.files import SYSTEM, Calls, storage_error, sync_directory
 from pystore.meta_file import check_data_file
 from pystore.records.owners import Owners
 from pystore.records.rows import NOBODY, Row
 
-__all__ = ["MAP_BYTES", "LmdbSpace"]
+__all__ = ["MAP_BYTES", "LmdbSpace", "Look"]
 
 MAP_BYTES = 1 << 30
 """How large a space may become: address space, not memory."""
@@ -57,6 +57,53 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+class Look:
+    """
+    The records of one transaction: of one moment, holders included. One thread.
+
+    Attributes:
+        transaction: of LMDB.
+    """
+
+    def __init__(
+        self, transaction: lmdb.Transaction, owners: Owners, where: str
+    ) -> None:
+        self.transaction = transaction
+        self._owners = owners
+        self._where = where
+        self._alive: dict[int, bool] = {NOBODY: True}
+
+    def is_there(self, row: Row) -> bool:
+        """
+        Whether a row is a record: nobody holds it, or somebody who lives.
+        """
+        is_alive = self._alive.get(row.holder)
+        if is_alive is None:
+            # Once: a commit must not see one half of what a process held.
+            is_alive = self._alive[row.holder] = self._owners.is_alive(row.holder)
+        return is_alive
+
+    def row(self, key: bytes) -> Row | None:
+        """
+        A record.
+        """
+        stored = self.transaction.get(key)
+        if stored is None:
+            return None
+        row = Row.decode(key, bytes(stored), self._where)
+        return row if self.is_there(row) else None
+
+    def rows(self, start: bytes) -> Iterator[tuple[bytes, Row]]:
+        """
+        Keys and rows from a key on, those of dead holders among them.
+        """
+        cursor = self.transaction.cursor()
+        if cursor.set_range(start):
+            for key, stored in cursor:
+                raw = bytes(key)
+                yield raw, Row.decode(raw, bytes(stored), self._where)
+
+
 class LmdbSpace:
     """
     Use `enter` and `leave`. Any thread.
@@ -68,7 +115,7 @@ class LmdbSpace:
         is_forked: it is the parent's.
     """
 
-    def __init__(self, path: Path, map_bytes: int) -> None:
+    def __init__(self, path: Path, map_bytes: int, calls: Calls) -> None:
         self.path = path
         self.is_forked = False
         self._users = 0
@@ -77,7 +124,8 @@ class LmdbSpace:
         except OSError as error:
             # The caller gets the path with it.
             raise storage_error("create", path, error) from error
-        if (path / _OWNERS).exists():
+        is_used = (path / _OWNERS).exists()
+        if is_used:
             _check(path / _DATA)
         try:
             self.environment = lmdb.Environment(
@@ -88,16 +136,34 @@ class LmdbSpace:
                 writemap=False,
                 lib_version=0,
             )
-            self.environment.reader_check()
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             raise self._not_opened(error) from error
-        self.owners = Owners(path / _OWNERS)
+        try:
+            self.environment.reader_check()
+            if not is_used:
+                # Who finds the locks takes the space for used, and its file for whole.
+                sync_directory(path, calls)
+                sync_directory(path.parent, calls)
+            self.owners = Owners(path / _OWNERS)
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            self.environment.close()
+            raise self._not_opened(error) from error
+        except StorageError:
+            # A process has a space open once: the next try is to be the first.
+            self.environment.close()
+            raise
 
     @classmethod
-    def enter(cls, path: Path, map_bytes: int) -> LmdbSpace:
+    def enter(cls, path: Path, map_bytes: int, calls: Calls = SYSTEM) -> LmdbSpace:
         """
         The open directory, opened if this process has not yet.
+
+        Args:
+            path: of the directory.
+            map_bytes: how large it may become.
+            calls: of the system.
 
         Raises:
             ForkedError: the parent process had it open when it forked.
@@ -114,7 +180,7 @@ class LmdbSpace:
                 )
             space = _open.get(where)
             if space is None:
-                space = _open[where] = cls(where, map_bytes)
+                space = _open[where] = cls(where, map_bytes, calls)
             space._users += 1
             return space
 
@@ -133,52 +199,26 @@ class LmdbSpace:
         """
         The number of a new owner, who is alive; what the dead held is removed.
         """
-        with self.writing() as transaction:
-            last = transaction.get(_LAST_OWNER)
-            number = int.from_bytes(last or b"", "big") + 1
-            self.owners.take(number)
-            try:
-                transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
-                for key, row in list(self.rows(transaction, b"\x01")):
-                    if not self.is_there(row):
-                        transaction.delete(key)
-            except BaseException:
-                # Whatever it was: nobody will be this owner.
-                self.owners.give(number)
-                raise
+        number = NOBODY
+        try:
+            with self.writing() as look:
+                last = look.transaction.get(_LAST_OWNER)
+                taken = int.from_bytes(last or b"", "big") + 1
+                self.owners.take(taken)
+                number = taken
+                look.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
+                for key, row in list(look.rows(b"\x01")):
+                    if not look.is_there(row):
+                        look.transaction.delete(key)
+        except BaseException:
+            # Whatever it was, also of the commit: nobody will be this owner, and
+            # others are given the number.
+            self.owners.give(number)
+            raise
         return number
 
-    def is_there(self, row: Row) -> bool:
-        """
-        Whether a row is a record: nobody holds it, or somebody who lives.
-        """
-        return row.holder == NOBODY or self.owners.is_alive(row.holder)
-
-    def row(self, transaction: lmdb.Transaction, key: bytes) -> Row | None:
-        """
-        A record as the transaction has it.
-        """
-        stored = transaction.get(key)
-        if stored is None:
-            return None
-        row = Row.decode(key, bytes(stored), str(self.path))
-        return row if self.is_there(row) else None
-
-    def rows(
-        self, transaction: lmdb.Transaction, start: bytes
-    ) -> Iterator[tuple[bytes, Row]]:
-        """
-        Keys and rows from a key on, those of dead holders among them.
-        """
-        cursor = transaction.cursor()
-        if cursor.set_range(start):
-            where = str(self.path)
-            for key, stored in cursor:
-                raw = bytes(key)
-                yield raw, Row.decode(raw, bytes(stored), where)
-
     @contextmanager
-    def reading(self) -> Iterator[lmdb.Transaction]:
+    def reading(self) -> Iterator[Look]:
         """
         All records as of now, while the block lasts.
 
@@ -187,13 +227,13 @@ class LmdbSpace:
         """
         try:
             with self.environment.begin() as transaction:
-                yield transaction
+                yield Look(transaction, self.owners, str(self.path))
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             raise self._refused("read", error) from error
 
     @contextmanager
-    def writing(self) -> Iterator[lmdb.Transaction]:
+    def writing(self) -> Iterator[Look]:
         """
         The one writer of all processes; durable when the block ends.
 
@@ -204,7 +244,7 @@ class LmdbSpace:
         """
         try:
             with self.environment.begin(write=True) as transaction:
-                yield transaction
+                yield Look(transaction, self.owners, str(self.path))
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             if self._is_stopped():

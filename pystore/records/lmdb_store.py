@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pystore.errors import ClosedError, ForkedError, PystoreError
+from pystore.errors import ClosedError, ForkedError
 from pystore.records.leadership import Leadership, Made, boottime_ns
 from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_key
@@ -68,8 +68,8 @@ class LmdbStore:
         See `RecordStore.get`.
         """
         raw = check_key(key)
-        with self._call() as space, space.reading() as transaction:
-            row = space.row(transaction, raw)
+        with self._call() as space, space.reading() as look:
+            row = look.row(raw)
         return None if row is None else Record(key, row.value, row.version)
 
     def scan(
@@ -80,11 +80,11 @@ class LmdbStore:
         """
         found: list[Record] = []
         start, past = prefix.encode(), after.encode()
-        with self._call() as space, space.reading() as transaction:
-            for key, row in space.rows(transaction, max(start, past, _FIRST)):
+        with self._call() as space, space.reading() as look:
+            for key, row in look.rows(max(start, past, _FIRST)):
                 if not key.startswith(start) or len(found) == limit:
                     break
-                if key > past and space.is_there(row):
+                if key > past and look.is_there(row):
                     found.append(Record(key.decode(), row.value, row.version))
         return found
 
@@ -101,8 +101,8 @@ class LmdbStore:
         end_ns = boottime_ns() + int(timeout_s * 1e9)
         while True:
             # What `info` calls the last one is not yet read while it is synced.
-            with self._call() as space, space.reading() as transaction:
-                last = int(transaction.id())
+            with self._call() as space, space.reading() as look:
+                last = int(look.transaction.id())
             left_s = (end_ns - boottime_ns()) / 1e9
             if last != token or left_s <= 0:
                 return last
@@ -155,8 +155,8 @@ class LmdbStore:
         space = LmdbSpace.enter(self.path, self._map_bytes)
         try:
             self._owner = space.begin_owner()
-        except PystoreError:
-            # The store stays unopened; the next call tries again.
+        except BaseException:
+            # Whatever it was: the store stays unopened; the next call tries again.
             space.leave()
             raise
         self._space = space
@@ -164,11 +164,11 @@ class LmdbStore:
 
     def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
         sent_ns = self._clock_ns()
-        with self._call() as space, space.writing() as transaction:
-            rows = {key: space.row(transaction, key.encode()) for key in keys}
+        with self._call() as space, space.writing() as look:
+            rows = {key: look.row(key.encode()) for key in keys}
             if not all(self._holds(ops, rows[key]) for key, ops in keys.items()):
                 return None
-            version = transaction.id()
+            version = look.transaction.id()
             changes = [
                 ops.changes(is_there=rows[key] is not None) for key, ops in keys.items()
             ]
@@ -177,13 +177,13 @@ class LmdbStore:
             for key, ops in keys.items():
                 raw, row = key.encode(), rows[key]
                 if isinstance(ops.write, Delete):
-                    transaction.delete(raw)
+                    look.transaction.delete(raw)
                 elif ops.write is not None:
                     holder = NOBODY if row is None else row.holder
                     if isinstance(ops.write, Hold):
                         holder = self._owner
                     stored = Row(version, holder, ops.write.value).encode(raw)
-                    transaction.put(raw, stored)
+                    look.transaction.put(raw, stored)
         return Made(version, sent_ns)
 
     def _holds(self, ops: KeyOps, row: Row | None) -> bool:

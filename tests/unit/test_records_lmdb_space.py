@@ -4,12 +4,14 @@ An LMDB directory: opened once per process, refused if it is damaged.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from forked import forked
 
-from pystore.errors import FormatError, StorageError
+from pystore.errors import FormatError, FullError, StorageError
+from pystore.files import Calls
 from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Hold, Put
@@ -32,8 +34,8 @@ def test_stores_of_one_process_share_what_is_open(path: Path) -> None:
     second = LmdbSpace.enter(path / ".." / path.name, MAP_BYTES)
     assert first is second
     first.leave()
-    with second.reading() as transaction:
-        assert second.row(transaction, b"a") is not None
+    with second.reading() as look:
+        assert look.row(b"a") is not None
     second.leave()
 
     third = LmdbSpace.enter(path, MAP_BYTES)
@@ -90,11 +92,84 @@ def test_what_the_dead_held_is_removed_when_somebody_opens(path: Path) -> None:
     with forked(lambda: LmdbStore(path).commit([Hold("held", b"")])) as kill:
         kill()
     space = LmdbSpace.enter(path, MAP_BYTES)
-    with space.reading() as transaction:
-        assert [b"a", b"b", b"held"] == [k for k, _ in space.rows(transaction, b"\1")]
-        assert space.row(transaction, b"held") is None
+    with space.reading() as look:
+        assert [b"a", b"b", b"held"] == [k for k, _ in look.rows(b"\1")]
+        assert look.row(b"held") is None
     space.owners.give(space.begin_owner())
 
-    with space.reading() as transaction:
-        assert [b"a", b"b"] == [key for key, _ in space.rows(transaction, b"\1")]
+    with space.reading() as look:
+        assert [b"a", b"b"] == [key for key, _ in look.rows(b"\1")]
     space.leave()
+
+
+def test_an_owner_that_was_not_written_down_is_not_alive(path: Path) -> None:
+    """
+    Else the next one, who gets the same number, is told that another has it: until
+    this process ends. Where the space ends decides which step of it fails.
+    """
+    size = (path / "data.mdb").stat().st_size
+    failed = 0
+    for pages in range(4):
+        space = LmdbSpace.enter(path, size + pages * 4096)
+        try:
+            space.owners.give(space.begin_owner())
+        except FullError:
+            failed += 1
+        assert [] == [number for number in range(9) if space.owners.is_alive(number)]
+        space.leave()
+
+    assert 3 <= failed
+
+
+def test_names_are_durable_before_a_first_commit_is(tmp_path: Path) -> None:
+    """
+    LMDB syncs what is in its file, and not that there is one: after a power cut the
+    directory would be empty, or hold the locks alone and be taken for damaged.
+    """
+    path = tmp_path / "records"
+    synced: list[tuple[str, list[str]]] = []
+
+    def sync(descriptor: int) -> None:
+        folder = path if path.stat().st_ino == os.fstat(descriptor).st_ino else tmp_path
+        synced.append((folder.name, sorted(one.name for one in folder.iterdir())))
+
+    for _ in range(2):
+        LmdbSpace.enter(path, MAP_BYTES, Calls(sync=sync)).leave()
+
+    assert [
+        ("records", ["data.mdb", "lock.mdb"]),
+        (tmp_path.name, ["records"]),
+    ] == synced
+
+
+def test_an_opening_that_fails_leaves_nothing_open(tmp_path: Path) -> None:
+    """
+    LMDB must not be opened twice by a process, so the next try would be refused.
+    """
+    path = tmp_path / "records"
+    (path / "owners.lock").mkdir(parents=True)
+    (path / "data.mdb").touch()
+    (path / "owners.lock").rmdir()
+    (path / "owners.lock").symlink_to(path / "none" / "owners.lock")
+    with pytest.raises(StorageError, match=r"open .*owners\.lock") as kept:
+        LmdbStore(path).get("a")
+    (path / "owners.lock").unlink()
+
+    assert LmdbStore(path).get("a") is None
+    assert kept.value.path == str(path / "owners.lock")
+
+
+def test_a_holder_is_alive_or_dead_for_a_whole_look(path: Path) -> None:
+    """
+    What one process held is there as a whole, or gone as a whole.
+    """
+    held = [Hold("c", b""), Hold("d", b"")]
+    with forked(lambda: LmdbStore(path).commit(held)) as kill:
+        space = LmdbSpace.enter(path, MAP_BYTES)
+        with space.reading() as look:
+            assert look.row(b"c") is not None
+            kill()
+            assert look.row(b"d") is not None
+        with space.reading() as look:
+            assert look.row(b"c") is None
+        space.leave()
