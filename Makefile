@@ -62,8 +62,8 @@ spark: .venv/core .venv/spark ## executors and drivers killed, on clusters of Sp
 interop: .venv/core .venv/spark ## RocketMQ's own classes read what pystore wrote
 	$(PYTEST) tests/interop
 
-mutants: .venv/core ## each known mistake, made on purpose, must be noticed
-	$(BIN)/python tests/mutants/run.py
+mutants: .venv/core ## each known mistake, made on purpose, must be noticed; SAMPLE of them
+	$(BIN)/python tests/mutants/run.py $(addprefix --sample ,$(SAMPLE))
 
 types: .venv/core .venv/lint .venv/bench .venv/spark ## mypy and pyright, over every file
 	$(PYTEST) tests/unit/test_layout.py -m slow

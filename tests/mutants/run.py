@@ -7,13 +7,18 @@ notice it run there; one must fail. The same tests pass without the change, or
 nothing would be shown. A mutant whose text is gone is stale: write it anew.
 
     python tests/mutants/run.py [WORD ...]    only mutants with a word in their name
+    python tests/mutants/run.py --sample 50   so many of them, at random; --seed N again
+
+All of them must still be possible to make, whichever are run.
 
 Rules: docs/crash-safety.md. Exit codes: 0 all noticed, 1 one survived or is stale.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -57,12 +62,14 @@ class Mutant:
     changes: list[tuple[str, str]]
     tests: list[str]
 
-    def mutate(self, tree: Path) -> None:
+    def mutated(self, tree: Path) -> str:
         """
-        Make the mistake in a copy of the tree.
+        The text of its file with the mistake in it.
+
+        Raises:
+            Stale: it cannot be made.
         """
-        path = tree / self.file
-        text = path.read_text(encoding="utf-8")
+        text = (tree / self.file).read_text(encoding="utf-8")
         for old, new in self.changes:
             if text.count(old) != 1:
                 raise Stale(
@@ -70,7 +77,13 @@ class Mutant:
                     f"\n{old}"
                 )
             text = text.replace(old, new)
-        path.write_text(text, encoding="utf-8")
+        return text
+
+    def mutate(self, tree: Path) -> None:
+        """
+        Make the mistake in a copy of the tree.
+        """
+        (tree / self.file).write_text(self.mutated(tree), encoding="utf-8")
 
 
 def read_catalogue(words: Iterable[str]) -> list[Mutant]:
@@ -206,15 +219,36 @@ def try_mutant(base: Path, mutant: Mutant, number: int) -> tuple[str, float]:
     return noticed, time.monotonic() - begun
 
 
+def choose() -> list[Mutant]:
+    """
+    The mutants that the command line asks for, each of which can be made.
+
+    Raises:
+        Stale: one of them cannot.
+    """
+    parser = argparse.ArgumentParser(description="Mistakes that tests must notice.")
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--sample", type=int, help="so many of them, at random")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6)
+    asked = parser.parse_args()
+    mutants = read_catalogue(asked.words)
+    for mutant in mutants:
+        mutant.mutated(ROOT)
+    if asked.sample is None or asked.sample >= len(mutants):
+        return mutants
+    print(f"{asked.sample} of {len(mutants)} mutants, --seed {asked.seed} has the same")
+    return random.Random(asked.seed).sample(mutants, asked.sample)
+
+
 def main() -> int:
     """
     Print the table; answers the exit code.
     """
-    mutants = read_catalogue(sys.argv[1:])
     begun = time.monotonic()
     bad = 0
     with tempfile.TemporaryDirectory(prefix="pystore-mutants-") as folder:
         try:
+            mutants = choose()
             base = make_base(Path(folder), mutants)
         except Stale as reason:
             # Nothing can be shown by tests that fail anyhow.
