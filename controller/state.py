@@ -15,7 +15,10 @@ from pystore.controller.member import Member
 from pystore.controller.replica import Replica, Tombstone
 from pystore.remoting.codes import ResponseCode
 
-__all__ = ["AgreedSet", "Cause", "Loss", "Refusal", "SetState"]
+__all__ = ["AgreedSet", "Cause", "Loss", "Refusal", "SetKey", "SetState"]
+
+SetKey = tuple[str, str]
+"""Cluster and name of a set: names alone may be the same in two clusters (R37)."""
 
 Cause = str
 """Why bytes may be lost: ``unclean`` or ``power``."""
@@ -117,6 +120,13 @@ class SetState:
     is_automatic: bool = True
     losses: tuple[Loss, ...] = ()
     refusal: Refusal | None = None
+
+    @property
+    def key(self) -> SetKey:
+        """
+        Cluster and name.
+        """
+        return self.cluster, self.name
 
     @property
     def is_known(self) -> bool:

@@ -1,0 +1,206 @@
+"""
+Whose heartbeat counts, and until when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from controlling import incarnation
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore.controller.facts import Pulse
+from pystore.controller.liveness import Heartbeat, Liveness
+from pystore.controller.member import Position
+
+SECOND = 1_000_000_000
+SET, TWIN = ("cluster", "set"), ("other", "set")
+BEAT = Heartbeat(1, 5, incarnation(2), "boot", 100, Position(3, 70), 60, 9)
+JAVA = Heartbeat(1, 5, position=Position(3, 70), timeout_ms=3_000)
+
+
+def _heard(*beats: Heartbeat, at: int = 0) -> Liveness:
+    liveness = Liveness()
+    for one in beats:
+        liveness.hear(SET, one, at)
+    return liveness
+
+
+def test_a_heartbeat_counts_for_as_long_as_it_says() -> None:
+    """By the controller's clock, its last moment included; 10 s if it says nothing."""
+    liveness = _heard(JAVA, Heartbeat(2, 6), replace(JAVA, broker_id=3, timeout_ms=-1))
+
+    assert {1, 2, 3} == liveness.pulses(SET, 3 * SECOND).keys()
+    assert {2, 3} == liveness.pulses(SET, 3 * SECOND + 1).keys()
+    assert {} == liveness.pulses(SET, 10 * SECOND + 1)
+
+
+def test_what_a_heartbeat_says_is_what_decisions_are_made_from() -> None:
+    """All that ranks and excludes."""
+    liveness = _heard(replace(BEAT, is_ill=True))
+
+    pulse = Pulse(incarnation(2), Position(3, 70), 9, is_ill=True)
+    assert {1: pulse} == liveness.pulses(SET, 0)
+    assert {} == liveness.pulses(TWIN, 0)
+
+
+def test_who_is_new_is_said() -> None:
+    """The first, one who was dead, another process; nobody else."""
+    liveness = Liveness()
+
+    assert liveness.hear(SET, BEAT, 0)
+    assert not liveness.hear(SET, replace(BEAT, sent_ns=101), SECOND)
+    assert liveness.hear(SET, replace(BEAT, sent_ns=102), 12 * SECOND)
+    newer = replace(BEAT, incarnation=incarnation(3), sent_ns=7)
+    assert liveness.hear(SET, newer, 12 * SECOND)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        replace(BEAT, incarnation=incarnation(1), sent_ns=900, connection=9),
+        replace(BEAT, incarnation=incarnation(2, 8), sent_ns=900, connection=9),
+        replace(BEAT, incarnation=None, sent_ns=None, connection=9),
+        replace(BEAT, sent_ns=99, connection=9),
+        replace(BEAT, connection=9),
+    ],
+)
+def test_what_is_older_or_a_copy_never_replaces(late: Heartbeat) -> None:
+    """An older process, a copy of this one, and what was overtaken on the way."""
+    liveness = _heard(BEAT)
+
+    assert not liveness.hear(SET, late, SECOND)
+    assert [BEAT] == list(liveness.alive(SET, SECOND))
+    assert {} == liveness.pulses(SET, 10 * SECOND + 1)
+
+
+def test_an_older_process_stays_dead_after_the_newer_one_has_died() -> None:
+    """Its heartbeats were under way for long."""
+    liveness = _heard(replace(BEAT, incarnation=incarnation(3)))
+    liveness.close(5)
+
+    assert not liveness.hear(SET, replace(BEAT, connection=9), SECOND)
+    assert {} == liveness.pulses(SET, SECOND)
+
+
+def test_a_shorter_log_of_the_same_process_is_believed() -> None:
+    """R72, R243: it cut what it held; its rank falls."""
+    liveness = _heard(BEAT, replace(BEAT, sent_ns=101, position=Position(3, 50)))
+
+    assert Position(3, 50) == liveness.pulses(SET, 0)[1].position
+
+
+def test_a_connection_that_ends_takes_its_brokers_along() -> None:
+    """R241: at once, of whatever sets."""
+    liveness = _heard(BEAT, Heartbeat(2, 6))
+    liveness.hear(TWIN, Heartbeat(7, 5), 0)
+
+    assert [(SET, 1), (TWIN, 7)] == sorted(liveness.close(5))
+    assert {2} == liveness.pulses(SET, 0).keys()
+    assert [] == liveness.close(5)
+
+
+def test_the_newest_connection_counts() -> None:
+    """R244: the end of one before it is nobody's death."""
+    liveness = _heard(JAVA, replace(JAVA, connection=8), JAVA)
+
+    assert [] == liveness.close(5)
+    assert {1} == liveness.pulses(SET, 0).keys()
+    assert [(SET, 1)] == liveness.close(8)
+
+
+def test_what_was_read_before_the_end_of_its_connection_revives_nobody() -> None:
+    """A killed process would live on for ten seconds."""
+    liveness = _heard(BEAT)
+    liveness.close(5)
+
+    assert not liveness.hear(SET, replace(BEAT, sent_ns=101), 0)
+    assert {} == liveness.pulses(SET, 0)
+    assert liveness.hear(SET, replace(BEAT, sent_ns=101, connection=6), 0)
+
+
+def test_a_java_broker_that_is_left_on_an_older_connection_is_alive() -> None:
+    """It had two, and the newer ended."""
+    liveness = _heard(JAVA, replace(JAVA, connection=8))
+    liveness.close(8)
+
+    assert liveness.hear(SET, JAVA, SECOND)
+    assert {1} == liveness.pulses(SET, SECOND).keys()
+
+
+def test_rocketmq_takes_over_from_pystore_and_back() -> None:
+    """As soon as the other one is dead."""
+    liveness = _heard(BEAT)
+    liveness.close(5)
+
+    assert liveness.hear(SET, replace(JAVA, connection=6), 0)
+    assert not liveness.hear(SET, replace(BEAT, connection=7), SECOND)
+    assert liveness.hear(SET, replace(BEAT, connection=8), 4 * SECOND)
+
+
+def test_whose_time_has_ended_is_said_once() -> None:
+    """Not who was heard again, and not who is gone already."""
+    liveness = _heard(BEAT, replace(JAVA, broker_id=2), Heartbeat(3, 7))
+    liveness.close(7)
+    liveness.hear(SET, replace(BEAT, sent_ns=101), 8 * SECOND)
+
+    assert 3 * SECOND == liveness.expires_ns
+    assert [] == liveness.expire(3 * SECOND)
+    assert [(SET, 2)] == liveness.expire(3 * SECOND + 1)
+    assert [] == liveness.expire(18 * SECOND)
+    assert [(SET, 1)] == liveness.expire(18 * SECOND + 1)
+    assert liveness.expires_ns is None
+
+
+def test_a_time_out_that_becomes_shorter_is_noticed_in_time() -> None:
+    """The broker was told so by its operator."""
+    liveness = _heard(Heartbeat(1, 5), Heartbeat(1, 5, timeout_ms=1_000))
+
+    assert [(SET, 1)] == liveness.expire(2 * SECOND)
+    assert [] == liveness.expire(20 * SECOND)
+
+
+def test_a_cleaned_broker_was_never_heard() -> None:
+    """Nothing is left to compare with."""
+    liveness = _heard(BEAT)
+    liveness.forget(SET, 1)
+    liveness.forget(SET, 2)
+
+    assert [] == liveness.close(5)
+    assert [] == liveness.expire(20 * SECOND)
+    assert liveness.hear(SET, replace(BEAT, incarnation=incarnation(1)), 0)
+
+
+beats = st.builds(
+    Heartbeat,
+    st.integers(1, 2),
+    st.integers(1, 3),
+    st.none() | st.builds(incarnation, st.integers(1, 2), st.integers(0, 1)),
+    sent_ns=st.none() | st.integers(0, 20),
+    timeout_ms=st.integers(1, 4),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), beats | st.integers(1, 3) | st.none())))
+def test_all_that_die_are_told_and_the_heap_stays_small(
+    steps: list[tuple[int, Heartbeat | int | None]],
+) -> None:
+    """Whatever comes in whatever order: who is alive, is so by his last heartbeat."""
+    liveness, now, alive = Liveness(), 0, set[int]()
+    for pause, step in steps:
+        now += pause * 1_000_000
+        for _, broker_id in liveness.expire(now):
+            assert broker_id in alive
+            alive.remove(broker_id)
+        if isinstance(step, Heartbeat):
+            if liveness.hear(SET, step, now):
+                alive.add(step.broker_id)
+        elif step is not None:
+            alive -= {one for _, one in liveness.close(step)}
+        assert alive == liveness.pulses(SET, now).keys()
+        assert liveness.expires_ns is not None or not alive
+    now += 5_000_000
+    assert alive == {one for _, one in liveness.expire(now)}
+    assert liveness.expires_ns is None

@@ -1,0 +1,109 @@
+"""
+Who is told of a role, of which, and until when.
+"""
+
+from __future__ import annotations
+
+from controlling import incarnation
+
+from pystore.controller.member import Member
+from pystore.controller.notices import Notice, Notices
+from pystore.controller.replies import Leadership
+from pystore.controller.state import AgreedSet
+
+SECOND = 1_000_000_000
+SET = ("cluster", "set")
+
+
+def _notice(
+    epoch: int,
+    set_epoch: int = 1,
+    *,
+    broker_id: int = 1,
+    at: str = "a:1",
+    java: int = 0,
+) -> Notice:
+    leadership = Leadership(Member(1, incarnation(1)), "a:1", epoch)
+    agreed = AgreedSet(frozenset({leadership.master}), set_epoch)
+    return Notice(SET, broker_id, at, leadership, agreed, not java)
+
+
+def test_the_newest_role_is_told() -> None:
+    """By epoch, then by version of the set; what is older, or the same, is not."""
+    notices = Notices()
+    for one in (_notice(4, 2), _notice(5, 1), _notice(4, 9), _notice(5, 1)):
+        notices.put(one, 0)
+
+    assert 0 == notices.next_ns
+    assert _notice(5, 1) == notices.next(0)
+    assert notices.next(99 * SECOND) is None
+
+
+def test_one_notice_is_under_way_to_a_broker() -> None:
+    """R74: who is slow is not waited for by anybody else, and gets the newest then."""
+    notices = Notices()
+    notices.put(_notice(4), 0)
+    notices.put(_notice(4, broker_id=2), 0)
+    assert notices.next(0) == _notice(4)
+
+    notices.put(_notice(5), 0)
+    notices.put(_notice(6), 0)
+
+    assert _notice(4, broker_id=2) == notices.next(0)
+    assert notices.next(99 * SECOND) is None
+    notices.sent(_notice(4), SECOND, 0.0, worked=True)
+    assert _notice(6) == notices.next(SECOND)
+
+
+def test_a_broker_is_told_until_it_shows_that_it_knows() -> None:
+    """That it was sent does not show it."""
+    notices = Notices()
+    notices.put(_notice(4, 2), 0)
+    for now, worked in ((0, False), (2 * SECOND, True), (4 * SECOND, True)):
+        assert notices.next(now - 1) is None
+        assert notices.next(now) == _notice(4, 2)
+        notices.sent(_notice(4, 2), now, 1.0, worked=worked)
+        notices.known(SET, 1, (4, 1))
+
+    notices.known(SET, 1, (4, 2))
+
+    assert notices.next(99 * SECOND) is None
+
+
+def test_a_java_broker_is_told_until_that_worked() -> None:
+    """It never says what it knows, and asks by itself (R75)."""
+    notices = Notices()
+    notices.put(_notice(4, java=1), 0)
+    for now, worked in ((0, False), (SECOND, True)):
+        assert notices.next(now) == _notice(4, java=1)
+        notices.sent(_notice(4, java=1), now, 0.0, worked=worked)
+
+    assert notices.next(99 * SECOND) is None
+
+
+def test_a_broker_with_a_new_address_is_told_there() -> None:
+    """R42: the same again, at once."""
+    notices = Notices()
+    notices.put(_notice(4), 0)
+    assert notices.next(0) == _notice(4)
+    notices.put(_notice(4, at="b:2"), 0)
+    notices.sent(_notice(4), SECOND, 0.0, worked=False)
+
+    assert _notice(4, at="b:2") == notices.next(SECOND)
+
+
+def test_a_dead_broker_is_not_told() -> None:
+    """And one that is back waits for the notice that is still under way."""
+    notices = Notices()
+    notices.put(_notice(4), 0)
+    assert notices.next(0) == _notice(4)
+    notices.drop(SET, 1)
+    notices.put(_notice(5), 0)
+    assert notices.next(SECOND) is None
+
+    notices.sent(_notice(4), SECOND, 0.0, worked=True)
+    assert _notice(5) == notices.next(SECOND)
+
+    notices.drop(SET, 1)
+    notices.sent(_notice(5), SECOND, 0.0, worked=False)
+    assert notices.next(99 * SECOND) is None
