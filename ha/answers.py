@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pystore.ha.insync.ack import Outcome, Settled
+from pystore.ha.insync.ack import Settled
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.role import Role
 
@@ -35,7 +35,7 @@ class AppendResult:
         """
         Whether the promise was kept.
         """
-        return self.settled.outcome is Outcome.REACHED
+        return self.settled.is_reached
 
 
 @dataclass(frozen=True, slots=True)

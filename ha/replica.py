@@ -12,26 +12,25 @@ Source: docs/replication.md; R156, R160 to R165, R206; B5, B6, B8.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Unpack
 
 from pystore.errors import (
     BusyError,
     FencedError,
-    LocalViolation,
     PoisonedError,
     StorageError,
-    UnavailableError,
 )
 from pystore.ha.answers import AppendResult, ReplicaStanding
 from pystore.ha.decision import Decision
-from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.member import Member
 from pystore.ha.lease import Lease
 from pystore.ha.master.asking import Controller
 from pystore.ha.master.authority import WriteAuthority
 from pystore.ha.master.service import MasterService, Mastership, clock_ms
+from pystore.ha.master.ticket import Ticket, wait_all
 from pystore.ha.place import Place
 from pystore.ha.role import Role, RoleMachine
 from pystore.ha.role_effects import (
@@ -155,28 +154,35 @@ class Replica:
             PoisonedError: our own disk failed.
             PystoreError: as `pystore.log.CommitLog.append_batch`.
         """
+        ticket = self.submit(messages, ack)
+        return AppendResult(ticket.appended, ticket.wait(timeout_ms))
+
+    def submit(
+        self, messages: Message | Iterable[Message], ack: Ack = Ack.ALL
+    ) -> Ticket:
+        """
+        Appends as `append` does, with every check of it, and waits for nothing: the
+        ticket says later what was reached. So one producer has many under way.
+
+        Raises:
+            PystoreError: as `append`.
+        """
         service = self._service
         if service is None:
             raise FencedError(self._no_master())
-        refusal = service.judge.refusal(ack)
-        if refusal is not None:
-            raise UnavailableError(refusal)
+        appends = service.judge.appends
+        appends.check(ack)
         given = [messages] if isinstance(messages, Message) else messages
-        appended = self._authority.append(given, ack)
-        try:
-            settled = service.wait(ack, appended.end, timeout_ms)
-        except LocalViolation:
-            # The mastership ended behind the append: as everyone who waited then.
-            mine = frozenset({self.me.broker_id})
-            settled = Settled(
-                ack=ack,
-                end_offset=appended.end,
-                outcome=Outcome.FENCED,
-                received_by=mine,
-                flushed_by=frozenset(),
-                is_legacy=False,
-            )
-        return AppendResult(appended, settled)
+        return appends.ticket(self._authority.append(given, ack), ack)
+
+    def wait_all(
+        self, tickets: Sequence[Ticket], timeout_ms: int = 3_000
+    ) -> list[Settled]:
+        """
+        Waits for tickets, of this mastership or earlier ones; see
+        `pystore.ha.master.ticket.wait_all`.
+        """
+        return wait_all(tickets, timeout_ms, self._now_ms)
 
     def _no_master(self) -> str:
         role, known = self._now

@@ -24,7 +24,7 @@ from pystore.properties import (
     parse_properties,
 )
 
-__all__ = ["BODY_SIZE_MAX", "Message"]
+__all__ = ["BODY_SIZE_MAX", "Message", "form_of"]
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes of a body, as long as nobody says otherwise (``maxMessageSize``)."""
@@ -254,6 +254,21 @@ class Message:
         """
         *_, host, size, _ = self._head()
         return host_text(host[:size]) if size >= IPV4_SIZE else None
+
+
+def form_of(messages: Message | Iterable[Message]) -> bytes:
+    """
+    Returns the message form of one message, or of many back to back.
+
+    Raises:
+        InvalidError: something else is among them.
+    """
+    if isinstance(messages, Message):
+        return messages.form
+    try:
+        return b"".join([message.form for message in messages])
+    except (AttributeError, TypeError) as error:  # bytes, most likely
+        raise InvalidError(f"a batch is made of Messages: {error}") from error
 
 
 def _plain(body: object) -> bytes:

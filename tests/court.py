@@ -9,6 +9,7 @@ from stores import message
 from pystore.ha.codes import AckStatus
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
+from pystore.ha.insync.rules import SetRules
 from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.master.judge import Judge
 from pystore.log import CommitLog
@@ -25,7 +26,9 @@ LONG_MS = 10_000
 class Court:
     """A judge over a real log, with a clock of the test's."""
 
-    def __init__(self, log: CommitLog, *members: int) -> None:
+    def __init__(
+        self, log: CommitLog, *members: int, rules: SetRules | None = None
+    ) -> None:
         self.log = log
         self.now_ms = 0
         self.lease_ms: int | None = None
@@ -39,6 +42,7 @@ class Court:
             flushed_offset=ends.synced_end,
             confirm_offset=ends.confirm_offset,
             now_ms=0,
+            rules=rules,
         )
         self.judge = Judge(
             in_sync,
@@ -63,6 +67,11 @@ class Court:
     def leave(self, broker_id: int, session_id: int) -> None:
         """Its link is gone."""
         self.judge.left(Left(broker_id, session_id, is_graceful=False))
+
+    def agree(self, version: int, *members: int) -> None:
+        """The controller's set is the master and these."""
+        agreed = frozenset(map(Member, (1, *members)))
+        self.judge.agreed(AgreedSet(agreed, version))
 
     def append(self) -> int:
         """One record; answers its end."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 __all__ = ["Ack", "Outcome", "Refusal", "RefusalReason", "Settled"]
 
@@ -26,19 +27,18 @@ class Ack(Enum):
     ALL_SYNCED = "all-synced"
     """On the disk of every member of the SyncStateSet."""
 
-    @property
-    def is_shared(self) -> bool:
-        """
-        Whether it waits for others than the master.
-        """
-        return self in (Ack.ALL, Ack.ALL_SYNCED)
+    is_shared: bool
+    """Whether it waits for others than the master."""
+    is_synced: bool
+    """Whether it waits for disks."""
 
-    @property
-    def is_synced(self) -> bool:
-        """
-        Whether it waits for disks.
-        """
-        return self in (Ack.LEADER_SYNCED, Ack.ALL_SYNCED)
+    def __init__(self, name: str) -> None:
+        # Kept, for each append asks.
+        self.is_shared = name.startswith("all")
+        self.is_synced = name.endswith("synced")
+
+    # Each append looks a few things up by its ack, and the hash of Enum is in Python.
+    __hash__ = object.__hash__
 
 
 class Outcome(Enum):
@@ -81,8 +81,7 @@ class Refusal:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """
     The end of one wait: what was promised and what was reached.
 
@@ -103,9 +102,16 @@ class Settled:
     is_legacy: bool
 
     @property
+    def is_reached(self) -> bool:
+        """
+        Whether the promise was kept.
+        """
+        return self.outcome is Outcome.REACHED
+
+    @property
     def promise(self) -> str:
         """
         The ack by its name, with ``(legacy)`` where that makes it worth less.
         """
-        name = self.ack.value
+        name: str = self.ack.value
         return f"{name} (legacy)" if self.is_legacy and self.ack.is_shared else name

@@ -13,10 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystore._seam import Ack as Wish
-from pystore.errors import LocalViolation
-from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.errors import (
+    ClosedError,
+    FencedError,
+    OffsetOutOfRange,
+    UnavailableError,
+)
+from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.master.bell import Bell
+from pystore.ha.master.ticket import Ticket, Wait
 from pystore.handle import LogHandle
 from pystore.results import Appended
 from pystore.waits import WaitOutcome, Waits
@@ -25,6 +31,9 @@ __all__ = ["Appends"]
 
 _MARKS = {Ack.ALL: 0, Ack.ALL_SYNCED: 1}
 _DISKS_MS = 1_000
+# To look a member up in its class takes as long as a call.
+_ALL_SYNCED = Ack.ALL_SYNCED
+_REACHED = Outcome.REACHED
 # What replicas vouch for needs no lease of the master's.
 _WISHES = {
     Ack.LEADER: Wish.LEADER,
@@ -63,6 +72,7 @@ class Appends:
         self._raised = [0] * len(_MARKS)
         self._is_over = False
         self._disks_until_ms = 0
+        self._wait: Wait = self.wait  # made once, not for every ticket
 
     def show(self, in_sync: InSync) -> None:
         """
@@ -70,6 +80,7 @@ class Appends:
         replaced as a whole, and who wakes up finds the copies that its ack means.
         """
         promises = in_sync.promises
+        self._refusals = in_sync.refusals
         self._is_alone, self._flushed = in_sync.is_alone, in_sync.flushed_offset
         self._copies = promises.copies()
         for ack, mark in _MARKS.items():
@@ -110,8 +121,27 @@ class Appends:
         """
         Appends with that ack are about to come.
         """
-        if ack is Ack.ALL_SYNCED:
+        if ack is _ALL_SYNCED:
             self._disks_until_ms = self._now_ms() + _DISKS_MS
+
+    def check(self, ack: Ack) -> None:
+        """
+        To be called before an append: what could not be promised is refused (R206).
+
+        Raises:
+            FencedError: this mastership is over, or a newer epoch is known.
+            UnavailableError: the promise could not be kept.
+        """
+        if ack is _ALL_SYNCED:  # a call less for the others
+            self.expect(ack)
+        if self._is_over:
+            raise FencedError("this mastership is over: append to its successor")
+        # Without the judgement's lock: what it says is as good a moment later, since
+        # the ack is decided by what is true then.
+        refusal = self._refusals[ack]
+        if refusal is not None:
+            is_fenced = refusal.reason is RefusalReason.FENCED
+            raise (FencedError if is_fenced else UnavailableError)(refusal.text)
 
     def append(
         self, form: bytes, ack: Ack, timeout_ms: int
@@ -125,11 +155,10 @@ class Appends:
             timeout_ms: how long the ack may take.
 
         Raises:
-            LocalViolation: this mastership was closed; nothing is appended.
-            PystoreError: as `LogHandle.append`.
+            PystoreError: as `check` and `LogHandle.append`; nothing is appended, but
+                for what that says.
         """
-        self._check()
-        self.expect(ack)
+        self.check(ack)
         if not ack.is_shared or self._is_alone:
             appended = self._log.append(form, _WISHES[ack])
             return appended, self.wait(ack, appended.end, timeout_ms)
@@ -144,6 +173,29 @@ class Appends:
         appended, outcome = self._waits.append(self._log, form, _MARKS[ack], timeout_ms)
         return appended, self._ended(ack, appended.end, outcome)
 
+    def submit(self, form: bytes, ack: Ack) -> Ticket:
+        """
+        Appends messages and waits for nothing, neither for replicas nor for a disk.
+
+        Args:
+            form: of the messages, back to back.
+            ack: what the ticket is to be asked for.
+
+        Raises:
+            PystoreError: as `append`.
+        """
+        self.check(ack)
+        wish = Wish.SHARED if ack.is_shared else Wish.LEADER
+        return self.ticket(self._log.append(form, wish), ack)
+
+    def ticket(self, appended: Appended, ack: Ack) -> Ticket:
+        """
+        Returns the ticket of an append that was checked and made.
+        """
+        # What was made behind the end of a mastership may lie where its own bytes
+        # were cut away: nothing that it reached says anything of them.
+        return Ticket(appended, ack, self._fenced if self._is_over else self._wait)
+
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> Settled:
         """
         Waits until an append has its ack, and answers how that ended. What ends
@@ -155,14 +207,14 @@ class Appends:
             timeout_ms: how long it may take.
 
         Raises:
-            LocalViolation: this mastership was closed.
             PoisonedError: our own disk failed, and the ack wants it.
         """
+        mark = _MARKS.get(ack)
+        if mark is not None and end_offset <= self._raised[mark]:
+            return self._copies.settled(ack, end_offset, _REACHED)
         self.expect(ack)
         if ack.is_synced:
-            self._log.sync(end_offset)
-        self._check()
-        mark = _MARKS.get(ack)
+            self._sync(end_offset)
         if mark is None:
             return self._decide(ack, end_offset)
         if self._is_alone or (ack.is_synced and self._flushed < end_offset):
@@ -171,11 +223,20 @@ class Appends:
         outcome = self._waits.wait(mark, end_offset, timeout_ms)
         return self._ended(ack, end_offset, outcome)
 
-    def _check(self) -> None:
+    def _sync(self, end_offset: int) -> None:
         if self._is_over:
-            raise LocalViolation("this mastership is over")
+            return
+        try:
+            self._log.sync(end_offset)
+        except (ClosedError, OffsetOutOfRange):
+            # The mastership ended meanwhile, and its owner closed or cut the log.
+            if not self._is_over:
+                raise
+
+    def _fenced(self, ack: Ack, end_offset: int, _timeout_ms: int) -> Settled:
+        return self._copies.settled(ack, end_offset, Outcome.FENCED)
 
     def _ended(self, ack: Ack, end_offset: int, outcome: WaitOutcome) -> Settled:
         if outcome is WaitOutcome.REACHED:
-            return self._copies.settled(ack, end_offset, Outcome.REACHED)
+            return self._copies.settled(ack, end_offset, _REACHED)
         return self._decide(ack, end_offset)

@@ -188,24 +188,12 @@ class Judge:
         What became of an ack that was not reached while somebody waited for it.
         """
         with self._lock:
-            self._grew(self._now_ms())
-            self._settle()
+            self._catch_up()
             promises = self._in_sync.promises
             outcome = promises.outcome(ack, end_offset, self._is_leased)
             if outcome is None:
                 outcome = promises.expired(ack, end_offset)
             return promises.copies().settled(ack, end_offset, outcome)
-
-    def refusal(self, ack: Ack) -> str | None:
-        """
-        Returns why an append with this ack would not be kept, before it is made
-        (R206).
-        """
-        self.appends.expect(ack)
-        # Without the lock: what it says is as good a moment later, since the ack is
-        # decided by what is true then.
-        refusal = self._in_sync.refusals[ack]
-        return None if refusal is None else refusal.text
 
     # -- time, and the controller --------------------------------------------
 
@@ -312,9 +300,10 @@ class Judge:
         """
         with self._lock:
             self._over.set()
+            # First, so nobody who comes now is told of an epoch that there is not.
+            self.appends.close()
             self._in_sync.step_down(2**63 - 1)
             self._settle()
-        self.appends.close()
         self.bell.ring()
 
     @property
@@ -324,6 +313,11 @@ class Judge:
 
     def _look(self) -> None:
         with self._lock:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        # Behind its end the log may be closed, or have another master's bytes.
+        if not self._over.is_set():
             self._grew(self._now_ms())
             self._settle()
 

@@ -18,7 +18,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,9 @@ from pystore.ha.master.effects import MasterLog
 from pystore.ha.master.judge import Ask, Judge
 from pystore.ha.master.served_link import Owner, ServedLink
 from pystore.ha.master.terms import Roster, Terms
+from pystore.ha.master.ticket import Ticket, wait_all
 from pystore.ha.master.transport import Wire, exposure, listen
+from pystore.messages import form_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -198,18 +200,35 @@ class MasterService:
     # -- appenders -----------------------------------------------------------
 
     def append(
-        self, message: Message, ack: Ack, timeout_ms: int = 3_000
+        self,
+        messages: Message | Iterable[Message],
+        ack: Ack,
+        timeout_ms: int = 3_000,
     ) -> tuple[Appended, Settled]:
         """
-        Appends one message and waits for its ack; see `Appends.append`.
+        Appends, all or none, and waits for the ack; see `Appends.append`.
         """
-        return self.judge.appends.append(message.form, ack, timeout_ms)
+        return self.judge.appends.append(form_of(messages), ack, timeout_ms)
+
+    def submit(self, messages: Message | Iterable[Message], ack: Ack) -> Ticket:
+        """
+        Appends as `append` does, and waits for nothing; see `Appends.submit`.
+        """
+        return self.judge.appends.submit(form_of(messages), ack)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int = 3_000) -> Settled:
         """
         Waits until an append has its ack; see `Appends.wait`.
         """
         return self.judge.appends.wait(ack, end_offset, timeout_ms)
+
+    def wait_all(
+        self, tickets: Sequence[Ticket], timeout_ms: int = 3_000
+    ) -> list[Settled]:
+        """
+        Waits for tickets; see `pystore.ha.master.ticket.wait_all`.
+        """
+        return wait_all(tickets, timeout_ms, self._now_ms)
 
     # -- operators -----------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """
 Threads that append with `all-synced`, a few more with `all`, and write down what was
-acknowledged.
+acknowledged. Every other one waits for each append, the rest have a few under way.
 """
 
 from __future__ import annotations
@@ -12,16 +12,21 @@ from collections.abc import Callable
 
 from pystore.errors import FencedError, UnavailableError
 from pystore.ha.insync.ack import Ack
+from pystore.ha.master.ticket import Ticket
 from pystore.ha.replica import Replica
 from pystore.messages import Message
+from pystore.results import Appended
 
-__all__ = ["THREADS", "THREADS_ALL", "Appenders"]
+__all__ = ["THREADS", "THREADS_ALL", "WINDOW", "Appenders"]
 
 THREADS = 64
 """So many threads ask for `all-synced`."""
 
 THREADS_ALL = 8
 """And so many more for `all`, which survives kills as well, but no power cuts."""
+
+WINDOW = 5
+"""So many appends of one thread are under way."""
 
 _WAIT_MS = 3_000
 _BODY_MAX = 700
@@ -80,18 +85,45 @@ class Appenders:
     def _keep_appending(self, number: int) -> None:
         draw = random.Random(f"{self._name} {number}")
         ack = Ack.ALL_SYNCED if number < THREADS else Ack.ALL
+        append = self._submit if number % 2 else self._append
         count = 0
         while not self._resting.is_set():
-            key = f"{self._name}-{number}-{count}"
-            body = key.encode().rjust(draw.randrange(1, _BODY_MAX), b"\x01")
-            message = Message("Topic", body, queue_id=number % 8, keys=key)
+            made = WINDOW if number % 2 else 1
+            keys = [f"{self._name}-{number}-{count + one}" for one in range(made)]
+            messages = [
+                Message(
+                    "Topic",
+                    key.encode().rjust(draw.randrange(1, _BODY_MAX), b"\x01"),
+                    queue_id=number % 8,
+                    keys=key,
+                )
+                for key in keys
+            ]
             try:
-                done = self._replica.append(message, ack, _WAIT_MS)
+                append(messages, keys, ack)
             except UnavailableError:
-                # Too few are in sync; nothing was appended.
+                # Too few are in sync; nothing more was appended.
                 self._resting.wait(_REST_S)
-                continue
+            count += made
+
+    def _append(self, messages: list[Message], keys: list[str], ack: Ack) -> None:
+        for message, key in zip(messages, keys, strict=True):
+            done = self._replica.append(message, ack, _WAIT_MS)
             if done.is_reached:
-                offset, end = done.appended.offset, done.appended.end
-                os.write(self._acks, f"{offset} {end - offset} {key}\n".encode())
-            count += 1
+                self._write(done.appended, key)
+
+    def _submit(self, messages: list[Message], keys: list[str], ack: Ack) -> None:
+        tickets: list[Ticket] = []
+        try:
+            for message in messages:
+                tickets.append(self._replica.submit(message, ack))
+        finally:
+            # Those that were made are answered for, whatever became of the next one.
+            settled = self._replica.wait_all(tickets, _WAIT_MS)
+            for ticket, one, key in zip(tickets, settled, keys, strict=False):
+                if one.is_reached:
+                    self._write(ticket.appended, key)
+
+    def _write(self, appended: Appended, key: str) -> None:
+        offset, end = appended.offset, appended.end
+        os.write(self._acks, f"{offset} {end - offset} {key}\n".encode())

@@ -12,7 +12,7 @@ import pytest
 from court import EPOCH, LONG_MS, Court
 from stores import fill, message
 
-from pystore.errors import ClosedError, LocalViolation
+from pystore.errors import ClosedError, FencedError
 from pystore.ha.insync.ack import Ack, Outcome, Settled
 from pystore.log import CommitLog
 
@@ -114,10 +114,10 @@ def test_slaves_sync_as_long_as_somebody_waits_for_their_disks(log: CommitLog) -
     """And a moment longer; appends that ask for less never ask for it."""
     court = Court(log)
     appends = court.judge.appends
-    court.judge.refusal(Ack.ALL)
+    appends.check(Ack.ALL)
     appends.append(message(1).form, Ack.ALL, LONG_MS)
     wants = [appends.wants_disks]
-    court.judge.refusal(Ack.ALL_SYNCED)
+    appends.check(Ack.ALL_SYNCED)
     wants.append(appends.wants_disks)
     court.now_ms = 5_000
     wants.append(appends.wants_disks)
@@ -183,7 +183,8 @@ def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
     court.judge.step_down(9)
 
     assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.FENCED
-    assert "epoch 9 is known" in str(court.judge.refusal(Ack.LEADER))
+    with pytest.raises(FencedError, match="epoch 9 is known"):
+        court.judge.appends.check(Ack.LEADER)
 
 
 def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
@@ -203,5 +204,7 @@ def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
     waiting.join(LONG_MS / 1000)
 
     assert outcomes == [Outcome.FENCED]
-    with pytest.raises(LocalViolation, match="this mastership is over"):
-        court.judge.appends.wait(Ack.ALL, end, LONG_MS)
+    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.FENCED
+    with pytest.raises(FencedError, match="this mastership is over"):
+        court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
+    assert log.end_offset == end

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -57,11 +58,22 @@ def test_a_ring_wakes_everyone_who_sleeps() -> None:
 
 
 def test_time_is_up_without_a_ring() -> None:
-    """And no time at all is no sleep."""
+    """Not before; and no time at all is no sleep."""
     bell = Bell()
-    bell.wait(bell.rings, 1)
-    bell.wait(bell.rings, 0)
-    bell.wait(bell.rings, -5)
+    slept_ns: list[int] = []
+
+    def wait() -> None:
+        start_ns = time.monotonic_ns()
+        bell.wait(bell.rings, 5)
+        slept_ns.append(time.monotonic_ns() - start_ns)
+        bell.wait(bell.rings, 0)
+        bell.wait(bell.rings, -FOREVER_MS)
+
+    sleeper = _started(wait)
+    sleeper.join(WAIT_S)
+
+    assert not sleeper.is_alive()
+    assert slept_ns[0] >= 5_000_000
 
 
 @pytest.fixture

@@ -235,10 +235,3 @@ class TestAsking:
 
         assert reason == "its disk has failed, and another member is well"
         assert told.empty()
-
-
-def test_before_an_append_it_is_said_whether_its_ack_can_be_kept(
-    log: CommitLog,
-) -> None:
-    """R206."""
-    assert Court(log).judge.refusal(Ack.ALL) is None

@@ -101,6 +101,24 @@ def test_two_slaves_get_the_same_log(stage: MasterStage, tmp_path: Path) -> None
     assert data_of(tmp_path / "three") == expected
 
 
+def test_a_window_of_appends_is_under_way_at_once(
+    stage: MasterStage, tmp_path: Path
+) -> None:
+    """One by one or many in one, and each is acknowledged by itself."""
+    with stage, Slave(stage.service.address, tmp_path / "slave"):
+        stage.controller.wait_for({1, 2})
+        service = stage.service
+        tickets = [service.submit(message(number), Ack.ALL) for number in range(100)]
+        tickets.append(service.submit(map(message, range(100, 150)), Ack.ALL))
+        settled = service.wait_all(tickets, WAIT_MS)
+        appended, last = service.append(map(message, range(3)), Ack.ALL, WAIT_MS)
+
+    assert [{1, 2}] * 101 == [one.received_by for one in settled]
+    assert [one.appended.end for one in tickets] == [one.end_offset for one in settled]
+    assert all(one.is_reached for one in (*settled, last))
+    assert (50, 3) == (tickets[-1].appended.count, appended.count)
+
+
 def test_a_learner_is_served_and_never_waited_for(
     stage: MasterStage, tmp_path: Path
 ) -> None:

@@ -158,6 +158,8 @@ def test_without_a_lease_the_core_refuses_what_the_master_decides_alone(
         for ack in (Ack.LEADER, Ack.LEADER_SYNCED):
             with pytest.raises(FencedError, match="epoch 1 has run out"):
                 first.append(message(1), ack)
+            with pytest.raises(FencedError, match="epoch 1 has run out"):
+                first.submit(message(1), ack)
         assert first.log.log().end_offset == end
         assert first.append(message(2), Ack.ALL, WAIT_MS).is_reached
         left_ms = first.standing().lease_left_ms
@@ -222,6 +224,73 @@ def test_an_append_that_outlives_its_mastership_is_fenced(stage: ReplicaStage) -
         waiting.join(WAIT_MS / 1000)
 
         assert outcomes == [Outcome.FENCED]
+
+
+def test_one_thread_has_many_appends_under_way(stage: ReplicaStage) -> None:
+    """Each is checked when it is made, and says later what it reached."""
+    with stage:
+        first, second = pair(stage)
+        tickets = [first.submit(message(number), Ack.ALL) for number in range(50)]
+        tickets.append(first.submit([message(50), message(51)], Ack.ALL_SYNCED))
+        settled = first.wait_all(tickets, WAIT_MS)
+
+        assert [{1, 2}] * 51 == [one.received_by for one in settled]
+        assert settled[-1].promise == "all-synced"
+        assert settled[-1].flushed_by == {1, 2}
+        assert all(one.is_reached for one in settled)
+        assert tickets[-1].appended.count == 2
+        assert second.log.log().received_offset == tickets[-1].appended.end
+
+
+def test_a_ticket_speaks_of_the_mastership_that_made_it(stage: ReplicaStage) -> None:
+    """B8: whatever another one writes where its record was, it does not acknowledge."""
+    with stage:
+        first, second = pair(stage)
+        kept = first.submit(message(1), Ack.ALL)
+        assert kept.wait(WAIT_MS).is_reached
+        second.decided(Decision(2))
+        stage.wait_for(second, Role.IDLE, 2)
+        # The set shrinks meanwhile or not: nobody else has this one.
+        lost = first.submit(message(2), Ack.LEADER)
+        stage.elect(2, second)
+        stage.wait_for(first, Role.FOLLOWING, 2)
+        with pytest.raises(FencedError, match="master of epoch 2 is broker 2"):
+            first.submit(message(4))
+        stage.controller.wait_for({1, 2})
+        over = second.submit([message(3), message(4)], Ack.ALL)
+        assert over.wait(WAIT_MS).is_reached
+
+        assert lost.appended.offset == over.appended.offset
+        assert [Outcome.REACHED, Outcome.FENCED] == [
+            one.outcome for one in first.wait_all([kept, lost])
+        ]
+
+
+def test_open_tickets_end_with_their_mastership(stage: ReplicaStage) -> None:
+    """B8: who waits for them is told at once, and so is who asks when all is closed."""
+    with stage:
+        first = stage.start(1)
+        # A candidate that never comes holds every `all` back (B7).
+        absent = frozenset({Member(3, (1, bytes(16)))})
+        stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
+        stage.elect(1, first)
+        tickets = [first.submit(message(number)) for number in range(3)]
+        answers: list[Outcome] = []
+
+        def wait() -> None:
+            answers.extend(one.outcome for one in first.wait_all(tickets, WAIT_MS))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        service = first._service
+        assert service is not None
+        while not service.judge.appends.waiting:
+            service.judge.rest(1)
+        first.decided(Decision(2))
+        waiting.join(WAIT_MS / 1000)
+        assert answers == [Outcome.FENCED] * 3
+
+    assert [Outcome.FENCED] * 3 == [one.wait().outcome for one in tickets]
 
 
 def test_a_restarted_replica_obeys_no_older_epoch(stage: ReplicaStage) -> None:

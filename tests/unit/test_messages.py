@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import InvalidError
-from pystore.messages import BODY_SIZE_MAX, Message
+from pystore.messages import BODY_SIZE_MAX, Message, form_of
 
 NAMES = st.text(
     st.characters(exclude_characters="\x00\x01\x02/", exclude_categories=["Cs"]),
@@ -178,3 +178,14 @@ def test_a_message_shows_what_it_is_but_not_its_body() -> None:
     shown = repr(Message("T", bytes(1000), tags="A", queue_id=3))
 
     assert "Message('T', <1000 bytes>, queue_id=3, properties={'TAGS': 'A'})" == shown
+
+
+def test_many_messages_are_their_forms_back_to_back() -> None:
+    """One alone is its own; whatever is no message is refused."""
+    one, two = Message("t", b"1"), Message("t", b"2")
+
+    assert one.form == form_of(one)
+    assert one.form + two.form == form_of(iter([one, two]))
+    for wrong in (b"bytes", [one, b"bytes"], 7):
+        with pytest.raises(InvalidError, match="made of Messages"):
+            form_of(wrong)  # type: ignore[arg-type]

@@ -1,0 +1,318 @@
+"""
+Appends that are made at once, and whose acks are asked for later.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ack_waits import AckWaits
+from court import EPOCH, LONG_MS, Court
+from stores import fill, message
+
+from pystore.errors import FencedError, UnavailableError
+from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.rules import SetRules
+from pystore.ha.master.ticket import Ticket, wait_all
+from pystore.log import CommitLog
+from pystore.waits import WaitOutcome, Waits
+
+TWO = SetRules(min_in_sync=2)
+"""The master and one more."""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[CommitLog]:
+    """An open log with a few records of our epoch."""
+    with CommitLog(tmp_path, segment_size=1 << 16) as opened:
+        opened.begin_epoch(EPOCH)
+        fill(opened, 5)
+        yield opened
+
+
+def court_of_two(log: CommitLog, rules: SetRules | None = None) -> Court:
+    """A slave in the set, which has acked what there is."""
+    court = Court(log, 2, rules=rules)
+    court.open(2, 12)
+    court.ack(2, 12, log.end_offset)
+    return court
+
+
+def submit(court: Court, ack: Ack = Ack.ALL) -> Ticket:
+    """One more append."""
+    return court.judge.appends.submit(message(1).form, ack)
+
+
+def outcomes(tickets: list[Ticket]) -> list[Outcome]:
+    """How they stand, without waiting."""
+    return [one.outcome for one in wait_all(tickets, 0, lambda: 0)]
+
+
+def test_a_ticket_waits_for_nothing_until_it_is_asked(log: CommitLog) -> None:
+    """It says what was promised, then what was reached; and may be asked again."""
+    court = court_of_two(log)
+    ticket = submit(court)
+    before = ticket.wait(0)
+    court.ack(2, 12, log.end_offset)
+    after = ticket.wait(LONG_MS)
+
+    assert log.end_offset == ticket.appended.end == after.end_offset
+    assert (Ack.ALL, "all (legacy)") == (ticket.ack, after.promise)
+    assert (Outcome.TIMED_OUT, Outcome.REACHED) == (before.outcome, after.outcome)
+    assert [{1}, {1, 2}] == [before.received_by, after.received_by]
+    assert (False, True) == (before.is_reached, after.is_reached)
+    assert log.confirm_offset == ticket.appended.end
+
+
+def test_each_of_many_tickets_has_an_answer_of_its_own(log: CommitLog) -> None:
+    """Those below an ack are reached, those above are not; in the order asked for."""
+    court = court_of_two(log)
+    tickets = [submit(court) for _ in range(6)]
+    court.judge.sent(tickets[2].appended.end)
+    court.ack(2, 12, tickets[2].appended.end)
+    mixed = tickets[::2] + tickets[1::2]
+
+    expected = [Outcome.REACHED] * 3 + [Outcome.TIMED_OUT] * 3
+    assert expected == outcomes(tickets)
+    assert expected[::2] + expected[1::2] == outcomes(mixed)
+    ends = [one.end_offset for one in wait_all(mixed, 0, lambda: 0)]
+    assert ends == [one.appended.end for one in mixed]
+
+
+def test_waiting_for_many_tickets_is_one_wait(
+    log: CommitLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the last one: the others are told without a call of the core."""
+    court = court_of_two(log)
+    tickets = [submit(court) for _ in range(50)]
+    waited: list[int] = []
+    real = Waits.wait
+
+    def noted(self: Waits, mark: int, end_offset: int, timeout_ms: int) -> WaitOutcome:
+        waited.append(end_offset)
+        return real(self, mark, end_offset, timeout_ms)
+
+    monkeypatch.setattr(Waits, "wait", noted)
+    answers: list[Settled] = []
+    asking = threading.Thread(
+        target=lambda: answers.extend(wait_all(tickets, LONG_MS, lambda: 0))
+    )
+    asking.start()
+    while not court.judge.appends.waiting:
+        court.judge.rest(1)
+    court.ack(2, 12, log.end_offset)
+    asking.join(LONG_MS / 1000)
+
+    assert [Outcome.REACHED] * 50 == [one.outcome for one in answers]
+    assert waited == [tickets[-1].appended.end]
+
+
+def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
+    """Who asks for a hundred does not wait a hundred times."""
+    court = court_of_two(log)
+    tickets = [submit(court) for _ in range(3)]
+    clock = iter([1_000, 1_030, 1_060, 9_000])
+    given: list[int] = []
+
+    def wait(ack: Ack, end_offset: int, timeout_ms: int) -> Settled:
+        given.append(timeout_ms)
+        return court.judge.appends.wait(ack, end_offset, 0)
+
+    timed = [Ticket(one.appended, one.ack, wait) for one in tickets]
+    wait_all(timed, 50, lambda: next(clock))
+
+    assert given == [20, -10, -7_950]
+
+
+def test_an_append_whose_ack_cannot_be_kept_gets_no_ticket(log: CommitLog) -> None:
+    """R206: the minimum is looked at before the append, and nothing is in the log."""
+    court = Court(log, rules=TWO)
+    end = log.end_offset
+
+    for ack in (Ack.ALL, Ack.ALL_SYNCED):
+        with pytest.raises(UnavailableError, match="1 of at least 2 replicas"):
+            submit(court, ack)
+    assert end == log.end_offset
+    assert submit(court, Ack.LEADER).wait().is_reached
+
+
+def test_a_ticket_is_not_reached_with_fewer_copies_than_the_minimum(
+    log: CommitLog,
+) -> None:
+    """R216: looked at again when the ack completes; with enough of them it is."""
+    court = court_of_two(log, TWO)
+    ticket = submit(court)
+    court.leave(2, 12)
+    court.agree(2)
+    alone = ticket.wait(0)
+
+    assert log.confirm_offset == ticket.appended.end
+    assert Outcome.NOT_ENOUGH is alone.outcome
+    assert alone.received_by == {1}
+    court.open(2, 13)
+    court.agree(3, 2)
+    assert not ticket.wait(0).is_reached
+    court.ack(2, 13, log.end_offset)
+    assert ticket.wait(0).received_by == {1, 2}
+    assert ticket.wait(0).is_reached
+
+
+def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
+    """B8: what was reached stays so; what a slave acks later counts for nothing."""
+    court = court_of_two(log)
+    reached = submit(court)
+    court.ack(2, 12, log.end_offset)
+    still = submit(court)
+    court.judge.step_down(EPOCH + 1)
+    court.ack(2, 12, log.end_offset)
+
+    assert [Outcome.REACHED, Outcome.FENCED] == outcomes([reached, still])
+    for ack in Ack:
+        with pytest.raises(FencedError, match="epoch 4 is known"):
+            submit(court, ack)
+    assert log.end_offset == still.appended.end
+
+
+def test_a_close_ends_open_tickets_and_who_waits_for_them(log: CommitLog) -> None:
+    """Their answers need no open log any more."""
+    court = court_of_two(log)
+    tickets = [submit(court, ack) for ack in (Ack.ALL, Ack.LEADER, Ack.LEADER_SYNCED)]
+    court.ack(2, 12, log.end_offset)
+    tickets.append(submit(court))
+    answers: list[Settled] = []
+    asking = threading.Thread(target=lambda: answers.append(tickets[-1].wait(LONG_MS)))
+    asking.start()
+    while not court.judge.appends.waiting:
+        court.judge.rest(1)
+    court.judge.close()
+    asking.join(LONG_MS / 1000)
+    court.judge.bell.close()
+    log.close()
+
+    assert [Outcome.FENCED] == [one.outcome for one in answers]
+    # What the master alone decides is decided no more; what others hold, they hold.
+    assert [Outcome.REACHED] + [Outcome.FENCED] * 3 == outcomes(tickets)
+    with pytest.raises(FencedError, match="this mastership is over"):
+        submit(court)
+
+
+def test_what_is_appended_behind_the_end_is_fenced(log: CommitLog) -> None:
+    """Even below what was reached: there it lies only if that was cut away."""
+    court = court_of_two(log)
+    appended = submit(court).appended
+    court.ack(2, 12, log.end_offset)
+    before = court.judge.appends.ticket(appended, Ack.ALL)
+    court.judge.close()
+    behind = court.judge.appends.ticket(appended, Ack.ALL)
+
+    assert [Outcome.REACHED, Outcome.FENCED] == outcomes([before, behind])
+
+
+def test_a_ticket_of_the_leader_needs_the_lease_when_it_is_asked(
+    log: CommitLog,
+) -> None:
+    """B8: nothing that the master alone decides is decided without one."""
+    court = court_of_two(log)
+    court.lease_ms = 5
+    tickets = [submit(court, Ack.LEADER), submit(court, Ack.ALL)]
+    court.ack(2, 12, log.end_offset)
+    leased = outcomes(tickets)
+    court.now_ms = 6
+
+    assert [Outcome.REACHED, Outcome.REACHED] == leased
+    assert [Outcome.FENCED, Outcome.REACHED] == outcomes(tickets)
+
+
+def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
+    """Whoever asks makes it happen, for all below."""
+    court = Court(log)
+    tickets = [submit(court, Ack.LEADER_SYNCED) for _ in range(5)]
+
+    tickets[-1].wait(LONG_MS)
+    assert tickets[-1].appended.end <= log.writer.log.ends().synced_end
+    settled = wait_all(tickets, LONG_MS, lambda: 0)
+    assert [{1}] * 5 == [one.flushed_by for one in settled]
+    assert [Outcome.REACHED] * 5 == [one.outcome for one in settled]
+
+
+class Story:
+    """
+    Facts by chance, and beside tickets the waits that the simulation has.
+
+    Args:
+        court: to which they happen.
+        draw: by what chance.
+    """
+
+    def __init__(self, court: Court, draw: random.Random) -> None:
+        self.court = court
+        self._draw = draw
+        self._waits = AckWaits(court.in_sync.promises)
+        self._version = 1
+        self._session = 12
+        self._held = court.log.end_offset
+        self.tickets: dict[int, Ticket] = {}
+        self.waited: dict[int, Outcome] = {}
+
+    def step(self) -> None:
+        """One fact, and what it ends."""
+        self._draw.choice([self._append] * 4 + [self._ack] * 4 + [self._move])()
+        self.settle()
+
+    def settle(self) -> None:
+        """Ends the waits that are over."""
+        for settled in self._waits.settle(0, None):
+            self.waited[settled.end_offset] = settled.outcome
+
+    def _append(self) -> None:
+        try:
+            ticket = submit(self.court)
+        except UnavailableError:
+            # Too few are in the set at this moment.
+            return
+        self.tickets[ticket.appended.end] = ticket
+        self._waits.begin(ticket.ack, ticket.appended.end, LONG_MS)
+
+    def _ack(self) -> None:
+        ends = [end for end in self.tickets if end > self._held]
+        if ends:
+            self._held = self._draw.choice(ends)
+            self.court.judge.sent(self._held)
+            self.court.ack(2, self._session, self._held)
+
+    def _move(self) -> None:
+        """The slave leaves the set and comes back, maybe without its last link."""
+        self._version += 1
+        if self._version % 2:
+            self.court.agree(self._version, 2)
+        else:
+            self.court.leave(2, self._session)
+            self.court.agree(self._version)
+            self._session += 1
+            self.court.open(2, self._session)
+            self.court.ack(2, self._session, self._held)
+
+
+@pytest.mark.parametrize("minimum", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_tickets_end_as_waiting_appends_do(
+    log: CommitLog, minimum: int, seed: int
+) -> None:
+    """Whatever happens meanwhile, after every fact, and at the end of a mastership."""
+    rules = SetRules(min_in_sync=minimum)
+    story = Story(court_of_two(log, rules), random.Random(seed))
+    for _ in range(150):
+        story.step()
+        tickets = list(story.tickets.values())
+        reached = [one.wait(0).is_reached for one in tickets]
+        assert [end in story.waited for end in story.tickets] == reached
+    assert set(story.waited.values()) == {Outcome.REACHED}
+    story.court.judge.close()
+    story.settle()
+    for end, ticket in story.tickets.items():
+        expected = story.waited.get(end, Outcome.FENCED)
+        assert expected is ticket.wait(0).outcome, end
