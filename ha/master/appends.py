@@ -22,7 +22,7 @@ from pystore.errors import (
 from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.master.bell import Bell
-from pystore.ha.master.ticket import Ticket, Wait
+from pystore.ha.master.ticket import Ticket
 from pystore.handle import LogHandle
 from pystore.results import Appended
 from pystore.waits import WaitOutcome, Waits
@@ -72,7 +72,6 @@ class Appends:
         self._raised = [0] * len(_MARKS)
         self._is_over = False
         self._disks_until_ms = 0
-        self._wait: Wait = self.wait  # made once, not for every ticket
 
     def show(self, in_sync: InSync) -> None:
         """
@@ -194,7 +193,7 @@ class Appends:
         """
         # What was made behind the end of a mastership may lie where its own bytes
         # were cut away: nothing that it reached says anything of them.
-        return Ticket(appended, ack, self._fenced if self._is_over else self._wait)
+        return Ticket(appended, ack, self._fenced if self._is_over else self.wait)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> Settled:
         """
@@ -224,12 +223,10 @@ class Appends:
         return self._ended(ack, end_offset, outcome)
 
     def _sync(self, end_offset: int) -> None:
-        if self._is_over:
-            return
         try:
             self._log.sync(end_offset)
         except (ClosedError, OffsetOutOfRange):
-            # The mastership ended meanwhile, and its owner closed or cut the log.
+            # Behind the end of a mastership its owner closes the log, or cuts it.
             if not self._is_over:
                 raise
 
