@@ -26,6 +26,7 @@ setup(
         "pystore.ha.slave",
         "pystore.ha.slave.handshake",
         "pystore.ha.wire",
+        "pystore.nameserver",
         "pystore.records",
         "pystore.remoting",
         "pystore.spark",

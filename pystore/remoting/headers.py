@@ -33,6 +33,18 @@ HEADERS: dict[RequestCode, Headers] = {
     ),
     RequestCode.UNREGISTER_BROKER: Headers(name_server.UnregisterBrokerRequest),
     RequestCode.GET_ROUTEINFO_BY_TOPIC: Headers(name_server.GetRouteInfoRequest),
+    RequestCode.GET_BROKER_CLUSTER_INFO: Headers(None),
+    RequestCode.WIPE_WRITE_PERM_OF_BROKER: Headers(
+        name_server.WritePermRequest, name_server.WipeWritePermResponse
+    ),
+    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: Headers(None),
+    RequestCode.DELETE_TOPIC_IN_NAMESRV: Headers(name_server.DeleteTopicRequest),
+    RequestCode.QUERY_DATA_VERSION: Headers(
+        name_server.QueryDataVersionRequest, name_server.QueryDataVersionResponse
+    ),
+    RequestCode.ADD_WRITE_PERM_OF_BROKER: Headers(
+        name_server.WritePermRequest, name_server.AddWritePermResponse
+    ),
     RequestCode.GET_BROKER_MEMBER_GROUP: Headers(name_server.BrokerMemberGroupRequest),
     RequestCode.BROKER_HEARTBEAT: Headers(controller.BrokerHeartbeat),
     RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: Headers(

@@ -11,13 +11,20 @@ from dataclasses import dataclass
 from pystore.remoting.fields import Int32, Int64
 
 __all__ = [
+    "AddWritePermResponse",
     "BrokerMemberGroupRequest",
+    "DeleteTopicRequest",
     "ExchangeHaInfo",
     "GetRouteInfoRequest",
+    "NameServerHeartbeat",
     "NotifyMinBrokerIdChange",
+    "QueryDataVersionRequest",
+    "QueryDataVersionResponse",
     "RegisterBrokerRequest",
     "RegisterBrokerResponse",
     "UnregisterBrokerRequest",
+    "WipeWritePermResponse",
+    "WritePermRequest",
 ]
 
 
@@ -83,6 +90,79 @@ class GetRouteInfoRequest:
 
     topic: str
     accept_standard_json_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WritePermRequest:
+    """
+    205 and 327: nobody may write to this set any more, or may again.
+    """
+
+    broker_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WipeWritePermResponse:
+    """
+    205: how many topics the set has.
+    """
+
+    wipe_topic_count: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class AddWritePermResponse:
+    """
+    327: how many topics the set has.
+    """
+
+    add_topic_count: Int32
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicRequest:
+    """
+    216: a topic is gone from its brokers.
+
+    Attributes:
+        topic: its name.
+        cluster_name: whose brokers; ``None``: all.
+    """
+
+    topic: str
+    cluster_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDataVersionRequest:
+    """
+    322: whether a broker has to register again; the version it has is the body.
+    """
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
+    broker_id: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class QueryDataVersionResponse:
+    """
+    322: whether the version is another than the one that is known, the body.
+    """
+
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NameServerHeartbeat:
+    """
+    904 to a name server, one-way: a broker is alive.
+    """
+
+    broker_name: str
+    broker_addr: str
+    cluster_name: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class BrokerSet:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        first = _free_ports()
+        first = free_ports()
         self._namesrv, self._controller, self._broker = first, first + 2, first + 12
         self.store = folder / "broker" / "store"
 
@@ -105,7 +105,7 @@ class BrokerSet:
         return os.environ | {"RIG_REGISTRY": str(self._folder / "registry")}
 
 
-def _free_ports() -> int:
+def free_ports() -> int:
     """
     The first of a row of ports that nobody listens at: a broker takes three.
     """

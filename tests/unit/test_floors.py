@@ -83,6 +83,8 @@ FLOORS = {
     "pystore.controller.identity_store": 3,
     "pystore.controller.registering": 3,
     "pystore.ha": 2,
+    "pystore.nameserver": 2,
+    "pystore.nameserver.service": 3,
     "pystore.remoting": 2,
     "pystore.remoting.connection": 3,
     "pystore.records": 2,

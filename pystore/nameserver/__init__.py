@@ -1,0 +1,3 @@
+"""
+The routes that RocketMQ's name server answers: who has which topic, and where.
+"""

@@ -1,0 +1,204 @@
+"""
+Answers what RocketMQ's brokers, clients and administrators ask a name server.
+
+`name_server` gives the handlers for a `RemotingServer`, and what has to be called when
+a connection closes and as time passes: the server may answer other requests as well.
+
+All calls come from the event loop; no handler waits, so each request is one step.
+
+Source: client protocol 1; docs/name-server.md.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pystore.nameserver.route_table import Ignored, Refused, RouteTable
+from pystore.remoting import name_server_headers as headers
+from pystore.remoting.bodies import BrokerMemberGroup, encode_member_group
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.registration_body import DataVersion, RegistrationBody
+from pystore.remoting.reply import Reply
+from pystore.remoting.route_bodies import encode_cluster_info, encode_topic_list
+
+__all__ = ["EXPIRE_PERIOD_MS", "NameServer", "name_server"]
+
+EXPIRE_PERIOD_MS = 5000
+"""How often silent brokers are looked for."""
+
+_CRC_MASK = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class NameServer:
+    """
+    A name server without its sockets.
+
+    Attributes:
+        handlers: by request code. With a controller on the same server, 904 is for
+            both: a broker that tells its id there means the controller.
+        closed: has to be told of every connection that closed.
+        expire: has to be called each `EXPIRE_PERIOD_MS`.
+    """
+
+    handlers: Mapping[int, Handler]
+    closed: Callable[[Connection], None]
+    expire: Callable[[], None]
+
+
+def name_server(
+    now_ms: Callable[[], int], say: Callable[[str], object] = bool
+) -> NameServer:
+    """
+    Returns a name server that knows nobody yet.
+
+    Args:
+        now_ms: a clock that never goes back.
+        say: one line for people, of brokers that go or are not let in.
+    """
+    routes = _Routes(RouteTable(), now_ms, say)
+    return NameServer(
+        {
+            RequestCode.REGISTER_BROKER: routes.register,
+            RequestCode.UNREGISTER_BROKER: routes.unregister,
+            RequestCode.GET_ROUTEINFO_BY_TOPIC: routes.route,
+            RequestCode.GET_BROKER_CLUSTER_INFO: routes.cluster_info,
+            RequestCode.WIPE_WRITE_PERM_OF_BROKER: routes.wipe_write_perm,
+            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: routes.topic_list,
+            RequestCode.DELETE_TOPIC_IN_NAMESRV: routes.delete_topic,
+            RequestCode.QUERY_DATA_VERSION: routes.query_data_version,
+            RequestCode.ADD_WRITE_PERM_OF_BROKER: routes.add_write_perm,
+            RequestCode.GET_BROKER_MEMBER_GROUP: routes.member_group,
+            RequestCode.BROKER_HEARTBEAT: routes.heartbeat,
+        },
+        routes.closed,
+        routes.expire,
+    )
+
+
+class _Routes:
+    def __init__(
+        self,
+        table: RouteTable,
+        now_ms: Callable[[], int],
+        say: Callable[[str], object],
+    ) -> None:
+        self._table = table
+        self._now_ms = now_ms
+        self._say = say
+
+    # -- brokers -------------------------------------------------------------
+
+    async def register(self, request: RemotingCommand, peer: Connection) -> Reply:
+        header = decode_fields(headers.RegisterBrokerRequest, request.ext_fields)
+        if header.body_crc32 and header.body_crc32 != _masked_crc(request.body):
+            return self._refuse("crc32 not match")
+        if header.compressed:
+            return self._refuse(
+                f"broker {header.broker_name} at {header.broker_addr} compresses what "
+                "it registers: compressedRegister=false is understood"
+            )
+        body = RegistrationBody.decode(request.body)
+        if peer.is_closed:
+            # Its end was told already: nobody would take the broker out again.
+            return self._refuse(f"{header.broker_addr} has closed its connection")
+        outcome = self._table.register(header, body, peer, self._now_ms())
+        if isinstance(outcome, Refused):
+            return self._refuse(outcome.reason)
+        if isinstance(outcome, Ignored):
+            self._say(outcome.reason)
+            return Reply()
+        return Reply(
+            ext_fields=encode_fields(
+                headers.RegisterBrokerResponse(
+                    outcome.master_ha_address, outcome.master_address
+                )
+            )
+        )
+
+    def _refuse(self, reason: str) -> Reply:
+        self._say(f"the name server refuses a registration: {reason}")
+        return Reply(ResponseCode.SYSTEM_ERROR, reason)
+
+    async def unregister(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(headers.UnregisterBrokerRequest, request.ext_fields)
+        self._table.unregister(header.broker_name, header.broker_addr)
+        return Reply()
+
+    async def heartbeat(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(headers.NameServerHeartbeat, request.ext_fields)
+        self._table.touch(header.broker_name, header.broker_addr, self._now_ms())
+        return Reply()
+
+    async def query_data_version(
+        self, request: RemotingCommand, _: Connection
+    ) -> Reply:
+        header = decode_fields(headers.QueryDataVersionRequest, request.ext_fields)
+        told = DataVersion.decode(request.body)
+        known = self._table.data_version(header.broker_name, header.broker_addr)
+        if known == told:
+            self._table.touch(header.broker_name, header.broker_addr, self._now_ms())
+        return Reply(
+            ext_fields=encode_fields(
+                headers.QueryDataVersionResponse(changed=known != told)
+            ),
+            body=b"" if known is None else known.encode(),
+        )
+
+    async def member_group(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(headers.BrokerMemberGroupRequest, request.ext_fields)
+        found = self._table.addresses(header.cluster_name, header.broker_name)
+        group = BrokerMemberGroup(header.cluster_name, header.broker_name, found)
+        return Reply(body=encode_member_group(group))
+
+    # -- clients -------------------------------------------------------------
+
+    async def route(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(headers.GetRouteInfoRequest, request.ext_fields)
+        found = self._table.route(header.topic)
+        if found is None:
+            remark = f"no broker that is heard of has the topic {header.topic}"
+            return Reply(ResponseCode.TOPIC_NOT_EXIST, remark)
+        return Reply(body=found.encode())
+
+    # -- administrators ------------------------------------------------------
+
+    async def cluster_info(self, *_: object) -> Reply:
+        return Reply(body=encode_cluster_info(self._table.brokers()))
+
+    async def topic_list(self, *_: object) -> Reply:
+        return Reply(body=encode_topic_list(self._table.topics()))
+
+    async def delete_topic(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(headers.DeleteTopicRequest, request.ext_fields)
+        self._table.delete_topic(header.topic, header.cluster_name)
+        return Reply()
+
+    async def wipe_write_perm(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(headers.WritePermRequest, request.ext_fields)
+        count = self._table.wipe_write_perm(header.broker_name)
+        return Reply(ext_fields=encode_fields(headers.WipeWritePermResponse(count)))
+
+    async def add_write_perm(self, request: RemotingCommand, _: Connection) -> Reply:
+        header = decode_fields(headers.WritePermRequest, request.ext_fields)
+        count = self._table.add_write_perm(header.broker_name)
+        return Reply(ext_fields=encode_fields(headers.AddWritePermResponse(count)))
+
+    # -- the end of a broker -------------------------------------------------
+
+    def closed(self, peer: Connection) -> None:
+        for address in self._table.close(peer):
+            self._say(f"the name server forgets {address}: its connection closed")
+
+    def expire(self) -> None:
+        for address in self._table.expire(self._now_ms()):
+            self._say(f"the name server forgets {address}: it was silent for too long")
+
+
+def _masked_crc(body: bytes) -> int:
+    return zlib.crc32(body) & _CRC_MASK

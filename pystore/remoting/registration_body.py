@@ -1,0 +1,155 @@
+"""
+The body of 103: a broker's topics, and how new that list is. Pure.
+
+Source: formats 3.8, client protocol 1.3; docs/name-server.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pystore.errors import RemoteViolation
+from pystore.remoting.json_body import (
+    parse_body,
+    read_list,
+    read_object,
+    read_value,
+    render_body,
+)
+
+__all__ = ["DataVersion", "RegistrationBody", "TopicQueues"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataVersion:
+    """
+    How new a broker's list of topics is; two that differ are two lists.
+
+    Attributes:
+        counter: how often the list has changed.
+        state_version: the epoch of the broker's master; 0 without a controller.
+        timestamp: of the last change, by the broker's clock in ms.
+    """
+
+    counter: int = 0
+    state_version: int = 0
+    timestamp: int = 0
+
+    def encode(self) -> bytes:
+        """
+        Returns the body of 322.
+        """
+        return render_body(
+            {
+                "counter": self.counter,
+                "stateVersion": self.state_version,
+                "timestamp": self.timestamp,
+            }
+        )
+
+    @classmethod
+    def decode(cls, body: bytes) -> DataVersion:
+        """
+        Returns what 322 says.
+
+        Raises:
+            RemoteViolation: another body.
+        """
+        return cls.from_row(parse_body(body))
+
+    @classmethod
+    def from_row(cls, value: object) -> DataVersion:
+        """
+        Returns what JSON says; brokers before RocketMQ 5 have no state version.
+
+        Raises:
+            RemoteViolation: it says something else.
+        """
+        row = {"stateVersion": 0} | read_object(value, "dataVersion")
+        return cls(
+            read_value(row, "counter", int),
+            read_value(row, "stateVersion", int),
+            read_value(row, "timestamp", int),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicQueues:
+    """
+    What one set of brokers has of a topic.
+
+    Attributes:
+        read_queues: how many may be read.
+        write_queues: how many may be written.
+        perm: bits: 4 read, 2 write, 1 inherit.
+        sys_flag: of the topic.
+        mapping: of a static topic, as its broker told it; ``None`` for all others.
+    """
+
+    read_queues: int
+    write_queues: int
+    perm: int
+    sys_flag: int = 0
+    mapping: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationBody:
+    """
+    Of 103.
+
+    Attributes:
+        version: of the list of topics.
+        topics: by name; all of them, or in a later message those that changed.
+        filter_servers: addresses, which clients are told.
+    """
+
+    version: DataVersion = DataVersion()
+    topics: Mapping[str, TopicQueues] = field(default_factory=dict)
+    filter_servers: tuple[str, ...] = ()
+
+    @classmethod
+    def decode(cls, body: bytes) -> RegistrationBody:
+        """
+        Returns what a body says; none says that there are no topics.
+
+        Raises:
+            RemoteViolation: another body, such as that of a broker before 3.0.11.
+        """
+        if not body:
+            return cls()
+        row = read_object(parse_body(body), "registration")
+        wrapper = read_object(
+            row.get("topicConfigSerializeWrapper"), "topicConfigSerializeWrapper"
+        )
+        table = read_object(wrapper.get("topicConfigTable"), "topicConfigTable")
+        mappings = read_object(
+            wrapper.get("topicQueueMappingInfoMap") or {}, "topicQueueMappingInfoMap"
+        )
+        return cls(
+            DataVersion.from_row(wrapper.get("dataVersion")),
+            {
+                name: _topic(read_object(one, f"topic {name}"), mappings.get(name))
+                for name, one in table.items()
+            },
+            _addresses(row.get("filterServerList") or []),
+        )
+
+
+def _topic(row: dict[str, Any], mapping: object) -> TopicQueues:
+    return TopicQueues(
+        read_value(row, "readQueueNums", int),
+        read_value(row, "writeQueueNums", int),
+        read_value(row, "perm", int),
+        read_value(row, "topicSysFlag", int),
+        mapping,
+    )
+
+
+def _addresses(value: object) -> tuple[str, ...]:
+    addresses = read_list(value, "filterServerList")
+    if not all(isinstance(one, str) for one in addresses):
+        raise RemoteViolation("a body whose filterServerList is not all text")
+    return tuple(addresses)

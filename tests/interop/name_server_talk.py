@@ -1,0 +1,158 @@
+"""
+What two name servers are told, step by step, and a line to tell it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from name_server_peers import registration, request, topic, topics
+
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.frames import CommandReader, encode_frame
+
+CLIENT = "client"
+"""Who asks and changes nothing."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """
+    One thing that happens to a name server.
+
+    Attributes:
+        peer: whose connection it is.
+        request: ``None``: the connection closes.
+    """
+
+    peer: str
+    request: RemotingCommand | None = None
+
+
+def routes(*names: str, cluster: str = "C", broker: str = "s") -> Iterator[Step]:
+    """
+    Everything that can be seen is asked for.
+    """
+    yield Step(CLIENT, request(RequestCode.GET_BROKER_CLUSTER_INFO))
+    yield Step(CLIENT, request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER))
+    group = RequestCode.GET_BROKER_MEMBER_GROUP
+    yield Step(CLIENT, request(group, clusterName=cluster, brokerName=broker))
+    for name in names:
+        yield Step(CLIENT, request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=name))
+
+
+def talk() -> Iterator[Step]:
+    """
+    A set's life, and what can be seen after each step.
+    """
+    for step in _steps():
+        yield step
+        yield from routes("T1", "T2", "T3")
+
+
+def _steps() -> Iterator[Step]:
+    one = topics({"T1": topic()})
+    yield Step("a", registration("a", body=topics(epoch=5)))
+    yield Step("b", registration("b", 2, topics({"T3": topic(), "T1": topic(8)})))
+    for counter in (1, 2):
+        body = topics({"T1": topic(2), "T3": topic()}, counter, 5)
+        yield Step("a", registration("a", body=body))
+    yield from _versions()
+    yield Step("c", registration("c", body=topics({"T1": topic(9)}, epoch=3)))
+    yield Step("c", registration("c", 3, one))
+    yield Step("c", registration("c", 3, bodyCrc32=5))
+    yield Step("a", _named(RequestCode.WIPE_WRITE_PERM_OF_BROKER))
+    yield Step("a", registration("a", body=topics(counter=2, epoch=5)))
+    yield Step("a", _named(RequestCode.ADD_WRITE_PERM_OF_BROKER))
+    yield Step("a", _named(RequestCode.WIPE_WRITE_PERM_OF_BROKER, "nobody"))
+    yield Step("a", _deleted("T2", "another"))
+    yield Step("a", _deleted("T2", "C"))
+    # The slave is elected, and the old master does not know.
+    yield Step("b", registration("b", 0, topics({"T1": topic(6), "T2": topic()}, 1, 7)))
+    yield Step("a", registration("a", body=topics(epoch=5)))
+    yield Step("a")
+    yield Step("d", registration("d", 4))
+    yield Step("b", registration("b", 5, topics(counter=9)))
+    yield Step("b", _stopped("b", 5))
+    yield Step("d")
+    # A slave that stands in for its master.
+    yield Step("b", registration("b", 2, enableActingMaster="true"))
+    yield Step("a", registration("a", enableActingMaster="true"))
+    yield Step("a")
+    mapping = {
+        "bname": "s",
+        "currIdMap": {"0": 0},
+        "dirty": False,
+        "epoch": 1,
+        "scope": "__global__",
+        "topic": "T1",
+        "totalQueues": 4,
+    }
+    static = topics(counter=4, topicQueueMappingInfoMap={"T1": mapping})
+    yield Step("a", registration("a", body=static))
+    yield Step("b")
+    yield Step("a")
+
+
+def _versions() -> Iterator[Step]:
+    for counter in (2, 3):
+        body = b'{"counter":%d,"stateVersion":5,"timestamp":1000}' % counter
+        yield Step(
+            "a",
+            request(
+                RequestCode.QUERY_DATA_VERSION,
+                body,
+                brokerName="s",
+                brokerAddr="a:1",
+                clusterName="C",
+                brokerId=0,
+            ),
+        )
+
+
+def _named(code: int, name: str = "s") -> RemotingCommand:
+    return request(code, brokerName=name)
+
+
+def _deleted(name: str, cluster: str) -> RemotingCommand:
+    return request(RequestCode.DELETE_TOPIC_IN_NAMESRV, topic=name, clusterName=cluster)
+
+
+def _stopped(address: str, broker_id: int) -> RemotingCommand:
+    return request(
+        RequestCode.UNREGISTER_BROKER,
+        brokerName="s",
+        brokerAddr=f"{address}:1",
+        clusterName="C",
+        brokerId=broker_id,
+    )
+
+
+class Line:
+    """
+    A connection to a name server, byte by byte.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self._reader = CommandReader()
+
+    def ask(self, command: RemotingCommand) -> RemotingCommand:
+        """
+        Returns the answer to a request.
+        """
+        self._socket.sendall(encode_frame(command))
+        while (answer := self._reader.take()) is None:
+            data = self._socket.recv(1 << 16)
+            assert data, f"closed at request {command.code}"
+            self._reader.feed(data)
+        return answer
+
+    def close(self) -> None:
+        """
+        Ends it.
+        """
+        self._socket.close()
