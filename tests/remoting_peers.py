@@ -20,6 +20,7 @@ from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 
 ECHO, FAIL, HANG, HUGE, LEAVE, ASK_BACK, BEAT = 10, 11, 12, 13, 14, 15, 904
+GIVE_UP, STAY = 16, 17
 
 
 async def echo(request: RemotingCommand, _: Connection) -> Reply:
@@ -65,6 +66,28 @@ async def leave(*_: object) -> Reply:
     return Reply(ResponseCode.GO_AWAY)
 
 
+async def give_up(*_: object) -> Reply:
+    """
+    What it waits for is cancelled.
+    """
+    answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    answer.cancel()
+    return await answer
+
+
+async def stay(*_: object) -> Reply:
+    """
+    Does not end when it is told to, but only some time after that.
+    """
+    for _turn in range(99):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            # A mistake that libraries make.
+            continue
+    return Reply()
+
+
 async def ask_back(request: RemotingCommand, peer: Connection) -> Reply:
     """
     Asks who asks.
@@ -81,6 +104,8 @@ HANDLERS: Mapping[int, Handler] = {
     HUGE: huge,
     LEAVE: leave,
     ASK_BACK: ask_back,
+    GIVE_UP: give_up,
+    STAY: stay,
 }
 
 

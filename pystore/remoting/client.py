@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import ClosedError, InvalidError
+from pystore.remoting.closing import let_go
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler, Side
@@ -61,7 +62,8 @@ class RemotingClient:
         say: Callable[[str], object] = bool,
     ) -> None:
         self._limits = limits or Limits()
-        self._side = Side(handlers or {}, self._limits, say, closed=self._forget)
+        self._open_ones: set[Connection] = set()
+        self._side = Side(handlers or {}, self._limits, say, self._begun, self._gone)
         self._connections: dict[str, asyncio.Task[Connection]] = {}
         self._is_closed = False
 
@@ -93,10 +95,10 @@ class RemotingClient:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         connection = await self._connect(address, timeout_ms)
-        left_ms = max(1, int((deadline - loop.time()) * 1000))
-        response = await connection.call(request, left_ms)
+        response = await connection.call(request, _left_ms(deadline))
         if response.code == ResponseCode.GO_AWAY:
-            connection.close()
+            self._forget(connection)
+            connection.retire()
             raise NotSent(f"{address} shuts down: ask again, or another")
         return response
 
@@ -116,25 +118,24 @@ class RemotingClient:
             InvalidError: no address, or a request that no frame holds.
             ClosedError: the client was closed.
         """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_ms / 1000
         connection = await self._connect(address, timeout_ms)
-        await connection.send(request, timeout_ms)
+        await connection.send(request, _left_ms(deadline))
 
     async def close(self) -> None:
         """
-        Lets go of all peers; who waits for an answer is told. Again is fine.
+        Lets go of all peers, within `Limits.close_timeout_ms`; who waits for an answer
+        is told. Again is fine.
         """
         self._is_closed = True
         tasks, self._connections = list(self._connections.values()), {}
         for task in tasks:
             task.cancel()
-        for made in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(made, Connection):
-                made.close()
-                await made.wait_closed()
-        running = list(self._side.running)
-        for handler in running:
-            handler.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            await let_go(self._side, frozenset(self._open_ones))
 
     async def __aenter__(self) -> RemotingClient:
         return self
@@ -151,7 +152,8 @@ class RemotingClient:
         if self._is_closed:
             raise ClosedError("the remoting client is closed")
         made = self._connections.get(address)
-        if made is None or (made.done() and made.result().is_closed):
+        stands = None if made is None else _connection(made)
+        if made is None or (made.done() and (stands is None or stands.is_closed)):
             host, port = parse_address(address)
             made = asyncio.create_task(self._open(address, host, port))
             made.add_done_callback(lambda task: self._heed(address, task))
@@ -165,7 +167,8 @@ class RemotingClient:
             raise NotSent(f"{address} did not accept in {timeout_ms} ms") from error
         except asyncio.CancelledError:
             # Ours is passed on; that of the connection means that we were closed.
-            if made.cancelled():
+            task = asyncio.current_task()
+            if made.cancelled() and not (task and task.cancelling()):
                 raise ClosedError("the remoting client is closed") from None
             raise
 
@@ -174,9 +177,19 @@ class RemotingClient:
         if failed and self._connections.get(address) is task:
             del self._connections[address]
 
+    def _begun(self, connection: Connection) -> None:
+        self._open_ones.add(connection)
+        if self._is_closed:
+            # It was on its way when we closed.
+            connection.abort()
+
+    def _gone(self, connection: Connection) -> None:
+        self._open_ones.discard(connection)
+        self._forget(connection)
+
     def _forget(self, connection: Connection) -> None:
         for address, made in list(self._connections.items()):
-            if made.done() and made.result() is connection:
+            if _connection(made) is connection:
                 del self._connections[address]
 
     async def _open(self, address: str, host: str, port: int) -> Connection:
@@ -194,3 +207,16 @@ class RemotingClient:
             # Refused, or a name that leads nowhere.
             raise NotSent(f"{address} cannot be reached: {error.strerror}") from error
         return connection
+
+
+def _connection(made: asyncio.Task[Connection]) -> Connection | None:
+    """
+    Returns what was made; ``None``: nothing yet, or nothing at all.
+    """
+    if not made.done() or made.cancelled() or made.exception() is not None:
+        return None
+    return made.result()
+
+
+def _left_ms(deadline: float) -> int:
+    return max(1, int((deadline - asyncio.get_running_loop().time()) * 1000))

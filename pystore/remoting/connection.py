@@ -80,6 +80,7 @@ class Connection(asyncio.Protocol):
         self._gone = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._unsent = 0
+        self._is_retired = False
         self.peer = "a peer that has gone"
 
     @property
@@ -198,6 +199,12 @@ class Connection(asyncio.Protocol):
         try:
             async with limit:
                 reply = await handler(request, self)
+        except asyncio.CancelledError:
+            # Of what the handler waited for, unless we are being closed.
+            if cast("asyncio.Task[None]", asyncio.current_task()).cancelling():
+                raise
+            text = f"request {request.code}: what it waited for was cancelled"
+            reply = Reply(ResponseCode.SYSTEM_ERROR, text)
         except Exception as error:
             # Whatever a handler raises is its request's end, and no other's.
             reply = failure_reply(error)
@@ -259,6 +266,11 @@ class Connection(asyncio.Protocol):
             ) from error
         finally:
             del self._calls[opaque]
+            if not answer.cancel() and not answer.cancelled():
+                # Looked at, lest asyncio takes it for forgotten.
+                answer.exception()
+            if self._is_retired and not self._calls:
+                self.close()
 
     async def send(self, request: RemotingCommand, timeout_ms: int) -> None:
         """
@@ -315,6 +327,14 @@ class Connection(asyncio.Protocol):
             self._unsent = self._transport.get_write_buffer_size()
             self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
 
+    def retire(self) -> None:
+        """
+        Ends the connection when all that wait for an answer have one, or gave up.
+        """
+        self._is_retired = True
+        if not self._calls:
+            self.close()
+
     def abort(self) -> None:
         """
         Ends the connection now; again is fine.
@@ -324,7 +344,8 @@ class Connection(asyncio.Protocol):
 
     async def wait_closed(self) -> None:
         """
-        Waits until it is over.
+        Waits until it is over: after `close` as long as the peer takes bytes, after
+        `abort` a moment.
         """
         await self._gone.wait()
 

@@ -32,6 +32,8 @@ class Limits:
         request_timeout_ms: for a handler; then SYSTEM_ERROR is answered.
         send_timeout_ms: how long a peer may take no byte.
         idle_timeout_ms: how long no command may come or go.
+        close_timeout_ms: how long a server or client that closes waits for peers to
+            take what was said, and for handlers to end.
 
     Raises:
         InvalidError: a number below 1.
@@ -48,6 +50,7 @@ class Limits:
     request_timeout_ms: int = 5000
     send_timeout_ms: int = 10_000
     idle_timeout_ms: int = 120_000
+    close_timeout_ms: int = 3000
 
     def __post_init__(self) -> None:
         for one in fields(self):

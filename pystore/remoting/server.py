@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import StorageError
+from pystore.remoting.closing import let_go
 from pystore.remoting.connection import Connection, Handler, Side
 from pystore.remoting.limits import Limits
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["RemotingServer", "exposure"]
 
 _BACKLOG = 1024
+_ACCEPTING_TURNS = 3  # of the loop, from an accepted socket to its connection
 
 
 def exposure(host: str, port: int) -> str | None:
@@ -74,6 +76,7 @@ class RemotingServer:
         self._closed = closed
         self._connections: set[Connection] = set()
         self._is_full = False
+        self._is_open = False
         self._side = Side(handlers, self._limits, say, self._accept, self._forget)
         self._server: asyncio.Server | None = None
 
@@ -96,6 +99,7 @@ class RemotingServer:
             StorageError: the address cannot be had.
         """
         loop = asyncio.get_running_loop()
+        self._is_open = True
         try:
             self._server = await loop.create_server(
                 lambda: Connection(self._side), host or None, port, backlog=_BACKLOG
@@ -114,22 +118,28 @@ class RemotingServer:
 
     async def close(self) -> None:
         """
-        Stops listening, lets go of who is connected and of what is at work; again is
-        fine.
+        Stops listening, lets go of who is connected and of what is at work, within
+        `Limits.close_timeout_ms`; again is fine.
         """
         server, self._server = self._server, None
         if server is None:
             return
-        server.close()
-        connections = list(self._connections)
-        for connection in connections:
-            connection.close()
-        running = list(self._side.running)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        for connection in connections:
-            await connection.wait_closed()
+        self._is_open = False
+        try:
+            # asyncio loses who was accepted when its server is closed at once: the
+            # socket stays open, and nobody has it.
+            loop = asyncio.get_running_loop()
+            for one in server.sockets:
+                loop.remove_reader(one)
+            for _ in range(_ACCEPTING_TURNS):
+                await asyncio.sleep(0)
+            server.close()
+            await let_go(self._side, frozenset(self._connections))
+        finally:
+            # Also if we were cancelled on the way.
+            server.close()
+            for connection in self.connections:
+                connection.abort()
         await server.wait_closed()
 
     async def __aenter__(self) -> RemotingServer:
@@ -144,6 +154,10 @@ class RemotingServer:
         await self.close()
 
     def _accept(self, connection: Connection) -> None:
+        if not self._is_open:
+            # It was on its way when we stopped listening.
+            connection.abort()
+            return
         if len(self._connections) >= self._limits.connections_max:
             if not self._is_full:
                 self._say(

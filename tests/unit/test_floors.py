@@ -86,6 +86,7 @@ FLOORS = {
     "pystore.nameserver": 2,
     "pystore.nameserver.service": 3,
     "pystore.remoting": 2,
+    "pystore.remoting.closing": 3,
     "pystore.remoting.connection": 3,
     "pystore.records": 2,
     "pystore.ha.master.asking": 3,

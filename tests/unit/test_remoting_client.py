@@ -98,6 +98,24 @@ def test_a_peer_that_shuts_down_did_nothing() -> None:
     run(main())
 
 
+def test_a_peer_that_shuts_down_ends_what_it_began() -> None:
+    """
+    Other calls on the connection have their answers before it is closed.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, server, address):
+            hanging = asyncio.ensure_future(client.call(address, RemotingCommand(HANG)))
+            with pytest.raises(NotSent, match="shuts down"):
+                await client.call(address, RemotingCommand(LEAVE))
+            assert (await client.call(address, RemotingCommand(ECHO))).is_response
+            assert 2 == len(server.connections)
+            hanging.cancel()
+            await until(lambda: 1 == len(server.connections))
+
+    run(main())
+
+
 def test_nobody_at_an_address_is_told_as_not_sent() -> None:
     """
     And asked again the next time.
@@ -176,6 +194,71 @@ def test_closing_tells_who_waits_for_a_connection() -> None:
             await client.close()
             with pytest.raises(ClosedError, match="the remoting client is closed"):
                 await call
+
+    run(main())
+
+
+def test_closing_waits_for_no_peer_that_does_not_read() -> None:
+    """
+    What was said has some seconds.
+    """
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as deaf:
+            client = RemotingClient()
+            host, port = deaf.getsockname()
+            body = bytes(15 << 20)
+            await client.send(f"{host}:{port}", RemotingCommand(ECHO, body=body))
+            closing = asyncio.ensure_future(client.close())
+            for _ in range(9):
+                await asyncio.sleep(0)
+            assert not closing.done()
+            move(3001)
+            await asyncio.wait_for(closing, 5)
+
+    run(main())
+
+
+def test_a_connection_that_ends_is_forgotten_while_another_fails() -> None:
+    """
+    In whatever order both are told.
+    """
+
+    async def main() -> None:
+        async with speaking() as (client, server, address):
+            await client.call(address, RemotingCommand(ECHO))
+            for turns in range(12):
+                await client.call(address, RemotingCommand(ECHO))
+                failing = asyncio.ensure_future(
+                    client.call("127.0.0.1:1", RemotingCommand(ECHO))
+                )
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                for connection in server.connections:
+                    connection.abort()
+                with pytest.raises(NotSent):
+                    await failing
+                await until(lambda: not client.addresses)
+
+    run(main())
+
+
+def test_sending_has_one_time_for_all_of_it() -> None:
+    """
+    Connecting included.
+    """
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as deaf:
+            async with RemotingClient() as client:
+                host, port = deaf.getsockname()
+                address = f"{host}:{port}"
+                big = RemotingCommand(ECHO, body=bytes(15 << 20))
+                await client.send(address, big)
+                begun = asyncio.get_running_loop().time()
+                with pytest.raises(NotSent, match="takes no bytes"):
+                    await client.send(address, big, timeout_ms=20)
+                assert asyncio.get_running_loop().time() - begun < 5
 
     run(main())
 

@@ -8,7 +8,7 @@ import asyncio
 import socket
 
 import pytest
-from remoting_peers import BEAT, ECHO, FAIL, HANG, HUGE, serving
+from remoting_peers import BEAT, ECHO, FAIL, GIVE_UP, HANG, HUGE, serving
 from stepped_loop import move, run, until
 
 from pystore.errors import StorageError
@@ -47,6 +47,7 @@ def test_both_serialisations_are_answered_with_their_opaque() -> None:
         (FAIL, ResponseCode.SYSTEM_ERROR, "LookupError: no such thing"),
         (BEAT, ResponseCode.CONTROLLER_INVALID_REQUEST, "brokerId is missing"),
         (HUGE, ResponseCode.SYSTEM_ERROR, "16777216 are taken"),
+        (GIVE_UP, ResponseCode.SYSTEM_ERROR, "what it waited for was cancelled"),
     ],
 )
 def test_a_request_that_fails_is_answered_and_the_connection_goes_on(
@@ -287,6 +288,35 @@ def test_closing_lets_go_of_peers_and_of_handlers_at_work() -> None:
                 await asyncio.open_connection(*talk.address)
 
     run(main())
+
+
+@pytest.mark.parametrize("turns", range(8))
+def test_who_connects_while_a_server_closes_is_let_go(turns: int) -> None:
+    """
+    At whatever step of its arrival it is.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            with socket.create_connection(talk.address) as late:
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await talk.server.close()
+                for _ in range(8):
+                    await asyncio.sleep(0)
+                late.settimeout(5)
+                assert b"" == _received(late)
+            assert frozenset() == talk.server.connections
+
+    run(main())
+
+
+def _received(peer: socket.socket) -> bytes:
+    try:
+        return peer.recv(1)
+    except ConnectionError:
+        # Closed as hard as can be.
+        return b""
 
 
 def test_an_address_that_is_taken_is_one_clear_error() -> None:

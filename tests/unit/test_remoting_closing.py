@@ -1,0 +1,72 @@
+"""
+A server or a client that closes waits for nobody for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from remoting_peers import ECHO, STAY, serving
+from stepped_loop import move, run, until
+
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.frames import encode_frame
+
+
+def test_closing_waits_for_no_handler_that_does_not_end() -> None:
+    """
+    It says so, and goes.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            peer.writer.write(encode_frame(RemotingCommand(STAY, 1)))
+            assert await peer.ask(RemotingCommand(ECHO, 2))
+            closing = asyncio.ensure_future(talk.server.close())
+            await until(lambda: not talk.server.connections)
+            assert not closing.done()
+            move(3001)
+            await asyncio.wait_for(closing, 5)
+            assert "1 request is still at work, and left behind" == talk.said[-1]
+            await _end_the_rest()
+
+    run(main())
+
+
+async def _end_the_rest() -> None:
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for _ in range(100):
+        for task in rest:
+            task.cancel()
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_closing_waits_for_no_peer_that_does_not_read(*, is_cancelled: bool) -> None:
+    """
+    What was said has some seconds; who loses patience lets go of all at once.
+    """
+
+    async def main() -> None:
+        async with serving() as talk:
+            peer = await talk.connect()
+            frame = encode_frame(RemotingCommand(ECHO, 1, body=bytes(1 << 20)))
+            for _ in range(100):
+                peer.writer.write(frame)
+            (connection,) = talk.server.connections
+            await until(lambda: not connection.may_send)
+            closing = asyncio.ensure_future(talk.server.close())
+            for _ in range(9):
+                await asyncio.sleep(0)
+            if is_cancelled:
+                closing.cancel()
+            else:
+                move(3001)
+            await asyncio.wait([closing], timeout=5)
+            await until(lambda: talk.closed)
+            assert closing.done()
+            peer.writer.transport.abort()
+
+    run(main())
