@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from pystore.controller.facts import PRIORITY_LAST, Pulse
-from pystore.controller.member import NOWHERE, Incarnation, Position
+from pystore.controller.facts import Pulse
+from pystore.controller.member import NOWHERE, Position
 from pystore.controller.state import SetKey
+from pystore.remoting.codes import LOWEST_PRIORITY
+from pystore.truth import Incarnation
 
 __all__ = ["TIMEOUT_MS", "Heartbeat", "Liveness"]
 
@@ -55,7 +57,7 @@ class Heartbeat:
     sent_ns: int | None = None
     position: Position = NOWHERE
     flushed: int = -1
-    priority: int = PRIORITY_LAST
+    priority: int = LOWEST_PRIORITY
     is_ill: bool = False
     timeout_ms: int = TIMEOUT_MS
 
@@ -222,7 +224,7 @@ def _replaces(new: Heartbeat, kept: _Kept, *, was_alive: bool) -> bool:
             return new.sent_ns > old.sent_ns
         return new.connection >= old.connection or not was_alive
     if new.incarnation is not None and old.incarnation is not None:
-        start, old_start = new.incarnation[0], old.incarnation[0]
+        start, old_start = new.incarnation.counter, old.incarnation.counter
         if start != old_start:
             return start > old_start
     # A copy (B1), or RocketMQ in the place of pystore: not while the other one lives.
