@@ -243,26 +243,6 @@ def test_a_connection_that_ends_is_forgotten_while_another_fails() -> None:
     run(main())
 
 
-def test_sending_has_one_time_for_all_of_it() -> None:
-    """
-    Connecting included.
-    """
-
-    async def main() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as deaf:
-            async with RemotingClient() as client:
-                host, port = deaf.getsockname()
-                address = f"{host}:{port}"
-                big = RemotingCommand(ECHO, body=bytes(15 << 20))
-                await client.send(address, big)
-                begun = asyncio.get_running_loop().time()
-                with pytest.raises(NotSent, match="takes no bytes"):
-                    await client.send(address, big, timeout_ms=20)
-                assert asyncio.get_running_loop().time() - begun < 5
-
-    run(main())
-
-
 def test_who_gives_up_takes_nobody_with_them() -> None:
     """
     Two wait for the same connection, one is cancelled.
