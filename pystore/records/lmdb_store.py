@@ -18,7 +18,7 @@ from pathlib import Path
 from pystore.errors import ClosedError, ForkedError
 from pystore.records.leadership import Leadership, Made, boottime_ns
 from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
-from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_key
+from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import Record
 from pystore.records.rows import NOBODY, Row
 from pystore.records.term import Term
@@ -79,7 +79,7 @@ class LmdbStore:
         See `RecordStore.scan`.
         """
         found: list[Record] = []
-        start, past = prefix.encode(), after.encode()
+        start, past = check_bound(prefix), check_bound(after)
         with self._call() as space, space.reading() as look:
             for key, row in look.rows(max(start, past, _FIRST)):
                 if not key.startswith(start) or len(found) == limit:

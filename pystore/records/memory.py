@@ -22,7 +22,7 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.records.leadership import Leadership, Made, boottime_ns
-from pystore.records.ops import Delete, Hold, KeyOps, Op, check_key
+from pystore.records.ops import Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import Record
 from pystore.records.term import Term
 
@@ -123,13 +123,15 @@ class MemoryStore:
         """
         See `RecordStore.scan`.
         """
+        check_bound(prefix)
+        past = check_bound(after)
         with self.space.changed:
             self._begun("scan")
             keys = sorted(
                 (
                     key
                     for key in self.space.rows
-                    if key.startswith(prefix) and key.encode() > after.encode()
+                    if key.startswith(prefix) and key.encode() > past
                 ),
                 key=str.encode,
             )

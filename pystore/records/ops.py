@@ -23,6 +23,7 @@ __all__ = [
     "Op",
     "Put",
     "by_key",
+    "check_bound",
     "check_key",
 ]
 
@@ -123,6 +124,20 @@ def check_key(key: str) -> bytes:
     if min(raw) < 32:
         raise InvalidError(f"the key {key!r} holds a control character")
     return raw
+
+
+def check_bound(text: str) -> bytes:
+    """
+    A bound of a scan as keys are compared with it: any text, also none.
+
+    Raises:
+        InvalidError: half of a surrogate pair, with which no key begins.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        # JSON of a peer may hold it.
+        raise InvalidError(f"{text!r} is no text: {error.reason}") from error
 
 
 def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:

@@ -71,6 +71,9 @@ class RecordStore(Protocol):
             prefix: what each key starts with.
             after: what each key is greater than.
             limit: how many at most; ``None``: all.
+
+        Raises:
+            InvalidError: a bound that is no text.
         """
         ...
 

@@ -45,7 +45,7 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.records.leadership import Leadership, Made, boottime_ns
-from pystore.records.ops import KeyOps, Op, check_key
+from pystore.records.ops import KeyOps, Op, check_bound, check_key
 from pystore.records.pins import Sight, plan
 from pystore.records.record_store import Record
 from pystore.records.term import Term
@@ -175,6 +175,8 @@ class ZookeeperStore:
         """
         See `RecordStore.scan`. Lists the names of all records there are.
         """
+        check_bound(prefix)
+        past = check_bound(after)
         client, znodes = self._client, self._znodes
         listed = self._ask(
             *(lambda b=b: client.get_children_async(b) for b in znodes.buckets)
@@ -184,7 +186,7 @@ class ZookeeperStore:
                 key
                 for names in listed
                 for key in map(znodes.key, names)
-                if key.startswith(prefix) and key.encode() > after.encode()
+                if key.startswith(prefix) and key.encode() > past
             ),
             key=str.encode,
         )

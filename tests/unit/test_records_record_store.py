@@ -59,6 +59,14 @@ class TestReading:
         assert [] == found("set/", "set/3")
         assert [] == found("x")
 
+    def test_a_bound_that_is_no_text_is_refused(self, store: RecordStore) -> None:
+        """JSON of a peer may hold half of a surrogate pair; an error of Python's own
+        would end who asks for it.
+        """
+        for bounds in (("\ud800", ""), ("", "\ud800")):
+            with pytest.raises(InvalidError, match="is no text"):
+                store.scan(*bounds)
+
     def test_pages_of_a_scan_are_the_whole(self, store: RecordStore) -> None:
         """Who goes on behind the last key misses none and sees none twice."""
         for number in range(7):
