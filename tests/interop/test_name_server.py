@@ -66,18 +66,16 @@ class Rig:
         place = ("--dir", str(self._folder / kind), "--port", str(port))
         self.run("start", kind, *place, "--timeout", str(READY_S), *words)
 
-    def run(self, *words: str) -> str:
+    def run(self, *words: str) -> None:
         """
-        Returns what a command of the rig wrote.
+        Runs a command of the rig to its end.
         """
-        done = subprocess.run(
+        subprocess.run(
             [str(RIG / "rig"), *words],
             check=True,
             env=os.environ | {"RIG_REGISTRY": str(self._folder / "registry")},
             timeout=READY_S + 60,
-            stdout=subprocess.PIPE,
         )
-        return done.stdout.decode()
 
 
 @pytest.fixture(scope="module")
@@ -160,18 +158,16 @@ def test_both_name_servers_answer_the_same_to_the_same_talk(
         both.close()
 
 
-def test_a_java_broker_registers_with_both_and_java_clients_work_through_ours(
+def test_a_java_broker_registers_with_both_and_a_producer_works_through_ours(
     rig: Rig, port: int
 ) -> None:
     """
-    The routes are the same; ``mqadmin`` lists the cluster, a producer makes its topic.
+    The producer's topic is made on the way, and the routes are the same.
     """
     ours = f"127.0.0.1:{port}"
     servers = f"{ours};127.0.0.1:{rig.port}"
     rig.start("broker", rig.broker_port, "--namesrv", servers)
     rig.run("produce", f"namesrv={ours}", "count=10", "retry=1", "quiet")
-    listed = rig.run("admin", "clusterList", "-n", ours)
-    assert f"127.0.0.1:{rig.broker_port}" in listed
     both = Both(port, rig.port)
     try:
         for step in routes("RigTopic", "TBW102", cluster="rig", broker="broker-a"):
