@@ -1,0 +1,90 @@
+"""
+What pystore adds to RocketMQ's headers comes back as it was, and a Java peer is known.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pystore.controller.added_headers import (
+    LeaseGrant,
+    Vitals,
+    lease_fields,
+    lease_of,
+    recovery_fields,
+    recovery_of,
+    standing_fields,
+    standing_of,
+    vitals_fields,
+    vitals_of,
+)
+from pystore.controller.commands import Recovery
+from pystore.controller.member import Position
+from pystore.controller.replica import Standing
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.fields import MissingField
+from pystore.truth import Incarnation
+
+START = Incarnation(7, bytes(range(16)))
+
+
+def test_a_heartbeat_tells_of_its_process() -> None:
+    """Issue 6: incarnation, boot id, disk health, flushed offset, a mastership left."""
+    vitals = Vitals(START, "boot", 4711, "EIO at 7", 3)
+
+    assert vitals == vitals_of(vitals_fields(vitals))
+    assert (
+        "7-000102030405060708090a0b0c0d0e0f"
+        == (vitals_fields(vitals)["pystoreIncarnation"])
+    )
+
+
+def test_a_registration_tells_what_the_process_found() -> None:
+    """B2, B4, A15: each of the facts by itself."""
+    told = [
+        Recovery(START),
+        Recovery(START, "boot", Position(2, 4711), 4700),
+        Recovery(START, is_clean=True),
+        Recovery(START, keeps_pages=True),
+        Recovery(START, acks_flushed=True),
+        Recovery(START, is_lossy=True),
+        Recovery(START, is_copy=True),
+    ]
+
+    assert told == [recovery_of(recovery_fields(one)) for one in told]
+
+
+@pytest.mark.parametrize("standing", Standing)
+def test_the_answer_says_what_became_of_the_standing(standing: Standing) -> None:
+    """B2: a broker says why it may not be elected."""
+    assert standing is standing_of(standing_fields(standing))
+
+
+def test_a_lease_of_nothing_is_not_no_leases() -> None:
+    """C1: one ends what a master decides alone; a controller of Java's grants none."""
+    for grant in (LeaseGrant(10_000, 3), LeaseGrant()):
+        assert grant == lease_of(lease_fields(grant))
+    assert None is lease_of({})
+    assert LeaseGrant() == lease_of({"pystoreLeaseMs": "-5"})
+
+
+def test_who_adds_nothing_is_a_java_peer() -> None:
+    """It tells no incarnation, and judges none."""
+    assert (None, None, None) == (vitals_of({}), recovery_of({}), standing_of({}))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7", "-00", "x-" + "0" * 32, "7-" + "0" * 31, "7-" + "0" * 32 + "\n"]
+)
+def test_a_broken_incarnation_is_not_a_java_peer(text: str) -> None:
+    """B1: it would pass for the process before; 2005 is answered."""
+    for read in (vitals_of, recovery_of):
+        with pytest.raises(MissingField, match="is no incarnation") as caught:
+            read({"pystoreIncarnation": text})
+        assert ResponseCode.CONTROLLER_INVALID_REQUEST == caught.value.code
+
+
+def test_an_unknown_standing_is_refused() -> None:
+    """A later controller may have more; guessing would elect the wrong one."""
+    with pytest.raises(MissingField, match="no standing is called 'fine'"):
+        standing_of({"pystoreStanding": "fine"})

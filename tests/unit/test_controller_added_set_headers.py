@@ -1,0 +1,77 @@
+"""
+Masters and sets come back as they were told, by (id, incarnation), and Java's by id.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pystore.controller.added_set_headers import (
+    agreed_fields,
+    agreed_of,
+    alter_set_fields,
+    alter_set_of,
+    leadership_fields,
+    leadership_of,
+    refused_ids_fields,
+    refused_ids_of,
+)
+from pystore.controller.commands import AlterSet
+from pystore.controller.member import Member
+from pystore.controller.replies import Leadership
+from pystore.controller.state import AgreedSet
+from pystore.remoting.fields import MissingField
+from pystore.truth import Incarnation
+
+START = Incarnation(7, bytes(range(16)))
+OTHER = Incarnation(1, bytes(16))
+
+
+def test_a_master_and_its_set_are_named_with_incarnations() -> None:
+    """B1: members by (id, incarnation), a Java broker among them, and candidates."""
+    lead = Leadership(Member(1, START), "a:1", 5, waits_for_lease=True)
+    members = frozenset({Member(1, START), Member(2), Member(3, OTHER)})
+    agreed = AgreedSet(members, 9, frozenset({Member(4, OTHER)}))
+    fields = leadership_fields(lead) | agreed_fields(agreed)
+
+    assert lead == leadership_of(fields, 1, "a:1", 5)
+    assert agreed == agreed_of(fields, frozenset({1, 2, 3}), 9)
+    assert AgreedSet(set_epoch=2) == (
+        agreed_of(agreed_fields(AgreedSet()), frozenset(), 2)
+    )
+
+
+@pytest.mark.parametrize("is_fence", [True, False])
+def test_a_change_of_the_set_is_asked_for_by_incarnations(is_fence: bool) -> None:
+    """B1, B7, R112."""
+    me = Member(1, START)
+    members = frozenset({me, Member(2)})
+    command = AlterSet(me, 5, 9, members, frozenset({Member(3, OTHER)}), is_fence)
+    fields = alter_set_fields(command)
+
+    assert command == alter_set_of(fields, 1, 5, frozenset({1, 2}), 9)
+
+
+def test_a_refusal_names_the_brokers_that_it_is_about() -> None:
+    """R111: all of them; nobody is no field."""
+    assert {"pystoreBrokerIds": "2;10"} == refused_ids_fields(frozenset({10, 2}))
+    assert frozenset({2, 10}) == refused_ids_of({"pystoreBrokerIds": "2;10"})
+    assert {} == refused_ids_fields(frozenset())
+    assert frozenset() == refused_ids_of({})
+
+
+def test_who_adds_nothing_is_a_java_peer() -> None:
+    """Its set is what the body says."""
+    java = AlterSet(Member(1), 5, 9, frozenset({Member(1), Member(2)}))
+
+    assert Leadership(Member(1), "a:1", 5) == leadership_of({}, 1, "a:1", 5)
+    assert java == alter_set_of({}, 1, 5, frozenset({1, 2}), 9)
+    assert {} == alter_set_fields(java)
+    assert {} == leadership_fields(Leadership(Member(1), "a:1", 5))
+
+
+@pytest.mark.parametrize("text", ["2", "1;2;3", "1;x", "1;", "1@;2", "1;2@7-0"])
+def test_a_set_is_named_once(text: str) -> None:
+    """Fields and body that differ are refused, not mixed."""
+    with pytest.raises(MissingField):
+        agreed_of({"pystoreMembers": text}, frozenset({1, 2}), 1)

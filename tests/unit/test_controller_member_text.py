@@ -1,0 +1,46 @@
+"""
+Members, incarnations and ids as text, and what is none.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pystore.controller.member import Member
+from pystore.controller.member_text import (
+    ids_text,
+    members_text,
+    parse_ids,
+    parse_incarnation,
+    parse_members,
+)
+from pystore.remoting.fields import MissingField
+from pystore.truth import Incarnation
+
+START = Incarnation(7, b"\xab" * 16)
+
+
+def test_members_are_written_in_the_order_of_their_ids() -> None:
+    """One set has one text; a Java broker has no incarnation."""
+    members = frozenset({Member(10), Member(2, START)})
+
+    assert f"2@7-{'ab' * 16};10" == members_text(members)
+    assert members == parse_members(members_text(members))
+
+
+def test_nobody_is_no_text() -> None:
+    """RocketMQ's binary headers cannot tell empty text from none."""
+    assert (None, None) == (members_text(frozenset()), ids_text(frozenset()))
+    assert frozenset() == parse_members(None) == parse_ids(None) == parse_ids("")
+
+
+def test_an_incarnation_reads_back() -> None:
+    """As in our ``abort`` file."""
+    assert START == parse_incarnation(START.text)
+
+
+@pytest.mark.parametrize("text", ["1;", "-1", "+1", "1 ", "\u0661", "9" * 19])
+def test_what_is_no_broker_id_is_refused(text: str) -> None:
+    """A text that Python alone takes for a number is none."""
+    with pytest.raises(MissingField, match="is no broker id"):
+        parse_ids(text)
