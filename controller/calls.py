@@ -2,13 +2,13 @@
 What a broker asks a controller, and what it may hear. Pure: values, no bytes.
 
 A request is a value, and so is each of its three ends: an answer, a refusal with
-RocketMQ's code, or nothing that could be understood in time. The last one means that
-nobody knows whether it was done, which is another thing than a refusal (R28).
+RocketMQ's code, or nothing that could be understood in time. The last one says whether
+it may have been done all the same, which is another thing than a refusal (R28).
 
-The fields are those of RocketMQ's headers under the names of this project; `Process`
-holds what pystore adds, and what RocketMQ's controllers pass over. Who carries the
-calls out finds the leader (`pystore.controller.discovery`), and fills in
-``invokeTime``.
+The fields are those of RocketMQ's headers under the names of this project; `Recovery`,
+`Vitals` and incarnations are what pystore adds, and what RocketMQ's controllers pass
+over. Who carries the calls out finds the leader (`pystore.controller.client`), and
+fills in ``invokeTime``.
 
 Source: formats 4.2 to 4.8, 4.13.
 """
@@ -18,8 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from pystore.controller.added_headers import LeaseGrant, Vitals
+from pystore.controller.commands import AlterSet, Recovery
+from pystore.controller.member import Member
+from pystore.controller.replica import Standing
+from pystore.controller.state import NO_SET, AgreedSet
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS, LOWEST_PRIORITY
-from pystore.truth import Incarnation
 
 __all__ = [
     "AlterSyncStateSet",
@@ -28,6 +32,7 @@ __all__ = [
     "ControllerCalls",
     "Done",
     "ElectMaster",
+    "GetMetadata",
     "GetNextBrokerId",
     "GetReplicaInfo",
     "Heartbeat",
@@ -35,31 +40,11 @@ __all__ = [
     "Mastership",
     "Metadata",
     "NextBrokerId",
-    "Process",
     "Refused",
     "RegisterBroker",
-    "SyncStateSet",
+    "Request",
     "Unanswered",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """
-    What a broker of pystore tells of its process, and a Java broker does not.
-
-    Attributes:
-        incarnation: of the store: this start of this broker (B1).
-        boot_id: of the machine.
-        last_epoch: of the last bytes of its log; -1: it has none.
-        end_offset: where its log ends, in bytes.
-    """
-
-    incarnation: Incarnation
-    boot_id: str
-    last_epoch: int = -1
-    end_offset: int = 0
-
 
 # -- the ends of a call ------------------------------------------------------
 
@@ -72,19 +57,29 @@ class Refused:
     Attributes:
         code: RocketMQ's response code, not 0.
         remark: what it wrote for people; may be empty.
+        broker_ids: whom it is about; empty: not told (R111).
+        agreed: of 1001 with 2000 or 2001: the set as it is, which settles earlier
+            requests without an answer; ``None``: not told, as by RocketMQ.
     """
 
     code: int
     remark: str = ""
+    broker_ids: frozenset[int] = frozenset()
+    agreed: AgreedSet | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
     """
-    No answer came in time, or none that could be read: it may have been done.
+    No answer came in time, or none that settles it.
+
+    Attributes:
+        reason: one line.
+        may_be_done: ``False``: it was not sent, so it was not done either.
     """
 
     reason: str
+    may_be_done: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +90,13 @@ class Done:
 
 
 # -- requests and what answers them ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GetMetadata:
+    """
+    1005: which controller leads. `Metadata` answers it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,23 +155,16 @@ class ApplyBrokerId:
 class RegisterBroker:
     """
     1003: a broker is there, at this address. `Mastership` answers it.
+
+    Attributes:
+        recovery: what the process found in its store.
     """
 
     cluster: str
     broker: str
     broker_id: int
     address: str
-    process: Process | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SyncStateSet:
-    """
-    Who holds everything that is confirmed, and the version of that list.
-    """
-
-    broker_ids: frozenset[int] = frozenset()
-    epoch: int = 0
+    recovery: Recovery | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,19 +173,26 @@ class Mastership:
     Who is master of a set: the answer to 1002, 1003 and 1004, the body of 1008.
 
     Attributes:
-        master_id: ``None``: nobody, or nobody that is alive.
+        master: ``None``: nobody, or nobody that is alive; a controller of RocketMQ
+            tells no incarnations.
         master_address: ``HOST:PORT``; empty: not told.
         master_epoch: of the mastership.
         agreed: the SyncStateSet.
         is_new: of 1002: whether this request decided it; else it stood already
             (2011).
+        waits_for_lease: `leader` modes have to wait: the lease of a former master
+            may still run (C3).
+        standing: of 1003: what the controller makes of the broker's log; ``None``:
+            it judges none.
     """
 
-    master_id: int | None = None
+    master: Member | None = None
     master_address: str = ""
     master_epoch: int = 0
-    agreed: SyncStateSet = SyncStateSet()
+    agreed: AgreedSet = NO_SET
     is_new: bool = False
+    waits_for_lease: bool = False
+    standing: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +223,14 @@ class GetReplicaInfo:
 @dataclass(frozen=True, slots=True)
 class AlterSyncStateSet:
     """
-    1001: the master wants another SyncStateSet. `SyncStateSet` answers it.
+    1001: the master wants another SyncStateSet. `AgreedSet` answers it.
 
-    Attributes:
-        wanted: the members it wants, and the version that it knows.
+    A controller of RocketMQ knows neither candidates nor fences: a set of the same
+    ids is refused by it, whatever else is wanted (2013).
     """
 
     broker: str
-    master_id: int
-    master_epoch: int
-    wanted: SyncStateSet
+    change: AlterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +244,7 @@ class Heartbeat:
         confirm_offset: in bytes.
         timeout_ms: how long it counts as alive.
         priority: of an election among equals; the lower is preferred.
-        process: with ``flushed_offset`` and ``disk_problem`` what pystore adds.
-        flushed_offset: the end of what is on its disk, in bytes.
-        disk_problem: why its disk is ill; empty: it is not.
+        vitals: of the process.
     """
 
     cluster: str
@@ -258,9 +256,7 @@ class Heartbeat:
     confirm_offset: int = -1
     timeout_ms: int = HEARTBEAT_TIMEOUT_MS
     priority: int = LOWEST_PRIORITY
-    process: Process | None = None
-    flushed_offset: int = -1
-    disk_problem: str = ""
+    vitals: Vitals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,18 +265,29 @@ class HeartbeatAnswer:
     The answer to 904.
 
     Attributes:
-        lease_ms: how long the master may decide alone, from when the heartbeat was
-            sent (C1); ``None``: this controller gives no leases.
+        lease: of the master, from when the heartbeat was sent (C1); ``None``: this
+            controller gives no leases.
     """
 
-    lease_ms: int | None = None
+    lease: LeaseGrant | None = None
 
+
+Request = (
+    GetMetadata
+    | GetNextBrokerId
+    | ApplyBrokerId
+    | RegisterBroker
+    | ElectMaster
+    | GetReplicaInfo
+    | AlterSyncStateSet
+    | Heartbeat
+)
 
 Answer = (
     NextBrokerId
     | Done
     | Mastership
-    | SyncStateSet
+    | AgreedSet
     | Metadata
     | HeartbeatAnswer
     | Refused
@@ -344,7 +351,7 @@ class ControllerCalls(Protocol):
 
     async def alter_sync_state_set(
         self, request: AlterSyncStateSet
-    ) -> SyncStateSet | Refused | Unanswered:
+    ) -> AgreedSet | Refused | Unanswered:
         """
         Propose another SyncStateSet.
         """

@@ -26,11 +26,11 @@ from pystore.controller.calls import (
     GetNextBrokerId,
     Mastership,
     NextBrokerId,
-    Process,
     Refused,
     RegisterBroker,
     Unanswered,
 )
+from pystore.controller.commands import Recovery
 from pystore.controller.identity import Named, misfit_of
 from pystore.controller.negotiation_effects import (
     DeleteTemp,
@@ -157,7 +157,7 @@ class Negotiation:
     Attributes:
         named: who the configuration says that it is.
         draw_code: a new check code with each call (`pystore.controller.identity`).
-        process: what is told at the registration beside RocketMQ's fields.
+        recovery: what is told at the registration beside RocketMQ's fields.
         step: what is being done.
         temporary: what is applied for, while it is.
         identity: who the broker is, once that is durable.
@@ -170,7 +170,7 @@ class Negotiation:
 
     named: Named
     draw_code: Callable[[], str] = field(compare=False)
-    process: Process | None = None
+    recovery: Recovery | None = None
     step: Step = Step.READ
     temporary: TemporaryIdentity | None = None
     identity: BrokerIdentity | None = None
@@ -202,7 +202,7 @@ class Negotiation:
             return ApplyBrokerId(cluster, broker, wanted.identity.broker_id, code)
         if self.step is Step.REGISTER and self.identity is not None:
             who, address = self.identity.broker_id, self.named.address
-            return RegisterBroker(cluster, broker, who, address, self.process)
+            return RegisterBroker(cluster, broker, who, address, self.recovery)
         return None
 
     def _write(self) -> WriteTemp | WriteConfirmed | DeleteTemp | None:

@@ -15,7 +15,7 @@ from pystore.controller.member import Member
 from pystore.controller.replica import Replica, Tombstone
 from pystore.remoting.codes import ResponseCode
 
-__all__ = ["AgreedSet", "Cause", "Loss", "Refusal", "SetKey", "SetState"]
+__all__ = ["NO_SET", "AgreedSet", "Cause", "Loss", "Refusal", "SetKey", "SetState"]
 
 SetKey = tuple[str, str]
 """Cluster and name of a set: names alone may be the same in two clusters (R37)."""
@@ -42,6 +42,7 @@ class AgreedSet:
 
 
 NO_SET = AgreedSet()
+"""Of a set that never had a master."""
 
 
 @dataclass(frozen=True, slots=True)

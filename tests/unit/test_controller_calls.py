@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 
 from pystore.controller import calls
+from pystore.controller.added_headers import LeaseGrant
 from pystore.controller.calls import (
     ControllerCalls,
     ElectMaster,
@@ -14,9 +15,9 @@ from pystore.controller.calls import (
     HeartbeatAnswer,
     Mastership,
     Refused,
-    SyncStateSet,
     Unanswered,
 )
+from pystore.controller.state import AgreedSet
 
 
 def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
@@ -29,16 +30,16 @@ def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
         ElectMaster("c", "b").broker_id,
         ElectMaster("c", "b").is_designated,
     )
-    assert (None, SyncStateSet(frozenset(), 0)) == (
-        Mastership().master_id,
+    assert (None, AgreedSet()) == (
+        Mastership().master,
         Mastership().agreed,
     )
 
 
 def test_a_controller_that_gives_no_leases_is_not_one_that_gives_none_now() -> None:
     """A lease of 0 ms ends what the master decides alone; no leases do not."""
-    assert HeartbeatAnswer() != HeartbeatAnswer(0)
-    assert HeartbeatAnswer().lease_ms is None
+    assert HeartbeatAnswer() != HeartbeatAnswer(LeaseGrant())
+    assert HeartbeatAnswer().lease is None
 
 
 def test_every_call_may_be_refused_and_may_stay_unanswered() -> None:

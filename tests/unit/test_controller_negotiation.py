@@ -17,12 +17,13 @@ from pystore.controller.calls import (
     GetNextBrokerId,
     Mastership,
     NextBrokerId,
-    Process,
     Refused,
     RegisterBroker,
     Unanswered,
 )
+from pystore.controller.commands import Recovery
 from pystore.controller.identity import Named
+from pystore.controller.member import Member, Position
 from pystore.controller.negotiation import (
     NEGOTIATION,
     Event,
@@ -92,9 +93,9 @@ class TestTheWay:
         assert (WriteConfirmed(THIRD), None) == (_next(now), now.identity)
         now = now.stored()
         assert RegisterBroker("c", "b", 3, "127.0.0.1:10911") == _next(now)
-        now = now.answered(Mastership(1))
+        now = now.answered(Mastership(Member(1)))
         assert (None, Step.REGISTERED, THIRD) == (_next(now), now.step, now.identity)
-        assert Mastership(1) == now.mastership
+        assert Mastership(Member(1)) == now.mastership
 
     def test_a_broker_that_has_its_id_only_registers(self, new: Negotiation) -> None:
         """R13, R27."""
@@ -110,10 +111,10 @@ class TestTheWay:
 
     def test_what_pystore_adds_goes_with_the_registration(self) -> None:
         """A controller of RocketMQ passes over it."""
-        process = Process(Incarnation(4, bytes(16)), "boot", 7, 4711)
-        now = Negotiation(NAMED, str, process).found(THIRD)
+        found = Recovery(Incarnation(4, bytes(16)), "boot", Position(7, 4711))
+        now = Negotiation(NAMED, str, found).found(THIRD)
 
-        assert RegisterBroker("c", "b", 3, NAMED.address, process) == _next(now)
+        assert RegisterBroker("c", "b", 3, NAMED.address, found) == _next(now)
 
     def test_a_registered_broker_registers_again_where_it_is_now(
         self, registering: Negotiation

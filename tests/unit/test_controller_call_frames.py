@@ -1,0 +1,332 @@
+"""
+A broker's calls are RocketMQ's frames, and every answer becomes a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from golden_remoting import FRAMES, as_java_saw_it
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystore.controller.added_headers import (
+    LeaseGrant,
+    Vitals,
+    lease_fields,
+    recovery_of,
+    standing_fields,
+    vitals_of,
+)
+from pystore.controller.added_set_headers import (
+    agreed_fields,
+    alter_set_of,
+    leadership_fields,
+    refused_ids_fields,
+)
+from pystore.controller.call_frames import answer_of, command_of, mastership_told
+from pystore.controller.calls import (
+    AlterSyncStateSet,
+    ApplyBrokerId,
+    Done,
+    ElectMaster,
+    GetMetadata,
+    GetNextBrokerId,
+    GetReplicaInfo,
+    Heartbeat,
+    HeartbeatAnswer,
+    Mastership,
+    Metadata,
+    NextBrokerId,
+    Refused,
+    RegisterBroker,
+    Request,
+    Unanswered,
+)
+from pystore.controller.commands import AlterSet, Recovery
+from pystore.controller.member import Member
+from pystore.controller.replica import Standing
+from pystore.controller.replies import Leadership
+from pystore.controller.state import AgreedSet
+from pystore.remoting.bodies import ElectMasterBody, SyncStateSet
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_headers import NotifyRoleChanged
+from pystore.remoting.fields import MissingField, encode_fields
+from pystore.truth import Incarnation
+
+START = Incarnation(7, bytes(range(16)))
+ME, JAVA = Member(1, START), Member(2)
+CHANGE = AlterSet(ME, 5, 9, frozenset({ME, JAVA}))
+
+# By the code of the request: the call, from the fields of RocketMQ's header objects.
+CALLS: dict[int, Callable[[dict[str, Any], Any], Request]] = {
+    904: lambda f, _: Heartbeat(
+        f["clusterName"],
+        f["brokerName"],
+        f["brokerId"],
+        f["brokerAddr"],
+        f["epoch"],
+        f["maxOffset"],
+        f["confirmOffset"],
+        f["heartbeatTimeoutMills"],
+        f["electionPriority"],
+    ),
+    1001: lambda f, body: AlterSyncStateSet(
+        f["brokerName"],
+        AlterSet(
+            Member(f["masterBrokerId"]),
+            f["masterEpoch"],
+            body["syncStateSetEpoch"],
+            frozenset(map(Member, body["syncStateSet"])),
+        ),
+    ),
+    1002: lambda f, _: ElectMaster(
+        f["clusterName"], f["brokerName"], f["brokerId"], f["designateElect"]
+    ),
+    1003: lambda f, _: RegisterBroker(
+        f["clusterName"], f["brokerName"], f["brokerId"], f["brokerAddress"]
+    ),
+    1004: lambda f, _: GetReplicaInfo(f["brokerName"]),
+    1005: lambda *_: GetMetadata(),
+    1012: lambda f, _: GetNextBrokerId(f["clusterName"], f["brokerName"]),
+    1013: lambda f, _: ApplyBrokerId(
+        f["clusterName"],
+        f["brokerName"],
+        f["appliedBrokerId"],
+        f["registerCheckCode"],
+    ),
+}
+WHOLE = [
+    line
+    for line in FRAMES
+    if line["kind"] == "request"
+    and line["command"] in CALLS
+    and None not in (line["headerFields"] or {}).values()
+    and (line["command"] != 1001 or line["body"] is not None)
+]
+
+
+@pytest.mark.parametrize("code", sorted(CALLS))
+def test_a_call_is_the_frame_of_a_java_broker(code: int) -> None:
+    """Golden ``remoting``: code, fields and body say the same, in whatever order."""
+    lines = [line for line in WHOLE if line["command"] == code]
+
+    assert len(lines) >= 2
+    for line in lines:
+        fields = line["headerFields"] or {}
+        body = json.loads(line["body"]) if line["body"] else None
+        ours = command_of(CALLS[code](fields, body), fields.get("invokeTime", 0))
+        java = as_java_saw_it(line["decoded"])
+        assert (java.code, _told(java)) == (ours.code, _told(ours))
+        assert body == (json.loads(ours.body) if ours.body else None)
+
+
+def _told(command: RemotingCommand) -> dict[str, str]:
+    """Java's binary headers cannot tell empty text from none."""
+    return {name: text for name, text in command.ext_fields.items() if text}
+
+
+def test_what_pystore_adds_goes_beside_it() -> None:
+    """The server reads it from the same frame."""
+    found, vitals = Recovery(START, "boot"), Vitals(START, "boot", 4711)
+    register = command_of(RegisterBroker("c", "b", 1, "a:1", found), 0)
+    beat = command_of(Heartbeat("c", "b", 1, "a:1", vitals=vitals), 0)
+    alter = command_of(AlterSyncStateSet("b", CHANGE), 0)
+
+    assert found == recovery_of(register.ext_fields)
+    assert vitals == vitals_of(beat.ext_fields)
+    body = SyncStateSet.decode(alter.body)
+    assert CHANGE == (alter_set_of(alter.ext_fields, 1, 5, body.broker_ids, body.epoch))
+
+
+# -- answers -----------------------------------------------------------------
+
+AGREED = AgreedSet(frozenset({ME, JAVA}), 10, frozenset({Member(3, START)}))
+SET_BODY = SyncStateSet(frozenset({1, 2}), 10).encode()
+LEAD = leadership_fields(Leadership(ME, "a:1", 5, waits_for_lease=True))
+MASTER = {"masterBrokerId": "1", "masterAddress": "a:1", "masterEpoch": "5"}
+SET_EPOCH = {"syncStateSetEpoch": "10"}
+SHIP = Mastership(ME, "a:1", 5, AGREED, waits_for_lease=True)
+ELECTED = ElectMasterBody(frozenset({1, 2})).encode()
+IDS = frozenset({2, 3})
+
+
+def _said(
+    fields: dict[str, str] | None = None, body: bytes = b"", code: int = 0
+) -> RemotingCommand:
+    return RemotingCommand(code, ext_fields=fields or {}, body=body, remark="no\nway")
+
+
+@pytest.mark.parametrize(
+    ("request_", "said", "answer"),
+    [
+        (
+            GetMetadata(),
+            _said({"isLeader": "true", "controllerLeaderAddress": "a:1"}),
+            Metadata(is_leader=True, leader_address="a:1"),
+        ),
+        (GetMetadata(), _said(), Metadata(is_leader=False)),
+        (GetNextBrokerId("c", "b"), _said({"nextBrokerId": "3"}), NextBrokerId(3)),
+        (ApplyBrokerId("c", "b", 1, "x"), _said(), Done()),
+        (
+            RegisterBroker("c", "b", 1, "a:1"),
+            _said(
+                MASTER
+                | LEAD
+                | agreed_fields(AGREED)
+                | standing_fields(Standing.RESTARTED),
+                SET_BODY,
+            ),
+            Mastership(
+                ME,
+                "a:1",
+                5,
+                AGREED,
+                waits_for_lease=True,
+                standing=Standing.RESTARTED,
+            ),
+        ),
+        (
+            RegisterBroker("c", "b", 1, "a:1"),
+            _said({}, SET_BODY),
+            Mastership(agreed=AgreedSet(frozenset({Member(1), JAVA}), 10)),
+        ),
+        (
+            ElectMaster("c", "b"),
+            _said(MASTER | SET_EPOCH | LEAD | agreed_fields(AGREED), ELECTED),
+            Mastership(ME, "a:1", 5, AGREED, is_new=True, waits_for_lease=True),
+        ),
+        (
+            ElectMaster("c", "b"),
+            _said(MASTER | SET_EPOCH | LEAD | agreed_fields(AGREED), ELECTED, 2011),
+            SHIP,
+        ),
+        (
+            GetReplicaInfo("b"),
+            _said(MASTER | LEAD | agreed_fields(AGREED), SET_BODY),
+            SHIP,
+        ),
+        (
+            GetReplicaInfo("b"),
+            _said({"masterEpoch": "6"} | agreed_fields(AGREED), SET_BODY),
+            Mastership(None, "", 6, AGREED),
+        ),
+        (
+            AlterSyncStateSet("b", CHANGE),
+            _said(agreed_fields(AGREED), SET_BODY),
+            AGREED,
+        ),
+        (
+            Heartbeat("c", "b", 1, "a:1"),
+            _said(lease_fields(LeaseGrant(10_000, 5))),
+            HeartbeatAnswer(LeaseGrant(10_000, 5)),
+        ),
+        (Heartbeat("c", "b", 1, "a:1"), _said(), HeartbeatAnswer(None)),
+    ],
+)
+def test_an_answer_is_a_value(
+    request_: Request, said: RemotingCommand, answer: object
+) -> None:
+    """Of a controller of ours, and of RocketMQ's where it tells less."""
+    assert answer == answer_of(request_, said)
+
+
+def test_a_refusal_names_its_brokers_and_a_stale_master_hears_the_set() -> None:
+    """R111, R112: 2000 and 2001 settle what was asked before and lost."""
+    alter = AlterSyncStateSet("b", CHANGE)
+    for code in (2000, 2001):
+        said = _said(agreed_fields(AGREED), SET_BODY, code)
+        assert Refused(code, "no\nway", agreed=AGREED) == answer_of(alter, said)
+        assert Refused(code, "no\nway") == answer_of(alter, _said({}, b"", code))
+    said = _said(refused_ids_fields(IDS), b"", 2003)
+    assert Refused(2003, "no\nway", IDS) == answer_of(alter, said)
+
+
+@pytest.mark.parametrize("code", [1, 2015])
+def test_a_controller_that_could_not_commit_may_have_done_it(code: int) -> None:
+    """R28, formats 4.1: a time-out within it is a silence, not a refusal."""
+    answer = answer_of(AlterSyncStateSet("b", CHANGE), _said(code=code))
+
+    reason = f"the controller answered with code {code}: no way"
+    assert Unanswered(reason, may_be_done=True) == answer
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (GetNextBrokerId("c", "b"), _said()),
+        (RegisterBroker("c", "b", 1, "a:1"), _said({}, b"{")),
+        (RegisterBroker("c", "b", 1, "a:1"), _said({"pystoreStanding": "?"}, SET_BODY)),
+        (ElectMaster("c", "b"), _said(SET_EPOCH, ELECTED)),
+        (AlterSyncStateSet("b", CHANGE), _said()),
+        (
+            AlterSyncStateSet("b", CHANGE),
+            _said({"pystoreMembers": "1;3"}, SET_BODY),
+        ),
+        (AlterSyncStateSet("b", CHANGE), _said(refused_ids_fields(IDS), b"[", 2001)),
+    ],
+)
+def test_an_answer_that_makes_no_sense_settles_nothing(
+    request_: Request, said: RemotingCommand
+) -> None:
+    """It may have been done."""
+    answer = answer_of(request_, said)
+
+    assert isinstance(answer, Unanswered)
+    assert answer.may_be_done
+
+
+EVERY = [
+    GetMetadata(),
+    GetNextBrokerId("c", "b"),
+    ApplyBrokerId("c", "b", 1, "x"),
+    RegisterBroker("c", "b", 1, "a:1"),
+    ElectMaster("c", "b"),
+    GetReplicaInfo("b"),
+    AlterSyncStateSet("b", CHANGE),
+    Heartbeat("c", "b", 1, "a:1"),
+]
+NAMES = [*MASTER, *SET_EPOCH, *LEAD, *agreed_fields(AGREED), "nextBrokerId"]
+MORE = ["pystoreBrokerIds", "pystoreStanding", "pystoreLeaseMs", "isLeader"]
+TEXTS = st.sampled_from(["", "1", "-1", "2;3", "1@7-00", START.text, "true", "\0"])
+BODIES = [b"", b"{}", b"null", b"[1]", SET_BODY, ELECTED, SET_BODY[:-1], b"\xff"]
+
+
+@given(
+    st.sampled_from(EVERY),
+    st.sampled_from([0, 1, 3, 2000, 2001, 2003, 2007, 2011, 2015, -1]),
+    st.dictionaries(st.sampled_from(NAMES + MORE), TEXTS),
+    st.sampled_from(BODIES),
+)
+def test_no_answer_is_an_error_of_ours(
+    request_: Request, code: int, fields: dict[str, str], body: bytes
+) -> None:
+    """Whatever a controller says: an answer of that request, a refusal or a silence."""
+    command = RemotingCommand(code, ext_fields=fields, body=body)
+
+    answer = answer_of(request_, command)
+
+    if code not in (0, 2011):
+        assert isinstance(answer, Refused | Unanswered)
+
+
+def test_a_notification_tells_who_is_master() -> None:
+    """1008 of a controller of ours and of RocketMQ's; one without a set is none."""
+    code = RequestCode.NOTIFY_BROKER_ROLE_CHANGED
+    fields = encode_fields(NotifyRoleChanged("a:1", 1, 5, 10))
+    ours = RemotingCommand(
+        code, ext_fields=fields | LEAD | agreed_fields(AGREED), body=SET_BODY
+    )
+    java = RemotingCommand(code, ext_fields=fields, body=SET_BODY)
+
+    assert SHIP == mastership_told(ours)
+    agreed = AgreedSet(frozenset({Member(1), JAVA}), 10)
+    assert Mastership(Member(1), "a:1", 5, agreed) == mastership_told(java)
+    with pytest.raises(MissingField):
+        mastership_told(
+            RemotingCommand(code, ext_fields={"pystoreMembers": "7"}, body=SET_BODY)
+        )

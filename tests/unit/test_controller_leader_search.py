@@ -1,0 +1,148 @@
+"""
+The search for the leader, carried out: one round for all who wait, bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from stepped_loop import move, run, until
+
+from pystore.controller.calls import Metadata, Unanswered
+from pystore.controller.discovery import Discovery
+from pystore.controller.leader_search import LeaderSearch, look_up
+from pystore.errors import ClosedError
+
+SILENT = Unanswered("silent")
+
+
+class Stage:
+    """
+    Controllers that answer as they are told.
+
+    Attributes:
+        answers: by address; others are silent.
+        asked: the addresses, in order.
+        names: what they stand for.
+        lookups: how often they were looked up.
+        gate: questions wait for it.
+    """
+
+    def __init__(self, *addresses: str) -> None:
+        self.answers: dict[str, Metadata] = {}
+        self.asked: list[str] = []
+        self.names: dict[str, list[str]] = {}
+        self.lookups = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.search = LeaderSearch(
+            Discovery(addresses, 1000), self._ask, self._look_up, 1000
+        )
+
+    async def _ask(self, address: str, timeout_ms: int) -> Metadata | Unanswered:
+        assert 1000 == timeout_ms
+        self.asked.append(address)
+        await self.gate.wait()
+        return self.answers.get(address, SILENT)
+
+    async def _look_up(self, name: str) -> list[str]:
+        self.lookups += 1
+        if name == "hanging:1":
+            await asyncio.Event().wait()
+        if name not in self.names:
+            raise OSError("no such name")
+        return self.names[name]
+
+
+def test_all_who_wait_for_a_leader_wait_for_one_round() -> None:
+    """Each address is asked once."""
+
+    async def main() -> None:
+        stage = Stage("a:1", "b:1")
+        stage.answers["b:1"] = Metadata(is_leader=True)
+        stage.gate.clear()
+        waiting = [asyncio.create_task(stage.search.find()) for _ in range(5)]
+        await until(lambda: stage.asked)
+        stage.gate.set()
+        assert [""] * 5 == await asyncio.gather(*waiting)
+        assert "b:1" == stage.search.leader
+        assert ["a:1", "b:1"] == stage.asked
+        assert "" == await stage.search.find()
+        assert 2 == stage.lookups
+
+    run(main())
+
+
+def test_a_round_without_a_leader_ends_and_the_next_one_is_new() -> None:
+    """Whoever asks again pauses before; names may stand for others by then (R3)."""
+
+    async def main() -> None:
+        stage = Stage("pods:1")
+        stage.names["pods:1"] = ["a:1", "b:1"]
+        nobody = "no controller leads: a:1 silent; b:1 silent"
+        assert nobody == await stage.search.find()
+        assert stage.search.leader is None
+        stage.names["pods:1"] = ["c:1"]
+        stage.answers["c:1"] = Metadata(is_leader=True)
+        assert "" == await stage.search.find()
+        assert ("c:1",) == stage.search.known
+        assert "c:1" == stage.search.leader
+
+    run(main())
+
+
+def test_a_name_that_nobody_answers_for_is_not_waited_for() -> None:
+    """What it stood for before is asked, and what the others stand for now."""
+
+    async def main() -> None:
+        stage = Stage("hanging:1", "pods:1")
+        stage.names["pods:1"] = ["b:1"]
+        stage.answers["b:1"] = Metadata(is_leader=True)
+        finding = asyncio.create_task(stage.search.find())
+        await until(lambda: stage.lookups == 2)
+        move(1001)
+        assert "" == await finding
+        assert (["hanging:1", "b:1"], "b:1") == (stage.asked, stage.search.leader)
+
+    run(main())
+
+
+def test_who_gives_up_takes_nobody_with_them() -> None:
+    """The round goes on for the others."""
+
+    async def main() -> None:
+        stage = Stage("a:1")
+        stage.answers["a:1"] = Metadata(is_leader=True)
+        stage.gate.clear()
+        one, other = (asyncio.create_task(stage.search.find()) for _ in range(2))
+        await until(lambda: stage.asked)
+        one.cancel()
+        stage.gate.set()
+        assert "" == await other
+        assert one.cancelled()
+
+    run(main())
+
+
+def test_closing_tells_who_waits() -> None:
+    """And again is fine."""
+
+    async def main() -> None:
+        stage = Stage("a:1")
+        stage.gate.clear()
+        waiting = asyncio.create_task(stage.search.find())
+        await until(lambda: stage.asked)
+        await stage.search.close()
+        await stage.search.close()
+        with pytest.raises(ClosedError, match="the controller client is closed"):
+            await waiting
+
+    run(main())
+
+
+def test_a_name_is_looked_up_and_an_address_stays() -> None:
+    """By the system."""
+    assert ["127.0.0.1:9878"] == asyncio.run(look_up("127.0.0.1:9878"))
+    assert ["[::1]:9878"] == asyncio.run(look_up("[::1]:9878"))
+    assert "127.0.0.1:9878" in asyncio.run(look_up("localhost:9878"))
