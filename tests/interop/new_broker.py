@@ -1,0 +1,193 @@
+"""
+A process of a new broker that negotiates its id, and is killed where it is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from stores import SEGMENT
+
+from pystore.controller.calls import (
+    ApplyBrokerId,
+    Done,
+    GetNextBrokerId,
+    Mastership,
+    NextBrokerId,
+    Refused,
+    RegisterBroker,
+    Unanswered,
+)
+from pystore.controller.client import ControllerClient
+from pystore.controller.commands import Recovery
+from pystore.controller.identity import Named, check_code
+from pystore.controller.identity_store import IdentityStore
+from pystore.controller.member import Position
+from pystore.controller.negotiation import Negotiation
+from pystore.controller.registering import Registration
+from pystore.exports import BrokerIdentity, TemporaryIdentity
+from pystore.log import CommitLog
+from pystore.stored_truth import INCARNATION
+from pystore.truth import Identity
+
+CLUSTER = "cluster"
+POINTS = 12
+"""Before and after each of the six steps of a negotiation."""
+
+T = TypeVar("T")
+
+
+class _Fate:
+    """
+    Ends this process by SIGKILL at its n-th point; ``None``: never.
+    """
+
+    def __init__(self, point: int | None) -> None:
+        self._point = point
+        self._passed = 0
+
+    def point(self) -> None:
+        if self._passed == self._point:
+            os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(60)
+        self._passed += 1
+
+    def around(self, step: Callable[[], T]) -> T:
+        self.point()
+        done = step()
+        self.point()
+        return done
+
+
+class _MortalStore(IdentityStore):
+    fate: _Fate
+
+    def read(self) -> Identity:
+        return self.fate.around(super().read)
+
+    def write_temporary(self, temporary: TemporaryIdentity) -> None:
+        self.fate.around(lambda: super(_MortalStore, self).write_temporary(temporary))
+
+    def confirm(self, identity: BrokerIdentity) -> None:
+        self.fate.around(lambda: super(_MortalStore, self).confirm(identity))
+
+    def delete_temporary(self, temporary: TemporaryIdentity) -> None:
+        self.fate.around(lambda: super(_MortalStore, self).delete_temporary(temporary))
+
+
+class _MortalClient(ControllerClient):
+    fate: _Fate
+
+    async def get_next_broker_id(
+        self, request: GetNextBrokerId
+    ) -> NextBrokerId | Refused | Unanswered:
+        self.fate.point()
+        answer = await super().get_next_broker_id(request)
+        self.fate.point()
+        return answer
+
+    async def apply_broker_id(
+        self, request: ApplyBrokerId
+    ) -> Done | Refused | Unanswered:
+        self.fate.point()
+        answer = await super().apply_broker_id(request)
+        self.fate.point()
+        return answer
+
+    async def register_broker(
+        self, request: RegisterBroker
+    ) -> Mastership | Refused | Unanswered:
+        self.fate.point()
+        answer = await super().register_broker(request)
+        self.fate.point()
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class NewBroker:
+    """
+    A broker that was never started.
+
+    Attributes:
+        controller: ``HOST:PORT``.
+        name: of its set.
+        store: a directory that is not there yet.
+        port: of its address, which no other broker has.
+    """
+
+    controller: str
+    name: str
+    store: Path
+    port: int = 10911
+
+    def start(self, killed_at: int | None = None) -> Callable[[], int | None]:
+        """
+        Starts a process.
+
+        Returns:
+            what waits for its end, and answers the broker's id; ``None``: it was
+            killed, as it was told to be.
+        """
+        reader, writer = os.pipe()
+        with warnings.catch_warnings():
+            # Threads of other tests may live; the child uses none of theirs.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+        if pid == 0:
+            said = "?"
+            try:
+                os.close(reader)
+                said = str(asyncio.run(self._negotiate(_Fate(killed_at))))
+            except BaseException as error:
+                said = repr(error)
+            os.write(writer, said.encode())
+            os._exit(0)
+        os.close(writer)
+
+        def end() -> int | None:
+            with os.fdopen(reader) as pipe:
+                said = pipe.read()
+            status = os.waitpid(pid, 0)[1]
+            if os.WIFSIGNALED(status) and killed_at is not None:
+                return None
+            return int(said)
+
+        return end
+
+    def run(self, killed_at: int | None = None) -> int | None:
+        """
+        Starts a process and waits for its end; answers as ``start`` has it.
+        """
+        return self.start(killed_at)()
+
+    async def _negotiate(self, fate: _Fate) -> int:
+        named = Named(CLUSTER, self.name, f"127.0.0.1:{self.port}")
+        with CommitLog(self.store, segment_size=SEGMENT) as log:
+            found = Recovery(
+                log.writer.checkpoint.read(INCARNATION), "boot", Position(-1, 0)
+            )
+            store = _MortalStore(log.writer)
+            client = _MortalClient([self.controller])
+            store.fate = client.fate = fate
+            async with client:
+                registration = Registration(
+                    Negotiation(named, self._code, found),
+                    store,
+                    client,
+                    lambda failures: asyncio.sleep(0.05 * failures),
+                    print,
+                )
+                now = await registration.run()
+        assert now.identity is not None
+        return now.identity.broker_id
+
+    def _code(self) -> str:
+        return check_code(f"127.0.0.1:{self.port}", 1700000000000, os.urandom(8))
