@@ -19,6 +19,7 @@ setup(
         "pystore",
         "pystore.cli",
         "pystore.controller",
+        "pystore.controller.server",
         "pystore.demo",
         "pystore.ha",
         "pystore.ha.insync",

@@ -8,6 +8,7 @@ import click
 
 from pystore.cli.append import append
 from pystore.cli.commands import Commands
+from pystore.cli.controller import controller
 from pystore.cli.demo import demo
 from pystore.cli.dump import dump
 from pystore.cli.epochs import epochs
@@ -59,6 +60,7 @@ for command in (
     epochs,
     replica,
     ha_status,
+    controller,
     demo,
     spark,
 ):

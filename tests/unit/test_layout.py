@@ -30,6 +30,10 @@ UNTESTED = {
     "controller/commands.py": "values alone, tested through test_controller_decide",
     "controller/events.py": "values alone, tested through test_controller_apply",
     "controller/replies.py": "values alone, tested through test_controller_views",
+    "controller/server/campaign.py": "tested through test_controller_server_node",
+    "controller/server/leader.py": "tested through test_controller_server_node",
+    "controller/server/place.py": "values alone",
+    "controller/server/telling.py": "tested through test_controller_server_node",
     "pystore/errors.py": "tested through test_seam, where errors are raised",
 }
 

@@ -1,0 +1,223 @@
+"""
+Answers what brokers and administrators ask a controller.
+
+Whoever does not lead answers 2007 to everything that has to do with a set, and says by
+1005 who leads. Heartbeats are taken by everybody.
+
+Source: formats 4.1, 4.5 to 4.8, 4.11; R221, R238, R241, R247 to R249, R257.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+
+from pystore.controller.added_headers import LeaseGrant, lease_fields
+from pystore.controller.member import Member
+from pystore.controller.server.answers import (
+    answer,
+    replica_info_answer,
+    sync_state_answer,
+)
+from pystore.controller.server.campaign import Others
+from pystore.controller.server.heartbeats import beat_of
+from pystore.controller.server.keys import set_key
+from pystore.controller.server.leader import Leader
+from pystore.controller.server.place import Place
+from pystore.controller.server.requests import COMMANDS, Asked
+from pystore.controller.server.sets import NotLeading
+from pystore.controller.server.settings import parse_lines, properties_text, shown
+from pystore.controller.state import SetKey
+from pystore.errors import InvalidError, UnavailableError
+from pystore.records.record_store import RecordStore
+from pystore.remoting.bodies import decode_broker_names
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.controller_headers import (
+    GetMetadataResponse,
+    GetReplicaInfoRequest,
+)
+from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.reply import Reply
+
+__all__ = ["Handlers"]
+
+_LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
+"""What RocketMQ lets nobody change."""
+
+_Handle = Callable[[RemotingCommand, Connection], Awaitable[Reply]]
+
+
+class Handlers:
+    """
+    The answers of one controller. For one event loop.
+
+    Args:
+        place: of that controller.
+        others: who leads.
+    """
+
+    def __init__(self, place: Place, others: Others) -> None:
+        self._place = place
+        self._others = others
+        self._counter = itertools.count(1)
+        self._numbers: dict[Connection, int] = {}
+        self._clusters: dict[Connection, SetKey] = {}
+
+    def table(self) -> Mapping[int, Handler]:
+        """
+        Returns the handlers by request code.
+        """
+        own: dict[int, _Handle] = {
+            RequestCode.BROKER_HEARTBEAT: self._beat,
+            RequestCode.CONTROLLER_GET_REPLICA_INFO: self._replica_info,
+            RequestCode.CONTROLLER_GET_METADATA_INFO: self._metadata,
+            RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: self._sync_state,
+            RequestCode.UPDATE_CONTROLLER_CONFIG: self._update_config,
+            RequestCode.GET_CONTROLLER_CONFIG: self._config,
+        }
+        own |= dict.fromkeys(COMMANDS, self._command)
+        return {code: _refusing(one) for code, one in own.items()}
+
+    def opened(self, connection: Connection) -> None:
+        """
+        A connection stands.
+        """
+        self._numbers[connection] = next(self._counter)
+
+    def closed(self, connection: Connection) -> None:
+        """
+        A connection has ended, and with it whoever sent heartbeats on it (R241).
+        """
+        self._clusters.pop(connection, None)
+        number = self._numbers.pop(connection, None)
+        died = self._place.liveness.close(number) if number is not None else []
+        if self._place.leader is not None:
+            for names, _ in died:
+                self._place.leader.look_at(names)
+
+    async def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
+        number = self._numbers.get(peer)
+        if number is None:
+            # Its connection has ended meanwhile: it says nothing of now.
+            return Reply()
+        beat = beat_of(request, number)
+        set_key(*beat.names)
+        self._clusters[peer] = beat.names
+        is_new = self._place.liveness.hear(
+            beat.names, beat.heartbeat, self._place.clock_ns()
+        )
+        leader = self._place.leader
+        if leader is None:
+            return Reply(ext_fields=lease_fields(LeaseGrant()))
+        if is_new:
+            leader.look_at(beat.names)
+        if beat.resigned_epoch >= 0:
+            member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
+            leader.resign(beat.names, member, beat.resigned_epoch)
+        length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
+        return Reply(ext_fields=lease_fields(LeaseGrant(length_ms, epoch)))
+
+    async def _command(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        asked = COMMANDS[RequestCode(request.code)](request)
+        names = self._resolved(leader, asked, peer)
+        outcome = await leader.ask(names, asked.command)
+        return answer(asked.command, outcome.decision, outcome.state)
+
+    async def _replica_info(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        header = decode_fields(GetReplicaInfoRequest, request.ext_fields)
+        names = self._named(leader, header.broker_name, peer)
+        return replica_info_answer(leader.sets.state(names))
+
+    async def _sync_state(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        if not request.body:
+            return Reply(ResponseCode.SYSTEM_ERROR, "name the broker sets in the body")
+        states = [
+            leader.sets.state(self._named(leader, name, peer))
+            for name in decode_broker_names(request.body)
+        ]
+        return sync_state_answer(
+            (one, leader.facts(one)) for one in states if one.is_known
+        )
+
+    async def _metadata(self, _: RemotingCommand, __: Connection) -> Reply:
+        leader = self._place.leader
+        is_leader = leader is not None and leader.is_proven
+        found, peers = await self._others.look()
+        led_by = self._place.address if is_leader else found
+        told = GetMetadataResponse(
+            self._place.settings.now.controller_group,
+            led_by or None,
+            led_by or None,
+            is_leader,
+            "".join(f"{one};" for one in sorted({*peers, self._place.address})),
+        )
+        return Reply(ext_fields=encode_fields(told))
+
+    async def _update_config(self, request: RemotingCommand, _: Connection) -> Reply:
+        texts = parse_lines(request.body.decode())
+        locked = sorted(_LOCKED & texts.keys())
+        if locked:
+            return Reply(
+                ResponseCode.NO_PERMISSION, f"nobody may change {', '.join(locked)}"
+            )
+        if texts:
+            await asyncio.to_thread(self._place.settings.change, self._session(), texts)
+        return Reply()
+
+    async def _config(self, _: RemotingCommand, __: Connection) -> Reply:
+        store = self._place.store
+        if store is not None:
+            await asyncio.to_thread(self._place.settings.read, store)
+        return Reply(body=properties_text(shown(self._place.settings.now)).encode())
+
+    # -- who is meant --------------------------------------------------------
+
+    def _leading(self) -> Leader:
+        leader = self._place.leader
+        if leader is None:
+            raise NotLeading("this controller does not lead")
+        leader.insist()
+        return leader
+
+    def _session(self) -> RecordStore:
+        store = self._place.store
+        if store is None:
+            raise UnavailableError("the record store is not there: try again")
+        return store
+
+    def _resolved(self, leader: Leader, asked: Asked, peer: Connection) -> SetKey:
+        if asked.creates or asked.cluster:
+            return asked.cluster, asked.name
+        return self._named(leader, asked.name, peer)
+
+    def _named(self, leader: Leader, name: str, peer: Connection) -> SetKey:
+        """
+        Returns the set that is meant where RocketMQ names no cluster: the asker's own,
+        or the only one.
+        """
+        clusters = leader.sets.clusters(name)
+        own = self._clusters.get(peer)
+        if own is not None and own[1] == name and own[0] in clusters:
+            return own
+        if len(clusters) > 1:
+            raise InvalidError(
+                f"the clusters {', '.join(sorted(clusters))} have a set {name} each"
+            )
+        return (clusters[0] if clusters else ""), name
+
+
+def _refusing(handle: _Handle) -> Handler:
+    async def answered(request: RemotingCommand, peer: Connection) -> Reply:
+        try:
+            return await handle(request, peer)
+        except NotLeading as error:
+            # Nothing was done: 1005 says who leads.
+            return Reply(ResponseCode.CONTROLLER_NOT_LEADER, str(error))
+
+    return answered

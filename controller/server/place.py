@@ -1,0 +1,42 @@
+"""
+What the parts of one controller have in common.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pystore.controller.liveness import Liveness
+from pystore.controller.server.kept_settings import KeptSettings
+from pystore.controller.server.leader import Leader
+from pystore.records.record_store import RecordStore
+
+__all__ = ["Place"]
+
+
+@dataclass(slots=True)
+class Place:
+    """
+    One controller, as it is now. For one event loop.
+
+    Attributes:
+        settings: with what was changed.
+        say: one line for people.
+        clock_ns: boot time, the one that terms are told by.
+        draw: chance, for pauses.
+        address: under which others reach it; empty: it does not listen yet.
+        liveness: the heartbeats, also while it does not lead.
+        store: the session with the record store; ``None``: there is none.
+        leader: its term; ``None``: it does not lead.
+    """
+
+    settings: KeptSettings
+    say: Callable[[str], object]
+    clock_ns: Callable[[], int]
+    draw: random.Random
+    address: str = ""
+    liveness: Liveness = field(default_factory=Liveness)
+    store: RecordStore | None = None
+    leader: Leader | None = None

@@ -1,0 +1,253 @@
+"""
+How a controller is set up: what its file says, and what is changed while it runs. Pure.
+
+The names are RocketMQ's where it has one, so that ``controller.properties`` can be
+used as it is; a file that ends in ``.toml`` has the same names. What RocketMQ has and
+a pystore controller has no use for is passed over, and said.
+
+Source: formats 4.11, 7.4; R257.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from pystore.errors import InvalidError
+from pystore.remoting.fields import wire_name
+
+__all__ = [
+    "FOREIGN",
+    "Settings",
+    "parse_lines",
+    "parse_properties",
+    "parse_toml",
+    "properties_text",
+    "shown",
+]
+
+FOREIGN = frozenset(
+    {
+        "configStorePath",
+        "controllerRequestThreadPoolQueueCapacity",
+        "controllerThreadPoolNums",
+        "controllerType",
+        "electMasterMaxRetryCount",
+        "isProcessReadEvent",
+        "mappedFileSize",
+        "processReadEvent",
+        "rocketmqHome",
+        "scanNotActiveBrokerInterval",
+    }
+)
+"""Settings of RocketMQ's controllers that mean nothing here, beside those of jRaft."""
+
+_FIXED: dict[str, bool] = {"is_fixed": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """
+    Of one controller. Those without `_FIXED` may change while it runs.
+
+    Attributes:
+        listen: ``HOST:PORT`` where it listens; an empty host is every address.
+        address: ``HOST:PORT`` under which others reach it; empty: where it listens.
+        store: directory of its records in LMDB.
+        zookeeper: servers that keep the records instead, ``host:port,host:port``.
+        zookeeper_root: the node under which they are.
+        zookeeper_session_timeout: asked for, in ms; so long the records have no
+            leader after one has died.
+        controller_group: tells several groups apart, for people.
+        enable_elect_unclean_master: whoever is alive may be elected where nobody
+            else can be.
+        notify_broker_role_changed: tell brokers of elections; they also ask.
+        scan_inactive_master_interval: of the scan for sets that need a master, in ms.
+
+    Raises:
+        InvalidError: it would listen nowhere.
+    """
+
+    listen: str = field(default="127.0.0.1:9878", metadata=_FIXED)
+    address: str = field(default="", metadata=_FIXED)
+    store: str = field(default="", metadata=_FIXED)
+    zookeeper: str = field(default="", metadata=_FIXED)
+    zookeeper_root: str = field(default="/pystore", metadata=_FIXED)
+    zookeeper_session_timeout: int = field(default=10_000, metadata=_FIXED)
+    controller_group: str = field(default="pystore", metadata=_FIXED)
+    enable_elect_unclean_master: bool = False
+    notify_broker_role_changed: bool = True
+    scan_inactive_master_interval: int = 5000
+
+    def __post_init__(self) -> None:
+        _place(self.listen)
+
+    @property
+    def listen_at(self) -> tuple[str, int]:
+        """
+        Host and port where it listens: an empty host is every address, port 0 any
+        that is free.
+        """
+        return _place(self.listen)
+
+    def with_texts(self, texts: Mapping[str, str], *, is_running: bool) -> Settings:
+        """
+        Returns the settings with others, by their names.
+
+        Args:
+            texts: values, as text.
+            is_running: only what may change while a controller runs.
+
+        Raises:
+            InvalidError: no such setting, a wrong value, or one that is fixed.
+        """
+        values: dict[str, Any] = {}
+        for name, text in texts.items():
+            if name not in _FORM:
+                raise InvalidError(f"{name} is no setting of a pystore controller")
+            attribute, parse, is_fixed = _FORM[name]
+            if is_running and is_fixed:
+                raise InvalidError(f"{name} can only be changed in the file: restart")
+            values[attribute] = parse(name, text)
+        return replace(self, **values)
+
+
+def parse_toml(text: str, where: str) -> tuple[dict[str, str], list[str]]:
+    """
+    Returns the settings of a TOML file as text, and what to tell people.
+
+    Raises:
+        InvalidError: it is no TOML, or has tables.
+    """
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # The text names the line.
+        raise InvalidError(f"{where}: {error}") from error
+    texts = {}
+    for name, value in found.items():
+        if isinstance(value, bool):
+            texts[name] = str(value).lower()
+        elif isinstance(value, str | int):
+            texts[name] = str(value)
+        else:
+            raise InvalidError(f"{where}: {name} is neither text nor a whole number")
+    return _known(texts, where)
+
+
+def parse_properties(text: str, where: str) -> tuple[dict[str, str], list[str]]:
+    """
+    Returns the settings of a properties file of RocketMQ, and what to tell people.
+
+    Raises:
+        InvalidError: RocketMQ's names for where it listens make no sense.
+    """
+    return _known(_translated(parse_lines(text), where), where)
+
+
+def parse_lines(text: str) -> dict[str, str]:
+    """
+    Returns ``name=value`` lines, as Java's properties have them.
+    """
+    texts = {}
+    for line in text.splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith(("#", "!")):
+            texts[name.strip()] = value.strip()
+    return texts
+
+
+def properties_text(texts: Mapping[str, str]) -> str:
+    """
+    Returns lines ``name=value`` in order.
+    """
+    return "".join(f"{name}={texts[name]}\n" for name in sorted(texts))
+
+
+def shown(settings: Settings) -> dict[str, str]:
+    """
+    Returns all settings by their names, as text.
+    """
+    return {
+        name: _text(getattr(settings, attribute))
+        for name, (attribute, _, _) in _FORM.items()
+    }
+
+
+def _place(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and int(port[:6]) < 1 << 16
+    if not (colon and is_port):
+        raise InvalidError(f"listen={listen} is no address: host:port is one")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _translated(texts: dict[str, str], where: str) -> dict[str, str]:
+    """
+    Returns RocketMQ's names for place and peers as ours.
+    """
+    texts = dict(texts)
+    host, port = texts.pop("bindAddress", ""), texts.pop("listenPort", "")
+    peers = texts.pop("controllerDLegerPeers", "")
+    own = texts.pop("controllerDLegerSelfId", "")
+    group = texts.pop("controllerDLegerGroup", "")
+    path = texts.pop("controllerStorePath", "")
+    if peers:
+        parts = [one.strip().partition("-") for one in peers.split(";")]
+        by_id = {number: place for number, _, place in parts}
+        if own not in by_id:
+            raise InvalidError(
+                f"{where}: controllerDLegerPeers has no {own!r}, the "
+                "controllerDLegerSelfId"
+            )
+        texts.setdefault("address", by_id[own])
+        port = by_id[own].rpartition(":")[2]
+    if port:
+        texts.setdefault("listen", f"{host or '127.0.0.1'}:{port}")
+    if group:
+        texts.setdefault("controllerGroup", group)
+    if path:
+        texts.setdefault("store", path)
+    return texts
+
+
+def _known(texts: dict[str, str], where: str) -> tuple[dict[str, str], list[str]]:
+    passed = sorted(
+        name for name in texts if name in FOREIGN or name.startswith("jRaft")
+    )
+    said = [f"{where}: {name} means nothing here and is passed over" for name in passed]
+    return {name: texts[name] for name in texts if name not in passed}, said
+
+
+def _parse_bool(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise InvalidError(f"{name}={text} is neither true nor false")
+    return text.lower() == "true"
+
+
+def _parse_ms(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 1 << 31):
+        raise InvalidError(f"{name}={text} is no number of milliseconds")
+    return int(text)
+
+
+def _parse_text(_: str, text: str) -> str:
+    return text
+
+
+_PARSERS: dict[str, Callable[[str, str], object]] = {
+    "bool": _parse_bool,
+    "int": _parse_ms,
+    "str": _parse_text,
+}
+
+_FORM = {
+    wire_name(one.name): (one.name, _PARSERS[str(one.type)], bool(one.metadata))
+    for one in fields(Settings)
+}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

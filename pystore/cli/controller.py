@@ -1,0 +1,112 @@
+"""
+``pystore controller``: decides who is master of each set of brokers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import click
+
+from pystore.controller.server.node import Controller
+from pystore.controller.server.opening import record_store
+from pystore.controller.server.settings import (
+    Settings,
+    parse_properties,
+    parse_toml,
+)
+from pystore.errors import InvalidError
+
+__all__ = ["controller"]
+
+_EXAMPLE = """\b
+Example: one controller for brokers on this machine
+  pystore controller --store /var/lib/pystore-controller
+Example: one of three, each on its own host
+  pystore controller -c controller.toml --zookeeper zk1:2181,zk2:2181,zk3:2181
+"""
+
+
+@click.command(short_help="Decide who is master of each set.", epilog=_EXAMPLE)
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="TOML, or RocketMQ's controller.properties; options go before it.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where brokers connect; this machine alone, port 9878, unless told otherwise.",
+)
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="Under which brokers reach it, where that is another.",
+)
+@click.option("--store", metavar="DIR", help="Directory of its records, for one host.")
+@click.option(
+    "--zookeeper", metavar="HOSTS", help="Servers of its records, for several hosts."
+)
+def controller(config: Path | None, **options: str | None) -> int:
+    """
+    Give brokers their ids, elect masters, and keep who is in sync. Brokers may be
+    RocketMQ's (5.1.1 and newer, controller mode), and mqadmin works with it.
+
+    It runs until stopped. Several controllers over one ZooKeeper replace each other:
+    one leads, the others answer who does.
+    """
+    try:
+        settings, said = _settings(config, options)
+        open_store = record_store(settings)
+    except InvalidError as error:
+        # Nothing was opened yet.
+        raise click.UsageError(str(error)) from error
+    for line in said:
+        _say(line)
+    return asyncio.run(_serve(Controller(settings, open_store, _say)))
+
+
+def _settings(
+    config: Path | None, options: dict[str, str | None]
+) -> tuple[Settings, list[str]]:
+    texts: dict[str, str] = {}
+    said: list[str] = []
+    if config is not None:
+        parse = parse_toml if config.suffix == ".toml" else parse_properties
+        texts, said = parse(config.read_text("utf-8"), str(config))
+    given = {name: text for name, text in options.items() if text is not None}
+    # Where the records are is told by one of both, and the command line wins.
+    if "store" in given or "zookeeper" in given:
+        texts.pop("store", None)
+        texts.pop("zookeeper", None)
+    return Settings().with_texts(texts | given, is_running=False), said
+
+
+def _say(line: str) -> None:
+    click.echo(f"pystore: {line}", err=True)
+
+
+async def _serve(node: Controller) -> int:
+    loop = asyncio.get_running_loop()
+    running = asyncio.ensure_future(
+        node.run(lambda place: click.echo(f"pystore controller listens on {place}"))
+    )
+    numbers: list[int] = []
+
+    def stop(number: int) -> None:
+        numbers.append(number)
+        running.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        await running
+    except asyncio.CancelledError:
+        # Somebody asked to stop; what was answered is on disk.
+        if not numbers:
+            raise
+    return 128 + numbers[0]

@@ -1,0 +1,273 @@
+"""
+A controller on a real socket over records in memory, and brokers of pystore that are
+spoken by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from controlling import start
+from stepped_loop import until
+
+from pystore.controller.added_headers import (
+    LeaseGrant,
+    Vitals,
+    lease_of,
+    recovery_fields,
+    vitals_fields,
+)
+from pystore.controller.added_set_headers import alter_set_fields
+from pystore.controller.commands import AlterSet, Recovery
+from pystore.controller.member import Member, ids_of
+from pystore.controller.server.node import Controller
+from pystore.controller.server.settings import Settings
+from pystore.records.memory import MemorySpace, MemoryStore
+from pystore.records.record_store import RecordStore
+from pystore.remoting.bodies import SyncStateSet
+from pystore.remoting.client import RemotingClient
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
+from pystore.remoting.controller_headers import (
+    AlterSyncStateSetRequest,
+    ApplyBrokerIdRequest,
+    BrokerHeartbeat,
+    ElectMasterRequest,
+    ElectMasterResponse,
+    GetMetadataResponse,
+    NotifyRoleChanged,
+    RegisterBrokerToControllerRequest,
+)
+from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Running", "SpokenBroker", "running"]
+
+
+@dataclass
+class Running:
+    """
+    A controller at work.
+
+    Attributes:
+        controller: it.
+        address: where it listens.
+        said: what it said to people.
+        client: an administrator.
+        stores: the sessions that it opened.
+        brokers: that speak with it; they end with the test.
+    """
+
+    controller: Controller
+    address: str
+    said: list[str]
+    client: RemotingClient
+    stores: list[RecordStore]
+    brokers: list[SpokenBroker] = field(default_factory=list)
+
+    async def ask(
+        self,
+        code: int,
+        header: DataclassInstance | None = None,
+        body: bytes = b"",
+        added: Mapping[str, str] | None = None,
+        client: RemotingClient | None = None,
+    ) -> RemotingCommand:
+        """
+        Returns the answer to a request.
+        """
+        fields = encode_fields(header) if header is not None else {}
+        request = RemotingCommand(
+            code, ext_fields={**fields, **(added or {})}, body=body
+        )
+        return await (client or self.client).call(self.address, request)
+
+    async def metadata(self) -> GetMetadataResponse:
+        """
+        Returns who leads, as this controller says.
+        """
+        answer = await self.ask(RequestCode.CONTROLLER_GET_METADATA_INFO)
+        return decode_fields(GetMetadataResponse, answer.ext_fields)
+
+
+@asynccontextmanager
+async def running(
+    space: MemorySpace | None = None,
+    settings: Settings | None = None,
+    *,
+    length_ns: int | None = None,
+    leads: bool = True,
+) -> AsyncIterator[Running]:
+    """
+    A controller for as long as a test lasts.
+
+    Args:
+        space: of its records, if others share it.
+        settings: its own.
+        length_ns: of its terms.
+        leads: wait until it does.
+    """
+    shared, said = space or MemorySpace(), list[str]()
+    stores: list[RecordStore] = []
+    loop = asyncio.get_running_loop()
+
+    def clock_ns() -> int:
+        return int(loop.time() * 1e9)
+
+    def opened() -> RecordStore:
+        stores.append(MemoryStore(shared, clock_ns=clock_ns, length_ns=length_ns))
+        return stores[-1]
+
+    controller = Controller(
+        settings or Settings(listen="127.0.0.1:0"),
+        opened,
+        said.append,
+        clock_ns=clock_ns,
+        draw=random.Random(1),
+    )
+    places: list[str] = []
+    task = asyncio.create_task(controller.run(places.append))
+    try:
+        await until(lambda: places or task.done())
+        if leads:
+            await until(lambda: controller.leads or task.done())
+        async with RemotingClient() as client:
+            at = Running(controller, places[0], said, client, stores)
+            try:
+                yield at
+            finally:
+                for broker in at.brokers:
+                    await broker.die()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@dataclass
+class SpokenBroker:
+    """
+    One broker of pystore, of the set ``set`` in ``cluster``.
+
+    Attributes:
+        running: the controller.
+        broker_id: its own.
+        recovery: what it says as it registers.
+        address: where it is told about masters.
+        told: what it was told.
+    """
+
+    running: Running
+    broker_id: int
+    recovery: Recovery = field(default_factory=lambda: start(1))
+    address: str = ""
+    told: list[NotifyRoleChanged] = field(default_factory=list)
+    end: int = 0
+
+    def __post_init__(self) -> None:
+        self.running.brokers.append(self)
+        self._client = RemotingClient()
+        self._server = RemotingServer(
+            {RequestCode.NOTIFY_BROKER_ROLE_CHANGED: self._hear}
+        )
+
+    @property
+    def member(self) -> Member:
+        """
+        Its present process.
+        """
+        return Member(self.broker_id, self.recovery.incarnation)
+
+    async def join(self) -> None:
+        """
+        Applies for its id, registers and sends a heartbeat.
+        """
+        host, port = await self._server.start()
+        self.address = f"{host}:{port}"
+        applied = await self._ask(
+            RequestCode.CONTROLLER_APPLY_BROKER_ID,
+            ApplyBrokerIdRequest("cluster", "set", self.broker_id, f"{self.address};1"),
+        )
+        assert applied.code == 0, applied
+        registered = await self._ask(
+            RequestCode.CONTROLLER_REGISTER_BROKER,
+            RegisterBrokerToControllerRequest(
+                "cluster", "set", self.broker_id, self.address
+            ),
+            added=recovery_fields(self.recovery),
+        )
+        assert registered.code == 0, registered
+        await self.beat()
+
+    async def beat(self, epoch: int = 0, resigned_epoch: int = -1) -> LeaseGrant:
+        """
+        Sends a heartbeat, and returns the lease that came with the answer.
+        """
+        beat = BrokerHeartbeat(
+            self.broker_id,
+            "cluster",
+            self.address,
+            "set",
+            epoch=epoch,
+            max_offset=self.end,
+        )
+        vitals = Vitals(self.recovery.incarnation, resigned_epoch=resigned_epoch)
+        answer = await self._ask(
+            RequestCode.BROKER_HEARTBEAT, beat, added=vitals_fields(vitals)
+        )
+        grant = lease_of(answer.ext_fields)
+        assert grant is not None
+        return grant
+
+    async def elect(self) -> ElectMasterResponse:
+        """
+        Asks for an election, and returns who is master.
+        """
+        answer = await self._ask(
+            RequestCode.CONTROLLER_ELECT_MASTER,
+            ElectMasterRequest("cluster", "set", self.broker_id),
+        )
+        return decode_fields(ElectMasterResponse, answer.ext_fields)
+
+    async def alter(
+        self, members: frozenset[Member], epoch: int, set_epoch: int
+    ) -> RemotingCommand:
+        """
+        Asks for another set.
+        """
+        command = AlterSet(self.member, epoch, set_epoch, members)
+        return await self._ask(
+            RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET,
+            AlterSyncStateSetRequest("set", self.broker_id, epoch),
+            SyncStateSet(ids_of(members), set_epoch).encode(),
+            alter_set_fields(command),
+        )
+
+    async def die(self) -> None:
+        """
+        Its process ends; again is fine.
+        """
+        await self._client.close()
+        await self._server.close()
+
+    async def _ask(
+        self,
+        code: int,
+        header: DataclassInstance,
+        body: bytes = b"",
+        added: Mapping[str, str] | None = None,
+    ) -> RemotingCommand:
+        return await self.running.ask(code, header, body, added, self._client)
+
+    async def _hear(self, request: RemotingCommand, _: Connection) -> Reply:
+        self.told.append(decode_fields(NotifyRoleChanged, request.ext_fields))
+        return Reply()

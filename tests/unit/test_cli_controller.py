@@ -1,0 +1,62 @@
+"""
+``pystore controller``: how it starts and ends.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_line import PYSTORE, run
+
+
+def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    """A line says where; SIGTERM ends it cleanly, with the code of that."""
+    config = tmp_path / "controller.properties"
+    config.write_text("listenPort=0\nmappedFileSize=1\n")
+    command = [*PYSTORE, "controller", "-c", str(config)]
+    command += ["--store", str(tmp_path / "records")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert "pystore controller listens on 127.0.0.1:" in process.stdout.readline()
+        assert "mappedFileSize means nothing here" in process.stderr.readline()
+        assert "this controller leads" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert ("", "") == process.communicate(timeout=20)
+    assert 128 + signal.SIGTERM == process.returncode
+
+
+def test_others_are_warned_of(tmp_path: Path) -> None:
+    """Whoever reaches it may ask for anything."""
+    command = [*PYSTORE, "controller", "--listen", ":0"]
+    command += ["--store", str(tmp_path / "r")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert "without passwords or encryption" in process.stderr.readline()
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        ([], 2, "--store DIR"),
+        (["--store", "x", "--listen", "here"], 2, "host:port"),
+        (["--store", "{tmp}/no/such", "--listen", "127.0.0.1:0"], 3, "no/such"),
+    ],
+)
+def test_what_cannot_be_had_is_one_line(
+    tmp_path: Path, words: list[str], code: int, text: str
+) -> None:
+    """Wrong usage, or a place that is not there."""
+    result = run("controller", *(one.format(tmp=tmp_path) for one in words))
+
+    assert code == result.exit_code, result.output
+    assert text in result.stderr.splitlines()[-1]

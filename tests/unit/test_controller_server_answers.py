@@ -1,0 +1,149 @@
+"""
+What became of a command, as RocketMQ's answer.
+"""
+
+from __future__ import annotations
+
+from controlling import Brokers, start
+
+from pystore.controller.commands import (
+    AlterSet,
+    ApplyId,
+    Clean,
+    Command,
+    Elect,
+    GetNextId,
+    Register,
+    Trigger,
+)
+from pystore.controller.member import Member
+from pystore.controller.server.answers import (
+    answer,
+    notification,
+    replica_info_answer,
+    sync_state_answer,
+)
+from pystore.controller.state import SetState
+from pystore.controller.views import leadership_of
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.replica_bodies import decode_replicas
+from pystore.remoting.reply import Reply
+
+NAMES = {"clusterName": "cluster", "brokerName": "set"}
+LED = {"masterBrokerId": "1", "masterAddress": "host:1", "masterEpoch": "1"}
+
+
+def said(brokers: Brokers, command: Command) -> Reply:
+    """
+    Returns the answer to a command.
+    """
+    decision = brokers.ask(command)
+    return answer(command, decision, brokers.state)
+
+
+def java_set() -> Brokers:
+    """
+    Two Java brokers, the first of them master.
+    """
+    brokers = Brokers()
+    brokers.join(1)
+    brokers.join(2)
+    brokers.elect(1)
+    return brokers
+
+
+def test_answers_to_java_are_rocketmqs_field_by_field() -> None:
+    """As formats 4.16 has them, but for what Java passes over."""
+    brokers = Brokers()
+    next_id = said(brokers, GetNextId())
+    assert NAMES | {"nextBrokerId": "1"} == next_id.ext_fields
+    assert NAMES == said(brokers, ApplyId(1, "host:1;1")).ext_fields
+    taken = said(brokers, ApplyId(1, "host:9;9"))
+    assert (ResponseCode.CONTROLLER_BROKER_ID_INVALID, NAMES) == (
+        taken.code,
+        rocketmqs(taken),
+    )
+    brokers.register(1)
+    assert b'{"syncStateSet":[],"syncStateSetEpoch":0}' == (
+        said(brokers, Register(1, "host:1")).body
+    )
+    elected = said(brokers, Elect(Trigger.BROKER, 1))
+    assert LED | {"syncStateSetEpoch": "1"} == rocketmqs(elected)
+    assert (
+        b'{"brokerMemberGroup":{"brokerAddrs":{"1":"host:1"},"brokerName":"set",'
+        b'"cluster":"cluster"},"syncStateSet":[1]}'
+    ) == elected.body
+    again = said(brokers, Elect(Trigger.BROKER, 1))
+    assert ResponseCode.CONTROLLER_MASTER_STILL_EXIST == again.code
+    assert b'{"syncStateSet":[1]}' == again.body
+    registered = said(brokers, Register(1, "host:2"))
+    assert NAMES == rocketmqs(registered)
+
+
+def test_a_new_set_is_told_and_a_refused_one_names_who_is_to_blame() -> None:
+    """R111; with a fence the master sees what it missed."""
+    brokers = java_set()
+    wanted = AlterSet(Member(1), 1, 1, frozenset({Member(1), Member(2)}))
+    changed = said(brokers, wanted)
+    assert {"newSyncStateSetEpoch": "2"} == rocketmqs(changed)
+    assert b'{"syncStateSet":[1,2],"syncStateSetEpoch":2}' == changed.body
+    stale = said(brokers, AlterSet(Member(1), 1, 1, frozenset({Member(1)})))
+    assert ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH == stale.code
+    assert {"newSyncStateSetEpoch": "0"} == rocketmqs(stale)
+    assert changed.body == stale.body
+    brokers.die(2)
+    strange = AlterSet(Member(1), 1, 2, frozenset({Member(1), Member(9)}))
+    refused = said(brokers, strange)
+    assert ResponseCode.CONTROLLER_INVALID_REPLICAS == refused.code
+    assert "9" == refused.ext_fields["pystoreBrokerIds"]
+
+
+def test_who_is_master_is_told_with_its_process_to_brokers_of_pystore() -> None:
+    """1004 and 1008 say the same."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.elect(1)
+    info = replica_info_answer(brokers.state)
+    leadership = leadership_of(brokers.state)
+    assert leadership is not None
+    fields, body = notification(leadership, brokers.state.agreed)
+
+    assert LED == rocketmqs(info)
+    assert LED | {"syncStateSetEpoch": "1"} == rocketmqs(Reply(ext_fields=fields))
+    assert info.body == body
+    added = {name for name in fields if name.startswith("pystore")}
+    assert added == {name for name in info.ext_fields if name.startswith("pystore")}
+    assert "pystoreMasterIncarnation" in added
+
+
+def test_a_set_that_nobody_knows_is_refused_or_left_out() -> None:
+    """2008 for one (R247), silence in a list (R248)."""
+    unknown = replica_info_answer(SetState("c", "b"))
+
+    assert ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST == unknown.code
+    assert {} == decode_replicas(sync_state_answer([]).body)
+    assert {} == said(Brokers(), Clean()).ext_fields
+
+
+def test_a_list_of_sets_says_who_is_alive() -> None:
+    """1006 is for people."""
+    brokers = java_set()
+    brokers.die(2)
+    (row,) = decode_replicas(
+        sync_state_answer([(brokers.state, brokers.facts)]).body
+    ).values()
+
+    assert [(1, True)] == [(one.broker_id, one.is_alive) for one in row.in_sync]
+    assert [(2, False)] == [(one.broker_id, one.is_alive) for one in row.not_in_sync]
+    assert 1 == row.master_broker_id
+
+
+def rocketmqs(reply: Reply) -> dict[str, str]:
+    """
+    Returns the fields that Java reads.
+    """
+    return {
+        name: text
+        for name, text in reply.ext_fields.items()
+        if not name.startswith("pystore")
+    }

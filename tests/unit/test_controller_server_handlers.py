@@ -1,0 +1,136 @@
+"""
+What brokers and administrators are answered.
+"""
+
+from __future__ import annotations
+
+from serving_controller import Running, SpokenBroker, running
+from stepped_loop import run, until
+
+from pystore.remoting.bodies import encode_broker_names
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_headers import (
+    ApplyBrokerIdRequest,
+    ElectMasterRequest,
+    GetNextBrokerIdRequest,
+    GetReplicaInfoRequest,
+)
+from pystore.remoting.replica_bodies import decode_replicas
+
+
+async def config(at: Running) -> str:
+    """
+    Returns what the controller shows of its settings.
+    """
+    return (await at.ask(RequestCode.GET_CONTROLLER_CONFIG)).body.decode()
+
+
+def test_settings_are_changed_but_for_those_that_nobody_may_change() -> None:
+    """1009 and 1010; R257."""
+
+    async def main() -> None:
+        async with running() as at:
+            assert "enableElectUncleanMaster=false\n" in await config(at)
+            for body, code in (
+                (b"enableElectUncleanMaster=true", ResponseCode.SUCCESS),
+                (b"", ResponseCode.SUCCESS),
+                (b"rocketmqHome=/", ResponseCode.NO_PERMISSION),
+                (b"configBlackList=", ResponseCode.NO_PERMISSION),
+                (b"listen=h:1", ResponseCode.SYSTEM_ERROR),
+                (b"nonsense=1", ResponseCode.SYSTEM_ERROR),
+                (b"\xff", ResponseCode.SYSTEM_ERROR),
+            ):
+                answer = await at.ask(RequestCode.UPDATE_CONTROLLER_CONFIG, body=body)
+                assert code == answer.code, body
+            assert "enableElectUncleanMaster=true\n" in await config(at)
+
+    run(main())
+
+
+def test_a_list_of_sets_leaves_out_what_nobody_knows() -> None:
+    """1006; R248."""
+
+    async def main() -> None:
+        async with running() as at:
+            await SpokenBroker(at, 1).join()
+            code = RequestCode.CONTROLLER_GET_SYNC_STATE_DATA
+            answer = await at.ask(code, body=encode_broker_names(["set", "other"]))
+            assert ["set"] == list(decode_replicas(answer.body))
+            assert ResponseCode.SYSTEM_ERROR == (await at.ask(code)).code
+
+    run(main())
+
+
+def test_a_name_without_a_cluster_means_the_only_set_of_it() -> None:
+    """Or that of the broker that asks; else nobody knows which (R37)."""
+
+    async def main() -> None:
+        async with running() as at:
+            broker = SpokenBroker(at, 1)
+            await broker.join()
+            asked = (
+                RequestCode.CONTROLLER_GET_REPLICA_INFO,
+                GetReplicaInfoRequest("set"),
+            )
+            assert ResponseCode.SUCCESS == (await at.ask(*asked)).code
+            await at.ask(
+                RequestCode.CONTROLLER_APPLY_BROKER_ID,
+                ApplyBrokerIdRequest("elsewhere", "set", 1, "h:1;1"),
+            )
+            refused = await at.ask(*asked)
+            assert "cluster, elsewhere have a set set each" in (refused.remark or "")
+            await broker.elect()
+            members = frozenset({broker.member})
+            answer = await broker.alter(members, 1, 1)
+            assert ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED == answer.code
+
+    run(main())
+
+
+def test_another_cluster_is_another_set() -> None:
+    """An administrator's mistake elects nobody."""
+
+    async def main() -> None:
+        async with running() as at:
+            await SpokenBroker(at, 1).join()
+            answer = await at.ask(
+                RequestCode.CONTROLLER_ELECT_MASTER,
+                ElectMasterRequest("elsewhere", "set", 1, designate_elect=True),
+            )
+            assert ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED == answer.code
+
+    run(main())
+
+
+def test_names_that_no_key_holds_are_refused_alone() -> None:
+    """Whatever asks for them."""
+
+    async def main() -> None:
+        async with running() as at:
+            for code in (
+                RequestCode.CONTROLLER_GET_NEXT_BROKER_ID,
+                RequestCode.BROKER_HEARTBEAT,
+            ):
+                header = GetNextBrokerIdRequest("c", "b" * 300)
+                answer = await at.ask(code, header, added={"brokerId": "1"})
+                assert ResponseCode.SYSTEM_ERROR == answer.code
+                assert "255 are allowed" in (answer.remark or "")
+
+    run(main())
+
+
+def test_a_heartbeat_is_taken_whether_it_wants_an_answer_or_not() -> None:
+    """Java's are one-way; one without an id is 2005 (R238)."""
+
+    async def main() -> None:
+        async with running() as at:
+            fields = {"clusterName": "c", "brokerName": "b", "brokerId": "1"}
+            request = RemotingCommand(RequestCode.BROKER_HEARTBEAT, ext_fields=fields)
+            await at.client.send(at.address, request)
+            place = at.controller.place
+            await until(lambda: place.liveness.pulses(("c", "b"), place.clock_ns()))
+            answer = await at.ask(RequestCode.BROKER_HEARTBEAT)
+            assert ResponseCode.CONTROLLER_INVALID_REQUEST == answer.code
+
+    run(main())

@@ -1,0 +1,47 @@
+"""
+What a heartbeat says (R238, R239).
+"""
+
+from __future__ import annotations
+
+import pytest
+from controlling import incarnation
+
+from pystore.controller.added_headers import Vitals, vitals_fields
+from pystore.controller.liveness import Heartbeat
+from pystore.controller.member import Position
+from pystore.controller.server.heartbeats import Beat, beat_of
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.fields import MissingField
+
+FIELDS = {"clusterName": "c", "brokerName": "b", "brokerId": "7"}
+
+
+def test_a_java_broker_says_where_its_log_ends() -> None:
+    """What is missing has RocketMQ's defaults."""
+    fields = FIELDS | {"epoch": "2", "maxOffset": "30", "electionPriority": "4"}
+    heartbeat = Heartbeat(7, 9, position=Position(2, 30), priority=4)
+
+    assert Beat(("c", "b"), heartbeat, 2) == beat_of(
+        RemotingCommand(904, ext_fields=fields), 9
+    )
+
+
+def test_a_broker_of_pystore_says_who_it_is_and_how_well() -> None:
+    """Process, machine, disk, and what it gave up."""
+    vitals = Vitals(incarnation(3), "boot", 20, "write-back failed", 5)
+    beat = beat_of(RemotingCommand(904, ext_fields=FIELDS | vitals_fields(vitals)), 1)
+
+    assert 5 == beat.resigned_epoch
+    assert (
+        Heartbeat(7, 1, incarnation(3), "boot", flushed=20, is_ill=True)
+        == beat.heartbeat
+    )
+
+
+def test_a_heartbeat_without_an_id_is_refused() -> None:
+    """With 2005 (R238)."""
+    with pytest.raises(MissingField) as refusal:
+        beat_of(RemotingCommand(904, ext_fields={"brokerName": "b"}), 1)
+    assert ResponseCode.CONTROLLER_INVALID_REQUEST == refusal.value.code

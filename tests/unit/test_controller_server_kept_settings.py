@@ -1,0 +1,57 @@
+"""
+Settings that are changed while controllers run (R235, R257).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pystore.controller.server.kept_settings import KeptSettings
+from pystore.controller.server.keys import SETTINGS
+from pystore.controller.server.settings import Settings
+from pystore.errors import InvalidError
+from pystore.records.memory import MemorySpace, MemoryStore
+from pystore.records.ops import Put
+
+UNCLEAN = {"enableElectUncleanMaster": "true"}
+
+
+def test_a_change_counts_for_every_controller_and_survives_them() -> None:
+    """Not for one node alone, as in RocketMQ."""
+    space = MemorySpace()
+    one, other = KeptSettings(Settings()), KeptSettings(Settings(listen="h:1"))
+    one.change(MemoryStore(space), UNCLEAN)
+    one.change(MemoryStore(space), {"scanInactiveMasterInterval": "7"})
+    other.read(MemoryStore(space))
+
+    assert one.now.enable_elect_unclean_master
+    assert (
+        Settings(
+            listen="h:1",
+            enable_elect_unclean_master=True,
+            scan_inactive_master_interval=7,
+        )
+        == other.now
+    )
+
+
+@pytest.mark.parametrize(
+    "texts", [{"nonsense": "1"}, {"store": "x"}, UNCLEAN | {"listen": "h:2"}]
+)
+def test_a_wrong_change_changes_nothing(texts: dict[str, str]) -> None:
+    """All of it is taken, or none."""
+    store, kept = MemoryStore(), KeptSettings(Settings())
+    with pytest.raises(InvalidError):
+        kept.change(store, texts)
+
+    assert store.get(SETTINGS) is None
+    assert Settings() == kept.now
+
+
+def test_what_a_later_version_wrote_does_not_stop_this_one() -> None:
+    """It goes on with its own settings."""
+    store, kept = MemoryStore(), KeptSettings(Settings())
+    store.commit([Put(SETTINGS, b"fromTheFuture=1\n")])
+    kept.read(store)
+
+    assert Settings() == kept.now

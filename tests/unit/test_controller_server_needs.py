@@ -1,0 +1,72 @@
+"""
+What a set needs though nobody asks for it.
+"""
+
+from __future__ import annotations
+
+from controlling import Brokers, start
+
+from pystore.controller.commands import Command, Elect, EndLeases, SeeEnds, Trigger
+from pystore.controller.server.needs import needs
+
+ELECTION = Elect(Trigger.CONTROLLER)
+
+
+def needed(
+    brokers: Brokers, *, leases_are_over: bool = False, sees_ends: bool = False
+) -> list[Command]:
+    """
+    Returns what they need now.
+    """
+    return list(
+        needs(
+            brokers.state,
+            brokers.facts,
+            leases_are_over=leases_are_over,
+            sees_ends=sees_ends,
+        )
+    )
+
+
+def test_a_set_without_a_living_master_needs_one_if_anybody_is_alive() -> None:
+    """Again and again (R231); with nobody alive an election would end what may be."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.join(2, start(1))
+    assert [ELECTION] == needed(brokers)
+    brokers.elect(1)
+    assert [] == needed(brokers)
+    brokers.die(1)
+    assert [ELECTION] == needed(brokers)
+    brokers.die(2)
+    assert [] == needed(brokers)
+
+
+def test_ends_are_remembered_now_and_then_if_they_moved() -> None:
+    """A commit for each heartbeat would be one too many (B2)."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.elect(1)
+    brokers.ask(SeeEnds())
+    assert [] == needed(brokers, sees_ends=True)
+    brokers.reach(1, 1, 100)
+    assert [] == needed(brokers)
+    assert [SeeEnds()] == needed(brokers, sees_ends=True)
+    brokers.ask(SeeEnds())
+    assert [] == needed(brokers, sees_ends=True)
+
+
+def test_leases_are_waited_for_no_longer_than_they_run() -> None:
+    """Then `leader` modes begin (C3)."""
+    brokers = Brokers()
+    first = brokers.join(1, start(1))
+    second = brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(second)
+    brokers.die(1)
+    brokers.elect()
+    assert {first} == brokers.state.unreleased
+    assert [] == needed(brokers)
+    assert [EndLeases(2)] == needed(brokers, leases_are_over=True)
+    brokers.ask(EndLeases(2))
+    assert [] == needed(brokers, leases_are_over=True)

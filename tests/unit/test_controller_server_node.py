@@ -1,0 +1,194 @@
+"""
+A controller on a real socket: brokers join, elect, change their set, die and resign.
+"""
+
+from __future__ import annotations
+
+from serving_controller import Running, SpokenBroker, running
+from stepped_loop import move, run, until
+
+from pystore.controller.added_headers import LeaseGrant
+from pystore.controller.server.leader import Leader
+from pystore.controller.server.settings import Settings
+from pystore.controller.state import SetState
+from pystore.records.memory import MemorySpace
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.controller_headers import GetReplicaInfoRequest
+
+CLUSTER = ("cluster", "set")
+
+
+def test_a_set_of_three_elects_agrees_loses_its_master_and_goes_on() -> None:
+    """The closed connection is enough (R241), and the others are told (R57)."""
+
+    async def main() -> None:
+        async with running() as at:
+            brokers = [SpokenBroker(at, number) for number in (1, 2, 3)]
+            for broker in brokers:
+                await broker.join()
+            first, second, third = brokers
+            assert 1 == (await first.elect()).master_broker_id
+            members = frozenset({first.member, second.member})
+            assert 0 == (await first.alter(members, 1, 1)).code
+            move(10_000)
+            for broker in brokers:
+                await broker.beat()
+            await first.die()
+            await until(lambda: any(two.master_epoch == 2 for two in second.told))
+            await until(lambda: any(two.master_epoch == 2 for two in third.told))
+            assert {2} == {one.master_broker_id for one in third.told[1:]}
+
+    run(main())
+
+
+def test_a_master_has_a_lease_and_its_successor_waits_for_its_end() -> None:
+    """C1, C3: until then the new master gets none, unless the old one resigned."""
+
+    async def main() -> None:
+        async with running() as at:
+            first, second = SpokenBroker(at, 1), SpokenBroker(at, 2)
+            await first.join()
+            await second.join()
+            await first.elect()
+            members = frozenset({first.member, second.member})
+            await first.alter(members, 1, 1)
+            assert (8181, 1) == _pair(await first.beat(epoch=1))
+            assert (0, 0) == _pair(await second.beat())
+            move(10_000)
+            await first.beat(epoch=1)
+            await second.beat()
+            await first.die()
+            await until(lambda: _epoch(at) == 2)
+            assert (0, 0) == _pair(await second.beat(epoch=2))
+            move(10_001)
+            await second.beat(epoch=2)
+            await until(lambda: not _state(at).unreleased)
+            assert (8181, 2) == _pair(await second.beat(epoch=2))
+            await second.beat(epoch=2, resigned_epoch=2)
+            await until(lambda: _epoch(at) > 2)
+
+    run(main())
+
+
+def test_a_new_leader_replaces_no_master_that_it_never_heard_of() -> None:
+    """Not before the longest lease of the controller before it is over (C3, R226)."""
+
+    async def main() -> None:
+        space = MemorySpace()
+        async with running(space) as at:
+            first, second = SpokenBroker(at, 1), SpokenBroker(at, 2)
+            await first.join()
+            await second.join()
+            await first.elect()
+            await first.alter(frozenset({first.member, second.member}), 1, 1)
+            await first.die()
+        async with running(space) as at:
+            second = SpokenBroker(at, 2, second.recovery)
+            await second.beat()
+            move(9_000)
+            await second.beat()
+            assert (1, 1) == (_epoch(at), _master_id(at))
+            move(1_001)
+            await until(lambda: _epoch(at) == 2)
+            assert 2 == _master_id(at)
+
+    run(main())
+
+
+def test_one_leads_and_the_other_says_who() -> None:
+    """2007 without anything else; 1005 names the leader, and all that run (R221)."""
+
+    async def main() -> None:
+        space = MemorySpace()
+        async with running(space) as one, running(space, leads=False) as two:
+            answer = await two.ask(
+                RequestCode.CONTROLLER_GET_REPLICA_INFO, GetReplicaInfoRequest("set")
+            )
+            assert ResponseCode.CONTROLLER_NOT_LEADER == answer.code
+            assert {} == answer.ext_fields
+            both = {one.address, two.address}
+            for at in (one, two):
+                move(1000)
+                told = await at.metadata()
+                assert one.address == told.controller_leader_address
+                assert (at is one) == told.is_leader
+                assert both == set((told.peers or "").split(";")) - {""}
+
+    run(main())
+
+
+def test_who_loses_its_session_leads_no_more_and_the_other_does() -> None:
+    """Everything is dropped, and read again by who leads next."""
+
+    async def main() -> None:
+        space = MemorySpace()
+        async with running(space) as one, running(space, leads=False) as two:
+            broker = SpokenBroker(one, 1)
+            await broker.join()
+            one.stores[-1].close()
+            await until(lambda: two.controller.leads)
+            broker.running = two
+            await broker.beat()
+            assert 1 == (await broker.elect()).master_broker_id
+
+    run(main())
+
+
+def test_without_proof_of_its_term_it_names_no_role() -> None:
+    """C2: reads prove nothing, and a commit proves no longer than a session lasts."""
+
+    async def main() -> None:
+        async with running(length_ns=3_000_000_000) as at:
+            broker = SpokenBroker(at, 1)
+            await broker.join()
+            await broker.elect()
+            assert 0 < (await broker.beat(epoch=1)).length_ms < 3000 * 9 // 11
+            _leader(at).authority.term.sent_ns -= 3_000_000_000
+            assert (0, 0) == _pair(await broker.beat(epoch=1))
+            answer = await at.ask(
+                RequestCode.CONTROLLER_GET_REPLICA_INFO, GetReplicaInfoRequest("set")
+            )
+            assert ResponseCode.CONTROLLER_NOT_LEADER == answer.code
+            move(1000)
+            await until(lambda: at.controller.leads)
+
+    run(main())
+
+
+def test_nobody_is_told_if_the_settings_say_so() -> None:
+    """RocketMQ: ``notifyBrokerRoleChanged``; brokers also ask by themselves."""
+
+    async def main() -> None:
+        settings = Settings(listen="127.0.0.1:0", notify_broker_role_changed=False)
+        async with running(settings=settings) as at:
+            broker = SpokenBroker(at, 1)
+            await broker.join()
+            await broker.elect()
+            await broker.beat()
+            assert [] == broker.told
+
+    run(main())
+
+
+def _pair(grant: LeaseGrant) -> tuple[int, int]:
+    return grant.length_ms, grant.epoch
+
+
+def _leader(at: Running) -> Leader:
+    leader = at.controller.place.leader
+    assert leader is not None
+    return leader
+
+
+def _state(at: Running) -> SetState:
+    return _leader(at).sets.state(CLUSTER)
+
+
+def _master_id(at: Running) -> int:
+    master = _state(at).master
+    assert master is not None
+    return master.broker_id
+
+
+def _epoch(at: Running) -> int:
+    return _state(at).epoch

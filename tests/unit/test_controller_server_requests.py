@@ -1,0 +1,99 @@
+"""
+What brokers and administrators ask, as commands.
+"""
+
+from __future__ import annotations
+
+import pytest
+from controlling import start
+
+from pystore.controller.added_headers import recovery_fields
+from pystore.controller.commands import (
+    AlterSet,
+    ApplyId,
+    Clean,
+    Elect,
+    GetNextId,
+    Register,
+    Trigger,
+)
+from pystore.controller.member import Member
+from pystore.controller.server.requests import COMMANDS, Asked
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.fields import MissingField
+
+SET = {"clusterName": "c", "brokerName": "b"}
+
+
+def asked(code: RequestCode, fields: dict[str, str], body: bytes = b"") -> Asked:
+    """
+    Returns what a request asks.
+    """
+    return COMMANDS[code](RemotingCommand(code, ext_fields=fields, body=body))
+
+
+@pytest.mark.parametrize(
+    ("fields", "command"),
+    [
+        ({"brokerId": "-1"}, Elect(Trigger.CONTROLLER)),
+        ({"brokerId": "2"}, Elect(Trigger.BROKER, 2)),
+        ({"brokerId": "2", "designateElect": "true"}, Elect(Trigger.OPERATOR, 2)),
+    ],
+)
+def test_an_election_is_asked_for_by_three(
+    fields: dict[str, str], command: Elect
+) -> None:
+    """A scan, a broker, an operator (R51 to R53)."""
+    assert Asked("c", "b", command) == asked(
+        RequestCode.CONTROLLER_ELECT_MASTER, SET | fields
+    )
+
+
+def test_brokers_of_java_and_of_pystore_register() -> None:
+    """Only ours say what they found in their store."""
+    fields = SET | {"brokerId": "3", "brokerAddress": "h:1"}
+    recovery = start(4, end=5, epoch=6)
+
+    for added, told in (({}, None), (recovery_fields(recovery), recovery)):
+        assert Asked("c", "b", Register(3, "h:1", told), creates=True) == asked(
+            RequestCode.CONTROLLER_REGISTER_BROKER, fields | added
+        )
+
+
+def test_ids_are_asked_and_applied_for() -> None:
+    """The set may be new, so its cluster counts."""
+    assert Asked("c", "b", GetNextId(), creates=True) == asked(
+        RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, SET
+    )
+    fields = SET | {"appliedBrokerId": "1", "registerCheckCode": "h:1;2"}
+    assert Asked("c", "b", ApplyId(1, "h:1;2"), creates=True) == asked(
+        RequestCode.CONTROLLER_APPLY_BROKER_ID, fields
+    )
+
+
+def test_a_java_master_names_its_set_without_a_cluster() -> None:
+    """Which one is meant is found out elsewhere (R37)."""
+    fields = {"brokerName": "b", "masterBrokerId": "1", "masterEpoch": "2"}
+    body = b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'
+    command = AlterSet(Member(1), 2, 3, frozenset({Member(1), Member(2)}))
+
+    assert Asked("", "b", command) == asked(
+        RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, fields, body
+    )
+
+
+def test_ids_to_clean_are_numbers() -> None:
+    """Blank ones count for nothing; anything else is 2009 (R251)."""
+    fields = SET | {
+        "brokerControllerIdsToClean": "1; 2;;",
+        "isCleanLivingBroker": "true",
+    }
+    command = Clean(frozenset({1, 2}), with_living=True)
+
+    assert Asked("c", "b", command) == asked(RequestCode.CLEAN_BROKER_DATA, fields)
+    with pytest.raises(MissingField) as refusal:
+        asked(
+            RequestCode.CLEAN_BROKER_DATA, SET | {"brokerControllerIdsToClean": "1,2"}
+        )
+    assert ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA == refusal.value.code

@@ -1,0 +1,278 @@
+"""
+The sets of one term: decided, committed, then applied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+import pytest
+from controlling import start
+
+from pystore.controller.commands import ApplyId, Command, GetNextId, Register
+from pystore.controller.facts import Facts
+from pystore.controller.record import encode
+from pystore.controller.server.keys import LEADER, set_key
+from pystore.controller.server.sets import NotLeading, Sets
+from pystore.controller.state import SetState
+from pystore.errors import (
+    FormatError,
+    FullError,
+    InvalidError,
+    SessionLostError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from pystore.records.memory import Fault, MemorySpace, MemoryStore
+from pystore.records.ops import Put
+from pystore.records.record_store import RecordStore
+
+SET = ("cluster", "set")
+ID = ApplyId(1, "host:1;1")
+
+
+class Work:
+    """
+    Sets at work.
+
+    Attributes:
+        space: of the records.
+        faults: of the next calls, by verb; empty: none.
+        changes: versions before and after.
+        commits: how many were asked for.
+    """
+
+    def __init__(self) -> None:
+        self.space = MemorySpace()
+        self.faults: dict[str, list[Fault]] = {}
+        self.changes: list[tuple[int, int]] = []
+        self.commits = 0
+        self.store = MemoryStore(self.space, faults=self._fault)
+        self.term = self.store.campaign(LEADER, "me")
+        self.sets = self.again()
+
+    def again(self) -> Sets:
+        """
+        Returns what the next leader reads.
+        """
+        sets = Sets(self.store, self.term, lambda _: Facts(), self._changed)
+        sets.load()
+        return sets
+
+    def _fault(self, verb: str) -> Fault:
+        self.commits += verb == "commit"
+        faults = self.faults.get(verb)
+        return faults.pop(0) if faults else Fault.NONE
+
+    def _changed(self, before: SetState, after: SetState) -> None:
+        self.changes.append((before.version, after.version))
+
+
+@asynccontextmanager
+async def working(work: Work) -> AsyncIterator[Sets]:
+    """
+    Sets that answer for as long as the block lasts.
+    """
+    task = asyncio.create_task(work.sets.run())
+    try:
+        yield work.sets
+    finally:
+        task.cancel()
+        ended = await asyncio.gather(task, return_exceptions=True)
+        assert isinstance(ended[0], asyncio.CancelledError | SessionLostError)
+
+
+def run(main: Callable[[Work], Coroutine[None, None, None]]) -> None:
+    """
+    Runs a test.
+    """
+    asyncio.run(main(Work()))
+
+
+def test_what_is_answered_is_what_the_next_leader_reads() -> None:
+    """It is told after it is committed, never before (R222)."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            outcome = await sets.ask(SET, ID)
+            assert (2, [(0, 1)]) == (outcome.state.next_id, work.changes)
+            again = work.again()
+            assert [outcome.state] == list(again)
+            assert ["cluster"] == again.clusters("set")
+            assert outcome.state == again.known(SET) == again.state(SET)
+
+    run(main)
+
+
+def test_what_changes_nothing_is_not_committed() -> None:
+    """A question, a refusal, and what was done already (R28)."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            await sets.ask(SET, ID)
+            before = work.commits
+            for command in (GetNextId(), ID, ApplyId(7, "x;1"), Register(9, "h:1")):
+                await sets.ask(SET, command)
+            assert before == work.commits
+            assert sets.known(("cluster", "other")) is None
+
+    run(main)
+
+
+def test_many_that_ask_at_once_share_a_commit() -> None:
+    """A storm of registrations waits for few syncs of the disk."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            before = work.commits
+            await asyncio.gather(
+                *(sets.ask(("c", f"b{number}"), ID) for number in range(200)),
+                *(sets.ask(("c", "b0"), ApplyId(2, "host:2;1")) for _ in range(3)),
+            )
+            assert 3 > work.commits - before
+            assert 3 == sets.state(("c", "b0")).next_id
+
+    run(main)
+
+
+def test_more_than_a_commit_takes_is_divided() -> None:
+    """A set that no commit takes is refused alone."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            big = ApplyId(1, "h:1;" + "x" * 300_000)
+            huge = ApplyId(1, "h:1;" + "x" * 950_000)
+            refused = asyncio.create_task(sets.ask(("c", "huge"), huge))
+            outcomes = await asyncio.gather(
+                *(sets.ask(("c", f"b{number}"), big) for number in range(5))
+            )
+            assert [2] * 5 == [one.state.next_id for one in outcomes]
+            with pytest.raises(InvalidError):
+                await refused
+            assert 5 == len(list(work.again()))
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (Fault.UNREACHABLE, UnavailableError),
+        (Fault.FULL, FullError),
+        (Fault.LOST_REQUEST, UnavailableError),
+    ],
+)
+def test_who_is_told_of_a_failure_may_ask_again(
+    fault: Fault, kind: type[Exception]
+) -> None:
+    """Nothing was changed, and the term goes on."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            work.faults["commit"] = [fault]
+            with pytest.raises(kind):
+                await sets.ask(SET, ID)
+            assert ([], None) == (work.changes, sets.known(SET))
+            assert 2 == (await sets.ask(SET, ID)).state.next_id
+
+    run(main)
+
+
+def test_a_commit_whose_answer_is_lost_is_read_back() -> None:
+    """It was made, so it is answered as made (R230)."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            work.faults["commit"] = [Fault.LOST_ANSWER]
+            assert 2 == (await sets.ask(SET, ID)).state.next_id
+            assert 3 == (await sets.ask(SET, ApplyId(2, "h:2;1"))).state.next_id
+
+    run(main)
+
+
+def test_an_outcome_that_stays_unknown_ends_the_term() -> None:
+    """Whoever leads next reads what there is; nobody is told a guess."""
+
+    async def main(work: Work) -> None:
+        work.faults = {"commit": [Fault.LOST_ANSWER], "get": [Fault.UNREACHABLE]}
+        asked = asyncio.create_task(work.sets.ask(SET, ID))
+        with pytest.raises(SessionLostError):
+            await work.sets.run()
+        work.sets.drop()
+        with pytest.raises(UnknownOutcomeError):
+            await asked
+        assert 2 == work.again().state(SET).next_id
+
+    run(main)
+
+
+def test_who_no_longer_leads_changes_nothing() -> None:
+    """The term is checked in the same write (C2)."""
+
+    async def main(work: Work) -> None:
+        work.store.commit([Put(LEADER, b"another")])
+        asked = asyncio.create_task(work.sets.ask(SET, ID))
+        with pytest.raises(SessionLostError):
+            await work.sets.run()
+        work.sets.drop()
+        with pytest.raises(UnknownOutcomeError):
+            await asked
+        with pytest.raises(NotLeading):
+            await work.sets.ask(SET, GetNextId())
+        assert [] == list(work.again())
+
+    run(main)
+
+
+def test_a_record_that_changed_underneath_ends_the_term() -> None:
+    """Nobody else writes it, so what is believed of it is wrong."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            await sets.ask(SET, ID)
+        record = work.store.get(set_key(*SET))
+        assert record is not None
+        work.store.commit([Put(record.key, record.value)])
+        asked = asyncio.create_task(work.sets.ask(SET, ApplyId(2, "h:2;1")))
+        with pytest.raises(SessionLostError):
+            await work.sets.run()
+        asked.cancel()
+
+    run(main)
+
+
+def test_a_damaged_record_stops_its_own_set_alone() -> None:
+    """It is left as it is, and said."""
+
+    async def main(work: Work) -> None:
+        damaged = encode(SetState(*SET)).replace(b"cluster", b"closter", 1)
+        strange = encode(SetState("c", "elsewhere"))
+        _put(work.store, set_key(*SET), damaged)
+        _put(work.store, set_key("c", "here"), strange)
+        work.sets = work.again()
+        async with working(work) as sets:
+            for names in (SET, ("c", "here")):
+                with pytest.raises(FormatError):
+                    await sets.ask(names, GetNextId())
+            assert 2 == len(sets.damaged)
+            assert 2 == (await sets.ask(("c", "b"), ID)).state.next_id
+
+    run(main)
+
+
+def test_commands_of_one_set_see_each_other() -> None:
+    """Also those that are committed together."""
+
+    async def main(work: Work) -> None:
+        async with working(work) as sets:
+            commands: list[Command] = [ID, Register(1, "h:1", start(1)), GetNextId()]
+            outcomes = await asyncio.gather(*(sets.ask(SET, one) for one in commands))
+            assert [1, 2, 2] == [one.state.version for one in outcomes]
+
+    run(main)
+
+
+def _put(store: RecordStore, key: str, value: bytes) -> None:
+    assert store.commit([Put(key, value)])

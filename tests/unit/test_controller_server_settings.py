@@ -1,0 +1,90 @@
+"""
+How a controller is set up, by RocketMQ's file or by ours (R257).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from pystore.controller.server.settings import (
+    Settings,
+    parse_properties,
+    parse_toml,
+    properties_text,
+    shown,
+)
+from pystore.errors import InvalidError
+
+
+def test_a_file_of_rocketmq_says_where_and_what() -> None:
+    """The peers name the place; what means nothing here is passed over, and said."""
+    texts, said = parse_properties(
+        "# a comment\ncontrollerDLegerGroup = g\nbindAddress=10.0.0.2\n"
+        "controllerDLegerPeers=n0-10.0.0.1:9877;n1-10.0.0.2:9878\n"
+        "controllerDLegerSelfId=n1\ncontrollerStorePath=/data\nmappedFileSize=1\n"
+        "enableElectUncleanMaster=true\njRaftGroupId=x\n",
+        "file",
+    )
+
+    assert Settings(
+        listen="10.0.0.2:9878",
+        address="10.0.0.2:9878",
+        store="/data",
+        controller_group="g",
+        enable_elect_unclean_master=True,
+    ) == Settings().with_texts(texts, is_running=False)
+    assert ["jRaftGroupId", "mappedFileSize"] == [line.split()[1] for line in said]
+
+
+def test_a_file_of_ours_has_the_same_names() -> None:
+    """TOML, with numbers and truth values as they are."""
+    texts, said = parse_toml(
+        'listen = ":9878"\nscanInactiveMasterInterval = 100\n'
+        "notifyBrokerRoleChanged = false\n",
+        "file",
+    )
+
+    assert [] == said
+    assert Settings(
+        listen=":9878",
+        scan_inactive_master_interval=100,
+        notify_broker_role_changed=False,
+    ) == Settings().with_texts(texts, is_running=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("nonsense = 1", "nonsense is no setting"),
+        ("scanInactiveMasterInterval = 0", "no number of milliseconds"),
+        ('enableElectUncleanMaster = "yes"', "neither true nor false"),
+        ("listen = [1]", "neither text nor a whole number"),
+        ("listen", "file: "),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_name(text: str, reason: str) -> None:
+    """Nothing is passed over in silence."""
+    with pytest.raises(InvalidError, match=reason):
+        Settings().with_texts(parse_toml(text, "file")[0], is_running=False)
+
+
+def test_peers_without_the_controller_itself_are_refused() -> None:
+    """It would not know where to listen."""
+    with pytest.raises(InvalidError, match="'n2'"):
+        parse_properties(
+            "controllerDLegerPeers=n0-h:1\ncontrollerDLegerSelfId=n2", "file"
+        )
+
+
+def test_where_a_controller_is_does_not_change_while_it_runs() -> None:
+    """R257: it would be another one."""
+    with pytest.raises(InvalidError, match="restart"):
+        Settings().with_texts({"store": "/elsewhere"}, is_running=True)
+
+
+def test_all_settings_are_shown_and_read_back() -> None:
+    """1010 shows what 1009 takes."""
+    settings = Settings(enable_elect_unclean_master=True)
+    texts, _ = parse_properties(properties_text(shown(settings)), "file")
+
+    assert settings == Settings().with_texts(texts, is_running=False)
