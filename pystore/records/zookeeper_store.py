@@ -144,21 +144,23 @@ class ZookeeperStore:
         The nodes that everything needs, all at once, and that of this session.
         """
         client, znodes = self._client, self._znodes
-        if not client.exists(znodes.generation):
-            client.ensure_path(znodes.root)
+        # Each in bounded time: without a server kazoo waits for one for ever.
+        if client.exists_async(znodes.generation).get(timeout=self._timeout_s) is None:
+            client.ensure_path_async(znodes.root).get(timeout=self._timeout_s)
             transaction = client.transaction()
             transaction.create(znodes.records)
             transaction.create(znodes.sessions)
             for bucket in znodes.buckets:
                 transaction.create(bucket)
             transaction.create(znodes.generation)
-            for result in transaction.commit():
+            for result in transaction.commit_async().get(timeout=self._timeout_s):
                 # Another store may be first; whatever else it is, is told.
                 if isinstance(result, NodeExistsError):
                     break
                 if isinstance(result, KazooException):
                     raise result
-        client.create(self._me, b"", ephemeral=True)
+        made = client.create_async(self._me, b"", ephemeral=True)
+        made.get(timeout=self._timeout_s)
 
     def get(self, key: str) -> Record | None:
         """
