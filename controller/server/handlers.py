@@ -117,6 +117,8 @@ class Handlers:
         if beat.resigned_epoch >= 0:
             member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
             leader.resign(beat.names, member, beat.resigned_epoch)
+            # Or the next master would wait for a lease that nobody uses.
+            return Reply(ext_fields=lease_fields(LeaseGrant()))
         length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
         return Reply(ext_fields=lease_fields(LeaseGrant(length_ms, epoch)))
 

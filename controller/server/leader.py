@@ -136,11 +136,14 @@ class Leader:
         Decides and commits; see `Sets.ask`.
 
         Raises:
-            NotLeading: also if it is done, but may be another's business by now.
+            UnknownOutcomeError: also if it is done, but no role may be named any more.
         """
         self.insist()
         outcome = await self.sets.ask(names, command)
-        self.insist()
+        if not self.is_proven:
+            raise UnknownOutcomeError(
+                "this controller cannot prove any more that it leads: ask again"
+            )
         return outcome
 
     def insist(self) -> None:

@@ -267,15 +267,16 @@ class Sets:
         except UnknownOutcomeError:
             # Nothing of it arrives later than a reading.
             names, value = next(iter(values.items()))
-            version = await self._read_back(set_key(*names), value)
+            version = await self._read_back(names, value)
         if version is None:
             raise SessionLostError("a commit was refused: another controller leads")
         return version
 
-    async def _read_back(self, key: str, value: bytes) -> int:
+    async def _read_back(self, names: SetKey, value: bytes) -> int:
         """
         Returns the version of a commit, by one of its records: it is all or nothing.
         """
+        key, held = set_key(*names), self._held.get(names)
         try:
             record = await asyncio.to_thread(self._store.get, key)
         except UnavailableError as error:
@@ -283,9 +284,13 @@ class Sets:
             raise SessionLostError(
                 f"the outcome of a commit cannot be found out: {error}"
             ) from error
-        if record is None or record.value != value:
-            raise UnavailableError("the record store lost the request; ask again")
-        return record.version
+        if record is not None and record.value == value:
+            return record.version
+        found = None if record is None else record.version
+        if found != (None if held is None else held.version):
+            # Somebody wrote since; perhaps on top of what was committed here.
+            raise SessionLostError(f"another controller leads: it wrote {key}")
+        raise UnavailableError("the record store lost the request; ask again")
 
     def _check(self, names: SetKey) -> None:
         key = set_key(*names)

@@ -64,7 +64,7 @@ def test_a_master_has_a_lease_and_its_successor_waits_for_its_end() -> None:
             await second.beat(epoch=2)
             await until(lambda: not _state(at).unreleased)
             assert (8181, 2) == _pair(await second.beat(epoch=2))
-            await second.beat(epoch=2, resigned_epoch=2)
+            assert (0, 0) == _pair(await second.beat(epoch=2, resigned_epoch=2))
             await until(lambda: _epoch(at) > 2)
 
     run(main())

@@ -42,6 +42,7 @@ class Work:
         faults: of the next calls, by verb; empty: none.
         changes: versions before and after.
         commits: how many were asked for.
+        meanwhile: happens once, before the next reading of a record.
     """
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class Work:
         self.faults: dict[str, list[Fault]] = {}
         self.changes: list[tuple[int, int]] = []
         self.commits = 0
+        self.meanwhile: Callable[[], object] | None = None
         self.store = MemoryStore(self.space, faults=self._fault)
         self.term = self.store.campaign(LEADER, "me")
         self.sets = self.again()
@@ -63,6 +65,9 @@ class Work:
 
     def _fault(self, verb: str) -> Fault:
         self.commits += verb == "commit"
+        if verb == "get" and self.meanwhile is not None:
+            happens, self.meanwhile = self.meanwhile, None
+            happens()
         faults = self.faults.get(verb)
         return faults.pop(0) if faults else Fault.NONE
 
@@ -204,6 +209,25 @@ def test_an_outcome_that_stays_unknown_ends_the_term() -> None:
         with pytest.raises(UnknownOutcomeError):
             await asked
         assert 2 == work.again().state(SET).next_id
+
+    run(main)
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.LOST_REQUEST])
+def test_a_record_that_another_wrote_meanwhile_says_nothing(fault: Fault) -> None:
+    """What was committed here may lie below it: nobody is told that it was not."""
+
+    async def main(work: Work) -> None:
+        work.faults["commit"] = [fault]
+        other = MemoryStore(work.space)
+        key, state = set_key(*SET), SetState(*SET)
+        work.meanwhile = lambda: other.commit([Put(key, encode(state))])
+        asked = asyncio.create_task(work.sets.ask(SET, ID))
+        with pytest.raises(SessionLostError):
+            await work.sets.run()
+        work.sets.drop()
+        with pytest.raises(UnknownOutcomeError):
+            await asked
 
     run(main)
 
