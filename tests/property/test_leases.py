@@ -1,0 +1,423 @@
+"""
+Controllers that follow each other, and what masters are allowed meanwhile (B8, C1-C3).
+
+Every clock has a rate of its own between the slowest and the fastest, answers come late
+or never, controllers are cut off and do not notice, die and start again. The decisions,
+the terms and the leases are the real ones, on both sides; only the record store is a
+few lines: who leads, and when the servers forget a session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+
+from controlling import incarnation, start
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from pystore.controller.apply import apply_all
+from pystore.controller.authority import Authority
+from pystore.controller.clock_error import FAST, SLOW
+from pystore.controller.commands import (
+    AlterSet,
+    ApplyId,
+    Command,
+    Elect,
+    EndLeases,
+    Register,
+    StepDown,
+    Trigger,
+)
+from pystore.controller.decide import decide
+from pystore.controller.decision import Accepted
+from pystore.controller.facts import Facts, Pulse
+from pystore.controller.leases import Leases
+from pystore.controller.member import Member
+from pystore.controller.state import SetState
+from pystore.ha.lease import Lease, lease_from
+from pystore.records.term import Term
+
+MS = 1_000_000
+SOON = 2
+"""Nothing arrives at the moment at which it was sent; in nanoseconds."""
+IDS = (1, 2, 3)
+MEMBERS = {number: Member(number, incarnation(1, number)) for number in IDS}
+
+brokers = st.sampled_from(IDS)
+controllers = st.integers(0, 1)
+rates = st.sampled_from((SLOW, 10, FAST))
+pauses = st.sampled_from((0, 1, 300, 3_000, 8_181, 9_999, 10_000, 12_300)).map(
+    lambda ms: ms * MS
+) | st.integers(0, 15_000 * MS)
+delays = st.sampled_from((0, 0, 0, MS, 500 * MS)) | pauses
+
+
+@dataclass
+class Clock:
+    """
+    One that began somewhere and goes at its own rate.
+    """
+
+    rate: int
+    began_ns: int
+
+    def ns(self, now_ns: int) -> int:
+        """
+        Returns what it shows.
+        """
+        return self.began_ns + now_ns * self.rate // 10
+
+    def when(self, ns: int) -> int:
+        """
+        Returns the first moment at which it shows that.
+        """
+        return -(-(ns - self.began_ns) * 10 // self.rate)
+
+
+@dataclass
+class Controller:
+    """
+    A process: what it believes. It believes so until it dies or leads again.
+    """
+
+    clock: Clock
+    authority: Authority | None = None
+    leases: Leases | None = None
+    state: SetState = field(default_factory=lambda: SetState("cluster", "set"))
+
+
+class Successions(RuleBasedStateMachine):
+    """
+    Two controllers, three brokers of one set.
+    """
+
+    @initialize(
+        rates_of=st.lists(rates, min_size=6, max_size=6),
+        session_ms=st.sampled_from((None, 6_000, 40_000)),
+    )
+    def begin(self, rates_of: list[int], session_ms: int | None) -> None:
+        """
+        With clocks, and a store whose sessions end, or one whose lock does not.
+        """
+        clocks = [Clock(rate, 7_777 * MS * n) for n, rate in enumerate(rates_of)]
+        self.now = 0
+        self.length_ns = None if session_ms is None else session_ms * MS
+        self.server, *rest = clocks
+        self.controllers = [Controller(clock) for clock in rest[:2]]
+        self.clocks = dict(zip(IDS, rest[2:], strict=True))
+        self.leader: Controller | None = None
+        self.touched_ns = 0
+        self.numbers = count(1)
+        self.committed = SetState("cluster", "set")
+        self.held: list[tuple[int, Lease]] = []
+        self._lead(self.controllers[0], 0, 0)
+        for number in IDS:
+            code, told = f"{number}", start(1, bits=number)
+            self._ask(self.controllers[0], ApplyId(number, code))
+            self._ask(self.controllers[0], Register(number, code, told))
+        self._ask(self.controllers[0], Elect(Trigger.BROKER, 1))
+        self.now += 3_000 * MS
+        self._admit(self.controllers[0])
+
+    @rule(pause=pauses)
+    def wait(self, pause: int) -> None:
+        """
+        Time passes.
+        """
+        self.now += pause
+
+    @rule(number=st.integers(0, 9))
+    def wait_for_an_end(self, number: int) -> None:
+        """
+        Until the last moment before something ends, or the first after it.
+        """
+        ends: list[int] = []
+        if self.length_ns is not None:
+            touched_ns = self.server.ns(self.touched_ns)
+            ends.append(self.server.when(touched_ns + self.length_ns))
+        for one in self.controllers:
+            if one.authority is not None and one.leases is not None:
+                until_ns = one.authority.until_ns
+                due_ns = one.leases.due_ns(one.state)
+                ends += [
+                    one.clock.when(ns)
+                    for ns in (until_ns, due_ns, one.authority.replaces_at_ns)
+                    if ns is not None
+                ]
+        later = sorted({at for end in ends for at in (end - 1, end) if at > self.now})
+        if later:
+            self.now = later[number % len(later)]
+
+    @rule(number=controllers, there=delays, back=delays, is_lost=st.booleans())
+    def prove(self, number: int, there: int, back: int, *, is_lost: bool) -> None:
+        """
+        Commit with the term's check: it proves the time at which it was sent.
+        """
+        one = self.controllers[number]
+        sent_ns = one.clock.ns(self.now)
+        self.now += there
+        if one is self.leader and not self._has_expired():
+            self.touched_ns = self.now
+            self.now += back
+            if not is_lost:
+                self._note(one, sent_ns)
+
+    def _note(self, one: Controller, sent_ns: int) -> None:
+        if one.authority is not None:
+            term = one.authority.term
+            term.sent_ns = max(term.sent_ns, sent_ns)
+
+    @rule(number=controllers, is_killed=st.booleans(), there=delays, back=delays)
+    def succeed(self, number: int, there: int, back: int, *, is_killed: bool) -> None:
+        """
+        Campaign: it has an answer once nobody leads any more.
+        """
+        one = self.controllers[number]
+        if self.leader is not None and is_killed:
+            self.leader.authority = self.leader.leases = None
+            if self.length_ns is None:
+                self.leader = None
+        self._lead(one, there, back)
+
+    def _lead(self, one: Controller, there: int, back: int) -> None:
+        sent_ns = one.clock.ns(self.now)
+        self.now += there
+        if self.leader is not None and not self._has_expired():
+            return
+        self.leader, self.touched_ns = one, self.now
+        self.now += back
+        term = Term("controller", "", next(self.numbers), sent_ns, self.length_ns)
+        one.authority = Authority(term, one.clock.ns(self.now))
+        one.leases = Leases(one.authority)
+        one.state = self.committed
+
+    def _has_expired(self) -> bool:
+        """
+        Returns whether the servers have forgotten the session of who leads.
+        """
+        if self.length_ns is None:
+            return False
+        passed_ns = self.server.ns(self.now) - self.server.ns(self.touched_ns)
+        return passed_ns >= self.length_ns
+
+    @rule(there=delays)
+    def beat(self, there: int) -> None:
+        """
+        Send heartbeats that take a while.
+        """
+        sent_ns = {number: clock.ns(self.now) for number, clock in self.clocks.items()}
+        self.now += there + SOON
+        for one in self.controllers:
+            for number, ns in sent_ns.items():
+                self._grant(one, number, ns)
+
+    @invariant()
+    def everybody_beats(self) -> None:
+        """
+        All the time, to all controllers.
+        """
+        self.beat(0)
+
+    def _grant(self, one: Controller, broker_id: int, sent_ns: int) -> None:
+        if one.leases is None:
+            return
+        now_ns, epoch = one.clock.ns(self.now), one.state.epoch
+        asker = MEMBERS[broker_id]
+        length_ms = one.leases.grant(one.state, asker, epoch, 10_000, now_ns)
+        if length_ms:
+            # As if its answer came at once: a late one leaves it less.
+            lease = lease_from(sent_ns, sent_ns // MS, length_ms)
+            self.held.append((broker_id, lease))
+
+    @rule(dead=brokers)
+    def scan(self, dead: int) -> None:
+        """
+        Elect, because somebody is not heard.
+        """
+        self._wait_until_it_may()
+        self._elect(Elect(Trigger.CONTROLLER), {dead})
+
+    @rule(broker_id=brokers)
+    def switch(self, broker_id: int) -> None:
+        """
+        Elect another one, who is named.
+        """
+        self._wait_until_it_may()
+        self._elect(Elect(Trigger.OPERATOR, broker_id), set())
+
+    def _wait_until_it_may(self) -> None:
+        """
+        Wait until the leader is old enough, proving its term all the time.
+        """
+        one = self.leader
+        if one is not None and one.authority is not None and not self._has_expired():
+            self.now = max(self.now, one.clock.when(one.authority.replaces_at_ns))
+            self.touched_ns = self.now
+            self._note(one, one.clock.ns(self.now))
+
+    def _elect(self, command: Elect, dead: set[int]) -> None:
+        one = self.leader or self.controllers[0]
+        self._ask(one, command, dead)
+        self._admit(one)
+
+    def _admit(self, one: Controller) -> None:
+        state = one.state
+        if state.master is not None:
+            everybody = frozenset(MEMBERS.values())
+            epoch, set_epoch = state.epoch, state.agreed.set_epoch
+            self._ask(one, AlterSet(state.master, epoch, set_epoch, everybody))
+
+    @rule(number=brokers)
+    def step_down(self, number: int) -> None:
+        """
+        Resign, as the master that holds a lease: its lease ends with that.
+        """
+        one, master = self.leader or self.controllers[0], self.committed.master
+        if master == MEMBERS[number]:
+            self.held = [held for held in self.held if MEMBERS[held[0]] != master]
+            self._ask(one, StepDown(master, self.committed.epoch))
+
+    @invariant()
+    def leases_are_over_when_that_is_believed(self) -> None:
+        """
+        Every controller believes it as soon as it may.
+        """
+        for one in self.controllers:
+            due_ns = one.leases.due_ns(one.state) if one.leases is not None else None
+            if due_ns is not None and one.clock.ns(self.now) >= due_ns:
+                ended = {
+                    number for number in IDS if MEMBERS[number] in one.state.unreleased
+                }
+                assert not self._holders() & ended
+                self._ask(one, EndLeases(one.state.epoch))
+
+    def _ask(self, one: Controller, command: Command, dead: set[int] = set()) -> None:  # noqa: B006
+        """
+        Decide and commit, if the term is still its own.
+        """
+        if one.authority is None or one is not self.leader or self._has_expired():
+            return
+        may_replace = one.authority.may_replace(one.clock.ns(self.now))
+        pulses = {n: Pulse(MEMBERS[n].incarnation) for n in set(IDS) - dead}
+        decision = decide(one.state, command, Facts(pulses, may_replace=may_replace))
+        if isinstance(decision, Accepted):
+            one.state = apply_all(one.state, decision.events)
+            self.committed, self.touched_ns = one.state, self.now
+            self._note(one, one.clock.ns(self.now))
+
+    def _holders(self) -> set[int]:
+        """
+        Returns the brokers whose clocks leave them a lease.
+        """
+        return {
+            broker_id
+            for broker_id, lease in self.held
+            if (ns := self.clocks[broker_id].ns(self.now)) < lease.boottime_ns
+            and ns // MS < lease.wall_ms
+        }
+
+    @invariant()
+    def no_two_masters_have_a_lease(self) -> None:
+        """
+        Not at any moment.
+        """
+        assert len(self._holders()) <= 1
+
+    @invariant()
+    def a_lease_is_the_masters_or_waited_for(self) -> None:
+        """
+        Whoever has one, is recorded so.
+        """
+        known = self.committed.unreleased | {self.committed.master}
+        assert {MEMBERS[number] for number in self._holders()} <= known
+
+
+Successions.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+TestSuccessions = Successions.TestCase
+
+
+clocks = st.builds(Clock, rates, st.integers(0, 10**12))
+STATE = SetState("cluster", "set", master=MEMBERS[1], epoch=1)
+OVER = SetState("cluster", "set", epoch=2, unreleased=frozenset({MEMBERS[1]}))
+
+
+@example(Clock(SLOW, 0), Clock(FAST, 0), 0, [0], 0)
+@example(Clock(SLOW, 0), Clock(FAST, 0), 12_300 * MS, [0, 8_000 * MS], 15_000 * MS)
+@given(clocks, clocks, pauses, st.lists(delays, min_size=1, max_size=3), delays)
+def test_a_lease_is_over_when_its_controller_believes_so(
+    broker: Clock, controller: Clock, sent: int, delayed: list[int], session: int
+) -> None:
+    """
+    At the very moment, however late heartbeats arrive, in whatever order.
+    """
+    began_ns = controller.ns(0)
+    term = Term("", "", 1, controller.ns(sent), session or None)
+    leases = Leases(Authority(term, began_ns))
+    held: list[Lease] = []
+    for late in delayed:
+        now_ns = controller.ns(sent + late + SOON)
+        length_ms = leases.grant(STATE, MEMBERS[1], 1, 10_000, now_ns)
+        if length_ms:
+            sent_ns = broker.ns(sent)
+            held.append(lease_from(sent_ns, sent_ns // MS, length_ms))
+
+    due_ns = leases.due_ns(OVER)
+
+    assert due_ns is not None
+    _all_over(held, broker, controller.when(due_ns))
+
+
+def _all_over(held: list[Lease], broker: Clock, now: int) -> None:
+    now_ns = broker.ns(now)
+    assert [] == [one for one in held if one.left_ms(now_ns, now_ns // MS) > 0]
+
+
+TIGHT = Clock(SLOW, 0), Clock(FAST, 0), Clock(SLOW, 0), Clock(FAST, 0)
+
+
+@example(TIGHT, None, (0, 0.0, 0, 0, 0))
+@example(TIGHT, None, (0, 0.0, 0, 5_000 * MS, 0))
+@example(TIGHT, 6_000, (0, 0.0, 0, 0, 0))
+@example(TIGHT, 6_000, (0, 0.9, 0, 0, 0))
+@given(
+    st.tuples(clocks, clocks, clocks, clocks),
+    st.none() | st.sampled_from((6_000, 10_000, 40_000)),
+    st.tuples(delays, st.floats(0, 1), delays, delays, delays),
+)
+def test_a_lease_is_over_when_the_next_controller_believes_so(
+    four: tuple[Clock, Clock, Clock, Clock],
+    session_ms: int | None,
+    times: tuple[int, float, int, int, int],
+) -> None:
+    """
+    It saw no grant. With sessions the lease is over even before anybody else leads;
+    with the lock of a process the next one leads as soon as this one died.
+    """
+    broker, server, old, new = four
+    there, share, under_way, campaign, back = times
+    length_ns = None if session_ms is None else session_ms * MS
+    authority = Authority(Term("", "", 1, old.ns(0), length_ns), old.ns(0))
+    heard_ns = old.ns(0)
+    if authority.until_ns is not None:
+        heard_ns += int((authority.until_ns - 1 - heard_ns) * share)
+    heard = max(old.when(heard_ns), under_way + SOON)
+    sent_ns = broker.ns(heard - under_way - SOON)
+
+    length_ms = Leases(authority).grant(
+        STATE, MEMBERS[1], 1, 10_000, max(heard_ns, old.ns(heard))
+    )
+    held = [lease_from(sent_ns, sent_ns // MS, length_ms)] if length_ms else []
+
+    made = heard
+    if length_ns is not None:
+        # The servers have forgotten the session, at the earliest.
+        made = server.when(server.ns(there) + length_ns)
+        _all_over(held, broker, made + SOON)
+    term = Term("", "", 2, new.ns(max(0, made - campaign)), length_ns)
+    next_one = Authority(term, new.ns(made + back))
+    _all_over(held, broker, new.when(next_one.replaces_at_ns) + SOON)
+    due_ns = Leases(next_one).due_ns(OVER)
+    assert due_ns is not None
+    _all_over(held, broker, new.when(due_ns) + SOON)
