@@ -9,17 +9,18 @@ few lines: who leads, and when the servers forget a session.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
 
 from controlling import incarnation, start
-from hypothesis import example, given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from skewed_clocks import MS, SOON, Clock, delays, pauses, rates
 
 from pystore.controller.apply import apply_all
 from pystore.controller.authority import Authority
-from pystore.controller.clock_error import FAST, SLOW
 from pystore.controller.commands import (
     AlterSet,
     ApplyId,
@@ -39,41 +40,11 @@ from pystore.controller.state import SetState
 from pystore.ha.lease import Lease, lease_from
 from pystore.records.term import Term
 
-MS = 1_000_000
-SOON = 2
-"""Nothing arrives at the moment at which it was sent; in nanoseconds."""
 IDS = (1, 2, 3)
 MEMBERS = {number: Member(number, incarnation(1, number)) for number in IDS}
 
 brokers = st.sampled_from(IDS)
 controllers = st.integers(0, 1)
-rates = st.sampled_from((SLOW, 10, FAST))
-pauses = st.sampled_from((0, 1, 300, 3_000, 8_181, 9_999, 10_000, 12_300)).map(
-    lambda ms: ms * MS
-) | st.integers(0, 15_000 * MS)
-delays = st.sampled_from((0, 0, 0, MS, 500 * MS)) | pauses
-
-
-@dataclass
-class Clock:
-    """
-    One that began somewhere and goes at its own rate.
-    """
-
-    rate: int
-    began_ns: int
-
-    def ns(self, now_ns: int) -> int:
-        """
-        Returns what it shows.
-        """
-        return self.began_ns + now_ns * self.rate // 10
-
-    def when(self, ns: int) -> int:
-        """
-        Returns the first moment at which it shows that.
-        """
-        return -(-(ns - self.began_ns) * 10 // self.rate)
 
 
 @dataclass
@@ -106,7 +77,7 @@ class Successions(RuleBasedStateMachine):
         self.length_ns = None if session_ms is None else session_ms * MS
         self.server, *rest = clocks
         self.controllers = [Controller(clock) for clock in rest[:2]]
-        self.clocks = dict(zip(IDS, rest[2:], strict=True))
+        self.clocks: dict[int, Clock] = dict(zip(IDS, rest[2:], strict=True))
         self.leader: Controller | None = None
         self.touched_ns = 0
         self.numbers = count(1)
@@ -245,7 +216,7 @@ class Successions(RuleBasedStateMachine):
         Elect another one, who is named.
         """
         self._wait_until_it_may()
-        self._elect(Elect(Trigger.OPERATOR, broker_id), set())
+        self._elect(Elect(Trigger.OPERATOR, broker_id))
 
     def _wait_until_it_may(self) -> None:
         """
@@ -257,7 +228,7 @@ class Successions(RuleBasedStateMachine):
             self.touched_ns = self.now
             self._note(one, one.clock.ns(self.now))
 
-    def _elect(self, command: Elect, dead: set[int]) -> None:
+    def _elect(self, command: Elect, dead: AbstractSet[int] = frozenset()) -> None:
         one = self.leader or self.controllers[0]
         self._ask(one, command, dead)
         self._admit(one)
@@ -275,7 +246,7 @@ class Successions(RuleBasedStateMachine):
         Resign, as the master that holds a lease: its lease ends with that.
         """
         one, master = self.leader or self.controllers[0], self.committed.master
-        if master == MEMBERS[number]:
+        if master is not None and master == MEMBERS[number]:
             self.held = [held for held in self.held if MEMBERS[held[0]] != master]
             self._ask(one, StepDown(master, self.committed.epoch))
 
@@ -293,7 +264,9 @@ class Successions(RuleBasedStateMachine):
                 assert not self._holders() & ended
                 self._ask(one, EndLeases(one.state.epoch))
 
-    def _ask(self, one: Controller, command: Command, dead: set[int] = set()) -> None:  # noqa: B006
+    def _ask(
+        self, one: Controller, command: Command, dead: AbstractSet[int] = frozenset()
+    ) -> None:
         """
         Decide and commit, if the term is still its own.
         """
@@ -336,88 +309,3 @@ class Successions(RuleBasedStateMachine):
 
 Successions.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestSuccessions = Successions.TestCase
-
-
-clocks = st.builds(Clock, rates, st.integers(0, 10**12))
-STATE = SetState("cluster", "set", master=MEMBERS[1], epoch=1)
-OVER = SetState("cluster", "set", epoch=2, unreleased=frozenset({MEMBERS[1]}))
-
-
-@example(Clock(SLOW, 0), Clock(FAST, 0), 0, [0], 0)
-@example(Clock(SLOW, 0), Clock(FAST, 0), 12_300 * MS, [0, 8_000 * MS], 15_000 * MS)
-@given(clocks, clocks, pauses, st.lists(delays, min_size=1, max_size=3), delays)
-def test_a_lease_is_over_when_its_controller_believes_so(
-    broker: Clock, controller: Clock, sent: int, delayed: list[int], session: int
-) -> None:
-    """
-    At the very moment, however late heartbeats arrive, in whatever order.
-    """
-    began_ns = controller.ns(0)
-    term = Term("", "", 1, controller.ns(sent), session or None)
-    leases = Leases(Authority(term, began_ns))
-    held: list[Lease] = []
-    for late in delayed:
-        now_ns = controller.ns(sent + late + SOON)
-        length_ms = leases.grant(STATE, MEMBERS[1], 1, 10_000, now_ns)
-        if length_ms:
-            sent_ns = broker.ns(sent)
-            held.append(lease_from(sent_ns, sent_ns // MS, length_ms))
-
-    due_ns = leases.due_ns(OVER)
-
-    assert due_ns is not None
-    _all_over(held, broker, controller.when(due_ns))
-
-
-def _all_over(held: list[Lease], broker: Clock, now: int) -> None:
-    now_ns = broker.ns(now)
-    assert [] == [one for one in held if one.left_ms(now_ns, now_ns // MS) > 0]
-
-
-TIGHT = Clock(SLOW, 0), Clock(FAST, 0), Clock(SLOW, 0), Clock(FAST, 0)
-
-
-@example(TIGHT, None, (0, 0.0, 0, 0, 0))
-@example(TIGHT, None, (0, 0.0, 0, 5_000 * MS, 0))
-@example(TIGHT, 6_000, (0, 0.0, 0, 0, 0))
-@example(TIGHT, 6_000, (0, 0.9, 0, 0, 0))
-@given(
-    st.tuples(clocks, clocks, clocks, clocks),
-    st.none() | st.sampled_from((6_000, 10_000, 40_000)),
-    st.tuples(delays, st.floats(0, 1), delays, delays, delays),
-)
-def test_a_lease_is_over_when_the_next_controller_believes_so(
-    four: tuple[Clock, Clock, Clock, Clock],
-    session_ms: int | None,
-    times: tuple[int, float, int, int, int],
-) -> None:
-    """
-    It saw no grant. With sessions the lease is over even before anybody else leads;
-    with the lock of a process the next one leads as soon as this one died.
-    """
-    broker, server, old, new = four
-    there, share, under_way, campaign, back = times
-    length_ns = None if session_ms is None else session_ms * MS
-    authority = Authority(Term("", "", 1, old.ns(0), length_ns), old.ns(0))
-    heard_ns = old.ns(0)
-    if authority.until_ns is not None:
-        heard_ns += int((authority.until_ns - 1 - heard_ns) * share)
-    heard = max(old.when(heard_ns), under_way + SOON)
-    sent_ns = broker.ns(heard - under_way - SOON)
-
-    length_ms = Leases(authority).grant(
-        STATE, MEMBERS[1], 1, 10_000, max(heard_ns, old.ns(heard))
-    )
-    held = [lease_from(sent_ns, sent_ns // MS, length_ms)] if length_ms else []
-
-    made = heard
-    if length_ns is not None:
-        # The servers have forgotten the session, at the earliest.
-        made = server.when(server.ns(there) + length_ns)
-        _all_over(held, broker, made + SOON)
-    term = Term("", "", 2, new.ns(max(0, made - campaign)), length_ns)
-    next_one = Authority(term, new.ns(made + back))
-    _all_over(held, broker, new.when(next_one.replaces_at_ns) + SOON)
-    due_ns = Leases(next_one).due_ns(OVER)
-    assert due_ns is not None
-    _all_over(held, broker, new.when(due_ns) + SOON)
