@@ -24,17 +24,19 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.records.ops import Hold
-from pystore.records.record_store import RecordStore
+from pystore.records.record_store import Record, RecordStore
 
 __all__ = ["Campaign", "Others"]
 
 _PAUSE_S = (0.1, 0.4)
 _FRESH_S = 0.2
+_PEERS_FRESH_S = 5.0
+_ANNOUNCE_S = 1.0
 
 
 class Others:
     """
-    Who leads and who is there, as the records say; read at most five times a second.
+    Who leads and who is there, as the records say: not read for every question.
 
     Args:
         place: of this controller.
@@ -42,9 +44,11 @@ class Others:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._read_at = -_FRESH_S
-        self._found: tuple[str, tuple[str, ...]] = ("", ())
         self._lock = asyncio.Lock()
+        self._leader = ""
+        self._leader_until = 0.0
+        self._peers: tuple[str, ...] = ()
+        self._peers_until = 0.0
 
     async def look(self) -> tuple[str, tuple[str, ...]]:
         """
@@ -52,25 +56,26 @@ class Others:
         """
         loop = asyncio.get_running_loop()
         async with self._lock:
-            if loop.time() >= self._read_at + _FRESH_S:
-                self._found = await self._read()
-                self._read_at = loop.time()
-        return self._found
+            store, now = self._place.store, loop.time()
+            if store is None:
+                return "", ()
+            try:
+                if now >= self._leader_until:
+                    record = await asyncio.to_thread(store.get, LEADER)
+                    self._leader = _text(record) if record is not None else ""
+                    self._leader_until = now + _FRESH_S
+                if now >= self._peers_until:
+                    records = await asyncio.to_thread(store.scan, PEERS)
+                    self._peers = tuple(map(_text, records))
+                    self._peers_until = now + _PEERS_FRESH_S
+            except PystoreError:
+                # Whoever asks hears that nobody is known to lead, and asks again.
+                return "", ()
+            return self._leader, self._peers
 
-    async def _read(self) -> tuple[str, tuple[str, ...]]:
-        store = self._place.store
-        if store is None:
-            return "", ()
-        try:
-            leader = await asyncio.to_thread(store.get, LEADER)
-            peers = await asyncio.to_thread(store.scan, PEERS)
-        except PystoreError:
-            # Whoever asks hears that nobody is known to lead, and asks again.
-            return "", ()
-        return (
-            leader.value.decode(errors="replace") if leader is not None else "",
-            tuple(one.value.decode(errors="replace") for one in peers),
-        )
+
+def _text(record: Record) -> str:
+    return record.value.decode(errors="replace")
 
 
 class Campaign:
@@ -117,16 +122,31 @@ class Campaign:
     async def _session(self) -> None:
         store = await asyncio.to_thread(self._open_store)
         self._place.store = store
+        announcing = asyncio.create_task(self._announce(store))
         try:
-            peer = Hold(peer_key(self._place.address), self._place.address.encode())
-            await asyncio.to_thread(store.commit, [peer])
             term = await asyncio.to_thread(store.campaign, LEADER, self._place.address)
             began_ns = self._place.clock_ns()
             self._said = ""
             await self._lead(store, Authority(term, began_ns))
         finally:
             self._place.store = None
+            announcing.cancel()
             await asyncio.shield(asyncio.to_thread(store.close))
+
+    async def _announce(self, store: RecordStore) -> None:
+        """
+        Says that it is here; the session of its process before may still say so.
+        """
+        address = self._place.address
+        hold = [Hold(peer_key(address), address.encode())]
+        while True:
+            try:
+                if await asyncio.to_thread(store.commit, hold) is not None:
+                    return
+            except PystoreError:
+                # The campaign hears of it too, and says it.
+                pass
+            await asyncio.sleep(_ANNOUNCE_S)
 
     def _tell(self, line: str) -> None:
         if line != self._said:

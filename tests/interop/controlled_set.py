@@ -1,0 +1,283 @@
+"""
+A name server and brokers of RocketMQ under controllers of pystore, each a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TypeVar
+
+from command_line import PYSTORE
+from interop.broker_set import free_ports
+from interop.jvm import RIG, java_command
+
+from pystore.errors import PystoreError
+from pystore.remoting.bodies import SyncStateSet
+from pystore.remoting.client import RemotingClient
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_headers import (
+    GetMetadataResponse,
+    GetReplicaInfoRequest,
+    GetReplicaInfoResponse,
+)
+from pystore.remoting.fields import decode_fields, encode_fields
+
+__all__ = ["ControlledSet", "controlled"]
+
+PATIENCE_S = 120
+
+_T = TypeVar("_T")
+_LOOK_S = 0.05
+_FAST = (
+    "checkSyncStateSetPeriod=500",
+    "syncBrokerMetadataPeriod=500",
+    "syncControllerMetadataPeriod=500",
+)
+
+
+class ControlledSet:
+    """
+    Two brokers of the set ``broker-a`` in the cluster ``rig``.
+
+    Args:
+        folder: where the processes work.
+        stores: options of each controller: where its records are.
+
+    Attributes:
+        controllers: their addresses.
+        brokers: the brokers' addresses.
+    """
+
+    def __init__(self, folder: Path, stores: list[list[str]]) -> None:
+        self._folder = folder
+        folder.mkdir()
+        first = free_ports()
+        self.controllers = [f"127.0.0.1:{first + index}" for index in range(3)]
+        self.controllers = self.controllers[: len(stores)]
+        self._stores = dict(zip(self.controllers, stores, strict=True))
+        self._namesrv = first + 4
+        self.brokers = [f"127.0.0.1:{first + 8}", f"127.0.0.1:{first + 13}"]
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._logs: list[IO[bytes]] = []
+        self._mqadmin: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """
+        Starts all, side by side; both brokers are in the set when it returns.
+        """
+        for address in self.controllers:
+            self.start_controller(address)
+        brokers = [self._start_broker(address) for address in self.brokers]
+        self.rig("start", "namesrv", *self._place("namesrv", self._namesrv))
+        for broker in brokers:
+            assert 0 == broker.wait(timeout=PATIENCE_S)
+        self.await_set(2)
+
+    def start_controller(self, address: str) -> None:
+        """
+        Starts a controller, or starts it again.
+        """
+        log = (self._folder / f"controller-{address[-5:]}.log").open("ab")
+        self._logs.append(log)
+        command = [*PYSTORE, "controller", "--listen", address, *self._stores[address]]
+        self._processes[address] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def kill_controller(self, address: str) -> None:
+        """
+        Ends a controller by SIGKILL.
+        """
+        process = self._processes.pop(address)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def leader(self) -> str:
+        """
+        Returns the address of the controller that leads, once all say the same.
+        """
+
+        def found() -> str | None:
+            said = {
+                decode_fields(
+                    GetMetadataResponse, answer.ext_fields
+                ).controller_leader_address
+                for address in self._processes
+                if (answer := ask(address, RequestCode.CONTROLLER_GET_METADATA_INFO))
+            }
+            (one, *more) = said or {None}
+            return one if not more and one in self._processes else None
+
+        return until(found)
+
+    def info(self) -> tuple[GetReplicaInfoResponse, SyncStateSet] | None:
+        """
+        Returns who is master and who is in the set, if a controller says so.
+        """
+        header = encode_fields(GetReplicaInfoRequest("broker-a"))
+        for address in self._processes:
+            answer = ask(address, RequestCode.CONTROLLER_GET_REPLICA_INFO, header)
+            if answer is not None and answer.code == 0:
+                fields = decode_fields(GetReplicaInfoResponse, answer.ext_fields)
+                return fields, SyncStateSet.decode(answer.body)
+        return None
+
+    def await_set(self, count: int) -> frozenset[int]:
+        """
+        Returns the set, once it has so many members.
+        """
+
+        def found() -> frozenset[int] | None:
+            info = self.info()
+            ids = info[1].broker_ids if info is not None else frozenset()
+            return ids if len(ids) == count else None
+
+        return until(found)
+
+    def await_master(self, *, other_than: str = "") -> GetReplicaInfoResponse:
+        """
+        Returns the master, once it is another.
+        """
+
+        def found() -> GetReplicaInfoResponse | None:
+            info = self.info()
+            master = info[0].master_address if info is not None else None
+            return info[0] if info and master and master != other_than else None
+
+        return until(found)
+
+    def kill_broker(self, address: str) -> None:
+        """
+        Ends a broker by SIGKILL.
+        """
+        self.rig("stop", "--kill", str(self._folder / f"broker-{address[-5:]}"))
+
+    def restart_broker(self, address: str) -> None:
+        """
+        Starts a broker on its store again; it has its role when this returns.
+        """
+        self.rig("restart", str(self._folder / f"broker-{address[-5:]}"))
+
+    def await_role(self, address: str, role: str) -> None:
+        """
+        Blocks until broker and controller agree on a role.
+        """
+        self.rig("wait", str(self._folder / f"broker-{address[-5:]}"), "--role", role)
+
+    def produce(self, count: int, first: int = 0) -> None:
+        """
+        Sends messages, each acknowledged by all of the set.
+        """
+        words = [f"count={count}", f"from={first}", "size=100", "retry=3", "quiet"]
+        self.rig("produce", f"namesrv=127.0.0.1:{self._namesrv}", "poll=500", *words)
+
+    def consume(self, count: int) -> None:
+        """
+        Reads so many messages, each once.
+        """
+        words = [f"namesrv=127.0.0.1:{self._namesrv}", f"expect={count}", "quiet"]
+        self.rig("consume", *words)
+
+    def admin(self, command: str, *words: str) -> str:
+        """
+        Returns what a command of mqadmin prints about the first controller.
+        """
+        if self._mqadmin is None:
+            self._mqadmin = subprocess.Popen(
+                java_command("AdminTool"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._mqadmin.stdin is not None
+        assert self._mqadmin.stdout is not None
+        line = [command, "-a", self.controllers[0], *words]
+        self._mqadmin.stdin.write(json.dumps(line) + "\n")
+        self._mqadmin.stdin.flush()
+        said: str = json.loads(self._mqadmin.stdout.readline())
+        return said
+
+    def rig(self, *words: str) -> None:
+        """
+        Runs a command of the rig.
+        """
+        command = [str(RIG / "rig"), *words]
+        subprocess.run(command, check=True, env=self._environment(), timeout=PATIENCE_S)
+
+    def stop(self) -> None:
+        """
+        Ends all of them.
+        """
+        self.rig("stop", "--all", "--kill")
+        for address in list(self._processes):
+            self.kill_controller(address)
+        for log in self._logs:
+            log.close()
+        if self._mqadmin is not None:
+            self._mqadmin.communicate()
+
+    def _start_broker(self, address: str) -> subprocess.Popen[bytes]:
+        place = self._place(f"broker-{address[-5:]}", int(address[-5:]))
+        words = [*place, "--namesrv", f"127.0.0.1:{self._namesrv}", "--all-ack"]
+        words += ["--controllers", ";".join(self.controllers), "--name", "broker-a"]
+        for one in _FAST:
+            words += ["--set", one]
+        command = [str(RIG / "rig"), "start", "broker", *words]
+        return subprocess.Popen(command, env=self._environment())
+
+    def _place(self, name: str, port: int) -> tuple[str, ...]:
+        return ("--dir", str(self._folder / name), "--port", str(port))
+
+    def _environment(self) -> dict[str, str]:
+        # What is started here is stopped here, and nothing else.
+        return os.environ | {"RIG_REGISTRY": str(self._folder / "registry")}
+
+
+def until(found: Callable[[], _T | None]) -> _T:
+    """
+    Returns what is looked for, once it is there.
+    """
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
+        if (one := found()) is not None:
+            return one
+        time.sleep(_LOOK_S)
+    raise AssertionError("it never came")
+
+
+def ask(
+    address: str, code: int, fields: dict[str, str] | None = None
+) -> RemotingCommand | None:
+    """
+    Returns what a controller answers; ``None``: it does not.
+    """
+
+    async def answer() -> RemotingCommand:
+        async with RemotingClient() as client:
+            request = RemotingCommand(code, ext_fields=fields or {})
+            return await client.call(address, request)
+
+    try:
+        return asyncio.run(answer())
+    except PystoreError:
+        # It is dead, or begins only.
+        return None
+
+
+@contextmanager
+def controlled(folder: Path, stores: list[list[str]]) -> Iterator[ControlledSet]:
+    """
+    A set of brokers that is complete, and ends with the block.
+    """
+    brokers = ControlledSet(folder, stores)
+    with ExitStack() as stack:
+        stack.callback(brokers.stop)
+        brokers.start()
+        yield brokers
