@@ -86,6 +86,12 @@ def _elect(request: RemotingCommand) -> Asked:
 
 
 def _register(request: RemotingCommand) -> Asked:
+    if "brokerId" not in request.ext_fields:
+        raise MissingField(
+            "it registers without a broker id: RocketMQ's brokers have one from 5.1.1 "
+            "on: upgrade it",
+            ResponseCode.SYSTEM_ERROR,
+        )
     header = decode_fields(RegisterBrokerToControllerRequest, request.ext_fields)
     command = Register(
         header.broker_id, header.broker_address, recovery_of(request.ext_fields)

@@ -50,6 +50,14 @@ def test_an_election_is_asked_for_by_three(
     )
 
 
+def test_a_broker_that_is_too_old_is_told_so() -> None:
+    """One before 5.1.1 is known by its address, and registers without an id (H)."""
+    fields = SET | {"brokerAddress": "h:1"}
+
+    with pytest.raises(MissingField, match=r"from 5\.1\.1 on: upgrade it"):
+        asked(RequestCode.CONTROLLER_REGISTER_BROKER, fields)
+
+
 def test_brokers_of_java_and_of_pystore_register() -> None:
     """Only ours say what they found in their store."""
     fields = SET | {"brokerId": "3", "brokerAddress": "h:1"}
