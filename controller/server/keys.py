@@ -9,11 +9,20 @@ Source: R37; docs/controller.md.
 
 from __future__ import annotations
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from pystore.records.ops import check_key
 
-__all__ = ["LEADER", "PEERS", "PROOF", "SETS", "SETTINGS", "peer_key", "set_key"]
+__all__ = [
+    "LEADER",
+    "PEERS",
+    "PROOF",
+    "SETS",
+    "SETTINGS",
+    "names_of",
+    "peer_key",
+    "set_key",
+]
 
 LEADER = "controller/leader"
 """Who holds it leads; its value is the leader's address."""
@@ -43,6 +52,14 @@ def set_key(cluster: str, name: str) -> str:
     return key
 
 
+def names_of(key: str) -> tuple[str, str]:
+    """
+    Returns cluster and name of the set whose key this is, or would be.
+    """
+    cluster, _, name = key.removeprefix(SETS).partition("/")
+    return _read(cluster), _read(name)
+
+
 def peer_key(address: str) -> str:
     """
     Returns the key of a controller.
@@ -57,3 +74,7 @@ def peer_key(address: str) -> str:
 
 def _escaped(text: str) -> str:
     return quote(text, safe=":", errors="surrogatepass")
+
+
+def _read(text: str) -> str:
+    return unquote(text, errors="surrogatepass")

@@ -41,6 +41,7 @@ _S = 1_000_000_000
 _ENDS_S = 30
 """How often ends are remembered: a controller that dies forgets what came after."""
 _LOOK_MIN_S = 0.01
+_SETS_AT_ONCE = 100
 _RETRY_S = 0.2
 
 
@@ -76,7 +77,7 @@ class Leader:
         say: Callable[[str], object],
     ) -> None:
         self.authority = authority
-        self.sets = Sets(store, authority.term, self.facts, self._note)
+        self.sets = Sets(store, authority.term, self.facts, self._note, say)
         self._store = store
         self._liveness = liveness
         self._settings = settings
@@ -199,10 +200,14 @@ class Leader:
             now_ns = self._clock_ns()
             is_sweep = now_ns >= all_at_ns
             sees_ends = is_sweep and now_ns >= self._ends_at_ns
-            states = self.sets if is_sweep else map(self.sets.known, self._now(now_ns))
-            for state in states:
+            some = self.sets.names() if is_sweep else self._now(now_ns)
+            for number, names in enumerate(some, 1):
+                state = self.sets.known(names)
                 if state is not None:
                     self._help(state, now_ns, sees_ends=sees_ends)
+                if number % _SETS_AT_ONCE == 0:
+                    # Heartbeats and requests wait for nobody's thousands of sets.
+                    await asyncio.sleep(0)
             if sees_ends:
                 self._ends_at_ns = now_ns + _ENDS_S * _S
             if is_sweep:

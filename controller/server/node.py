@@ -113,8 +113,6 @@ class Controller:
         )
         await asyncio.to_thread(place.settings.read, store)
         await asyncio.to_thread(leader.sets.load)
-        for line in leader.sets.damaged.values():
-            place.say(line)
         place.leader = leader
         place.say(f"this controller leads: {place.address}")
         try:

@@ -24,7 +24,7 @@ from pystore.controller.decide import decide
 from pystore.controller.decision import Accepted, Decision
 from pystore.controller.facts import Facts
 from pystore.controller.record import decode, encode
-from pystore.controller.server.keys import SETS, set_key
+from pystore.controller.server.keys import SETS, names_of, set_key
 from pystore.controller.state import SetKey, SetState
 from pystore.errors import (
     ClosedError,
@@ -36,7 +36,7 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.records.ops import ABSENT, COMMIT_BYTES_MAX, Check, Op, Put
-from pystore.records.record_store import RecordStore
+from pystore.records.record_store import Record, RecordStore
 from pystore.records.term import Term
 
 __all__ = ["NotLeading", "Outcome", "Sets"]
@@ -96,10 +96,8 @@ class Sets:
         term: of this controller.
         facts_of: what is true of a set at this moment.
         changed: is told of every change once it is committed: before, after.
-
-    Attributes:
-        damaged: what is wrong with records that cannot be read, by key; their sets
-            are left alone.
+        say: one line for people, about a record that cannot be read: its set is left
+            alone.
     """
 
     def __init__(
@@ -108,12 +106,15 @@ class Sets:
         term: Term,
         facts_of: Callable[[SetState], Facts],
         changed: Callable[[SetState, SetState], object],
+        say: Callable[[str], object],
     ) -> None:
-        self.damaged: dict[str, str] = {}
         self._store = store
         self._term = term
         self._facts_of = facts_of
         self._changed = changed
+        self._say = say
+        self._records: dict[SetKey, Record] = {}
+        self._damaged: dict[SetKey, FormatError] = {}
         self._held: dict[SetKey, _Held] = {}
         self._named: dict[str, list[str]] = {}
         self._asked: list[_Asked] = []
@@ -123,25 +124,26 @@ class Sets:
 
     def load(self) -> None:
         """
-        Reads all records. Any thread, before anything is asked.
+        Fetches all records. Any thread, before anything is asked.
+
+        What each says is read when it is needed first: a controller that starts with
+        thousands of sets serves at once.
 
         Raises:
             PystoreError: the store cannot be read.
         """
         for record in self._store.scan(SETS):
-            try:
-                state = decode(record.value, record.key)
-            except FormatError as error:
-                # One set that nobody can help stops no other.
-                self.damaged[record.key] = str(error)
-                continue
-            if set_key(*state.key) != record.key:
-                self.damaged[record.key] = f"record {record.key}: it is of another set"
-                continue
-            self._hold(_Held(state, record.version))
+            cluster, name = names = names_of(record.key)
+            self._records[names] = record
+            self._named.setdefault(name, []).append(cluster)
 
-    def __iter__(self) -> Iterator[SetState]:
-        return iter([held.state for held in self._held.values()])
+    def names(self) -> list[SetKey]:
+        """
+        Returns which sets have a record.
+        """
+        return [
+            (cluster, name) for name, some in self._named.items() for cluster in some
+        ]
 
     def state(self, names: SetKey) -> SetState:
         """
@@ -151,16 +153,34 @@ class Sets:
             InvalidError: the names are too long.
             FormatError: the record of the set is damaged.
         """
-        self._check(names)
-        held = self._held.get(names)
-        return SetState(*names) if held is None else held.state
+        set_key(*names)
+        known = self.known(names)
+        if names in self._damaged:
+            raise self._damaged[names]
+        return SetState(*names) if known is None else known
 
     def known(self, names: SetKey) -> SetState | None:
         """
         Returns the committed state, if there is one that can be read.
         """
+        record = self._records.pop(names, None)
+        if record is not None:
+            self._read(names, record)
         held = self._held.get(names)
         return None if held is None else held.state
+
+    def _read(self, names: SetKey, record: Record) -> None:
+        try:
+            state = decode(record.value, record.key)
+            if state.key != names:
+                where = f"record {record.key}: it is of another set"
+                raise FormatError(f"{where}; restore it from a backup", path=record.key)
+        except FormatError as error:
+            # One set that nobody can help stops no other.
+            self._damaged[names] = error
+            self._say(str(error))
+            return
+        self._held[names] = _Held(state, record.version)
 
     def clusters(self, name: str) -> list[str]:
         """
@@ -180,7 +200,7 @@ class Sets:
             StorageError: the store refused; nothing was done.
             UnavailableError: the store cannot be reached; nothing was done.
         """
-        self._check(names)
+        self.state(names)
         if self._is_dropped:
             raise NotLeading("this controller does not lead any more")
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -291,11 +311,6 @@ class Sets:
             # Somebody wrote since; perhaps on top of what was committed here.
             raise SessionLostError(f"another controller leads: it wrote {key}")
         raise UnavailableError("the record store lost the request; ask again")
-
-    def _check(self, names: SetKey) -> None:
-        key = set_key(*names)
-        if key in self.damaged:
-            raise FormatError(self.damaged[key], path=key)
 
     def _hold(self, held: _Held) -> None:
         cluster, name = names = held.state.key

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.controller.server.keys import peer_key, set_key
+from pystore.controller.server.keys import names_of, peer_key, set_key
 from pystore.errors import InvalidError
 
 NAMES = st.text(max_size=8)
@@ -22,6 +22,7 @@ def test_two_sets_never_share_a_key(
     same = (cluster, name) == (other, another)
 
     assert same == (set_key(cluster, name) == set_key(other, another))
+    assert (cluster, name) == names_of(set_key(cluster, name))
 
 
 def test_names_that_are_too_long_are_refused() -> None:
