@@ -46,7 +46,6 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.reply import Reply
-from pystore.remoting.server import RemotingServer
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -162,7 +161,7 @@ class SpokenBroker:
         running: the controller.
         broker_id: its own.
         recovery: what it says as it registers.
-        address: where it is told about masters.
+        address: that it registers; nobody is there.
         told: what it was told.
     """
 
@@ -175,9 +174,8 @@ class SpokenBroker:
 
     def __post_init__(self) -> None:
         self.running.brokers.append(self)
-        self._client = RemotingClient()
-        self._server = RemotingServer(
-            {RequestCode.NOTIFY_BROKER_ROLE_CHANGED: self._hear}
+        self._client = RemotingClient(
+            handlers={RequestCode.NOTIFY_BROKER_ROLE_CHANGED: self._hear}
         )
 
     @property
@@ -191,8 +189,7 @@ class SpokenBroker:
         """
         Applies for its id, registers and sends a heartbeat.
         """
-        host, port = await self._server.start()
-        self.address = f"{host}:{port}"
+        self.address = f"127.0.0.1:{10_000 + self.broker_id}"
         applied = await self._ask(
             RequestCode.CONTROLLER_APPLY_BROKER_ID,
             ApplyBrokerIdRequest("cluster", "set", self.broker_id, f"{self.address};1"),
@@ -257,7 +254,6 @@ class SpokenBroker:
         Its process ends; again is fine.
         """
         await self._client.close()
-        await self._server.close()
 
     async def _ask(
         self,

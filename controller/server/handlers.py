@@ -85,7 +85,9 @@ class Handlers:
         """
         A connection stands.
         """
-        self._numbers[connection] = next(self._counter)
+        number = next(self._counter)
+        self._numbers[connection] = number
+        self._place.connections[number] = connection
 
     def closed(self, connection: Connection) -> None:
         """
@@ -93,6 +95,7 @@ class Handlers:
         """
         self._clusters.pop(connection, None)
         number = self._numbers.pop(connection, None)
+        self._place.connections.pop(number or 0, None)
         died = self._place.liveness.close(number) if number is not None else []
         if self._place.leader is not None:
             for names, _ in died:

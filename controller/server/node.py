@@ -24,7 +24,8 @@ from pystore.controller.views import leadership_of
 from pystore.errors import PystoreError
 from pystore.records.leadership import boottime_ns
 from pystore.records.record_store import RecordStore
-from pystore.remoting.client import RemotingClient
+from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
+from pystore.remoting.command import RemotingCommand
 from pystore.remoting.server import RemotingServer
 
 __all__ = ["Controller"]
@@ -62,7 +63,7 @@ class Controller:
         )
         self._open_store = open_store
         self._client = RemotingClient()
-        self._telling = Telling(self._client, clock_ns=clock_ns, draw=self.place.draw)
+        self._telling = Telling(self._send, clock_ns=clock_ns, draw=self.place.draw)
 
     @property
     def leads(self) -> bool:
@@ -156,6 +157,20 @@ class Controller:
                     now_ns,
                 )
         self._telling.wake()
+
+    async def _send(self, notice: Notice, request: RemotingCommand) -> None:
+        """
+        To a broker of pystore on the connection of its heartbeats, so that it need
+        not listen; to one of RocketMQ at its address.
+        """
+        place = self.place
+        for beat in place.liveness.alive(notice.key, place.clock_ns()):
+            connection = place.connections.get(beat.connection)
+            is_ours = beat.incarnation is not None
+            if beat.broker_id == notice.broker_id and is_ours and connection:
+                await connection.send(request, CALL_TIMEOUT_MS)
+                return
+        await self._client.send(notice.address, request)
 
 
 async def _all(*works: Coroutine[None, None, None]) -> None:

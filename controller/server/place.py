@@ -12,6 +12,7 @@ from pystore.controller.liveness import Liveness
 from pystore.controller.server.kept_settings import KeptSettings
 from pystore.controller.server.leader import Leader
 from pystore.records.record_store import RecordStore
+from pystore.remoting.connection import Connection
 
 __all__ = ["Place"]
 
@@ -28,6 +29,7 @@ class Place:
         draw: chance, for pauses.
         address: under which others reach it; empty: it does not listen yet.
         liveness: the heartbeats, also while it does not lead.
+        connections: that stand, by the number at which they were accepted.
         store: the session with the record store; ``None``: there is none.
         leader: its term; ``None``: it does not lead.
     """
@@ -38,5 +40,6 @@ class Place:
     draw: random.Random
     address: str = ""
     liveness: Liveness = field(default_factory=Liveness)
+    connections: dict[int, Connection] = field(default_factory=dict)
     store: RecordStore | None = None
     leader: Leader | None = None

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from pystore.controller.notices import Notice, Notices
 from pystore.controller.server.answers import notification
 from pystore.errors import PystoreError
-from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 
@@ -28,7 +27,8 @@ class Telling:
     Sends notices. For one event loop.
 
     Args:
-        client: that sends them.
+        send: sends a request to the broker of a notice, and raises a `PystoreError`
+            if that failed.
         clock_ns: boot time.
         draw: chance, for pauses.
 
@@ -38,13 +38,13 @@ class Telling:
 
     def __init__(
         self,
-        client: RemotingClient,
+        send: Callable[[Notice, RemotingCommand], Awaitable[None]],
         *,
         clock_ns: Callable[[], int],
         draw: random.Random,
     ) -> None:
         self.notices = Notices()
-        self._client = client
+        self._hand_over = send
         self._clock_ns = clock_ns
         self._draw = draw
         self._wake = asyncio.Event()
@@ -91,7 +91,7 @@ class Telling:
         )
         has_worked = True
         try:
-            await self._client.send(notice.address, request)
+            await self._hand_over(notice, request)
         except PystoreError:
             # It is told again, and asks by itself.
             has_worked = False

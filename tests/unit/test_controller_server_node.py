@@ -4,10 +4,24 @@ A controller on a real socket: brokers join, elect, change their set, die and re
 
 from __future__ import annotations
 
+from controlling import start
 from serving_controller import Running, SpokenBroker, running
 from stepped_loop import move, run, until
 
-from pystore.controller.added_headers import LeaseGrant
+from pystore.controller.added_headers import LeaseGrant, Vitals
+from pystore.controller.calls import (
+    ApplyBrokerId,
+    ElectMaster,
+    GetNextBrokerId,
+    Heartbeat,
+    HeartbeatAnswer,
+    Mastership,
+    NextBrokerId,
+    RegisterBroker,
+)
+from pystore.controller.client import ControllerClient
+from pystore.controller.member import Member
+from pystore.controller.replica import Standing
 from pystore.controller.server.leader import Leader
 from pystore.controller.server.settings import Settings
 from pystore.controller.state import SetState
@@ -37,6 +51,37 @@ def test_a_set_of_three_elects_agrees_loses_its_master_and_goes_on() -> None:
             await until(lambda: any(two.master_epoch == 2 for two in second.told))
             await until(lambda: any(two.master_epoch == 2 for two in third.told))
             assert {2} == {one.master_broker_id for one in third.told[1:]}
+
+    run(main())
+
+
+def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_the_news() -> None:
+    """Both ends of what pystore adds understand each other."""
+
+    async def main() -> None:
+        news: list[Mastership] = []
+        vitals = Vitals(start(1).incarnation)
+        async with running() as at, ControllerClient([at.address], news.append) as one:
+            assert NextBrokerId(1) == await one.get_next_broker_id(
+                GetNextBrokerId("cluster", "set")
+            )
+            await one.apply_broker_id(ApplyBrokerId("cluster", "set", 1, "h:1;1"))
+            registered = await one.register_broker(
+                RegisterBroker("cluster", "set", 1, "h:1", start(1))
+            )
+            assert isinstance(registered, Mastership)
+            assert Standing.SOUND is registered.standing
+            beat = Heartbeat("cluster", "set", 1, "h:1", epoch=1, vitals=vitals)
+            await one.heartbeat(at.address, beat)
+            elected = await one.elect_master(ElectMaster("cluster", "set", 1))
+            assert isinstance(elected, Mastership)
+            assert Member(1, vitals.incarnation) == elected.master
+            answer = await one.heartbeat(at.address, beat)
+            assert HeartbeatAnswer(LeaseGrant(8181, 1)) == answer
+            await until(lambda: news)
+            assert [(elected.master, 1)] == [
+                (two.master, two.master_epoch) for two in news
+            ]
 
     run(main())
 
