@@ -15,7 +15,7 @@ from pystore.controller.commands import ApplyId, Command, GetNextId, Register
 from pystore.controller.facts import Facts
 from pystore.controller.record import encode
 from pystore.controller.server.keys import LEADER, set_key
-from pystore.controller.server.sets import NotLeading, Sets
+from pystore.controller.server.sets import NotLeading, Outcome, Sets
 from pystore.controller.state import SetState
 from pystore.errors import (
     FormatError,
@@ -206,10 +206,7 @@ def test_an_outcome_that_stays_unknown_ends_the_term() -> None:
 
     async def main(work: Work) -> None:
         work.faults = {"commit": [Fault.LOST_ANSWER], "get": [Fault.UNREACHABLE]}
-        asked = asyncio.create_task(work.sets.ask(SET, ID))
-        with pytest.raises(SessionLostError):
-            await work.sets.run()
-        work.sets.drop()
+        asked = await _ends_the_term(work, ID)
         with pytest.raises(UnknownOutcomeError):
             await asked
         assert 2 == work.again().state(SET).next_id
@@ -241,10 +238,7 @@ def test_who_no_longer_leads_changes_nothing() -> None:
 
     async def main(work: Work) -> None:
         work.store.commit([Put(LEADER, b"another")])
-        asked = asyncio.create_task(work.sets.ask(SET, ID))
-        with pytest.raises(SessionLostError):
-            await work.sets.run()
-        work.sets.drop()
+        asked = await _ends_the_term(work, ID)
         with pytest.raises(UnknownOutcomeError):
             await asked
         with pytest.raises(NotLeading):
@@ -263,10 +257,9 @@ def test_a_record_that_changed_underneath_ends_the_term() -> None:
         record = work.store.get(set_key(*SET))
         assert record is not None
         work.store.commit([Put(record.key, record.value)])
-        asked = asyncio.create_task(work.sets.ask(SET, ApplyId(2, "h:2;1")))
-        with pytest.raises(SessionLostError):
-            await work.sets.run()
-        asked.cancel()
+        asked = await _ends_the_term(work, ApplyId(2, "h:2;1"))
+        with pytest.raises(UnknownOutcomeError):
+            await asked
 
     run(main)
 
@@ -300,6 +293,20 @@ def test_commands_of_one_set_see_each_other() -> None:
             assert [1, 2, 2] == [one.state.version for one in outcomes]
 
     run(main)
+
+
+async def _ends_the_term(work: Work, command: Command) -> asyncio.Task[Outcome]:
+    """
+    Returns what was asked, after the term has ended because of it.
+    """
+    asked = asyncio.create_task(work.sets.ask(SET, command))
+    working = asyncio.create_task(work.sets.run())
+    await asyncio.wait([asked, working], return_when=asyncio.FIRST_COMPLETED)
+    working.cancel()
+    with pytest.raises(SessionLostError):
+        await working
+    work.sets.drop()
+    return asked
 
 
 def _put(store: RecordStore, key: str, value: bytes) -> None:
