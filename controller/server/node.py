@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 
 from pystore.controller.authority import Authority
 from pystore.controller.notices import Notice
@@ -16,6 +17,7 @@ from pystore.controller.server.campaign import Campaign, Others
 from pystore.controller.server.handlers import Handlers
 from pystore.controller.server.kept_settings import KeptSettings
 from pystore.controller.server.leader import Leader
+from pystore.controller.server.name_serving import NameServing
 from pystore.controller.server.place import Place
 from pystore.controller.server.settings import Settings
 from pystore.controller.server.telling import Telling
@@ -26,6 +28,7 @@ from pystore.records.leadership import boottime_ns
 from pystore.records.record_store import RecordStore
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
 from pystore.remoting.server import RemotingServer
 
 __all__ = ["Controller"]
@@ -46,6 +49,7 @@ class Controller:
 
     Attributes:
         place: how it stands.
+        names: its name server.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Controller:
         self.place = Place(
             kept, say, clock_ns, draw or random.Random(), settings.address
         )
+        self.names = NameServing(settings, clock_ns, say)
         self._open_store = open_store
         self._client = RemotingClient()
         self._telling = Telling(self._send, clock_ns=clock_ns, draw=self.place.draw)
@@ -85,20 +90,32 @@ class Controller:
         """
         place = self.place
         handlers = Handlers(place, Others(place))
+
+        def closed(connection: Connection) -> None:
+            handlers.closed(connection)
+            self.names.closed(connection)
+
         async with (
             RemotingServer(
-                handlers.table(),
+                self.names.beside(handlers.table()),
                 say=place.say,
                 opened=handlers.opened,
-                closed=handlers.closed,
+                closed=closed,
             ) as server,
             self._client,
+            aclosing(self.names),
         ):
             host, port = await server.start(*place.settings.now.listen_at)
             place.address = place.address or f"{host}:{port}"
+            await self.names.start()
             ready(f"{host}:{port}")
             campaign = Campaign(place, self._open_store, self._lead)
-            await _all(campaign.run(), self._telling.run(), self._refresh())
+            await _all(
+                campaign.run(),
+                self._telling.run(),
+                self._refresh(),
+                self.names.run(),
+            )
 
     async def _lead(self, store: RecordStore, authority: Authority) -> None:
         place = self.place

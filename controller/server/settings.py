@@ -55,6 +55,8 @@ class Settings:
     Attributes:
         listen: ``HOST:PORT`` where it listens; an empty host is every address.
         address: ``HOST:PORT`` under which others reach it; empty: where it listens.
+        nameserver: ``HOST:PORT`` where routes are served, too; the text of ``listen``
+            for the same port, empty: nowhere.
         store: directory of its records in LMDB.
         zookeeper: servers that keep the records instead, ``host:port,host:port``.
         zookeeper_root: the node under which they are.
@@ -72,6 +74,7 @@ class Settings:
 
     listen: str = field(default="127.0.0.1:9878", metadata=_FIXED)
     address: str = field(default="", metadata=_FIXED)
+    nameserver: str = field(default="", metadata=_FIXED)
     store: str = field(default="", metadata=_FIXED)
     zookeeper: str = field(default="", metadata=_FIXED)
     zookeeper_root: str = field(default="/pystore", metadata=_FIXED)
@@ -82,7 +85,9 @@ class Settings:
     scan_inactive_master_interval: int = 5000
 
     def __post_init__(self) -> None:
-        _place(self.listen)
+        _place("listen", self.listen)
+        if self.nameserver:
+            _place("nameserver", self.nameserver)
 
     @property
     def listen_at(self) -> tuple[str, int]:
@@ -90,7 +95,21 @@ class Settings:
         Host and port where it listens: an empty host is every address, port 0 any
         that is free.
         """
-        return _place(self.listen)
+        return _place("listen", self.listen)
+
+    @property
+    def nameserver_at(self) -> tuple[str, int]:
+        """
+        The same of its name server.
+        """
+        return _place("nameserver", self.nameserver)
+
+    @property
+    def shares_port(self) -> bool:
+        """
+        Whether routes are served where the controller listens.
+        """
+        return self.nameserver == self.listen
 
     def with_texts(self, texts: Mapping[str, str], *, is_running: bool) -> Settings:
         """
@@ -176,11 +195,11 @@ def shown(settings: Settings) -> dict[str, str]:
     }
 
 
-def _place(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
+def _place(name: str, place: str) -> tuple[str, int]:
+    host, colon, port = place.rpartition(":")
     is_port = port.isascii() and port.isdigit() and int(port[:6]) < 1 << 16
     if not (colon and is_port):
-        raise InvalidError(f"listen={listen} is no address: host:port is one")
+        raise InvalidError(f"{name}={place} is no address: host:port is one")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,6 +27,8 @@ Example: one controller for brokers on this machine
   pystore controller --store /var/lib/pystore-controller
 Example: one of three, each on its own host
   pystore controller -c controller.toml --zookeeper zk1:2181,zk2:2181,zk3:2181
+Example: with the name server of brokers and clients
+  pystore controller --store /var/lib/pystore-controller --nameserver 127.0.0.1:9876
 """
 
 
@@ -50,6 +53,13 @@ Example: one of three, each on its own host
 @click.option("--store", metavar="DIR", help="Directory of its records, for one host.")
 @click.option(
     "--zookeeper", metavar="HOSTS", help="Servers of its records, for several hosts."
+)
+@click.option(
+    "--nameserver",
+    is_flag=False,
+    flag_value="",
+    metavar="[HOST:PORT]",
+    help="Be their name server, too; without an address on the same port.",
 )
 def controller(config: Path | None, **options: str | None) -> int:
     """
@@ -83,7 +93,10 @@ def _settings(
     if "store" in given or "zookeeper" in given:
         texts.pop("store", None)
         texts.pop("zookeeper", None)
-    return Settings().with_texts(texts | given, is_running=False), said
+    settings = Settings().with_texts(texts | given, is_running=False)
+    if options["nameserver"] == "":
+        settings = replace(settings, nameserver=settings.listen)
+    return settings, said
 
 
 def _say(line: str) -> None:
@@ -92,9 +105,13 @@ def _say(line: str) -> None:
 
 async def _serve(node: Controller) -> int:
     loop = asyncio.get_running_loop()
-    running = asyncio.ensure_future(
-        node.run(lambda place: click.echo(f"pystore controller listens on {place}"))
-    )
+
+    def ready(place: str) -> None:
+        click.echo(f"pystore controller listens on {place}")
+        if node.names.place:
+            click.echo(f"pystore name server listens on {node.names.place}")
+
+    running = asyncio.ensure_future(node.run(ready))
     numbers: list[int] = []
 
     def stop(number: int) -> None:

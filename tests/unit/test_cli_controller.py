@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 from command_line import PYSTORE, run
+
+from pystore.remoting.client import RemotingClient
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
 
 
 def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
@@ -45,10 +50,46 @@ def test_others_are_warned_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--nameserver", "localhost:0"], "pystore name server listens on 127.0.0.1:"),
+        (["--nameserver"], ""),
+    ],
+)
+def test_its_name_server_has_its_port_or_its_own(
+    tmp_path: Path, words: list[str], line: str
+) -> None:
+    """A second line says where, if that is elsewhere."""
+    command = [*PYSTORE, "controller", "--listen", "127.0.0.1:0"]
+    command += ["--store", str(tmp_path / "records"), *words]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().split()[-1]
+            if line:
+                own = process.stdout.readline()
+                assert own.startswith(line), own
+                address = own.split()[-1]
+            assert b"topicList" in asyncio.run(_topics(address))
+        finally:
+            process.terminate()
+            process.communicate(timeout=20)
+
+
+async def _topics(address: str) -> bytes:
+    request = RemotingCommand(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
+    async with RemotingClient() as client:
+        return (await client.call(address, request)).body
+
+
+@pytest.mark.parametrize(
     ("words", "code", "text"),
     [
         ([], 2, "--store DIR"),
         (["--store", "x", "--listen", "here"], 2, "host:port"),
+        (["--store", "x", "--nameserver", "here"], 2, "nameserver=here is no address"),
         (["--store", "{tmp}/no/such", "--listen", "127.0.0.1:0"], 3, "no/such"),
     ],
 )

@@ -91,6 +91,7 @@ FLOORS = {
     "pystore.controller.server.kept_settings": 2,
     "pystore.controller.server.keys": 2,
     "pystore.controller.server.leader": 3,
+    "pystore.controller.server.name_serving": 4,
     "pystore.controller.server.needs": 2,
     "pystore.controller.server.node": 4,
     "pystore.controller.server.opening": 3,
