@@ -145,7 +145,8 @@ def _after_power_cut(
     """
     replicas = [state.replica(one.broker_id) for one in state.listed]
     listed = [one for one in replicas if one is not None]
-    if any(one.member in state.listed for one in listed):
+    # A Java broker's next process is the same member: only its standing tells.
+    if any(one.standing is Standing.SOUND for one in listed):
         return None
     whole = [
         one

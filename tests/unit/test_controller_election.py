@@ -185,6 +185,19 @@ def test_who_received_more_since_it_came_back_reaches_further() -> None:
     assert _elected(brokers) == 2
 
 
+def test_a_java_broker_that_came_back_holds_no_election_up() -> None:
+    """B3: its next process is the same member, so its standing tells."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    brokers.join(2, start(1))
+    brokers.elect(1)
+    brokers.admit(brokers.register(2))
+    brokers.register(2)
+    brokers.register(1, start(2, end=5))
+
+    assert _elected(brokers) == 1
+
+
 def test_an_empty_disk_is_not_elected_after_a_power_cut() -> None:
     """What was acknowledged as flushed is on the other, and not on it."""
     brokers = _three()
