@@ -59,6 +59,23 @@ def test_who_was_replaced_and_steps_down_late_ends_the_wait() -> None:
     assert frozenset() == brokers.state.unreleased
 
 
+def test_a_word_of_an_earlier_mastership_ends_no_later_lease() -> None:
+    """B8: it was given up, but its process was elected again since, and replaced."""
+    brokers, a, b = _pair()
+    brokers.do(StepDown(a, 1), Done)
+    brokers.die(2)
+    brokers.elect()
+    brokers.register(2, start(1))
+    brokers.admit(b)
+    brokers.die(1)
+    brokers.elect()
+    assert (b, 4) == (brokers.master, brokers.state.epoch)
+
+    assert brokers.code(StepDown(a, 1)) is ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
+    assert frozenset({a}) == brokers.state.unreleased
+    brokers.do(StepDown(a, 3), Done)
+
+
 def test_a_master_does_not_wait_for_its_own_former_lease() -> None:
     """It is the same process: what it may decide it decides itself."""
     brokers, a, b = _pair()
