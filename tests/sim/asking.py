@@ -1,54 +1,86 @@
 """
-A master asks the controller for a set: once per attempt, and may hear nothing.
+A broker asks a controller: once per attempt, and may hear nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.network import CONTROLLER
+from sim.messages import agreed_of, replica_of
 
-from pystore.ha.insync.member import AgreedSet, SetChange
+from pystore.controller.commands import AlterSet, Command
+from pystore.controller.decision import Accepted, Decision
+from pystore.controller.replies import NewSet
+from pystore.ha.insync.member import SetChange
 
 if TYPE_CHECKING:
     from sim.broker import Broker
 
-__all__ = ["ask"]
+__all__ = ["ask", "propose"]
 
 _PATIENCE_MS = 3_000
 
 
-def ask(broker: Broker, change: SetChange) -> None:
+def ask(
+    broker: Broker,
+    commands: Sequence[Command],
+    heard: Callable[[Decision | None], None],
+) -> None:
     """
-    Sends a change; its answer, or the lack of one, goes to the judgement.
+    Asks the controller that a broker takes for the leader; ``None``: it does not lead,
+    or there is no answer.
     """
-    network, controller = broker.world.network, broker.world.controller
-    mastering, member, clock = broker.mastering, broker.member, broker.clock
-    assert mastering is not None
+    world, number, target = broker.world, broker.number, broker.leader
+    network, controller = world.network, world.controllers[target]
+    is_over = False
 
-    def is_over() -> bool:
-        return broker.mastering is not mastering or mastering.is_over
+    def once(decision: Decision | None) -> None:
+        nonlocal is_over
+        if not is_over:
+            is_over = True
+            heard(decision)
 
-    def answered(answer: AgreedSet | frozenset[int]) -> None:
-        if is_over():
-            return
-        if isinstance(answer, AgreedSet):
-            mastering.judge.agreed(answer, clock.now)
-        else:
-            mastering.judge.refused(change, answer, clock.now)
-        mastering.after()
+    hear = broker.hearing(once)
+
+    def back(decision: Decision | None) -> None:
+        network.message(target, number, partial(hear, decision))
 
     def arrive() -> None:
-        now = broker.world.controller_clock.now
-        found = controller.alter(change, member, now)
-        answer = found if isinstance(found, AgreedSet) else found.broker_ids
-        back = broker.own(lambda: answered(answer))
-        network.message(CONTROLLER, broker.broker_id, back)
+        if not controller.ask(commands, back):
+            back(None)
 
-    def give_up() -> None:
-        if not is_over():
-            mastering.judge.unknown(change, clock.now)
-            mastering.after()
+    network.message(number, target, controller.own(arrive), may_double=False)
+    broker.clock.after(_PATIENCE_MS, broker.own(lambda: once(None)))
 
-    network.message(broker.broker_id, CONTROLLER, arrive, may_double=False)
-    clock.after(_PATIENCE_MS, broker.own(give_up))
+
+def propose(broker: Broker, change: SetChange) -> None:
+    """
+    Sends a change of the set; its answer, or the lack of one, goes to the judgement.
+    """
+    mastering, clock = broker.mastering, broker.clock
+    assert mastering is not None
+    command = AlterSet(
+        replica_of(broker.member),
+        change.epoch,
+        change.set_epoch,
+        frozenset(map(replica_of, change.members)),
+        frozenset(map(replica_of, change.candidates)),
+        change.is_fence,
+    )
+
+    def heard(decision: Decision | None) -> None:
+        if broker.mastering is not mastering or mastering.is_over:
+            return
+        judge, now = mastering.judge, clock.now
+        if decision is None:
+            judge.unknown(change, now)
+        elif isinstance(decision, Accepted):
+            assert isinstance(decision.reply, NewSet)
+            judge.agreed(agreed_of(decision.reply.agreed), now)
+        else:
+            judge.refused(change, decision.broker_ids, now)
+        mastering.after()
+
+    ask(broker, [command], heard)

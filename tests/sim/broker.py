@@ -1,118 +1,67 @@
 """
 A broker: a store that stays, and processes that come and go.
 
-A process beats to the controller, believes what it is told if no newer epoch was
-promised, and is then a master or a slave. All of it hangs on one life: what was
-scheduled by a process that is gone does not happen.
+A process gets its id and registers, beats to the controllers, believes what it is told
+if no newer epoch was promised, and is then a master or a slave. All of it hangs on one
+life: what was scheduled by a process that is gone does not happen.
 """
 
 from __future__ import annotations
 
-from random import Random
+from functools import partial
 
-from sim.asking import ask
-from sim.checkers import Checker
-from sim.clock import Clock, LocalClock
-from sim.controller import Controller, Ended, Heartbeat, Role, incarnation_bits
+from sim.asking import ask, propose
+from sim.controller import Controller
+from sim.enlisting import enlist
 from sim.following import Following
+from sim.machine import Machine
 from sim.mastering import Mastering
-from sim.network import CONTROLLER, Network, Stream
-from sim.process import Process
+from sim.messages import Beat, Ended, Role
+from sim.network import Stream
 from sim.rim import rim_of
-from sim.setting import Setting
-from sim.store import SimStore
+from sim.world import World
 
+from pystore.controller.commands import Elect, Trigger
+from pystore.controller.decision import Decision
 from pystore.epochs import EpochEntry
 from pystore.ha.insync.member import Member
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.lease import lease_from
 from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Send, Wipe
 from pystore.ha.slave.terms import Terms
 
-__all__ = ["Broker", "World"]
+__all__ = ["Broker"]
 
 _BEAT_MS = 1_000
 
 
-class World:
-    """
-    What all brokers share.
-
-    Args:
-        random: chance.
-        rules: of every mastership.
-        continues: see `Controller`.
-        setting: what is unusual.
-    """
-
-    def __init__(
-        self, random: Random, rules: SetRules, *, continues: bool, setting: Setting
-    ) -> None:
-        self.random = random
-        self.rules = rules
-        self.setting = setting
-        self.clock = Clock()
-        self.controller_clock = self.local_clock(CONTROLLER)
-        self.network = Network(self.clock, random)
-        self.controller = Controller(continues=continues)
-        self.brokers: dict[int, Broker] = {}
-        self.checker = Checker(rules.min_in_sync)
-        self.numbers = self.links = self.legacy_links = self.cuts = 0
-
-    def local_clock(self, number: int) -> LocalClock:
-        """
-        Returns the clock of a machine.
-        """
-        rate = self.setting.rates.get(number, 1.0)
-        offset = self.random.randint(0, 10**9) if self.setting.is_skewed else 0
-        return LocalClock(self.clock, rate, offset)
-
-    def number(self) -> int:
-        """
-        A number that nobody had before.
-        """
-        self.numbers += 1
-        return self.numbers
-
-
-class Broker(Process):
+class Broker(Machine):
     """
     One broker of the set.
 
     Args:
-        broker_id: from 1 on.
+        number: its place, from 1 on.
         world: around it.
         is_learner: whether it counts for nothing.
 
     Attributes:
         flushes: whether its disk gets anything durable.
-        is_legacy: whether its process follows by the legacy protocol.
         is_java: see `sim.setting.Setting`.
         refusal: why its last link ended.
     """
 
-    def __init__(
-        self, broker_id: int, world: World, *, is_learner: bool = False
-    ) -> None:
-        super().__init__(world.local_clock(broker_id), world.random)
-        self.broker_id = broker_id
-        self.world = world
-        self.store = SimStore()
+    def __init__(self, number: int, world: World, *, is_learner: bool = False) -> None:
+        super().__init__(number, world, is_learner=is_learner)
         self.flushes = True
-        self.is_legacy = False
-        self.is_java = broker_id in world.setting.java_ids
+        self.is_java = number in world.setting.java_ids
         self.refusal = ""
         self.mastering: Mastering | None = None
         self.following: Following | None = None
         self.role: Role | None = None
-        self._is_learner = is_learner
-        self._counter = 0
-        self._before = Ended.CLEAN
-        self._begun = 0
+        self._is_seeking = False
         self._wake_at: int | None = None
         self._master_id: int | None = None
         self._given_up = -1
         self._heard: EpochEntry | None = None
-        self.member = Member(broker_id)
 
     # -- life -----------------------------------------------------------------
 
@@ -121,22 +70,24 @@ class Broker(Process):
         A process begins: a new incarnation.
         """
         self.begin()
-        self._counter += 1
-        bits = incarnation_bits(self.broker_id, self._counter)
-        self.member = Member(self.broker_id, (self._counter, bits))
         setting = self.world.setting
-        is_always = self.broker_id in setting.legacy_ids
+        is_always = self.number in setting.legacy_ids
         # The chance of a set without legacy links is left as it is.
         share = setting.legacy_share
         self.is_legacy = is_always or (share > 0 and self.random.random() < share)
         self._wake_at = None
         self.role, self._master_id, self._given_up = None, None, -1
-        self.refusal = ""
-        self.store.open()
-        self._begun = self.store.end
-        self.world.checker.opened(self.broker_id, self.store)
-        self.every(_BEAT_MS, self._beat)
+        self.refusal, self._is_seeking = "", False
+        recovery = self.recover()
         self._flush_later()
+        self.clock.after(
+            self.random.randint(1, 20),
+            self.own(lambda: enlist(self, recovery, self._registered)),
+        )
+
+    def _registered(self) -> None:
+        self.registered()
+        self.every(_BEAT_MS, self._beat)
 
     def end(self, how: Ended) -> None:
         """
@@ -152,11 +103,7 @@ class Broker(Process):
         if self.following is not None:
             self.following.drop()
         self.mastering = self.following = None
-        # A disk that failed proves nothing of what it was given.
-        was_lost = how is Ended.POWER or self.store.is_poisoned
-        self._before = Ended.POWER if was_lost else how
-        if was_lost:
-            self.store.lose_power(self.random)
+        self.left(how)
 
     def _leave(self) -> None:
         if self.following is not None:
@@ -168,28 +115,31 @@ class Broker(Process):
     # -- the controller -------------------------------------------------------
 
     def _beat(self) -> None:
-        network, controller = self.world.network, self.world.controller
-        number = self.broker_id
-        epochs = self.store.epochs.drop_above(self.store.published)
-        beat = Heartbeat(
-            self.member,
-            self.clock.now,
-            epochs.last_epoch,
-            self.store.published,
-            self._before,
-            self._begun,
-            self._is_learner,
-            self._given_up,
-            not self.store.is_poisoned,
-        )
+        network, number, clock = self.world.network, self.number, self.clock
+        mastering = self.mastering
+        is_master = mastering is not None and not mastering.is_over
+        sent_ms, wall_ms = clock.now, clock.now + clock.wall_ms
+        heartbeat = self.heartbeat()
+        epoch = mastering.epoch if is_master and mastering else 0
+        beat = Beat(heartbeat, epoch, self._given_up, sent_ms, wall_ms)
 
-        def arrive() -> None:
-            role = controller.beat(beat, self.world.controller_clock.now)
-            network.message(CONTROLLER, number, self.own(lambda: self._told(role)))
+        # Of another life's heartbeat nobody hears.
+        taking = {
+            target: self.hearing(partial(self._told, beat, target))
+            for target in self.world.controllers
+        }
 
-        network.message(number, CONTROLLER, arrive)
+        def arrive(target: int, controller: Controller) -> None:
+            take = taking[target]
+            controller.beat(
+                beat, lambda role: network.message(target, number, partial(take, role))
+            )
 
-    def _told(self, role: Role) -> None:
+        for target, controller in self.world.controllers.items():
+            event = controller.own(partial(arrive, target, controller))
+            network.message(number, target, event)
+
+    def _told(self, beat: Beat, target: int, role: Role) -> None:
         store = self.store
         known = self.role
         is_old = known is not None and role.epoch < known.epoch
@@ -197,12 +147,17 @@ class Broker(Process):
             return
         self.step()
         store.promise(role.epoch)
-        self.role = role
+        self.role, self.leader = role, target
         if role.master == self.member:
             self._be_master(role)
+            self._lease(role, beat)
             return
         self.step_down(role.epoch)
         if role.master is None:
+            self._seek_master()
+            return
+        if role.master.broker_id == self.broker_id:
+            # Our own former self (B1).
             return
         following = self.following
         self._master_id = role.master.broker_id
@@ -216,8 +171,6 @@ class Broker(Process):
         mastering = self.mastering
         if mastering is not None and mastering.epoch == role.epoch:
             if not mastering.is_over:
-                if role.lease_ms is not None:
-                    mastering.lease_ms = max(mastering.lease_ms or 0, role.lease_ms)
                 mastering.judge.agreed(role.agreed, self.clock.now)
                 mastering.after()
             return
@@ -233,7 +186,7 @@ class Broker(Process):
             self.world.checker.unrecorded(self.store)
         self.step()
         self.world.checker.elected(
-            self.broker_id, self.store, role.epoch, self.world.controller.elections
+            self.number, self.store, role.epoch, self.world.ledger.elections
         )
         self.mastering = Mastering(
             self.member,
@@ -243,8 +196,32 @@ class Broker(Process):
             rules=self.world.rules,
             rim=rim_of(self, role.epoch),
         )
-        if role.lease_ms is not None:
-            self.mastering.lease_ms = role.lease_ms
+
+    def _lease(self, role: Role, beat: Beat) -> None:
+        mastering = self.mastering
+        if mastering is None or mastering.is_over or mastering.epoch != role.epoch:
+            return
+        # Asked by who did not know of this mastership yet, it is none of it.
+        if role.lease_ms > 0 and beat.epoch == role.epoch:
+            lease = lease_from(
+                beat.sent_ms * 1_000_000, beat.sent_wall_ms, role.lease_ms
+            )
+            if lease.boottime_ns > mastering.lease.boottime_ns:
+                mastering.lease = lease
+        mastering.after()
+
+    def _seek_master(self) -> None:
+        """
+        Nobody is master: may it be us? (1002)
+        """
+        if self._is_seeking or self.is_learner:
+            return
+        self._is_seeking = True
+
+        def heard(_: Decision | None) -> None:
+            self._is_seeking = False
+
+        ask(self, [Elect(Trigger.BROKER, self.broker_id)], heard)
 
     def step_down(self, epoch: int) -> None:
         """
@@ -266,26 +243,25 @@ class Broker(Process):
         is_idle = self.following is None or self.following.is_over
         if role is None or number is None or not is_idle:
             return
-        master = self.world.brokers[number]
-        stream = self.world.network.connect(self.broker_id, number)
+        master = self.world.by_id[number]
+        stream = self.world.network.connect(self.number, master.number)
         if stream is None or master.mastering is None or not master.is_up:
             if stream is not None:
                 stream.up.drop()
                 stream.down.drop()
             self._connect_later(self.random.randint(300, 1_500))
             return
-        assert self.member.incarnation is not None
         # Some know from the controller only where the master is.
         is_told = self.random.random() < 0.7
         terms = Terms(
             "sim",
             "set",
             self.broker_id,
-            incarnation=self.member.incarnation[0],
-            incarnation_bits=self.member.incarnation[1],
+            incarnation=self.counter,
+            incarnation_bits=self.bits,
             epoch=role.epoch if is_told else None,
-            is_learner=self._is_learner,
-            may_wipe=not role.is_listed,
+            is_learner=self.is_learner,
+            may_wipe=not role.lists(self.broker_id),
             wants_block_crc=bool(number & 1),
         )
         self.following = following = Following(
@@ -297,7 +273,7 @@ class Broker(Process):
             changed=self._changed,
             role_epoch=role.epoch,
             is_legacy=self.is_legacy,
-            boasts=self.broker_id in self.world.setting.boasting_ids,
+            boasts=self.number in self.world.setting.boasting_ids,
         )
         stream.down.receive = self.hearing(following.receive)
         stream.down.lost = self.own(following.lost)
@@ -305,7 +281,7 @@ class Broker(Process):
             self._heard = master.store.epochs.entries[-1]
         self.world.links += 1
         self.world.legacy_links += self.is_legacy
-        master.accept(stream, self.member)
+        master.accept(stream, Member(self.broker_id, self.process))
         following.begin()
 
     def accept(self, stream: Stream, slave: Member) -> None:
@@ -321,7 +297,7 @@ class Broker(Process):
         self.clock.after(1, self.own(lambda: None))
 
     def _changed(self, effect: Effect) -> None:
-        checker, number = self.world.checker, self.broker_id
+        checker, number = self.world.checker, self.number
         if isinstance(effect, Append):
             checker.wrote(number, self.store)
         elif isinstance(effect, Send):
@@ -385,7 +361,7 @@ class Broker(Process):
         assert mastering is not None
         change = mastering.judge.proposal(self.clock.now)
         if change is not None:
-            ask(self, change)
+            propose(self, change)
             mastering.after()
         if mastering.judge.must_resign(self.clock.now):
             self._given_up = mastering.epoch

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from sim.controller import Election
 from sim.store import SimStore
 
 from pystore.ha.codes import FRAME_BYTES_MAX, TruncateOutcome
@@ -18,6 +18,9 @@ from pystore.ha.insync.ack import Outcome, Settled
 from pystore.ha.master.effects import Acked
 from pystore.ha.wire.frames import ConfirmTruncate
 from pystore.ha.wire.framing import take_frame
+
+if TYPE_CHECKING:
+    from sim.ledger import Election
 
 __all__ = ["Checker", "Violation"]
 
@@ -61,6 +64,7 @@ class Checker:
         self._compared: dict[int, int] = {}
         self._acked: dict[int, int] = {}
         self._starts: dict[int, int] = {}
+        self._masters: dict[int, int] = {}
         self._leader_epoch = 0
 
     # -- bytes ----------------------------------------------------------------
@@ -82,6 +86,13 @@ class Checker:
         if store.end < self._legacy_acked.pop(broker_id, 0):
             self._forgot.add(broker_id)
         self.cut(broker_id, store)
+
+    def forgets(self, broker_id: int, store: SimStore) -> None:
+        """
+        A Java process ends: nobody will ever hear how (R183).
+        """
+        held = min(store.end, len(self.confirmed_log))
+        self._legacy_acked[broker_id] = max(self._legacy_acked.get(broker_id, 0), held)
 
     def wrote(self, broker_id: int, store: SimStore) -> None:
         """
@@ -170,6 +181,9 @@ class Checker:
         """
         A mastership begins: everything that was confirmed is there (B7, B8).
         """
+        owner = self._masters.setdefault(epoch, broker_id)
+        if owner != broker_id or epoch in self._starts:
+            raise Violation(f"B1: epoch {epoch} begins at {owner} and at {broker_id}")
         begun = max(self._starts, default=0)
         self._starts[epoch] = store.end
         self.cut(broker_id, store)
@@ -178,7 +192,9 @@ class Checker:
             return
         # Whoever was elected since the last mastership may have been after a power
         # cut, and have died before it began.
-        is_power_cut = any(one.is_power_cut for one in elections[begun:epoch])
+        is_power_cut = any(
+            one.is_power_cut for one in elections if begun < one.epoch <= epoch
+        )
         lost = len(self.confirmed_log) - store.end
         if is_power_cut and lost > 0:
             # `all` promised caches, and every cache is gone.
@@ -216,7 +232,14 @@ class Checker:
 
     # -- acks -----------------------------------------------------------------
 
-    def acked(self, master: SimStore, slave: SimStore, fact: Acked, epoch: int) -> None:
+    def acked(
+        self,
+        master: SimStore,
+        slave: SimStore,
+        fact: Acked,
+        epoch: int,
+        broker_id: int,
+    ) -> None:
         """
         An ack of a process that lives: it holds what it says, that is ours (R130,
         R181), and it has promised our epoch (B6).
@@ -228,7 +251,7 @@ class Checker:
         begin = max(self._acked.get(fact.session_id, 0), master.base, slave.base)
         self._acked[fact.session_id] = fact.received_offset
         if fact.flushed_offset is None:
-            self._legacy_acked[fact.broker_id] = fact.received_offset
+            self._legacy_acked[broker_id] = fact.received_offset
         if fact.received_offset <= begin:
             return
         ours = master.bytes_at(begin, fact.received_offset)

@@ -24,7 +24,7 @@ def append(broker: Broker, ack: Ack, size: int) -> str:
     refusal = mastering.judge.refusals[ack]
     if refusal is not None:
         return refusal.text
-    if not ack.is_shared and broker.clock.now > (mastering.lease_ms or 0):
+    if not ack.is_shared and not mastering.is_leased:
         return "no lease"
     said: list[str] = []
 
@@ -36,7 +36,7 @@ def append(broker: Broker, ack: Ack, size: int) -> str:
             # Nothing of it is there; the client is told.
             said.append(str(error))
             return
-        broker.world.checker.wrote(broker.broker_id, broker.store)
+        broker.world.checker.wrote(broker.number, broker.store)
         mastering.appended(ack, end)
 
     broker.own(do)()

@@ -7,21 +7,24 @@ from __future__ import annotations
 from functools import partial
 from random import Random
 
-from sim.broker import Broker, World
+from sim.broker import Broker
 from sim.checkers import Violation
 from sim.client import append
-from sim.controller import Ended
-from sim.network import CONTROLLER, Weather
+from sim.controller import Controller
+from sim.messages import Ended
+from sim.network import RECORDS, Weather
 from sim.setting import Setting
 from sim.store import SEGMENT_SIZE, SimStore
+from sim.world import World
 
+from pystore.controller.commands import Command, Readmit
 from pystore.ha.insync.ack import Ack
-from pystore.ha.insync.member import Member
 from pystore.ha.insync.rules import SetRules
 
 __all__ = ["Cluster"]
 
-_SCAN_MS = 2_000
+_MASTER_MS = 60_000
+"""Without a fault a set has a master after so long."""
 _STUCK = ("resync needed", "elect the longer one")
 
 
@@ -34,7 +37,6 @@ class Cluster:
         size: brokers that count, from number 1 on.
         learners: brokers behind them that do not.
         min_in_sync: copies that `all` needs.
-        continues: see `sim.controller.Controller`.
         first: who begins alone, and so is the first master; else chance says.
         setting: what is unusual.
     """
@@ -46,26 +48,29 @@ class Cluster:
         *,
         learners: int = 0,
         min_in_sync: int = 1,
-        continues: bool = False,
         first: int | None = None,
         setting: Setting | None = None,
     ) -> None:
         self.random = Random(seed)
         rules = SetRules(min_in_sync=min_in_sync)
-        self.world = World(
-            self.random, rules, continues=continues, setting=setting or Setting()
-        )
+        self.world = World(self.random, rules, setting or Setting())
         self.size = size
         self.faults = self.appends = self.refused = 0
         for number in range(1, size + learners + 1):
             broker = Broker(number, self.world, is_learner=number > size)
             self.world.brokers[number] = broker
-        self._scan()
-        if first is not None:
-            self.start(first)
-            self.run(3_000)
-        for broker in self.brokers:
-            self.start(broker.broker_id)
+        for controller in self.world.controllers.values():
+            controller.start()
+            # The first one is to lead.
+            self.run(600 if first is not None else 0)
+        if first is None:
+            for broker in self.brokers:
+                broker.start()
+            return
+        # One after another, so that ids are as places are.
+        for number in sorted(self.world.brokers, key=lambda one: one != first):
+            self.start(number)
+            self.run(3_000 if number == first else 400)
 
     @property
     def brokers(self) -> list[Broker]:
@@ -86,10 +91,6 @@ class Cluster:
         Time passes.
         """
         self.world.clock.run_until(self.now + ms)
-
-    def _scan(self) -> None:
-        self.world.controller.scan(self.world.controller_clock.now)
-        self.world.clock.after(_SCAN_MS, self._scan)
 
     # -- clients --------------------------------------------------------------
 
@@ -119,25 +120,52 @@ class Cluster:
 
     # -- what befalls a broker ------------------------------------------------
 
-    def end(self, broker_id: int, how: Ended) -> None:
+    def process(self, number: int) -> Broker | Controller:
+        """
+        Returns who is at that place.
+        """
+        if number in self.world.controllers:
+            return self.world.controllers[number]
+        return self.world.brokers[number]
+
+    def end(self, number: int, how: Ended) -> None:
         """
         A process ends.
         """
-        self.world.brokers[broker_id].end(how)
+        self.process(number).end(how)
 
-    def start(self, broker_id: int) -> None:
+    def start(self, number: int) -> None:
         """
         A process begins, if there is none.
         """
-        if not self.world.brokers[broker_id].is_up:
-            self.world.brokers[broker_id].start()
+        process = self.process(number)
+        if not process.is_up:
+            process.start()
 
-    def pause(self, broker_id: int, ms: int) -> None:
+    def pause(self, number: int, ms: int) -> None:
         """
         A process stands still for a while.
         """
-        broker = self.world.brokers[broker_id]
-        broker.paused_until = max(broker.paused_until, broker.clock.now + ms)
+        one = self.process(number)
+        one.paused_until = max(one.paused_until, one.clock.now + ms)
+
+    def accepts(self, command: Command) -> bool:
+        """
+        The operator wants something of the controllers; answers whether it is done.
+        """
+        leader = self.world.leader()
+        return leader is not None and leader.accepts(command)
+
+    def vouch(self, number: int) -> bool:
+        """
+        The operator vouches for a store that is refused as it stands.
+        """
+        broker = self.world.brokers[number]
+        is_done = self.accepts(Readmit(broker.broker_id))
+        if is_done:
+            broker.is_copy = False
+            self.world.ledger.copies.discard(broker.member)
+        return is_done
 
     def exclude(self, broker_id: int, *, wanted: bool) -> None:
         """
@@ -163,7 +191,7 @@ class Cluster:
         """
         These reach nobody else, not even the controller.
         """
-        everybody = {CONTROLLER, *self.world.brokers}
+        everybody = {RECORDS, *self.world.controllers, *self.world.brokers}
         self.world.network.partition(set(ids), everybody - set(ids))
 
     # -- the end --------------------------------------------------------------
@@ -173,7 +201,11 @@ class Cluster:
         Every fault is over.
         """
         self.world.network.heal()
+        self.world.records.heal()
         self.world.network.weather = Weather()
+        for controller in self.world.controllers.values():
+            controller.fuse = None
+            self.start(controller.number)
         for broker in self.brokers:
             broker.fuse, broker.flushes = None, True
             broker.store.is_full = False
@@ -191,13 +223,16 @@ class Cluster:
             Violation: it does not.
         """
         self.heal()
-        until = self.now + patience_ms
+        begun = self.now
+        until = begun + patience_ms
         why = "nothing was looked at"
         while self.now < until:
             self.run(1_000)
             why = self.why_not_whole()
             if not why:
                 break
+            if not self.masters() and self.now > begun + _MASTER_MS:
+                raise Violation(f"no master after {_MASTER_MS} ms without a fault")
             self._replace_outgrown()
         if why:
             raise Violation(f"after {patience_ms} ms without a fault: {why}")
@@ -220,6 +255,10 @@ class Cluster:
         why = self.why_not_whole()
         if why:
             raise Violation(f"after one more append: {why}")
+        given = {one.broker_id for one in self.world.ledger.state.replicas}
+        leaked = given - set(self.world.by_id)
+        if leaked:
+            raise Violation(f"ids {sorted(leaked)} were given away and lost")
 
     def stuck(self) -> list[int]:
         """
@@ -237,7 +276,7 @@ class Cluster:
         it holds nor cuts what was confirmed (B10): somebody takes its store away, once
         it is out of the set.
         """
-        agreed, masters = self.world.controller.agreed, self.masters()
+        agreed, masters = self.world.ledger.agreed, self.masters()
         listed = {one.broker_id for one in agreed.members | agreed.candidates}
         for one in self.brokers:
             if not one.is_legacy or one.broker_id in listed or len(masters) != 1:
@@ -256,12 +295,9 @@ class Cluster:
         if len(masters) != 1:
             return f"{len(masters)} masters"
         (master,) = masters
-        agreed = self.world.controller.agreed
-        listed = agreed.members | agreed.continuing
-        is_listed = [
-            one.member in listed or Member(one.broker_id) in listed
-            for one in self.brokers[: self.size]
-        ]
+        agreed = self.world.ledger.agreed
+        listed = agreed.members
+        is_listed = [one.member in listed for one in self.brokers[: self.size]]
         if len({one.broker_id for one in agreed.members}) != self.size or not all(
             is_listed
         ):

@@ -1,372 +1,236 @@
 """
-A controller from a script: elections by B1 to B7, sets by version, leases.
+A controller: the real decisions, record store, leases and table of the living.
 
-It never crashes, and commits in one step; what makes it hard is the network between.
-Requests are taken whenever they arrive, also long after their sender gave up. It
-knows brokers from heartbeats alone.
+What is here is what lies between them: it campaigns and reads, takes heartbeats and
+requests whenever they arrive, also long after their sender gave up, and looks again and
+again whether the set needs something. It knows brokers from what they say alone, and
+forgets all of it when it dies.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from sim.clock import RATE_MAX, RATE_MIN
+from sim.leading import Leading
+from sim.ledger import NAMES, SET
+from sim.messages import Beat, Ended, Role, agreed_of, member_of
+from sim.process import Process
+from sim.records import Session
 
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.controller.authority import Authority
+from pystore.controller.commands import (
+    Command,
+    Elect,
+    EndLeases,
+    SeeEnds,
+    StepDown,
+    Trigger,
+)
+from pystore.controller.decide import decide
+from pystore.controller.decision import Accepted, Decision
+from pystore.controller.due_sets import needs_master
+from pystore.controller.liveness import Liveness
+from pystore.errors import PystoreError
+from pystore.records.record_store import Record
+from pystore.records.term import Term
 
-__all__ = [
-    "GRANT_MS",
-    "LEASE_MS",
-    "Controller",
-    "Election",
-    "Heartbeat",
-    "Refusal",
-    "Role",
-]
+if TYPE_CHECKING:
+    from sim.world import World
 
-VALID_MS = 10_000
-"""How long a heartbeat counts."""
+__all__ = ["Controller"]
 
-LEASE_MS = 10_000
-"""How long a new master waits for the lease of the one before, by our clock."""
-
-GRANT_MS = int(LEASE_MS * RATE_MIN / RATE_MAX)
-"""
-How long a lease is by the master's clock, from the send time of the heartbeat that
-it answers (C1): as long as ours passes at least, however slow the master's clock is
-and however fast our own.
-"""
-
-SCAN_MS = 2_000
+_LOOK_MS = 250
+_RETRY_MS = 1_000
+_ENDS_MS = 30_000
+_NS = 1_000_000
 
 
-class Ended(Enum):
+class Controller(Process):
     """
-    How the process before this one ended, as its store shows.
-    """
-
-    CLEAN = "clean"
-    KILLED = "killed"
-    POWER = "power"
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """
-    What a broker says each second.
-
-    Attributes:
-        member: who.
-        sent_ms: when, by its clock.
-        last_epoch: of its table.
-        end: of its log.
-        before: how its last process ended.
-        begun: the end that it recovered.
-        is_learner: it is never elected.
-        stepped_down: the epoch whose mastership it has given up, or -1.
-        is_well: its disk works.
-    """
-
-    member: Member
-    sent_ms: int
-    last_epoch: int
-    end: int
-    before: Ended
-    begun: int
-    is_learner: bool = False
-    stepped_down: int = -1
-    is_well: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """
-    What a broker is told.
-
-    Attributes:
-        epoch: the newest.
-        master: whose it is, or ``None``.
-        agreed: the set.
-        broker_ids: who is known.
-        lease_ms: until when the asker may decide `leader`; ``None``: it may not.
-        is_listed: whether the asker is a member or a candidate.
-    """
-
-    epoch: int
-    master: Member | None
-    agreed: AgreedSet
-    broker_ids: frozenset[int]
-    lease_ms: int | None
-    is_listed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """
-    A change that will never be taken.
-    """
-
-    broker_ids: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Election:
-    """
-    One that happened.
-
-    Attributes:
-        epoch: the new one.
-        master: who was elected.
-        is_power_cut: by B3: what `all` promised may be lost.
-    """
-
-    epoch: int
-    master: Member
-    is_power_cut: bool
-
-
-@dataclass(slots=True)
-class _Known:
-    """
-    A broker, as the last heartbeats showed it.
-    """
-
-    beat: Heartbeat
-    heard_ms: int
-    highest_end: int
-
-
-class Controller:
-    """
-    The state of one broker set.
+    One controller.
 
     Args:
-        continues: whether a restarted member that lost nothing is named beside the
-            listed one, instead of being listed in its place (B2).
+        number: its place in the network: 0 or less.
+        world: around it.
 
     Attributes:
-        elections: all of them.
+        liveness: the heartbeats that it heard.
+        leading: its term; ``None``: it does not lead, as far as it knows.
     """
 
-    def __init__(self, *, continues: bool = False) -> None:
-        self.elections: list[Election] = []
-        self.epoch = 0
-        self.master: Member | None = None
-        self.agreed = AgreedSet(frozenset(), 0)
-        self._continues = continues
-        self._known: dict[int, _Known] = {}
-        # A legacy member is listed without its process: which one it was.
-        self._bound: dict[int, Member] = {}
-        self._lease_end_ms = 0
-        self._leases_from_ms = 0
+    def __init__(self, number: int, world: World) -> None:
+        super().__init__(world.local_clock(number), world.random)
+        self.number = number
+        self.world = world
+        self.liveness = Liveness()
+        self.leading: Leading | None = None
+        self._session: Session | None = None
+        self._is_campaigning = False
+        self._elects_at_ms = 0
+        self._sees_at_ms = 0
+
+    # -- life -----------------------------------------------------------------
+
+    def start(self) -> None:
+        """
+        A process begins.
+        """
+        self.begin()
+        self.liveness = Liveness()
+        self.leading = self._session = None
+        self._is_campaigning = False
+        self._sees_at_ms = self.clock.now + _ENDS_MS
+        self.every(_LOOK_MS, self._look)
+
+    def end(self, how: Ended) -> None:
+        """
+        The process is gone; its session goes at once only if it says so.
+        """
+        if not self.is_up:
+            return
+        self.is_up, self.fuse, self.leading = False, None, None
+        if how is Ended.CLEAN and self._session is not None:
+            self._session.close()
+
+    def after(self) -> None:
+        """
+        Nothing follows at once: it looks often.
+        """
+
+    # -- the term -------------------------------------------------------------
+
+    def reopen(self) -> Session:
+        """
+        A new session, that holds nothing.
+        """
+        self._session = self.world.records.open(self.number, self)
+        return self._session
+
+    def lose(self, leading: Leading) -> None:
+        """
+        A term is over, or may be: all that hangs on it is dropped.
+        """
+        if self.leading is leading:
+            self.leading = None
+            if self._session is not None:
+                self._session.close()
+            self._session, self._is_campaigning = None, False
+
+    def _campaign(self) -> None:
+        session = self._session or self.reopen()
+        self._is_campaigning = True
+
+        def heard(found: Term | PystoreError | None) -> None:
+            self._is_campaigning = False
+            self.step()
+            if isinstance(found, Term):
+                self._is_campaigning = True
+                authority = Authority(found, self.clock.now * _NS)
+                session.get(SET, lambda record: self._lead(session, authority, record))
+            elif found is not None:
+                # Whether it leads is not known: whatever it holds is given up.
+                session.close()
+                self._session = None
+
+        session.campaign(heard)
+
+    def _lead(
+        self,
+        session: Session,
+        authority: Authority,
+        found: Record | PystoreError | None,
+    ) -> None:
+        self._is_campaigning = False
+        if isinstance(found, PystoreError):
+            session.close()
+            self._session = None
+            return
+        self.leading = Leading(self, session, authority, found)
+
+    # -- again and again ------------------------------------------------------
+
+    def _look(self) -> None:
+        if self._session is not None:
+            self._session.ping()
+        leading = self.leading
+        if leading is None:
+            if not self._is_campaigning:
+                self._campaign()
+            return
+        leading.prove()
+        now = self.clock.now
+        if not leading.is_proven:
+            return
+        state, commands = leading.state, list[Command]()
+        due_ns = leading.leases.due_ns(state)
+        if due_ns is not None and due_ns <= leading.now_ns:
+            commands.append(EndLeases(state.epoch))
+        if now >= self._sees_at_ms:
+            self._sees_at_ms = now + _ENDS_MS
+            commands.append(SeeEnds())
+        if now >= self._elects_at_ms and needs_master(state, leading.facts()):
+            self._elects_at_ms = now + self.random.randint(_RETRY_MS, 2 * _RETRY_MS)
+            commands.append(Elect(Trigger.CONTROLLER))
+        for command in commands:
+            leading.ask([command])
 
     # -- what brokers say -----------------------------------------------------
 
-    def beat(self, beat: Heartbeat, now: int) -> Role:
+    def beat(self, beat: Beat, told: Callable[[Role], None]) -> None:
         """
-        A broker lives; answers its role.
+        A broker lives; who leads answers its role.
         """
-        number = beat.member.broker_id
-        known = self._known.get(number)
-        if known is None or _is_newer(beat.member, known.beat.member):
-            highest = known.highest_end if known else 0
-            self._register(beat, highest)
-            self._known[number] = _Known(beat, now, beat.end)
-        elif beat.member == known.beat.member and beat.sent_ms >= known.beat.sent_ms:
-            known.beat, known.heard_ms = beat, now
-            known.highest_end = max(known.highest_end, beat.end)
-        if beat.member == self.master and beat.stepped_down == self.epoch:
-            # It resigned; its lease ends with that.
-            self._lease_end_ms, self.master = now, None
-        if self.master is None:
-            self._elect(now)
-        return self.role(beat, now)
-
-    def role(self, beat: Heartbeat, now: int) -> Role:
-        """
-        What a broker is told.
-        """
-        lease_ms = None
-        if beat.member == self.master and now >= self._leases_from_ms:
-            lease_ms = beat.sent_ms + GRANT_MS
-            self._lease_end_ms = now + LEASE_MS
-        number = beat.member.broker_id
-        listed = self.agreed.members | self.agreed.candidates
-        return Role(
-            self.epoch,
-            self.master,
-            self.agreed,
-            frozenset(self._known),
-            lease_ms,
-            number in {one.broker_id for one in listed},
+        now_ns = self.clock.now * _NS
+        self.liveness.hear(NAMES, beat.heartbeat, now_ns)
+        leading = self.leading
+        if leading is None or not leading.is_proven:
+            return
+        state, asker = leading.state, beat.replica
+        is_master = (state.master, state.epoch) == (asker, beat.given_up)
+        if is_master or (asker in state.unreleased and beat.given_up >= 0):
+            leading.ask([StepDown(asker, beat.given_up)])
+            return
+        lease_ms = leading.leases.grant(
+            state, asker, beat.epoch, beat.heartbeat.timeout_ms, now_ns
+        )
+        master = state.master
+        told(
+            Role(
+                state.epoch,
+                member_of(master) if master else None,
+                agreed_of(state.agreed),
+                frozenset(one.broker_id for one in state.replicas),
+                lease_ms,
+            )
         )
 
-    def alter(self, change: SetChange, master: Member, now: int) -> AgreedSet | Refusal:
+    def closed(self, connection: int) -> None:
         """
-        A master asks for a set.
+        A broker's connection has ended (R241).
         """
-        if master != self.master or change.epoch != self.epoch:
-            return Refusal()
-        if change.set_epoch != self.agreed.set_epoch:
-            return Refusal()
-        added = change.members - self.agreed.members
-        dead = {one.broker_id for one in added if not self._is_alive(one, now)}
-        if dead:
-            return Refusal(frozenset(dead))
-        for one in added:
-            if one.incarnation is None:
-                self._bound[one.broker_id] = self._known[one.broker_id].beat.member
-        ids = {one.broker_id for one in change.members | change.candidates}
-        self.agreed = AgreedSet(
-            change.members,
-            change.set_epoch + 1,
-            change.candidates,
-            frozenset(one for one in self.agreed.continuing if one.broker_id in ids),
-        )
-        return self.agreed
+        if self.liveness.close(connection):
+            self._look()
 
-    def scan(self, now: int) -> None:
+    def ask(
+        self, commands: Sequence[Command], reply: Callable[[Decision], None]
+    ) -> bool:
         """
-        Looks for a dead master.
+        A broker, or an operator, wants something; answers whether it leads.
         """
-        if self.master is None or not self._is_alive(self.master, now):
-            self._elect(now)
-
-    def designate(self, broker_id: int, now: int) -> bool:
-        """
-        An admin wants this member to be master.
-        """
-        known = self._known.get(broker_id)
-        if known is None or not self._is_eligible(known.beat.member, now):
+        leading = self.leading
+        if leading is None or not leading.is_proven:
             return False
-        self._begin(known.beat.member, now, is_power_cut=False)
+        leading.ask(commands, reply)
         return True
 
-    # -- elections ------------------------------------------------------------
-
-    def _register(self, beat: Heartbeat, highest: int) -> None:
+    def accepts(self, command: Command) -> bool:
         """
-        A new process of a broker: it takes the listed one's place only if it lost
-        nothing (B1, B2).
+        An operator wants something; answers whether it will be done.
         """
-        member, agreed = beat.member, self.agreed
-        is_whole = beat.before is Ended.CLEAN or (
-            beat.before is Ended.KILLED and beat.begun >= highest
-        )
-        listed = agreed.members | agreed.candidates | agreed.continuing
-        previous = Member(member.broker_id, _previous(member))
-        if is_whole and self._bound.get(member.broker_id) == previous:
-            self._bound[member.broker_id] = member
-        # Another process that did lose something may lie between.
-        if not is_whole or previous not in listed:
-            return
-        version = agreed.set_epoch + 1
-        if self._continues and not self.master_is(member.broker_id):
-            continuing = agreed.continuing | {member}
-            self.agreed = replace(agreed, set_epoch=version, continuing=continuing)
-            return
-
-        def renamed(members: frozenset[Member]) -> frozenset[Member]:
-            numbers = {one.broker_id for one in members}
-            others = {one for one in members if one.broker_id != member.broker_id}
-            own = {member} if member.broker_id in numbers else set()
-            return frozenset(others | own)
-
-        self.agreed = AgreedSet(
-            renamed(agreed.members),
-            version,
-            renamed(agreed.candidates),
-            agreed.continuing - {previous},
-        )
-
-    def master_is(self, broker_id: int) -> bool:
-        """
-        Whether the recorded master has this id.
-        """
-        return self.master is not None and self.master.broker_id == broker_id
-
-    def _is_alive(self, member: Member, now: int) -> bool:
-        known = self._known.get(member.broker_id)
-        return (
-            known is not None
-            and (known.beat.member == member or member.incarnation is None)
-            and now - known.heard_ms <= VALID_MS
-        )
-
-    def _is_eligible(self, member: Member, now: int) -> bool:
-        """
-        Whether it may be elected: listed as this process, or continuing one.
-        """
-        agreed = self.agreed
-        listed = agreed.members | agreed.candidates | agreed.continuing
-        number = member.broker_id
-        is_bound = Member(number) in listed and self._bound.get(number) == member
-        is_listed = is_bound or member in listed
-        known = self._known.get(member.broker_id)
-        is_fit = known is not None and known.beat.is_well and not known.beat.is_learner
-        return is_listed and is_fit and self._is_alive(member, now)
-
-    def _elect(self, now: int) -> None:
-        known = [one.beat for one in self._known.values() if not one.beat.is_learner]
-        alive = [one for one in known if self._is_alive(one.member, now)]
-        if self.epoch == 0:
-            if alive:
-                self._begin(alive[0].member, now, is_power_cut=False)
-            return
-        # An incarnation never resumes mastership, and a master that lives keeps it.
-        if self.master is not None and self._is_alive(self.master, now):
-            return
-        electable = [one for one in alive if self._is_eligible(one.member, now)]
-        is_power_cut = False
-        if not electable:
-            electable = self._after_power_cut(alive)
-            is_power_cut = True
-        if electable:
-            best = max(electable, key=lambda one: (one.last_epoch, one.end))
-            self._begin(best.member, now, is_power_cut=is_power_cut)
-
-    def _after_power_cut(self, alive: list[Heartbeat]) -> list[Heartbeat]:
-        """
-        B3: everyone who is listed has come back as another process, none eligible.
-        """
-        listed = {one.broker_id for one in self.agreed.members | self.agreed.candidates}
-        back = [one for one in alive if one.member.broker_id in listed]
-        return back if {one.member.broker_id for one in back} == listed else []
-
-    def _begin(self, master: Member, now: int, *, is_power_cut: bool) -> None:
-        old = self.agreed
-        listed = old.members | old.candidates | old.continuing
-        candidates = frozenset(
-            one
-            for one in listed
-            if one.broker_id != master.broker_id and self._is_alive(one, now)
-        )
-        self.epoch += 1
-        self.master = master
-        self.agreed = AgreedSet(
-            frozenset({master}),
-            old.set_epoch + 1,
-            frozenset() if is_power_cut else candidates,
-        )
-        self._leases_from_ms = max(self._leases_from_ms, self._lease_end_ms)
-        self.elections.append(Election(self.epoch, master, is_power_cut))
-
-
-def _is_newer(member: Member, other: Member) -> bool:
-    assert member.incarnation is not None
-    assert other.incarnation is not None
-    return member.incarnation[0] > other.incarnation[0]
-
-
-def _previous(member: Member) -> tuple[int, bytes]:
-    assert member.incarnation is not None
-    counter = member.incarnation[0] - 1
-    return counter, incarnation_bits(member.broker_id, counter)
-
-
-def incarnation_bits(broker_id: int, counter: int) -> bytes:
-    """
-    The random part of an incarnation: told by the script, so that a run repeats.
-    """
-    return bytes([broker_id, counter & 0xFF, counter >> 8]) + bytes(13)
+        leading = self.leading
+        if leading is None:
+            return False
+        decision = decide(leading.state, command, leading.facts())
+        leading.ask([command])
+        return isinstance(decision, Accepted)

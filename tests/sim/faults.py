@@ -9,10 +9,11 @@ from functools import partial
 from random import Random
 
 from sim.cluster import Cluster
-from sim.controller import Ended
-from sim.network import CONTROLLER, Weather
+from sim.messages import Ended
+from sim.network import RECORDS, Weather
 from sim.setting import draw_setting
 
+from pystore.controller.commands import Elect, Trigger
 from pystore.ha.insync.ack import Ack
 
 __all__ = ["APPENDS", "FAULTS", "run_seed"]
@@ -37,6 +38,8 @@ class _Chaos:
             *[self._crash_in_a_step] * 4,
             *[self._partition] * 3,
             *[self._weather] * 2,
+            *[self._controller] * 4,
+            self._hang_up,
             self._crash_all,
             self._tear,
             self._tear,
@@ -65,8 +68,8 @@ class _Chaos:
         masters = self._cluster.masters()
         # Masters have more to lose.
         if masters and self._random.random() < 0.4:
-            return self._random.choice(masters).broker_id
-        return self._random.choice(self._cluster.brokers).broker_id
+            return self._random.choice(masters).number
+        return self._random.choice(self._cluster.brokers).number
 
     def _later(self, event: Callable[[], object], most_ms: int = 25_000) -> None:
         shortest = self._random.choice([50, 1_000, 8_000])
@@ -95,8 +98,8 @@ class _Chaos:
     def _crash_all(self) -> None:
         how = self._how()
         for broker in self._cluster.brokers:
-            self._cluster.end(broker.broker_id, how)
-            self._later(partial(self._cluster.start, broker.broker_id))
+            self._cluster.end(broker.number, how)
+            self._later(partial(self._cluster.start, broker.number))
 
     def _restart(self) -> None:
         number = self._some_id()
@@ -104,18 +107,60 @@ class _Chaos:
         self._later(lambda: self._cluster.start(number), 3_000)
 
     def _partition(self) -> None:
-        everybody = [CONTROLLER, *self._cluster.world.brokers]
+        everybody = self._everybody()
         self._random.shuffle(everybody)
         cut = self._random.randint(1, len(everybody) - 1)
         network = self._cluster.world.network
         network.partition(set(everybody[:cut]), set(everybody[cut:]))
         self._later(network.heal)
 
+    def _everybody(self) -> list[int]:
+        world = self._cluster.world
+        return [RECORDS, *world.controllers, *world.brokers]
+
+    def _controller(self) -> None:
+        """
+        Something befalls a controller, rather the one that leads.
+        """
+        world, random = self._cluster.world, self._random
+        number = random.choice(list(world.controllers))
+        leader = world.records.leader()
+        if leader is not None and random.random() < 0.7:
+            number = leader
+        controller = world.controllers[number]
+        match random.randrange(7):
+            case 0:
+                how = random.choice(list(Ended))
+                self._cluster.end(number, how)
+            case 1:
+                controller.fuse = random.randint(0, 20), self._how()
+            case 2:
+                self._pause_of(number)
+            case 3:
+                world.network.block(number, RECORDS)
+                self._later(world.network.heal)
+            case 4:
+                world.records.cut_off(number)
+                self._later(world.records.heal)
+            case 5:
+                world.records.lose_session(number)
+            case _:
+                world.records.losing_answers.add(number)
+
+        def again() -> None:
+            controller.fuse = None
+            self._cluster.start(number)
+
+        self._later(again)
+
+    def _hang_up(self) -> None:
+        broker = self._cluster.world.brokers[self._some_id()]
+        if broker.is_up:
+            broker.hang_up()
+
     def _deaf(self) -> None:
         network = self._cluster.world.network
-        source, target = self._random.sample(
-            [CONTROLLER, *self._cluster.world.brokers], 2
-        )
+        source, target = self._random.sample(self._everybody(), 2)
         network.block(source, target)
         self._later(network.heal)
 
@@ -137,12 +182,15 @@ class _Chaos:
         self._cluster.world.network.break_streams(self._some_id())
 
     def _pause(self) -> None:
+        self._pause_of(self._some_id())
+
+    def _pause_of(self, number: int) -> None:
         lengths = [300, 3_000, 5_000, 10_000, 12_000, 22_000]
-        self._cluster.pause(self._some_id(), self._random.choice(lengths))
+        self._cluster.pause(number, self._random.choice(lengths))
 
     def _pause_all(self) -> None:
         for broker in self._cluster.brokers:
-            self._cluster.pause(broker.broker_id, self._random.randint(1, 9_000))
+            self._cluster.pause(broker.number, self._random.randint(1, 9_000))
 
     def _poison(self) -> None:
         number = self._some_id()
@@ -174,13 +222,13 @@ class _Chaos:
 
     def _exclude(self) -> None:
         number = self._some_id()
+        number = self._cluster.world.brokers[number].broker_id
         self._cluster.exclude(number, wanted=True)
         self._later(lambda: self._cluster.exclude(number, wanted=False))
 
     def _designate(self) -> None:
-        cluster = self._cluster
-        now = cluster.world.controller_clock.now
-        cluster.world.controller.designate(self._some_id(), now)
+        broker = self._cluster.world.brokers[self._some_id()]
+        self._cluster.accepts(Elect(Trigger.OPERATOR, broker.broker_id))
 
     def _jump(self) -> None:
         broker = self._cluster.world.brokers[self._some_id()]
@@ -204,7 +252,6 @@ def run_seed(seed: int, minutes: int = 3) -> Cluster:
         size,
         learners=learners,
         min_in_sync=random.choice([1, 2]),
-        continues=random.random() < 0.3,
         setting=draw_setting(random, size + learners),
     )
     chaos = _Chaos(cluster, random)

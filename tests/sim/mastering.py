@@ -17,6 +17,7 @@ from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.insync.rules import SetRules
+from pystore.ha.lease import NO_LEASE
 from pystore.ha.master.connection import MasterConnection
 from pystore.ha.master.effects import (
     Acked,
@@ -89,7 +90,7 @@ class Mastering:
         rim: Rim,
     ) -> None:
         self.epoch = epoch
-        self.lease_ms: int | None = 0
+        self.lease = NO_LEASE
         self.is_over = False
         self.start = store.end
         self._store = store
@@ -118,6 +119,15 @@ class Mastering:
         )
         self._waits = AckWaits(self.judge.promises)
         self.after()
+
+    @property
+    def is_leased(self) -> bool:
+        """
+        Whether `leader` may be decided (C1).
+        """
+        now = self._rim.now()
+        wall_ms = now + self._rim.wall_ms()
+        return not self.is_over and self.lease.left_ms(now * 1_000_000, wall_ms) > 0
 
     # -- slaves ---------------------------------------------------------------
 
@@ -284,7 +294,8 @@ class Mastering:
         self._pump()
 
     def _settle(self) -> None:
-        for one in self._waits.settle(self._rim.now(), self.lease_ms):
+        now = self._rim.now()
+        for one in self._waits.settle(now, now if self.is_leased else now - 1):
             self._rim.settled(one)
 
     def _pump(self) -> None:

@@ -15,10 +15,13 @@ from random import Random
 
 from sim.clock import Clock
 
-__all__ = ["CONTROLLER", "Network", "Pipe", "Stream"]
+__all__ = ["CONTROLLER", "RECORDS", "Network", "Pipe", "Stream"]
 
 CONTROLLER = 0
-"""The controller's place in the network; brokers have their ids."""
+"""The place of the first controller; the others are below it, brokers above."""
+
+RECORDS = -10
+"""The place of the record store."""
 
 _RETRY_MS = 200
 

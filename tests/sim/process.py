@@ -1,5 +1,5 @@
 """
-A process of a broker: what was scheduled in one life does not happen in the next.
+A process: what was scheduled in one life does not happen in the next.
 """
 
 from __future__ import annotations
@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import TypeVar
 
 from sim.clock import LocalClock
-from sim.controller import Ended
+from sim.messages import Ended
 
 __all__ = ["Crashed", "Process"]
+
+_T = TypeVar("_T")
 
 
 class Crashed(Exception):
@@ -22,7 +25,7 @@ class Crashed(Exception):
 
 class Process:
     """
-    Lives and dies; a broker adds what it does meanwhile.
+    Lives and dies; a broker or a controller adds what it does meanwhile.
 
     Args:
         clock: of its machine.
@@ -85,13 +88,13 @@ class Process:
 
         return run
 
-    def hearing(self, take: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    def hearing(self, take: Callable[[_T], None]) -> Callable[[_T], None]:
         """
-        Returns what takes bytes in this life only.
+        Returns what takes bytes, or an answer, in this life only.
         """
         life = self._life
 
-        def hear(piece: bytes) -> None:
+        def hear(piece: _T) -> None:
             if self._life == life:
                 self.own(partial(take, piece))()
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pystore.ha.insync.ack import Settled
+from sim.checkers import Violation
+
+from pystore.ha.insync.ack import Outcome, Settled
 from pystore.ha.insync.member import Incarnation
 from pystore.ha.master.effects import Acked
 
@@ -55,15 +57,25 @@ def rim_of(broker: Broker, epoch: int) -> Rim:
     world, checker = broker.world, broker.world.checker
 
     def settled(one: Settled) -> None:
+        if one.outcome is Outcome.REACHED and not one.ack.is_shared:
+            others = {
+                other.mastering.epoch
+                for other in world.brokers.values()
+                if other.mastering is not None and other.mastering.is_leased
+            }
+            if others - {epoch}:
+                raise Violation(
+                    f"B8: {one} of epoch {epoch}, others have leases: {others}"
+                )
         checker.settled(epoch, one, world.clock.now)
 
     def acked(fact: Acked, incarnation: Incarnation | None) -> None:
-        slave = world.brokers[fact.broker_id]
-        is_same = slave.is_up and slave.member.incarnation == incarnation
+        slave = world.by_id[fact.broker_id]
+        is_same = slave.is_up and slave.process == incarnation
         # What arrives from a process that is gone, or that follows another master by
         # now, says what it had.
         if is_same and slave.store.promised <= epoch:
-            checker.acked(broker.store, slave.store, fact, epoch)
+            checker.acked(broker.store, slave.store, fact, epoch, slave.number)
 
     return Rim(
         now=lambda: broker.clock.now,
@@ -71,7 +83,7 @@ def rim_of(broker: Broker, epoch: int) -> Rim:
         step=broker.step,
         acked=acked,
         confirmed=lambda: checker.confirmed(
-            broker.broker_id, broker.store, is_master=True
+            broker.number, broker.store, is_master=True
         ),
         settled=settled,
         stepped_down=broker.step_down,

@@ -36,7 +36,7 @@ def try_seed(seed: int, minutes: int) -> tuple[str, Counter[str]]:
     found: Counter[str] = Counter(cluster.world.checker.outcomes)
     found["simulated ms"] = cluster.now
     found["appends"], found["faults"] = cluster.appends, cluster.faults
-    found["elections"] = len(cluster.world.controller.elections)
+    found["elections"] = len(cluster.world.ledger.elections)
     found["events"] = cluster.world.clock.events
     world = cluster.world
     found["links by the legacy protocol"] = world.legacy_links

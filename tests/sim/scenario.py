@@ -2,11 +2,13 @@
 Scenarios: histories as text, one command per line.
 
     # a comment; the first one says what the scenario shows
-    cluster 3 learners 1 min 2 continues   brokers, then what is unusual; 1 is master
+    cluster 3 learners 1 min 2   brokers, then what is unusual; 1 is master
+    cluster 3 controllers 3      which are 0, -1 and -2; 0 leads, -10 are the records
+    cluster 3 at-once            all begin together, so ids are as they come
     cluster 3 legacy 2,3 java 2  who follows by the legacy protocol, and who records
                                  epochs as a Java master does (R137)
     cluster 3 boasting 3         whose acks say more than it holds
-    cluster 3 clocks 0=1.1,1=0.9 rates of their clocks; 0 is the controller's
+    cluster 3 clocks 0=1.1,1=0.9 rates of their clocks
     run 5s                       time passes (ms, s)
     append 3 all                 three records, one after another, by the master
     append 1 all at 2            by broker 2, whatever it holds itself for
@@ -14,15 +16,20 @@ Scenarios: histories as text, one command per line.
     append 9 all every 10ms      instead of half a second
     kill 2 / cut-power 2 3 / stop 2 / start 2
     new-disk 2                   it ends, and its store is gone
+    save 2 / restore 2           its store is saved; it ends, and that store is back
+    vouch 2                      the operator lets it in again
     kill 2 after 3               in the third step from now; so does cut-power
     partition 1 0 | 2 3          0 is the controller; heal ends it
     deaf 1 2                     nothing gets from 1 to 2
+    cut-off 0                    its server of the record store serves reads alone
+    lose-session 0 / lose-answer 0   of the record store; the next commit's answer
     tear 2 heard 2               streams of 2 break; one end hears of it
     pause 1 12s
     weather loss 50 delay 100 late 20000 doubled 50
     poison 2 / no-flush 2 / flush 2 / full 2 / space 2
     exclude 2 / readmit 2 / elect 2 / retain 1
     expect master 2 / expect set 1 2 / expect candidates 3 / expect epoch 2
+    expect leader -1             the controller that leads
     expect outcome timed out     of the last wait that ended since the last append
     expect refused no lease      of the last append
     expect confirmed             the confirm offset is the end of the master's log
@@ -42,11 +49,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sim.cluster import Cluster
-from sim.controller import Ended
+from sim.messages import Ended
 from sim.network import Weather
 from sim.setting import Setting
-from sim.store import SimStore
 
+from pystore.controller.commands import Elect, Trigger
 from pystore.ha.insync.ack import Ack
 
 __all__ = ["Scenario", "Unexpected"]
@@ -108,19 +115,20 @@ class Scenario:
     # -- commands -------------------------------------------------------------
 
     def _cluster(self, words: list[str]) -> None:
-        options = dict(zip(words[1::2], words[2::2], strict=False))
+        told = [one for one in words if one != "at-once"]
+        options = dict(zip(told[1::2], told[2::2], strict=True))
         self._set = Cluster(
             self._seed,
             int(words[0]),
             learners=int(options.get("learners", 0)),
             min_in_sync=int(options.get("min", 1)),
-            continues="continues" in words,
-            first=1,
+            first=None if "at-once" in words else 1,
             setting=Setting(
                 legacy_ids=_ids(options.get("legacy", "")),
                 java_ids=_ids(options.get("java", "")),
                 boasting_ids=_ids(options.get("boasting", "")),
                 rates=_rates(options.get("clocks", "")),
+                controllers=int(options.get("controllers", 1)),
             ),
         )
 
@@ -138,8 +146,7 @@ class Scenario:
 
     def _end(self, words: list[str], how: Ended) -> None:
         if "after" in words:
-            broker = self._set.world.brokers[int(words[0])]
-            broker.fuse = int(words[2]), how
+            self._set.process(int(words[0])).fuse = int(words[2]), how
             return
         for word in words:
             self._set.end(int(word), how)
@@ -154,8 +161,18 @@ class Scenario:
         self._end(words, Ended.CLEAN)
 
     def _new_disk(self, words: list[str]) -> None:
+        self._restore(words)
+
+    def _save(self, words: list[str]) -> None:
+        self._set.world.brokers[int(words[0])].save()
+
+    def _restore(self, words: list[str]) -> None:
         self._set.end(int(words[0]), Ended.POWER)
-        self._set.world.brokers[int(words[0])].store = SimStore()
+        self._set.world.brokers[int(words[0])].restore()
+
+    def _vouch(self, words: list[str]) -> None:
+        if not self._set.vouch(int(words[0])):
+            raise Unexpected("the controller refuses")
 
     def _start(self, words: list[str]) -> None:
         for word in words:
@@ -171,7 +188,17 @@ class Scenario:
 
     def _heal(self, _: list[str]) -> None:
         self._set.world.network.heal()
+        self._set.world.records.heal()
         self._set.world.network.weather = Weather()
+
+    def _cut_off(self, words: list[str]) -> None:
+        self._set.world.records.cut_off(int(words[0]))
+
+    def _lose_session(self, words: list[str]) -> None:
+        self._set.world.records.lose_session(int(words[0]))
+
+    def _lose_answer(self, words: list[str]) -> None:
+        self._set.world.records.losing_answers.add(int(words[0]))
 
     def _tear(self, words: list[str]) -> None:
         network = self._set.world.network
@@ -214,9 +241,7 @@ class Scenario:
         self._set.exclude(int(words[0]), wanted=False)
 
     def _elect(self, words: list[str]) -> None:
-        controller = self._set.world.controller
-        now = self._set.world.controller_clock.now
-        if not controller.designate(int(words[0]), now):
+        if not self._set.accepts(Elect(Trigger.OPERATOR, int(words[0]))):
             raise Unexpected("the controller elects somebody else, or nobody")
 
     def _retain(self, words: list[str]) -> None:
@@ -244,19 +269,22 @@ class Scenario:
         return " ".join(str(one.broker_id) for one in self._set.masters())
 
     def _found_set(self) -> str:
-        agreed = self._set.world.controller.agreed
+        agreed = self._set.world.ledger.agreed
         return " ".join(
             str(one) for one in sorted({m.broker_id for m in agreed.members})
         )
 
     def _found_candidates(self) -> str:
-        agreed = self._set.world.controller.agreed
+        agreed = self._set.world.ledger.agreed
         return " ".join(
             str(one) for one in sorted({m.broker_id for m in agreed.candidates})
         )
 
     def _found_epoch(self) -> int:
-        return self._set.world.controller.epoch
+        return self._set.world.ledger.state.epoch
+
+    def _found_leader(self) -> str:
+        return str(self._set.world.records.leader())
 
     def _found_outcome(self) -> str:
         return self._set.world.checker.last_outcome

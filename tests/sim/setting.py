@@ -5,10 +5,11 @@ What is unusual about a set of brokers: what they speak, and what their clocks s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from sim.clock import RATE_MAX, RATE_MIN
+from sim.network import RECORDS
 
 __all__ = ["Setting", "draw_setting"]
 
@@ -25,8 +26,10 @@ class Setting:
             where the one before did is not recorded (R137). They serve legacy slaves
             alone.
         boasting_ids: slaves whose acks say more than they hold.
-        rates: of the machines' clocks, by broker id; 0 is the controller's.
+        rates: of the machines' clocks, by place; 0 and below are the controllers'.
         is_skewed: whether clocks begin anywhere, and wall clocks jump.
+        controllers: how many there are.
+        session_ms: after how long the record store ends a session that is silent.
     """
 
     legacy_share: float = 0.0
@@ -35,6 +38,8 @@ class Setting:
     boasting_ids: frozenset[int] = frozenset()
     rates: Mapping[int, float] = field(default_factory=dict)
     is_skewed: bool = False
+    controllers: int = 1
+    session_ms: int = 18_000
 
 
 def draw_setting(random: Random, size: int) -> Setting:
@@ -42,11 +47,17 @@ def draw_setting(random: Random, size: int) -> Setting:
     Draws one for brokers 1 to *size*.
     """
     share = random.choice([0.0, 0.0, 0.4, 1.0])
+    controllers = random.choice([1, 2, 3])
+    usual = Setting(
+        share,
+        controllers=controllers,
+        session_ms=random.choice([4_000, 10_000, 18_000]),
+    )
     if random.random() < 0.4:
-        return Setting(share)
+        return usual
     # The ends of what is allowed are where leases are tight.
     rates = {
         number: random.choice([RATE_MIN, RATE_MAX, random.uniform(RATE_MIN, RATE_MAX)])
-        for number in range(size + 1)
+        for number in (RECORDS, *range(1 - controllers, size + 1))
     }
-    return Setting(share, rates=rates, is_skewed=True)
+    return replace(usual, rates=rates, is_skewed=True)

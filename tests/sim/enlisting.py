@@ -1,0 +1,154 @@
+"""
+How a process of a broker gets its id and registers: the real negotiation, over a store
+that keeps what it was told to write, whatever the process dies of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sim.asking import ask
+from sim.checkers import Violation
+from sim.ledger import NAMES
+
+from pystore.controller.calls import (
+    Answer,
+    ApplyBrokerId,
+    Done,
+    GetNextBrokerId,
+    Mastership,
+    NextBrokerId,
+    Process,
+    Refused,
+    RegisterBroker,
+    Unanswered,
+)
+from pystore.controller.commands import (
+    ApplyId,
+    ChangeBroker,
+    Command,
+    GetNextId,
+    Recovery,
+    Register,
+)
+from pystore.controller.decision import Decision, Rejected
+from pystore.controller.identity import Named, check_code
+from pystore.controller.negotiation import Negotiation
+from pystore.controller.negotiation_effects import (
+    DeleteTemp,
+    GiveUp,
+    Pause,
+    ReadIdentity,
+    WriteConfirmed,
+    WriteTemp,
+)
+
+if TYPE_CHECKING:
+    from sim.broker import Broker
+
+__all__ = ["enlist"]
+
+
+def enlist(broker: Broker, recovery: Recovery, done: Callable[[], None]) -> None:
+    """
+    Negotiates until a process is registered, then calls *done*.
+    """
+    _Enlisting(broker, recovery, done).go_on()
+
+
+class _Enlisting:
+    def __init__(
+        self, broker: Broker, recovery: Recovery, done: Callable[[], None]
+    ) -> None:
+        self._broker = broker
+        self._recovery = recovery
+        self._done = done
+        self._address = f"10.0.0.{broker.number}:10911"
+        self._negotiation = Negotiation(
+            Named(*NAMES, self._address),
+            lambda: check_code(
+                self._address, broker.clock.now, broker.random.randbytes(8)
+            ),
+            Process(recovery.incarnation, recovery.boot_id),
+        )
+
+    def go_on(self) -> None:
+        """
+        Does what is to be done, until something has to be waited for.
+        """
+        broker = self._broker
+        while True:
+            now = self._negotiation
+            match effect := now.next_effect():
+                case None:
+                    self._done()
+                    return
+                case GiveUp():
+                    raise Violation(f"broker {broker.number} stopped: {effect.reason}")
+                case Pause():
+                    pause = broker.random.randint(100, 400 * min(effect.failures, 5))
+                    broker.clock.after(pause, broker.own(self._paused))
+                    return
+                case GetNextBrokerId() | ApplyBrokerId() | RegisterBroker():
+                    ask(broker, self._commands(effect), self._heard)
+                    return
+                case ReadIdentity():
+                    broker.step()
+                    self._negotiation = now.found(broker.identity)
+                case _:
+                    self._write(effect)
+
+    def _write(self, effect: WriteTemp | WriteConfirmed | DeleteTemp) -> None:
+        broker = self._broker
+        broker.step()
+        match effect:
+            case WriteTemp():
+                broker.identity = effect.temporary
+            case WriteConfirmed():
+                broker.identity = effect.identity
+                broker.world.named(broker, effect.identity.broker_id)
+            case DeleteTemp():
+                broker.identity = None
+        broker.step()
+        self._negotiation = self._negotiation.stored()
+
+    def _paused(self) -> None:
+        self._negotiation = self._negotiation.paused()
+        self.go_on()
+
+    def _commands(
+        self, effect: GetNextBrokerId | ApplyBrokerId | RegisterBroker
+    ) -> list[Command]:
+        broker = self._broker
+        match effect:
+            case GetNextBrokerId():
+                return [GetNextId()]
+            case ApplyBrokerId():
+                return [ApplyId(effect.broker_id, effect.register_check_code)]
+            case _:
+                number = effect.broker_id
+                # A Java broker tells nothing of its process.
+                told = None if broker.is_legacy else self._recovery
+                register = Register(number, effect.address, told)
+                if not broker.is_learner:
+                    return [register]
+                # The operator sees to it.
+                return [ChangeBroker(number, is_learner=True), register]
+
+    def _heard(self, decision: Decision | None) -> None:
+        before = self._negotiation.next_effect()
+        answer: Answer
+        if decision is None:
+            self._broker.seek()
+            answer = Unanswered("no answer")
+        elif isinstance(decision, Rejected):
+            answer = Refused(decision.code, decision.reason)
+        elif isinstance(before, GetNextBrokerId):
+            assert isinstance(decision.reply, NextBrokerId)
+            answer = decision.reply
+        else:
+            answer = Done() if isinstance(before, ApplyBrokerId) else Mastership()
+        self._broker.step()
+        self._negotiation = self._negotiation.answered(answer)
+        self.go_on()

@@ -1,0 +1,109 @@
+"""
+What brokers and controllers say to each other, and members as either side has them:
+`pystore.ha` and `pystore.controller` share no types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from pystore.controller.liveness import Heartbeat
+from pystore.controller.member import Member as Replica
+from pystore.controller.state import AgreedSet as Recorded
+from pystore.ha.insync.member import AgreedSet, Member
+from pystore.truth import Incarnation
+
+__all__ = ["Beat", "Ended", "Role", "agreed_of", "member_of", "replica_of"]
+
+
+class Ended(Enum):
+    """
+    How the process before this one ended, as its store shows.
+    """
+
+    CLEAN = "clean"
+    KILLED = "killed"
+    POWER = "power"
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """
+    What a broker says each second, to each controller.
+
+    Attributes:
+        heartbeat: for the table of the living.
+        epoch: of the mastership that it has; 0: none.
+        given_up: the epoch whose mastership it has given up, or -1.
+        sent_ms: when, by its clock.
+        sent_wall_ms: the same, by its wall clock.
+    """
+
+    heartbeat: Heartbeat
+    epoch: int
+    given_up: int
+    sent_ms: int
+    sent_wall_ms: int
+
+    @property
+    def replica(self) -> Replica:
+        """
+        Who sent it.
+        """
+        return Replica(self.heartbeat.broker_id, self.heartbeat.incarnation)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """
+    What a broker is told.
+
+    Attributes:
+        epoch: the newest.
+        master: whose it is, or ``None``.
+        agreed: the set.
+        broker_ids: who is known.
+        lease_ms: for how long after its heartbeat was sent the asker may decide
+            `leader`; 0: not longer than it was told before.
+    """
+
+    epoch: int
+    master: Member | None
+    agreed: AgreedSet
+    broker_ids: frozenset[int]
+    lease_ms: int
+
+    def lists(self, broker_id: int) -> bool:
+        """
+        Whether a broker is a member or a candidate.
+        """
+        listed = self.agreed.members | self.agreed.candidates
+        return broker_id in {one.broker_id for one in listed}
+
+
+def member_of(replica: Replica) -> Member:
+    """
+    Returns a member as a master has it.
+    """
+    told = replica.incarnation
+    return Member(replica.broker_id, (told.counter, told.bits) if told else None)
+
+
+def replica_of(member: Member) -> Replica:
+    """
+    Returns a member as a controller has it.
+    """
+    told = member.incarnation
+    return Replica(member.broker_id, Incarnation(*told) if told else None)
+
+
+def agreed_of(recorded: Recorded) -> AgreedSet:
+    """
+    Returns a set as a master has it.
+    """
+    return AgreedSet(
+        frozenset(map(member_of, recorded.members)),
+        recorded.set_epoch,
+        frozenset(map(member_of, recorded.candidates)),
+    )
