@@ -19,7 +19,6 @@ from pystore.controller.calls import (
     GetNextBrokerId,
     Mastership,
     NextBrokerId,
-    Process,
     Refused,
     RegisterBroker,
     Unanswered,
@@ -70,7 +69,7 @@ class _Enlisting:
             lambda: check_code(
                 self._address, broker.clock.now, broker.random.randbytes(8)
             ),
-            Process(recovery.incarnation, recovery.boot_id),
+            recovery,
         )
 
     def go_on(self) -> None:
