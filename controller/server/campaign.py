@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from pystore.controller.authority import Authority
 from pystore.controller.server.keys import LEADER, PEERS, peer_key
+from pystore.controller.server.leader import HandedOver
 from pystore.controller.server.place import Place
 from pystore.errors import (
     ClosedError,
@@ -32,6 +33,7 @@ _PAUSE_S = (0.1, 0.4)
 _FRESH_S = 0.2
 _PEERS_FRESH_S = 5.0
 _ANNOUNCE_S = 1.0
+_HANDED_OVER_S = 2.0
 
 
 class Others:
@@ -109,6 +111,10 @@ class Campaign:
         while True:
             try:
                 await self._session()
+            except HandedOver as error:
+                # Another one that waits leads by then.
+                self._tell(f"this controller does not lead: {error}")
+                await asyncio.sleep(_HANDED_OVER_S)
             except (
                 ClosedError,
                 SessionLostError,

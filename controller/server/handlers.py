@@ -40,6 +40,7 @@ from pystore.remoting.controller_headers import (
     GetReplicaInfoRequest,
 )
 from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.operator_headers import DescribeBrokerSetRequest
 from pystore.remoting.reply import Reply
 
 __all__ = ["Handlers"]
@@ -77,6 +78,8 @@ class Handlers:
             RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: self._sync_state,
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._update_config,
             RequestCode.GET_CONTROLLER_CONFIG: self._config,
+            RequestCode.DESCRIBE_BROKER_SET: self._describe,
+            RequestCode.TRANSFER_CONTROLLER: self._transfer,
         }
         own |= dict.fromkeys(COMMANDS, self._command)
         return {code: _refusing(one) for code, one in own.items()}
@@ -129,7 +132,7 @@ class Handlers:
         leader = self._leading()
         asked = COMMANDS[RequestCode(request.code)](request)
         names = self._resolved(leader, asked, peer)
-        outcome = await leader.ask(names, asked.command)
+        outcome = await leader.ask(names, asked.command, peer.peer)
         return answer(asked.command, outcome.decision, outcome.state)
 
     async def _replica_info(self, request: RemotingCommand, peer: Connection) -> Reply:
@@ -163,6 +166,29 @@ class Handlers:
             "".join(f"{one};" for one in sorted({*peers, self._place.address})),
         )
         return Reply(ext_fields=encode_fields(told))
+
+    async def _describe(self, request: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        header = decode_fields(DescribeBrokerSetRequest, request.ext_fields)
+        name, cluster = header.broker_name, header.cluster_name
+        names = (cluster, name) if cluster else self._named(leader, name, peer)
+        if not leader.sets.state(names).version:
+            return Reply(
+                ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+                f"broker set {name} is not known",
+            )
+        return Reply(body=leader.describe(names))
+
+    async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
+        leader = self._leading()
+        peers = (await self._others.look())[1]
+        if not set(peers) - {self._place.address}:
+            return Reply(
+                ResponseCode.CONTROLLER_INVALID_REQUEST, "no other controller runs"
+            )
+        self._place.say(f"{peer.peer} wants another controller to lead")
+        leader.give_up()
+        return Reply()
 
     async def _update_config(self, request: RemotingCommand, _: Connection) -> Reply:
         texts = parse_lines(request.body.decode())

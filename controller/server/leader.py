@@ -11,20 +11,24 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from pystore.controller.authority import Authority
-from pystore.controller.commands import Command, StepDown
+from pystore.controller.commands import Command, NoteRefusal, StepDown
+from pystore.controller.decision import Rejected
 from pystore.controller.facts import Facts
 from pystore.controller.leases import Leases
 from pystore.controller.liveness import Heartbeat, Liveness
 from pystore.controller.member import Member
+from pystore.controller.server.details import set_details
+from pystore.controller.server.history import History
 from pystore.controller.server.keys import PROOF
 from pystore.controller.server.needs import needs
 from pystore.controller.server.sets import NotLeading, Outcome, Sets
 from pystore.controller.server.settings import Settings
-from pystore.controller.state import SetKey, SetState
+from pystore.controller.state import Refusal, SetKey, SetState
 from pystore.errors import (
     PystoreError,
     SessionLostError,
@@ -35,14 +39,22 @@ from pystore.errors import (
 from pystore.records.ops import Op, Put
 from pystore.records.record_store import RecordStore
 
-__all__ = ["Leader"]
+__all__ = ["HandedOver", "Leader"]
 
 _S = 1_000_000_000
 _ENDS_S = 30
 """How often ends are remembered: a controller that dies forgets what came after."""
 _LOOK_MIN_S = 0.01
 _SETS_AT_ONCE = 100
+_REFUSALS_S = 10
+"""How often a refusal of a set is written down."""
 _RETRY_S = 0.2
+
+
+class HandedOver(SessionLostError):
+    """
+    The term ends because an operator wants it to.
+    """
 
 
 class Leader:
@@ -62,6 +74,7 @@ class Leader:
     Attributes:
         sets: of the term.
         authority: of the term.
+        history: of the sets, in this term.
     """
 
     def __init__(
@@ -78,6 +91,7 @@ class Leader:
     ) -> None:
         self.authority = authority
         self.sets = Sets(store, authority.term, self.facts, self._note, say)
+        self.history = History(lambda: time.time_ns() // 1_000_000)
         self._store = store
         self._liveness = liveness
         self._settings = settings
@@ -93,6 +107,8 @@ class Leader:
         self._due: list[tuple[int, SetKey]] = []
         self._ends_at_ns = 0
         self._said = ""
+        self._gives_up = asyncio.Event()
+        self._refusals_ns: dict[SetKey, int] = {}
 
     @property
     def is_proven(self) -> bool:
@@ -121,7 +137,12 @@ class Leader:
         """
         tasks = [
             asyncio.create_task(work)
-            for work in (self.sets.run(), self._prove(), self._look())
+            for work in (
+                self.sets.run(),
+                self._prove(),
+                self._look(),
+                self._hand_over(),
+            )
         ]
         try:
             await asyncio.gather(*tasks)
@@ -132,20 +153,69 @@ class Leader:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def ask(self, names: SetKey, command: Command) -> Outcome:
+    def give_up(self) -> None:
+        """
+        An operator wants another controller to lead.
+        """
+        self._gives_up.set()
+
+    async def _hand_over(self) -> None:
+        await self._gives_up.wait()
+        raise HandedOver("an operator wants another one to")
+
+    def describe(self, names: SetKey) -> bytes:
+        """
+        Returns everything that is known of a set, as a body.
+        """
+        now_ns = self._clock_ns()
+        state = self.sets.state(names)
+        return set_details(
+            state,
+            self.facts(state),
+            lambda one: max(0, self._leases.end_ns(names, one) - now_ns) // 1_000_000,
+            (type(one).__name__ for one in self.sets.pending(names)),
+            self.history.rows(names),
+        )
+
+    async def ask(self, names: SetKey, command: Command, asker: str = "") -> Outcome:
         """
         Decides and commits; see `Sets.ask`.
+
+        Args:
+            names: of the set.
+            command: what is asked.
+            asker: an address; empty: this controller.
 
         Raises:
             UnknownOutcomeError: also if it is done, but no role may be named any more.
         """
         self.insist()
         outcome = await self.sets.ask(names, command)
+        self.history.note(asker, command, outcome.decision, outcome.state)
+        if asker and isinstance(outcome.decision, Rejected):
+            self._note_refusal(names, outcome.decision, outcome.state)
         if not self.is_proven:
             raise UnknownOutcomeError(
                 "this controller cannot prove any more that it leads: ask again"
             )
         return outcome
+
+    def _note_refusal(self, names: SetKey, found: Rejected, state: SetState) -> None:
+        """
+        Keeps the last refusal with the record, but not with a commit for each.
+        """
+        broker_id = min(found.broker_ids, default=0)
+        old = state.refusal
+        if not state.is_known:
+            return
+        if old is not None and (old.code, old.broker_id) == (found.code, broker_id):
+            return
+        now_ns = self._clock_ns()
+        if now_ns - self._refusals_ns.get(names, -_REFUSALS_S * _S) < _REFUSALS_S * _S:
+            return
+        self._refusals_ns[names] = now_ns
+        refusal = Refusal(found.code, found.reason, broker_id)
+        self._give(names, [NoteRefusal(refusal)])
 
     def insist(self) -> None:
         """

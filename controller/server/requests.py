@@ -17,10 +17,13 @@ from pystore.controller.added_headers import recovery_of
 from pystore.controller.added_set_headers import alter_set_of
 from pystore.controller.commands import (
     ApplyId,
+    ChangeBroker,
+    ChangePolicy,
     Clean,
     Command,
     Elect,
     GetNextId,
+    Readmit,
     Register,
     Trigger,
 )
@@ -36,6 +39,11 @@ from pystore.remoting.controller_headers import (
     RegisterBrokerToControllerRequest,
 )
 from pystore.remoting.fields import MissingField, decode_fields
+from pystore.remoting.operator_headers import (
+    ChangeBrokerRequest,
+    ChangeElectionsRequest,
+    ReadmitBrokerRequest,
+)
 
 __all__ = ["COMMANDS", "Asked"]
 
@@ -123,6 +131,23 @@ def _clean(request: RemotingCommand) -> Asked:
     return Asked(header.cluster_name or "", header.broker_name, command)
 
 
+def _change_broker(request: RemotingCommand) -> Asked:
+    header = decode_fields(ChangeBrokerRequest, request.ext_fields)
+    command = ChangeBroker(header.broker_id, header.is_learner, header.priority)
+    return Asked(header.cluster_name, header.broker_name, command)
+
+
+def _change_elections(request: RemotingCommand) -> Asked:
+    header = decode_fields(ChangeElectionsRequest, request.ext_fields)
+    command = ChangePolicy(header.preferred_broker_id, header.allow_elect_master)
+    return Asked(header.cluster_name, header.broker_name, command)
+
+
+def _readmit(request: RemotingCommand) -> Asked:
+    header = decode_fields(ReadmitBrokerRequest, request.ext_fields)
+    return Asked(header.cluster_name, header.broker_name, Readmit(header.broker_id))
+
+
 COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], Asked]] = {
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: _alter_set,
     RequestCode.CONTROLLER_ELECT_MASTER: _elect,
@@ -130,6 +155,9 @@ COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], Asked]] = {
     RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: _next_id,
     RequestCode.CONTROLLER_APPLY_BROKER_ID: _apply_id,
     RequestCode.CLEAN_BROKER_DATA: _clean,
+    RequestCode.CHANGE_BROKER: _change_broker,
+    RequestCode.CHANGE_ELECTIONS: _change_elections,
+    RequestCode.READMIT_BROKER: _readmit,
 }
 """
 By code, what makes a command of a request. It raises a `MissingField` or a

@@ -188,6 +188,13 @@ class Sets:
         """
         return self._named.get(name, [])
 
+    def pending(self, names: SetKey) -> list[Command]:
+        """
+        Returns what is asked of a set and not committed yet.
+        """
+        asked = (*self._working, *self._asked)
+        return [one.command for one in asked if one.names == names]
+
     async def ask(self, names: SetKey, command: Command) -> Outcome:
         """
         Decides, and returns once that is committed.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import click
 
+from pystore.cli.admin import admin
 from pystore.cli.append import append
 from pystore.cli.commands import Commands
 from pystore.cli.controller import controller
@@ -61,6 +62,7 @@ for command in (
     replica,
     ha_status,
     controller,
+    admin,
     demo,
     spark,
 ):

@@ -111,6 +111,12 @@ class RequestCode(IntEnum):
     CLEAN_BROKER_DATA = 1011
     CONTROLLER_GET_NEXT_BROKER_ID = 1012
     CONTROLLER_APPLY_BROKER_ID = 1013
+    # Of pystore alone: nothing of RocketMQ is between 3010 and 200050.
+    DESCRIBE_BROKER_SET = 7101
+    CHANGE_BROKER = 7102
+    CHANGE_ELECTIONS = 7103
+    READMIT_BROKER = 7104
+    TRANSFER_CONTROLLER = 7105
 
 
 class ResponseCode(IntEnum):

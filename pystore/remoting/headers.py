@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pystore.remoting import controller_headers as controller
 from pystore.remoting import name_server_headers as name_server
+from pystore.remoting import operator_headers as operator
 from pystore.remoting.codes import RequestCode
 
 if TYPE_CHECKING:
@@ -82,4 +83,9 @@ HEADERS: dict[RequestCode, Headers] = {
     RequestCode.CONTROLLER_APPLY_BROKER_ID: Headers(
         controller.ApplyBrokerIdRequest, controller.ApplyBrokerIdResponse
     ),
+    RequestCode.DESCRIBE_BROKER_SET: Headers(operator.DescribeBrokerSetRequest),
+    RequestCode.CHANGE_BROKER: Headers(operator.ChangeBrokerRequest),
+    RequestCode.CHANGE_ELECTIONS: Headers(operator.ChangeElectionsRequest),
+    RequestCode.READMIT_BROKER: Headers(operator.ReadmitBrokerRequest),
+    RequestCode.TRANSFER_CONTROLLER: Headers(None),
 }

@@ -1,0 +1,150 @@
+"""
+The last decisions about each set, for people. Pure.
+
+They are kept in memory, by whoever leads: another leader begins anew. In the record
+they would be written again with each commit. What an operator has to find later is in
+the record all the same: losses, and the last election's epoch.
+
+Source: R271.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+
+from pystore.controller.commands import Command, Elect
+from pystore.controller.decision import Accepted, Decision
+from pystore.controller.events import EndsSeen, Event, RefusalNoted
+from pystore.controller.member import Member
+from pystore.controller.state import SetKey, SetState
+
+__all__ = ["LENGTH", "History"]
+
+LENGTH = 32
+"""How many decisions are kept of each set."""
+
+_QUIET = (EndsSeen, RefusalNoted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    at_ms: int
+    asker: str
+    command: Command
+    epoch: int
+    change: Event | str
+
+
+class History:
+    """
+    Of one term. One thread.
+
+    Args:
+        wall_ms: the time of day, for people alone.
+    """
+
+    def __init__(self, wall_ms: Callable[[], int]) -> None:
+        self._wall_ms = wall_ms
+        self._noted: dict[SetKey, deque[_Noted]] = {}
+
+    def note(
+        self, asker: str, command: Command, decision: Decision, state: SetState
+    ) -> None:
+        """
+        Keeps what became of a command; a set that nobody ever knew has no history.
+
+        Args:
+            asker: an address; empty: the controller itself.
+            command: what was asked.
+            decision: as it is committed.
+            state: of the set afterwards.
+        """
+        found: list[Event | str]
+        if isinstance(decision, Accepted):
+            found = [one for one in decision.events if not _is_quiet(one)]
+        else:
+            found = [f"{int(decision.code)}: {decision.reason}"]
+        if not found or not (state.version or state.key in self._noted):
+            return
+        kept = self._noted.setdefault(state.key, deque(maxlen=LENGTH))
+        now_ms = self._wall_ms()
+        for one in found:
+            if isinstance(one, str) and _repeats(kept, asker, one):
+                continue
+            kept.append(_Noted(now_ms, asker, command, state.epoch, one))
+
+    def rows(self, names: SetKey) -> Iterator[dict[str, object]]:
+        """
+        Yields decisions as JSON has them, oldest first.
+        """
+        for one in self._noted.get(names, ()):
+            is_event = isinstance(one.change, Event)
+            yield {
+                "atMillis": one.at_ms,
+                "askedBy": one.asker or "controller",
+                "command": _command_text(one.command),
+                "epoch": one.epoch,
+                "version": one.change.version + 1
+                if isinstance(one.change, Event)
+                else None,
+                "event": _event_text(one.change) if is_event else "Refused",
+                "refusal": one.change if isinstance(one.change, str) else None,
+            }
+
+
+def _repeats(kept: deque[_Noted], asker: str, refusal: str) -> bool:
+    """
+    A refusal that comes again and again hides nothing else.
+    """
+    return bool(kept) and (kept[-1].asker, kept[-1].change) == (asker, refusal)
+
+
+def _is_quiet(event: Event) -> bool:
+    return isinstance(event.change, _QUIET)
+
+
+def _command_text(command: Command) -> str:
+    name = type(command).__name__
+    return f"{name} by {command.trigger.value}" if isinstance(command, Elect) else name
+
+
+def _event_text(event: Event | str) -> str:
+    """
+    Returns an event with what tells it from others.
+    """
+    assert isinstance(event, Event)
+    change = event.change
+    parts = [
+        f"{one.name}={_value_text(getattr(change, one.name))}"
+        for one in fields(change)
+        if one.name in _SHOWN
+    ]
+    return " ".join([type(change).__name__, *parts])
+
+
+_SHOWN = frozenset(
+    {
+        "address",
+        "broker_id",
+        "broker_ids",
+        "candidates",
+        "is_automatic",
+        "is_learner",
+        "is_resigned",
+        "master",
+        "members",
+        "preferred_id",
+        "priority",
+        "standing",
+    }
+)
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, Member):
+        return str(value.broker_id)
+    if isinstance(value, frozenset):
+        return ",".join(sorted(map(_value_text, value))) or "-"
+    return str(getattr(value, "value", value))

@@ -1,0 +1,62 @@
+"""
+``pystore admin``: mqadmin's commands about controllers, and what it lacks.
+"""
+
+from __future__ import annotations
+
+import click
+
+from pystore.cli.admin_changes import (
+    change_broker,
+    change_elections,
+    readmit_broker,
+)
+from pystore.cli.admin_controllers import (
+    get_controller_config,
+    get_controller_metadata,
+    transfer_controller,
+    update_controller_config,
+)
+from pystore.cli.admin_details import describe_broker_set, get_broker_set_history
+from pystore.cli.admin_epochs import get_broker_epoch
+from pystore.cli.admin_sets import (
+    clean_broker_metadata,
+    elect_master,
+    get_sync_state_set,
+)
+from pystore.cli.commands import Commands
+
+__all__ = ["admin"]
+
+_EXAMPLE = """\b
+Example: why is a replica not in sync?
+  pystore admin describeBrokerSet -a 127.0.0.1:9878 -bn broker-a
+"""
+
+
+@click.group(
+    cls=Commands, short_help="Look after controllers and sets.", epilog=_EXAMPLE
+)
+def admin() -> None:
+    """
+    Ask and tell controllers, of pystore or of RocketMQ, under mqadmin's names. What
+    RocketMQ's controllers do not know is refused, with exit code 3.
+    """
+
+
+for command in (
+    get_controller_metadata,
+    get_controller_config,
+    update_controller_config,
+    transfer_controller,
+    get_sync_state_set,
+    elect_master,
+    clean_broker_metadata,
+    get_broker_epoch,
+    describe_broker_set,
+    get_broker_set_history,
+    change_broker,
+    change_elections,
+    readmit_broker,
+):
+    admin.add_command(command)

@@ -1,0 +1,172 @@
+"""
+How an administrator's commands ask controllers, name servers and brokers.
+
+A controller is asked who leads, and then who leads is asked, as mqadmin does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pystore.errors import InvalidError, UnavailableError
+from pystore.remoting.client import RemotingClient, parse_address
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_headers import GetMetadataResponse
+from pystore.remoting.fields import decode_fields, encode_fields
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = [
+    "Refusal",
+    "addresses_option",
+    "ask",
+    "ask_leader",
+    "cluster_option",
+    "metadata",
+    "set_option",
+]
+
+_TIMEOUT_MS = 5000
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Refusal(UnavailableError):
+    """
+    Somebody answered, and refused.
+    """
+
+
+def _addresses(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> tuple[str, ...]:
+    found = tuple(one.strip() for one in (value or "").split(";") if one.strip())
+    for one in found:
+        try:
+            parse_address(one)
+        except InvalidError as error:
+            # Wrong usage, before anybody is asked.
+            raise click.BadParameter(str(error)) from error
+    return found
+
+
+def addresses_option(
+    *names: str, help_text: str, is_required: bool = True
+) -> Callable[[_F], _F]:
+    """
+    Adds a list of addresses to a command.
+    """
+    return click.option(
+        *names,
+        required=is_required,
+        callback=_addresses,
+        metavar="HOST:PORT[;...]",
+        help=help_text,
+    )
+
+
+def set_option(command: _F) -> _F:
+    """
+    Adds the name of a broker set, as its argument ``name``.
+    """
+    return click.option(
+        "-bn", "--brokerName", "name", required=True, metavar="NAME", help="Broker set."
+    )(command)
+
+
+def cluster_option(command: _F) -> _F:
+    """
+    Adds the cluster of a set, as its argument ``cluster``.
+    """
+    return click.option(
+        "-c",
+        "--clusterName",
+        "cluster",
+        default="",
+        metavar="NAME",
+        help="Its cluster, if several have a set of that name.",
+    )(command)
+
+
+def ask(
+    address: str,
+    code: RequestCode,
+    header: DataclassInstance | None = None,
+    body: bytes = b"",
+) -> RemotingCommand:
+    """
+    Returns the answer of one peer.
+
+    Raises:
+        Refusal: it refused; the line says who, what and why.
+        UnavailableError: nobody answers.
+        InvalidError: no frame holds the request.
+    """
+    fields: Mapping[str, str] = {} if header is None else encode_fields(header)
+    request = RemotingCommand(code, ext_fields=fields, body=body)
+
+    async def call() -> RemotingCommand:
+        async with RemotingClient() as client:
+            return await client.call(address, request, _TIMEOUT_MS)
+
+    answer = asyncio.run(call())
+    if answer.code == ResponseCode.SUCCESS:
+        return answer
+    if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        raise Refusal(f"{address} does not know {code.name}: RocketMQ has no such")
+    text = " ".join((answer.remark or "without a reason").split())
+    raise Refusal(f"{address} refused, {_code_text(answer.code)}: {text}")
+
+
+def _code_text(code: int) -> str:
+    try:
+        return f"{code} {ResponseCode(code).name}"
+    except ValueError:
+        # Of a later RocketMQ.
+        return str(code)
+
+
+def metadata(address: str) -> GetMetadataResponse:
+    """
+    Returns what one controller says of all of them.
+    """
+    answer = ask(address, RequestCode.CONTROLLER_GET_METADATA_INFO)
+    return decode_fields(GetMetadataResponse, answer.ext_fields)
+
+
+def ask_leader(
+    controllers: tuple[str, ...],
+    code: RequestCode,
+    header: DataclassInstance | None = None,
+    body: bytes = b"",
+) -> RemotingCommand:
+    """
+    Returns the answer of the controller that leads.
+
+    Args:
+        controllers: asked for it one by one, until one knows.
+        code: of the request.
+        header: of the request.
+        body: of the request.
+
+    Raises:
+        UnavailableError: nobody leads, or nobody answers, or a refusal.
+    """
+    reason = "no controller is named"
+    for one in controllers:
+        try:
+            leader = metadata(one).controller_leader_address
+        except UnavailableError as error:
+            # Another one may know.
+            reason = str(error)
+            continue
+        if leader:
+            return ask(leader, code, header, body)
+        reason = f"{one} knows of no controller that leads: try again"
+    raise UnavailableError(reason)

@@ -1,0 +1,66 @@
+"""
+Why a replica is not in the set, in one line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from controlling import incarnation
+
+from pystore.controller.facts import Facts, Pulse
+from pystore.controller.member import Member, Position
+from pystore.controller.missing import why_missing
+from pystore.controller.replica import Replica, Standing
+from pystore.controller.state import AgreedSet, SetState
+
+FIRST = Replica(1, "h1:1;1", "h1:1", incarnation(1))
+SECOND = Replica(2, "h2:1;1", "h2:1", incarnation(1))
+MASTER = Pulse(incarnation(1), Position(3, 1000))
+STATE = SetState(
+    "c", "s", 9, 3, (FIRST, SECOND), is_founded=True, master=FIRST.member, epoch=3,
+    agreed=AgreedSet(frozenset({FIRST.member}), 4),
+)  # fmt: skip
+
+
+def _why(pulses: dict[int, Pulse], **changed: object) -> str:
+    replica = replace(SECOND, **changed)  # type: ignore[arg-type]
+    return why_missing(STATE, Facts(pulses), replica)
+
+
+def test_a_member_is_not_missing() -> None:
+    """As the process that is listed, not by its id alone (B1)."""
+    facts = Facts({1: MASTER})
+    assert "" == why_missing(STATE, facts, FIRST)
+    restarted = replace(FIRST, incarnation=incarnation(2))
+    assert Member(1, incarnation(2)) not in STATE.agreed.members
+    assert "another process" in why_missing(STATE, facts, restarted)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "end", "line"),
+    [
+        (3, 400, "it is 600 bytes behind the master"),
+        (2, 2000, "its log ends in epoch 2, the master's in 3"),
+        (3, 1000, "the master has not asked for it yet"),
+    ],
+)
+def test_a_sound_replica_is_behind_or_has_to_wait(
+    epoch: int, end: int, line: str
+) -> None:
+    """How far, by its heartbeat."""
+    own = Pulse(incarnation(1), Position(epoch, end))
+    assert line == _why({1: MASTER, 2: own})
+
+
+def test_what_an_operator_has_to_do_is_said() -> None:
+    """And what nobody has to do anything about."""
+    both = {1: MASTER, 2: MASTER}
+    assert "it is a learner" == _why(both, is_learner=True)
+    assert "no heartbeat is heard of it" == _why({1: MASTER})
+    assert "no master is alive that could admit it" == _why({2: MASTER})
+    assert "readmitBroker" in _why(both, standing=Standing.COPIED)
+    assert "readmitBroker" in _why(both, standing=Standing.WIPED)
+    assert "its restart may have lost" in _why(both, standing=Standing.RESTARTED)
+    assert "it cut bytes" in _why(both, standing=Standing.LOSSY)

@@ -1,0 +1,70 @@
+"""
+The last decisions about a set: bounded, with who asked, and refusals.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.commands import ApplyId, Elect, SeeEnds, Trigger
+from pystore.controller.decision import Accepted, Rejected
+from pystore.controller.events import EndsSeen, Event, IdApplied, MasterElected
+from pystore.controller.member import Member
+from pystore.controller.replies import Done
+from pystore.controller.server.history import LENGTH, History
+from pystore.controller.state import SetState
+from pystore.remoting.codes import ResponseCode
+
+NAMES = ("c", "s")
+STATE = SetState(*NAMES, version=1, epoch=7)
+ELECT = Elect(Trigger.OPERATOR, 2)
+REFUSED = Rejected(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "nobody")
+
+
+def _accepted(*changes: Event) -> Accepted:
+    return Accepted(changes, Done())
+
+
+def test_a_decision_says_when_who_and_what() -> None:
+    """The controller itself has no address."""
+    history = History(lambda: 1234)
+    event = Event(4, MasterElected(Member(2), frozenset({Member(1), Member(3)})))
+    history.note("h:1", ELECT, _accepted(event), STATE)
+    history.note("", Elect(Trigger.CONTROLLER), REFUSED, STATE)
+
+    first, second = history.rows(NAMES)
+    assert {
+        "atMillis": 1234,
+        "askedBy": "h:1",
+        "command": "Elect by operator",
+        "epoch": 7,
+        "version": 5,
+        "event": "MasterElected master=2 candidates=1,3",
+        "refusal": None,
+    } == first
+    assert ("controller", "Refused", "2012: nobody") == (
+        second["askedBy"],
+        second["event"],
+        second["refusal"],
+    )
+
+
+def test_it_keeps_the_last_ones_of_sets_that_there_are() -> None:
+    """Neither a busy set nor made-up names fill the memory."""
+    history = History(int)
+    for version in range(LENGTH + 5):
+        event = Event(version, IdApplied(version + 1, "h:1;1", "h:1"))
+        history.note("h:1", ApplyId(1, "h:1;1"), _accepted(event), STATE)
+    history.note("h:1", ELECT, REFUSED, SetState("c", "never"))
+
+    rows = list(history.rows(NAMES))
+    assert (LENGTH, LENGTH + 5) == (len(rows), rows[-1]["version"])
+    assert [] == list(history.rows(("c", "never")))
+
+
+def test_what_comes_again_and_again_hides_nothing() -> None:
+    """The same refusal is kept once, and notes of ends not at all."""
+    history = History(int)
+    for _ in range(3):
+        history.note("h:1", ELECT, REFUSED, STATE)
+        history.note("", SeeEnds(), _accepted(Event(1, EndsSeen(()))), STATE)
+
+    assert 1 == len(list(history.rows(NAMES)))
