@@ -86,6 +86,15 @@ class Leases:
         ends = self._ends_ns.get(key, {})
         return max(ends.get(member, 0), self._authority.replaces_at_ns)
 
+    def left_ms(self, key: SetKey, member: Member, now_ns: int) -> int:
+        """
+        Returns for how long the lease of a member may still run, for people; 0: it has
+        none, as a Java broker never has.
+        """
+        if member.incarnation is None:
+            return 0
+        return max(0, self.end_ns(key, member) - now_ns) // _MS
+
     def due_ns(self, state: SetState) -> int | None:
         """
         Returns when `EndLeases` is due, for the epoch of the state: no former master

@@ -12,7 +12,7 @@ from pystore.controller.facts import Facts
 from pystore.controller.member import Member, ids_of
 from pystore.controller.missing import why_missing
 from pystore.controller.replica import Replica
-from pystore.controller.state import SetState
+from pystore.controller.state import Refusal, SetState
 from pystore.remoting.json_body import render_body
 
 __all__ = ["set_details"]
@@ -21,7 +21,9 @@ __all__ = ["set_details"]
 def set_details(
     state: SetState,
     facts: Facts,
+    *,
     lease_left_ms: Callable[[Member], int],
+    refusal: Refusal | None,
     pending: Iterable[str],
     history: Iterable[Mapping[str, object]],
 ) -> bytes:
@@ -32,11 +34,11 @@ def set_details(
         state: of the set.
         facts: of this moment.
         lease_left_ms: how long a lease of a member may still run; 0: none does.
+        refusal: the last one.
         pending: commands that are being committed.
         history: the last decisions.
     """
     master = state.master
-    refusal = state.refusal
     return render_body(
         {
             "clusterName": state.cluster,

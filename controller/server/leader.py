@@ -108,6 +108,7 @@ class Leader:
         self._ends_at_ns = 0
         self._said = ""
         self._gives_up = asyncio.Event()
+        self._refusals: dict[SetKey, Refusal] = {}
         self._refusals_ns: dict[SetKey, int] = {}
 
     @property
@@ -172,9 +173,10 @@ class Leader:
         return set_details(
             state,
             self.facts(state),
-            lambda one: max(0, self._leases.end_ns(names, one) - now_ns) // 1_000_000,
-            (type(one).__name__ for one in self.sets.pending(names)),
-            self.history.rows(names),
+            lease_left_ms=lambda one: self._leases.left_ms(names, one, now_ns),
+            refusal=self._refusals.get(names, state.refusal),
+            pending=(type(one).__name__ for one in self.sets.pending(names)),
+            history=self.history.rows(names),
         )
 
     async def ask(self, names: SetKey, command: Command, asker: str = "") -> Outcome:
@@ -208,13 +210,14 @@ class Leader:
         old = state.refusal
         if not state.is_known:
             return
+        refusal = Refusal(found.code, found.reason, broker_id)
+        self._refusals[names] = refusal
         if old is not None and (old.code, old.broker_id) == (found.code, broker_id):
             return
         now_ns = self._clock_ns()
         if now_ns - self._refusals_ns.get(names, -_REFUSALS_S * _S) < _REFUSALS_S * _S:
             return
         self._refusals_ns[names] = now_ns
-        refusal = Refusal(found.code, found.reason, broker_id)
         self._give(names, [NoteRefusal(refusal)])
 
     def insist(self) -> None:

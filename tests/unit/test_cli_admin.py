@@ -68,10 +68,10 @@ async def _line(*words: str) -> str:
     return line
 
 
-async def _led(address: str) -> None:
+async def _led(address: str, controllers: int = 1) -> None:
     while True:
         found = await _json("getControllerMetaData", "-a", address)
-        if found["controllerLeaderAddress"]:
+        if found["controllerLeaderAddress"] and len(found["peers"]) == controllers:
             return
         await asyncio.sleep(0.05)
 
@@ -186,6 +186,8 @@ async def _cleans(address: str, brokers: list[SpokenBroker]) -> None:
     at, name = ("-a", address), ("-bn", "set")
     clean = ("cleanBrokerMetadata", *at, *name, "-c", "cluster", "-b", "3")
     assert "2009" in await _line(*clean)
+    found = await _json("describeBrokerSet", *at, *name)
+    assert 2009 == found["lastRefusal"]["code"]
     await brokers[2].die()
     await asyncio.sleep(0.05)
     assert [3] == (await _json(*clean))["brokerIds"]
@@ -206,7 +208,7 @@ def test_another_controller_leads_when_it_is_told_to(tmp_path: Path) -> None:
     """The masters do not notice."""
 
     async def main(first: str, second: str) -> None:
-        await _led(first)
+        await _led(first, controllers=2)
         leader = (await _json("getControllerMetaData", "-a", first))[
             "controllerLeaderAddress"
         ]
