@@ -52,9 +52,12 @@ class Others:
         self._peers: tuple[str, ...] = ()
         self._peers_until = 0.0
 
-    async def look(self) -> tuple[str, tuple[str, ...]]:
+    async def look(self, *, anew: bool = False) -> tuple[str, tuple[str, ...]]:
         """
         Returns the leader's address, or nothing, and all addresses.
+
+        Args:
+            anew: not what was read a moment ago.
         """
         loop = asyncio.get_running_loop()
         async with self._lock:
@@ -62,11 +65,11 @@ class Others:
             if store is None:
                 return "", ()
             try:
-                if now >= self._leader_until:
+                if anew or now >= self._leader_until:
                     record = await asyncio.to_thread(store.get, LEADER)
                     self._leader = _text(record) if record is not None else ""
                     self._leader_until = now + _FRESH_S
-                if now >= self._peers_until:
+                if anew or now >= self._peers_until:
                     records = await asyncio.to_thread(store.scan, PEERS)
                     self._peers = tuple(map(_text, records))
                     self._peers_until = now + _PEERS_FRESH_S

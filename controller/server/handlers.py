@@ -181,7 +181,7 @@ class Handlers:
 
     async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
-        peers = (await self._others.look())[1]
+        _, peers = await self._others.look(anew=True)
         if not set(peers) - {self._place.address}:
             return Reply(
                 ResponseCode.CONTROLLER_INVALID_REQUEST, "no other controller runs"
