@@ -17,6 +17,7 @@ WHEEL = {} if FREE_THREADED else {"py_limited_api": "cp311"}
 setup(
     packages=[
         "pystore",
+        "pystore.broker",
         "pystore.cli",
         "pystore.controller",
         "pystore.controller.server",

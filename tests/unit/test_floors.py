@@ -79,6 +79,8 @@ FLOORS = {
     "pystore.torn": 1,
     "pystore.truth": 1,
     "pystore.waits": 1,
+    "pystore.broker": 2,
+    "pystore.broker.asking": 3,
     "pystore.controller": 2,
     "pystore.controller.client": 4,
     "pystore.controller.identity_store": 3,

@@ -1,0 +1,309 @@
+"""
+A replica asks its controller: what each end of a call makes of its SyncStateSet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from serving_controller import SpokenBroker, running
+from stepped_loop import run
+
+from pystore.broker.asking import AskedController
+from pystore.broker.translation import member_of
+from pystore.controller import member as listed
+from pystore.controller import state
+from pystore.controller.calls import (
+    AlterSyncStateSet,
+    ControllerCalls,
+    GetNextBrokerId,
+    GetReplicaInfo,
+    Mastership,
+    NextBrokerId,
+    Refused,
+    Unanswered,
+)
+from pystore.controller.client import ControllerClient
+from pystore.exports import BrokerIdentity
+from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.master.judge import SetRefusal
+
+WHO = BrokerIdentity("c", "b", 1)
+EPOCH, VERSION = 5, 9
+US = Member(1, (1, bytes(16)))
+BOTH = frozenset({US, Member(2)})
+CHANGE = SetChange(1, EPOCH, VERSION, BOTH, frozenset(), "2 is caught up")
+FENCE = SetChange(2, EPOCH, VERSION, frozenset({US}), frozenset(), "?", is_fence=True)
+
+Answer = state.AgreedSet | Refused | Unanswered
+
+
+def committed(*broker_ids: int, version: int) -> state.AgreedSet:
+    """
+    A set as RocketMQ's controllers tell it: by ids.
+    """
+    return state.AgreedSet(frozenset(map(listed.Member, broker_ids)), version)
+
+
+def agreed(*broker_ids: int, version: int) -> AgreedSet:
+    """
+    The same, as replication has it.
+    """
+    return AgreedSet(frozenset(map(Member, broker_ids)), version)
+
+
+def ship(*broker_ids: int, version: int, epoch: int = EPOCH) -> Mastership:
+    """
+    The first of them is master of the others.
+    """
+    found = committed(*broker_ids, version=version)
+    return Mastership(listed.Member(broker_ids[0]), "a:1", epoch, found)
+
+
+class Scripted:
+    """
+    Calls that end as a test says, and are noted.
+    """
+
+    def __init__(
+        self,
+        altered: Answer,
+        info: Mastership | Refused | Unanswered | None = None,
+        next_id: NextBrokerId | Unanswered | None = None,
+    ) -> None:
+        self._altered, self._info, self._next_id = altered, info, next_id
+        self.asked: list[object] = []
+
+    async def alter_sync_state_set(self, request: AlterSyncStateSet) -> Answer:
+        """
+        1001.
+        """
+        self.asked.append(request)
+        return self._altered
+
+    async def get_replica_info(self, request: GetReplicaInfo) -> object:
+        """
+        1004, where the test expects it.
+        """
+        self.asked.append(request)
+        assert self._info is not None, "nobody should read the set"
+        return self._info
+
+    async def get_next_broker_id(self, request: GetNextBrokerId) -> object:
+        """
+        1012.
+        """
+        self.asked.append(request)
+        return self._next_id
+
+
+class Silent:
+    """
+    A controller that never answers.
+    """
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def alter_sync_state_set(self, _: AlterSyncStateSet) -> Answer:
+        """
+        1001.
+        """
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def asked(
+    calls: object, heard: Callable[[Mastership], object] = bool
+) -> AskedController:
+    """
+    The controller, on the loop that runs.
+    """
+    loop = asyncio.get_running_loop()
+    return AskedController(cast("ControllerCalls", calls), loop, WHO, heard)
+
+
+def outcome(
+    change: SetChange, calls: Scripted, heard: Callable[[Mastership], object] = bool
+) -> object:
+    """
+    What a replica is told of a change.
+    """
+
+    async def main() -> object:
+        return await asyncio.to_thread(asked(calls, heard).ask, change)
+
+    answer = run(main())
+    assert 1 == sum(isinstance(one, AlterSyncStateSet) for one in calls.asked)
+    return answer
+
+
+def test_a_set_that_was_committed_is_taken() -> None:
+    """As the controller has it, by whatever it knows members."""
+    calls = Scripted(committed(1, 2, version=VERSION + 1))
+    assert agreed(1, 2, version=VERSION + 1) == outcome(CHANGE, calls)
+
+
+def test_a_change_without_an_answer_may_be_taken_yet() -> None:
+    """R112: nothing is repeated, and nothing is concluded."""
+    assert None is outcome(CHANGE, Scripted(Unanswered("no answer")))
+
+
+def test_a_change_that_was_not_sent_is_settled() -> None:
+    """Nobody led, say; so there is nothing to wait for."""
+    calls = Scripted(Unanswered("nobody leads", may_be_done=False))
+    assert SetRefusal() == outcome(CHANGE, calls)
+
+
+@pytest.mark.parametrize("code", [2001, 2013])
+@pytest.mark.parametrize("change", [CHANGE, FENCE])
+def test_a_refusal_without_a_set_is_followed_by_reading_it(
+    change: SetChange, code: int
+) -> None:
+    """
+    R112, R119: RocketMQ's controllers tell none. A set that went on settles whatever
+    was asked for before it, also what was lost.
+    """
+    heard: list[Mastership] = []
+    found = ship(1, 2, version=VERSION + 1)
+    calls = Scripted(Refused(code), found)
+    assert agreed(1, 2, version=VERSION + 1) == outcome(change, calls, heard.append)
+    assert [found] == heard
+
+
+def test_a_set_that_came_with_the_refusal_is_not_read_again() -> None:
+    """As controllers of pystore refuse what comes too late."""
+    calls = Scripted(Refused(2001, agreed=committed(1, 3, version=VERSION + 3)))
+    assert agreed(1, 3, version=VERSION + 3) == outcome(CHANGE, calls)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        ship(1, version=VERSION),
+        Unanswered("no answer"),
+        Refused(2008),
+    ],
+)
+def test_a_refused_fence_settles_itself_and_no_more(
+    info: Mastership | Refused | Unanswered,
+) -> None:
+    """
+    R102: RocketMQ's controllers refuse a set that is the same (2013), so an earlier
+    change without an answer stays in doubt: it may be on its way yet.
+    """
+    assert SetRefusal() == outcome(FENCE, Scripted(Refused(2013), info))
+
+
+@pytest.mark.parametrize("code", [2000, 2002])
+@pytest.mark.parametrize(
+    "found",
+    [ship(2, 1, version=VERSION + 1, epoch=EPOCH + 1), ship(2, 1, version=VERSION + 1)],
+)
+def test_the_set_of_another_mastership_is_not_ours(
+    code: int, found: Mastership
+) -> None:
+    """It is handed on, so that this one ends; our own set stays as it is."""
+    heard: list[Mastership] = []
+    other = committed(1, 2, version=VERSION + 1)
+    calls = Scripted(Refused(code, agreed=other), found)
+    assert SetRefusal() == outcome(CHANGE, calls, heard.append)
+    assert [found] == heard
+
+
+def test_brokers_that_are_not_wanted_are_named() -> None:
+    """R106, R111; the version was right, so the set is not read."""
+    calls = Scripted(Refused(2006, broker_ids=frozenset({2})))
+    assert SetRefusal(frozenset({2})) == outcome(CHANGE, calls)
+
+
+def test_a_set_that_did_not_rise_settles_nothing() -> None:
+    """A controller that says so is wrong; the change stays open."""
+    calls = Scripted(committed(1, 2, version=VERSION))
+    assert None is outcome(CHANGE, calls)
+
+
+def test_brokers_are_known_once_they_were_given_an_id() -> None:
+    """Those below the next id; itself always."""
+
+    async def main() -> None:
+        ask = asked(Scripted(Unanswered(""), next_id=NextBrokerId(4)))
+        assert {1} == ask.broker_ids()
+        await ask.learn_brokers()
+        assert {1, 2, 3} == ask.broker_ids()
+        silent = asked(Scripted(Unanswered(""), next_id=Unanswered("")))
+        await silent.learn_brokers()
+        assert {1} == silent.broker_ids()
+
+    run(main())
+
+
+def test_the_newest_epoch_that_was_given_up_is_kept_for_heartbeats() -> None:
+    """C3: whoever is elected next need not wait for the lease."""
+
+    async def main() -> None:
+        ask = asked(Scripted(Unanswered("")))
+        assert -1 == ask.resigned_epoch
+        ask.resign(7, "its disk failed")
+        ask.resign(6, "late")
+        assert 7 == ask.resigned_epoch
+
+    run(main())
+
+
+def test_who_waits_for_an_answer_goes_on_when_it_is_closed() -> None:
+    """It may have been sent; what is asked afterwards is not."""
+
+    async def main() -> None:
+        calls = Silent()
+        ask = asked(calls)
+        waiting = asyncio.create_task(asyncio.to_thread(ask.ask, CHANGE))
+        await calls.asked.wait()
+        ask.close()
+        ask.close()
+        assert None is await waiting
+        assert SetRefusal() == await asyncio.to_thread(ask.ask, CHANGE)
+
+    run(main())
+
+
+def test_a_controller_of_pystore_settles_a_lost_answer_by_a_fence() -> None:
+    """
+    Over a real socket: a change is taken, its answer is lost; the fence is refused
+    with the set as it is, and one that is asked for from there is taken.
+    """
+
+    async def main() -> None:
+        async with running() as at, ControllerClient([at.address]) as client:
+            brokers = [SpokenBroker(at, number) for number in (1, 2)]
+            for one in brokers:
+                await one.join()
+            elected = await brokers[0].elect()
+            loop = asyncio.get_running_loop()
+            who = BrokerIdentity("cluster", "set", 1)
+            ask = AskedController(client, loop, who, lambda _: None)
+            await ask.learn_brokers()
+            assert {1, 2} == ask.broker_ids()
+
+            us, other = (member_of(one.member) for one in brokers)
+            epoch, version = elected.master_epoch or 0, elected.sync_state_set_epoch
+            assert version is not None
+            both = frozenset({us, other})
+            first = SetChange(1, epoch, version, both, frozenset(), "lost")
+            await asyncio.to_thread(ask.ask, first)
+            fence = SetChange(
+                2, epoch, version, frozenset({us}), frozenset(), "?", is_fence=True
+            )
+            now = AgreedSet(both, version + 1)
+            assert now == await asyncio.to_thread(ask.ask, fence)
+            fence = SetChange(
+                3, epoch, version + 1, both, frozenset(), "?", is_fence=True
+            )
+            now = AgreedSet(both, version + 2)
+            assert now == await asyncio.to_thread(ask.ask, fence)
+
+    run(main())
