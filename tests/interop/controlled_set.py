@@ -5,7 +5,6 @@ A name server and brokers of RocketMQ under controllers of pystore, each a proce
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -17,7 +16,8 @@ from typing import IO, TypeVar
 
 from command_line import PYSTORE
 from interop.broker_set import free_ports
-from interop.jvm import RIG, java_command
+from interop.jvm import RIG
+from interop.mqadmin import MqAdmin
 
 from pystore.errors import PystoreError
 from pystore.remoting.bodies import SyncStateSet
@@ -68,7 +68,7 @@ class ControlledSet:
         self.brokers = [f"127.0.0.1:{first + 8}", f"127.0.0.1:{first + 13}"]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
-        self._mqadmin: subprocess.Popen[str] | None = None
+        self._mqadmin = MqAdmin()
 
     def start(self) -> None:
         """
@@ -189,20 +189,7 @@ class ControlledSet:
         """
         Returns what a command of mqadmin prints about the first controller.
         """
-        if self._mqadmin is None:
-            self._mqadmin = subprocess.Popen(
-                java_command("AdminTool"),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        assert self._mqadmin.stdin is not None
-        assert self._mqadmin.stdout is not None
-        line = [command, "-a", self.controllers[0], *words]
-        self._mqadmin.stdin.write(json.dumps(line) + "\n")
-        self._mqadmin.stdin.flush()
-        said: str = json.loads(self._mqadmin.stdout.readline())
-        return said
+        return self._mqadmin.run(command, "-a", self.controllers[0], *words)
 
     def rig(self, *words: str) -> None:
         """
@@ -220,8 +207,7 @@ class ControlledSet:
             self.kill_controller(address)
         for log in self._logs:
             log.close()
-        if self._mqadmin is not None:
-            self._mqadmin.communicate()
+        self._mqadmin.close()
 
     def _start_broker(self, address: str) -> subprocess.Popen[bytes]:
         place = self._place(f"broker-{address[-5:]}", int(address[-5:]))

@@ -4,46 +4,22 @@ Our name server beside RocketMQ's: the same talk, the same broker, the same clie
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from interop.broker_set import free_ports
 from interop.jvm import RIG
 from interop.name_server_talk import CLIENT, Line, Step, routes, talk
+from interop.own_name_server import serving
 from name_server_peers import said
-
-from pystore.nameserver.service import name_server
-from pystore.remoting.server import RemotingServer
 
 READY_S = 60
 AGREE_S = 10
-
-
-@contextmanager
-def serving() -> Iterator[int]:
-    """
-    Our name server, on a loop of its own; its port.
-    """
-    loop = asyncio.new_event_loop()
-    ours = name_server(lambda: int(loop.time() * 1000))
-    server = RemotingServer(ours.handlers, closed=ours.closed)
-    port = loop.run_until_complete(server.start())[1]
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        yield port
-    finally:
-        asyncio.run_coroutine_threadsafe(server.close(), loop).result(READY_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 class Rig:

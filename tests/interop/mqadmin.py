@@ -1,0 +1,46 @@
+"""
+RocketMQ's own tool, mqadmin: one process for any number of commands.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from interop.jvm import java_command
+
+__all__ = ["MqAdmin"]
+
+
+class MqAdmin:
+    """
+    The process; it starts with the first command. One thread.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, command: str, *words: str) -> str:
+        """
+        Returns what a command prints.
+        """
+        process = self._process = self._process or subprocess.Popen(
+            java_command("AdminTool"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps([command, *words]) + "\n")
+        process.stdin.flush()
+        said: str = json.loads(process.stdout.readline())
+        return said
+
+    def close(self) -> None:
+        """
+        Ends it; again is fine.
+        """
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None

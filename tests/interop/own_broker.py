@@ -1,0 +1,353 @@
+"""
+A broker of pystore in a process of its own, which takes orders and can be killed.
+
+It negotiates its id, registers, asks for an election, sends heartbeats, registers with
+a name server as master, and serves slaves. Each line of standard input is an order, as
+JSON, and so is the line that answers it. `OwnBroker` is the other end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from name_server_peers import registration, topics
+from stores import message
+
+from pystore.broker.asking import AskedController
+from pystore.broker.translation import agreed_of, member_of
+from pystore.controller.added_headers import Vitals
+from pystore.controller.calls import (
+    ElectMaster,
+    GetReplicaInfo,
+    Heartbeat,
+    HeartbeatAnswer,
+    Mastership,
+    RegisterBroker,
+)
+from pystore.controller.client import ControllerClient, role_handler
+from pystore.controller.commands import Recovery
+from pystore.controller.identity import Named, check_code
+from pystore.controller.identity_store import IdentityStore
+from pystore.controller.member import Position
+from pystore.controller.negotiation import Negotiation
+from pystore.controller.registering import Registration
+from pystore.exports import BrokerIdentity
+from pystore.ha.decision import Decision
+from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.rules import SetRules
+from pystore.ha.lease import NO_LEASE, lease_from
+from pystore.ha.place import Place
+from pystore.ha.replica import Replica
+from pystore.ha.role import Role
+from pystore.log import CommitLog
+from pystore.remoting.client import RemotingClient
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
+from pystore.stored_truth import INCARNATION
+
+BEAT_S = 0.1
+ACK_MS = 60_000
+WINDOW = 20
+RULES = SetRules(serves_synced=False, first_check_ms=500, check_ms=500)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """
+    How a broker is configured; addresses are ``HOST:PORT``.
+
+    Attributes:
+        cluster: its name.
+        broker: name of the set.
+        address: where the broker itself listens; slaves connect one port above.
+        controller: whom to ask.
+        name_server: where to register.
+        store: its directory.
+        segment_size: in bytes.
+    """
+
+    cluster: str
+    broker: str
+    address: str
+    controller: str
+    name_server: str
+    store: str
+    segment_size: int
+
+    @property
+    def port(self) -> int:
+        """
+        Of its address.
+        """
+        return int(self.address.rpartition(":")[2])
+
+
+class OwnBroker:
+    """
+    The process; it is master when this returns.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        words = [sys.executable, __file__, json.dumps(asdict(setting))]
+        tests = str(Path(__file__).parents[1])
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": tests},
+            text=True,
+        )
+        self.standing()
+
+    def append(self, count: int, first: int) -> Json:
+        """
+        Appends messages with ack `all`, and answers as `standing`, once each is there.
+        """
+        return self._ask({"count": count, "first": first})
+
+    def standing(self) -> Json:
+        """
+        Returns its epochs, the end and the confirm offset of its log, and the set.
+        """
+        return self._ask({})
+
+    def kill_while_appending(self, count: int, first: int) -> int:
+        """
+        Ends it by SIGKILL, while it appends as `append` does, a few at a time.
+
+        Returns:
+            how many of the messages it acknowledged.
+        """
+        self._send({"count": count, "first": first, "window": WINDOW})
+        assert self._process.stdout is not None
+        for _ in range(3):
+            assert self._process.stdout.readline()
+        self._process.kill()
+        answers = 3 + len(self._process.communicate()[0].splitlines())
+        assert answers * WINDOW < count
+        return answers * WINDOW
+
+    def kill(self) -> None:
+        """
+        Ends it by SIGKILL; again is fine.
+        """
+        self._process.kill()
+        self._process.communicate()
+
+    def _ask(self, order: Json) -> Json:
+        assert self._process.stdout is not None
+        self._send(order)
+        answer: Json = json.loads(self._process.stdout.readline())
+        return answer
+
+    def _send(self, order: Json) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+
+
+class _Broker:
+    """
+    What runs in the process.
+    """
+
+    def __init__(self, setting: Setting, client: ControllerClient) -> None:
+        self._setting = setting
+        self._client = client
+        self._remoting = RemotingClient(say=_say)
+
+    async def identify(self) -> BrokerIdentity:
+        now = self._setting
+        named = Named(now.cluster, now.broker, now.address)
+        with CommitLog(now.store, segment_size=now.segment_size) as log:
+            found = Recovery(log.writer.checkpoint.read(INCARNATION))
+            registration = Registration(
+                Negotiation(named, lambda: _code(now.address), found),
+                IdentityStore(log.writer),
+                self._client,
+                lambda failures: asyncio.sleep(0.1 * failures),
+                _say,
+            )
+            identity = (await registration.run()).identity
+        assert identity is not None
+        return identity
+
+    async def run(self, identity: BrokerIdentity) -> None:
+        now, loop = self._setting, asyncio.get_running_loop()
+        self.asked = AskedController(self._client, loop, identity, self.told)
+        place = Place(
+            now.cluster,
+            now.broker,
+            identity.broker_id,
+            port=now.port + 1,
+            rules=RULES,
+            say=_say,
+        )
+        self.replica = Replica(
+            now.store, place, self.asked, segment_size=now.segment_size
+        )
+        handlers: dict[int, Handler] = {
+            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self.told),
+            RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
+        }
+        await RemotingServer(handlers, say=_say).start(port=now.port)
+        recovery = Recovery(
+            self.replica.log.incarnation,
+            position=self._position(),
+            is_clean=self.replica.log.recovery.is_clean,
+        )
+        registered = await self._client.register_broker(
+            RegisterBroker(
+                now.cluster, now.broker, identity.broker_id, now.address, recovery
+            )
+        )
+        assert isinstance(registered, Mastership), registered
+        await self._beat(identity.broker_id)
+        elect = ElectMaster(now.cluster, now.broker, identity.broker_id)
+        elected = await self._client.elect_master(elect)
+        assert isinstance(elected, Mastership), elected
+        self.told(elected)
+        beating = asyncio.create_task(self._go_on(identity.broker_id))
+        is_master = lambda standing: standing.role is Role.MASTER  # noqa: E731
+        await asyncio.to_thread(self.replica.wait_for, is_master)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            await asyncio.to_thread(self._obey, json.loads(line))
+        beating.cancel()
+
+    def told(self, ship: Mastership) -> None:
+        master = None if ship.master is None else member_of(ship.master)
+        # Nobody is followed here, so it does not matter where others serve slaves.
+        self.replica.decided(
+            Decision(ship.master_epoch, master, "", agreed_of(ship.agreed))
+        )
+
+    async def _go_on(self, broker_id: int) -> None:
+        while True:
+            await self._beat(broker_id)
+            await self.asked.learn_brokers()
+            found = await self._client.get_replica_info(
+                GetReplicaInfo(self._setting.broker)
+            )
+            if isinstance(found, Mastership):
+                self.told(found)
+            await self._register_route()
+            await asyncio.sleep(BEAT_S)
+
+    async def _beat(self, broker_id: int) -> None:
+        now, at = self._setting, self._position()
+        confirm = self.replica.log.log().confirm_offset
+        beat = Heartbeat(
+            *(now.cluster, now.broker, broker_id, now.address),
+            *(at.epoch, at.end, confirm),
+            vitals=Vitals(
+                self.replica.log.incarnation, resigned_epoch=self.asked.resigned_epoch
+            ),
+        )
+        boottime_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        wall_ms = time.time_ns() // 1_000_000
+        for address in self._client.known:
+            answer = await self._client.heartbeat(address, beat)
+            if isinstance(answer, HeartbeatAnswer) and answer.lease is not None:
+                grant = answer.lease
+                length_ms = grant.length_ms
+                lease = lease_from(boottime_ns, wall_ms, length_ms)
+                self.replica.leased(grant.epoch, lease if length_ms else NO_LEASE)
+
+    async def _register_route(self) -> None:
+        now, standing = self._setting, self.replica.standing()
+        if standing.role is not Role.MASTER:
+            return
+        request = registration(
+            "",
+            body=topics({}, epoch=standing.epoch),
+            brokerName=now.broker,
+            brokerAddr=now.address,
+            clusterName=now.cluster,
+            haServerAddr=standing.address,
+        )
+        await self._remoting.call(now.name_server, request)
+
+    def _position(self) -> Position:
+        log = self.replica.log.log()
+        pairs = log.epochs.pairs()
+        return Position(pairs[-1][0] if pairs else 0, log.end_offset)
+
+    async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
+        now, standing = self._setting, self._standing()
+        starts = [start for _, start in standing["epochs"]]
+        entries = [
+            {"epoch": epoch, "startOffset": start, "endOffset": end}
+            for (epoch, start), end in zip(
+                standing["epochs"], [*starts[1:], standing["end"]], strict=True
+            )
+        ]
+        cache = {
+            "brokerId": 0,
+            "brokerName": now.broker,
+            "clusterName": now.cluster,
+            "epochList": entries,
+            "maxOffset": standing["end"],
+        }
+        return Reply(body=json.dumps(cache).encode())
+
+    def _obey(self, order: Json) -> None:
+        first, count = order.get("first", 0), order.get("count", 0)
+        window = order.get("window", count)
+        while True:
+            numbers = range(first, first + min(window, count))
+            tickets = [self.replica.submit(message(one), Ack.ALL) for one in numbers]
+            settled = self.replica.wait_all(tickets, ACK_MS)
+            outcomes = {one.outcome.name for one in settled}
+            said = self._standing() | {"outcomes": sorted(outcomes)}
+            print(json.dumps(said), flush=True)
+            first, count = first + window, count - window
+            if count <= 0:
+                return
+
+    def _standing(self) -> Json:
+        log, standing = self.replica.log.log(), self.replica.standing()
+        return {
+            "role": standing.role.value,
+            "epochs": log.epochs.pairs(),
+            "end": log.end_offset,
+            "confirm": log.confirm_offset,
+            "set": sorted(one.broker_id for one in standing.agreed.members),
+            "problem": standing.problem,
+        }
+
+
+def _code(address: str) -> str:
+    return check_code(address, time.time_ns() // 1_000_000, os.urandom(8))
+
+
+def _say(line: object) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+async def _main(setting: Setting) -> None:
+    later: list[Callable[[Mastership], object]] = []
+    async with ControllerClient(
+        [setting.controller], lambda ship: [tell(ship) for tell in later], say=_say
+    ) as client:
+        broker = _Broker(setting, client)
+        identity = await broker.identify()
+        later.append(broker.told)
+        await broker.run(identity)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Setting(**json.loads(sys.argv[1]))))
