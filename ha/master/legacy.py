@@ -80,6 +80,13 @@ class LegacyMasterConnection(Link):
     def _block_bytes_max(self) -> int:
         return self.terms.legacy_block_bytes_max
 
+    @property
+    def _patience_ms(self) -> int:
+        # A Java slave that has nothing new to report says so with its next heartbeat
+        # only, 5 s after its handshake unless configured otherwise (formats 6.5).
+        has_shaken = self._slave is not None
+        return self.terms.housekeeping_ms if has_shaken else super()._patience_ms
+
     def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
         taken = decode_from_slave(data)
         if taken is None:

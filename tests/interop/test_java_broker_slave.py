@@ -34,8 +34,6 @@ NAME = "broker-a"
 FAST = (
     "syncBrokerMetadataPeriod=500",
     "syncControllerMetadataPeriod=500",
-    # It reports what it holds that often, at first only then (formats 6.5).
-    "haSendHeartbeatInterval=300",
     "checkSyncStateSetPeriod=500",
 )
 

@@ -55,6 +55,15 @@ class TestHandshake:
         ]
         assert bench.connection.state is State.HANDSHAKE
 
+    def test_a_slave_may_report_with_its_first_heartbeat(self) -> None:
+        """Formats 6.5: after 5 s by default, as long as a handshake may take."""
+        bench = LegacyBench()
+        bench.say(SHAKE)
+
+        assert bench.tick(TERMS.housekeeping_ms - 1) == []
+        effects = bench.tick(1)
+        assert reason_of(effects) == "the slave said nothing for 20000 ms"
+
     @pytest.mark.parametrize("size", [12, 13, 14, 15])
     def test_a_handshake_without_its_whole_id_waits(self, size: int) -> None:
         """R197: RocketMQ's master reads another id from it."""
