@@ -124,6 +124,7 @@ class MixedSet:
         """
         said = self.admin.run("getBrokerEpoch", "-n", self._name_server, "-b", NAME)
         found: dict[str, list[tuple[int, int, int]]] = {}
+        entries: list[tuple[int, int, int]] = []
         for line in said.splitlines():
             if match := re.search(r"#brokerAddr\s+(\S+)", line, re.IGNORECASE):
                 entries = found.setdefault(match[1], [])
