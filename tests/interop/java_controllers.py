@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -17,21 +17,22 @@ KINDS = ("dledger", "jraft")
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[dict[str, str]]:
+def running(folder: Path, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, str]]:
     """
-    Both, started at once; the addresses by kind. Each leads when the block begins.
+    Those kinds, started at once; the addresses by kind. Each leads when the block
+    begins.
     """
     # What is started here is stopped here, and nothing else.
     environment = os.environ | {"RIG_REGISTRY": str(folder / "registry")}
     first = free_ports()
-    ports = {kind: first + 2 * number for number, kind in enumerate(KINDS)}
+    ports = {kind: first + 2 * number for number, kind in enumerate(kinds)}
     with ExitStack() as stack:
         stack.callback(_stop, environment)
         starting = [
             subprocess.Popen(_start(folder, kind, port), env=environment)
             for kind, port in ports.items()
         ]
-        assert [0, 0] == [one.wait(READY_S + 60) for one in starting]
+        assert [0] * len(kinds) == [one.wait(READY_S + 60) for one in starting]
         yield {kind: f"127.0.0.1:{port}" for kind, port in ports.items()}
 
 

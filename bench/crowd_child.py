@@ -1,0 +1,288 @@
+"""
+Many brokers in one process, each on a connection of its own to one controller.
+
+Usage: crowd_child.py HOST:PORT SETS BROKERS KIND, which is java or pystore; then takes
+orders (`child.py`). What a broker says as it starts is what RocketMQ's says: 1012,
+1013, 1003, a heartbeat, and 1002 where there is no master yet. Heartbeats are frames
+that are made once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import sys
+import threading
+import time
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from child import obey
+
+from pystore.controller.added_headers import Vitals
+from pystore.controller.call_frames import answer_of, command_of
+from pystore.controller.calls import (
+    Answer,
+    ApplyBrokerId,
+    Done,
+    ElectMaster,
+    GetNextBrokerId,
+    GetReplicaInfo,
+    Heartbeat,
+    Mastership,
+    NextBrokerId,
+    Refused,
+    RegisterBroker,
+    Request,
+)
+from pystore.controller.commands import Recovery
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.truth import Incarnation
+
+__all__ = ["Crowd"]
+
+_CLUSTER = "cluster"
+_TICK_S = 0.01
+_PAUSE_S = 0.05
+_CONNECTING = 200
+_LONG_S = 60.0
+_INCARNATION = Incarnation(1, bytes(16))
+_LENGTH = struct.Struct(">i")
+_PREFIX = struct.Struct(">iI")
+_BEAT, _ASKED = 0, 1  # opaque numbers
+
+_T = TypeVar("_T")
+
+
+class _Broker(asyncio.Protocol):
+    """
+    One broker. It asks one thing at a time.
+    """
+
+    def __init__(self, name: str, *, is_java: bool) -> None:
+        self._name = name
+        self._is_java = is_java
+        self._address = ""
+        self._reader = CommandReader()
+        self._received = bytearray()
+        self._answer: asyncio.Future[RemotingCommand] | None = None
+        self._broker_id = 0
+        self._beat = b""
+        self.sent = self.answered = 0
+
+    async def listen(self) -> None:
+        """
+        Where the controller says who is master.
+        """
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()
+        self._address = f"{host}:{port}"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """
+        The connection to the controller stands.
+        """
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """
+        Answers came. Those to heartbeats are counted, and not read: there are
+        thousands a second.
+        """
+        self._received += data
+        while len(self._received) >= _PREFIX.size:
+            size = _LENGTH.unpack_from(self._received)[0] + _LENGTH.size
+            if len(self._received) < size:
+                return
+            frame = self._received[:size]
+            del self._received[:size]
+            if self._answer is None:
+                self.answered += 1
+                continue
+            self._reader.feed(frame)
+            command = self._reader.take()
+            assert command is not None
+            if command.opaque == _BEAT:
+                self.answered += 1
+            else:
+                self._answer.set_result(command)
+                self._answer = None
+
+    def send_beat(self) -> None:
+        """
+        Says that it is alive, once it has registered.
+        """
+        if not self._beat:
+            return
+        self._transport.write(self._beat)
+        self.sent += 1
+
+    async def ask(self, request: Request) -> Answer:
+        """
+        Returns the answer to a request.
+        """
+        self._answer = answer = asyncio.get_running_loop().create_future()
+        command = replace(command_of(request, 0), opaque=_ASKED)
+        self._transport.write(encode_frame(command))
+        return answer_of(request, await answer)
+
+    async def start(self) -> None:
+        """
+        From an empty store until it knows its master.
+        """
+        await self._get_id()
+        recovery = None if self._is_java else Recovery(_INCARNATION, "boot")
+        told = await self.ask(
+            RegisterBroker(
+                _CLUSTER, self._name, self._broker_id, self._address, recovery
+            )
+        )
+        assert isinstance(told, Mastership), told
+        vitals = None if self._is_java else Vitals(_INCARNATION, "boot", 0)
+        beat = Heartbeat(
+            _CLUSTER, self._name, self._broker_id, self._address, 1, 0, 0, vitals=vitals
+        )
+        self._beat = encode_frame(command_of(beat, 0))
+        self.send_beat()
+        while told.master is None:
+            found = await self.ask(ElectMaster(_CLUSTER, self._name, self._broker_id))
+            if isinstance(found, Mastership):
+                told = found
+            else:
+                # The election of another broker of the set is on its way.
+                assert isinstance(found, Refused), found
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _get_id(self) -> None:
+        while not self._broker_id:
+            told = await self.ask(GetNextBrokerId(_CLUSTER, self._name))
+            assert isinstance(told, NextBrokerId), told
+            wished = told.broker_id
+            apply = ApplyBrokerId(_CLUSTER, self._name, wished, f"{self._address};1")
+            found = await self.ask(apply)
+            if isinstance(found, Done):
+                self._broker_id = wished
+            else:
+                # Another one of its set was told the same id, and was faster.
+                assert isinstance(found, Refused), found
+                assert found.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID, found
+
+    async def epoch(self) -> int:
+        """
+        Returns the epoch of its set's master; at least 1.
+        """
+        found = await self.ask(GetReplicaInfo(self._name))
+        assert isinstance(found, Mastership), found
+        assert found.master is not None, self._name
+        return found.master_epoch
+
+
+class Crowd:
+    """
+    The brokers, in an event loop of their own.
+
+    Args:
+        address: of the controller.
+        sets: how many.
+        brokers: of each set.
+        is_java: whether they say no more than RocketMQ's do.
+    """
+
+    def __init__(self, address: str, sets: int, brokers: int, *, is_java: bool) -> None:
+        self._address = address
+        self._brokers = [
+            _Broker(f"set-{number // brokers}", is_java=is_java)
+            for number in range(sets * brokers)
+        ]
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._beating: asyncio.Task[None] | None = None
+
+    def connect(self) -> int:
+        """
+        Each of them on a connection of its own; returns how many.
+        """
+        return self._do(self._connect())
+
+    def start(self) -> float:
+        """
+        All of them at once; seconds until each of them knows its master. From its
+        registration on each sends a heartbeat a second, until `rest`.
+        """
+        return self._do(self._start())
+
+    def beats(self) -> int:
+        """
+        How many heartbeats were answered so far.
+        """
+        return sum(one.answered for one in self._brokers)
+
+    def rest(self) -> int:
+        """
+        Ends the heartbeats, and waits for the answer to each that was sent. Returns the
+        newest epoch of a master: 1, if none was ever taken for dead.
+        """
+        return self._do(self._rest())
+
+    def _do(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_LONG_S)
+
+    async def _connect(self) -> int:
+        host, _, port = self._address.rpartition(":")
+        limit = asyncio.Semaphore(_CONNECTING)
+
+        async def connect(one: _Broker) -> None:
+            await one.listen()
+            async with limit:
+                await self._loop.create_connection(lambda: one, host, int(port))
+
+        await asyncio.gather(*map(connect, self._brokers))
+        return len(self._brokers)
+
+    async def _start(self) -> float:
+        began_s = time.perf_counter()
+        self._beating = asyncio.create_task(self._beat())
+        await asyncio.gather(*(one.start() for one in self._brokers))
+        return time.perf_counter() - began_s
+
+    async def _beat(self) -> None:
+        began_s, turn, count = self._loop.time(), 0, len(self._brokers)
+        while True:
+            while turn < (self._loop.time() - began_s) * count:
+                self._brokers[turn % count].send_beat()
+                turn += 1
+            await asyncio.sleep(_TICK_S)
+
+    async def _rest(self) -> int:
+        assert self._beating
+        self._beating.cancel()
+        await asyncio.gather(self._beating, return_exceptions=True)
+        async with asyncio.timeout(_LONG_S):
+            while self.beats() < sum(one.sent for one in self._brokers):
+                await asyncio.sleep(_TICK_S)
+        return max([await one.epoch() for one in self._brokers])
+
+
+def main() -> None:
+    """
+    Carries out orders.
+    """
+    address, sets, brokers, kind = sys.argv[1:]
+    crowd = Crowd(address, int(sets), int(brokers), is_java=kind == "java")
+    obey(
+        {
+            "connect": crowd.connect,
+            "start": crowd.start,
+            "beats": crowd.beats,
+            "rest": crowd.rest,
+        }
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""
+The records of many sets of three brokers each, and decisions about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from contest import Contender, Timed
+
+from pystore.controller.apply import apply_all
+from pystore.controller.commands import (
+    AlterSet,
+    ApplyId,
+    Command,
+    Elect,
+    Register,
+    Trigger,
+)
+from pystore.controller.decide import decide
+from pystore.controller.decision import Accepted
+from pystore.controller.facts import Facts
+from pystore.controller.liveness import Heartbeat, Liveness
+from pystore.controller.member import Member
+from pystore.controller.record import encode
+from pystore.controller.server.keys import LEADER, set_key
+from pystore.controller.server.sets import Sets
+from pystore.controller.state import SetState
+from pystore.records.leadership import boottime_ns
+from pystore.records.lmdb_store import LmdbStore
+from pystore.records.ops import Op, Put
+
+__all__ = ["Decisions", "write_sets"]
+
+_CLUSTER = "cluster"
+_BATCH = 500
+_LONG_MS = 3_600_000
+_STEP = 7919  # a prime: no two decisions in a row are about neighbours
+_BROKERS = (1, 2, 3)
+
+
+def write_sets(path: Path, count: int) -> None:
+    """
+    Write the records of so many sets, ``set-0`` and so on, with a master and all three
+    in sync each.
+    """
+    set_of_three = _set_of_three()
+    store = LmdbStore(path)
+    try:
+        ops: list[Op] = []
+        for number in range(count):
+            state = replace(set_of_three, name=f"set-{number}")
+            ops.append(Put(set_key(*state.key), encode(state)))
+            if len(ops) == _BATCH or number == count - 1:
+                store.commit(ops)
+                ops = []
+    finally:
+        store.close()
+
+
+def _set_of_three() -> SetState:
+    state = SetState(_CLUSTER, "set-0")
+    members = frozenset(map(Member, _BROKERS))
+    commands: list[Command] = []
+    for one in _BROKERS:
+        address = f"127.0.0.1:{10911 + one}"
+        commands += [ApplyId(one, f"{address};1"), Register(one, address)]
+    commands += [Elect(Trigger.BROKER, 1), AlterSet(Member(1), 1, 1, members)]
+    facts = _facts(_alive([state]), state)
+    for command in commands:
+        decision = decide(state, command, facts)
+        assert isinstance(decision, Accepted), decision
+        state = apply_all(state, decision.events)
+    assert state.agreed.members == members
+    return state
+
+
+def _facts(liveness: Liveness, state: SetState) -> Facts:
+    return Facts(liveness.pulses(state.key, boottime_ns()), may_replace=True)
+
+
+def _alive(states: Iterable[SetState]) -> Liveness:
+    """
+    Somebody who has heard of all brokers of these sets.
+    """
+    liveness, now_ns = Liveness(), boottime_ns()
+    for state in states:
+        for one in _BROKERS:
+            liveness.hear(state.key, Heartbeat(one, one, timeout_ms=_LONG_MS), now_ns)
+    return liveness
+
+
+class Decisions:
+    """
+    A term over records that `write_sets` wrote; each decision is committed before the
+    next one is asked for.
+
+    Args:
+        path: of the records.
+        count: of the sets.
+        repeats: how many decisions are timed.
+
+    Attributes:
+        repeats: as given.
+        processor_s: seconds of processor of each run.
+    """
+
+    def __init__(self, path: Path, count: int, repeats: int) -> None:
+        self._path = path
+        self._count = count
+        self.repeats = repeats
+        self._turn = 0
+        self.processor_s: list[float] = []
+
+    @property
+    def contender(self) -> Contender:
+        """
+        Timed: a broker in each of many sets says that its address has changed.
+        """
+        return self._contend
+
+    @contextmanager
+    def _contend(self) -> Iterator[Timed]:
+        store = LmdbStore(self._path)
+        try:
+            yield lambda: asyncio.run(self._run(store))
+        finally:
+            store.close()
+
+    async def _run(self, store: LmdbStore) -> float:
+        term = await asyncio.to_thread(store.campaign, LEADER, "bench")
+        sets = Sets(store, term, lambda state: _facts(liveness, state), lambda *_: None)
+        await asyncio.to_thread(sets.load)
+        liveness = _alive(sets)
+        running = asyncio.create_task(sets.run())
+        await self._decide(sets, 10)
+        began_s, used_s = time.perf_counter(), time.process_time()
+        await self._decide(sets, self.repeats)
+        taken_s = time.perf_counter() - began_s
+        self.processor_s.append(time.process_time() - used_s)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return taken_s
+
+    async def _decide(self, sets: Sets, repeats: int) -> None:
+        for _ in range(repeats):
+            self._turn += 1
+            names = _CLUSTER, f"set-{self._turn * _STEP % self._count}"
+            address = f"127.0.0.1:{20_000 + self._turn % 10_000}"
+            outcome = await sets.ask(names, Register(_BROKERS[-1], address))
+            assert isinstance(outcome.decision, Accepted)
+            assert outcome.decision.events
