@@ -35,6 +35,7 @@ from pystore.controller.calls import (
     Refused,
     RegisterBroker,
     Request,
+    Unanswered,
 )
 from pystore.controller.commands import Recovery
 from pystore.remoting.codes import ResponseCode
@@ -54,6 +55,7 @@ _LENGTH = struct.Struct(">i")
 _PREFIX = struct.Struct(">iI")
 _BEAT, _ASKED = 0, 1  # opaque numbers
 
+_BUSY = Refused(ResponseCode.SYSTEM_BUSY, "too many requests at once")
 _T = TypeVar("_T")
 
 
@@ -124,12 +126,16 @@ class _Broker(asyncio.Protocol):
 
     async def ask(self, request: Request) -> Answer:
         """
-        Returns the answer to a request.
+        Returns the answer to a request, which is asked again until there is one.
         """
-        self._answer = answer = asyncio.get_running_loop().create_future()
-        command = replace(command_of(request, 0), opaque=_ASKED)
-        self._transport.write(encode_frame(command))
-        return answer_of(request, await answer)
+        while True:
+            self._answer = answer = asyncio.get_running_loop().create_future()
+            command = replace(command_of(request, 0), opaque=_ASKED)
+            self._transport.write(encode_frame(command))
+            found = answer_of(request, await answer)
+            if not (isinstance(found, Unanswered) or found == _BUSY):
+                return found
+            await asyncio.sleep(_PAUSE_S)
 
     async def start(self) -> None:
         """
@@ -209,12 +215,12 @@ class Crowd:
         """
         return self._do(self._connect())
 
-    def start(self) -> float:
+    def start(self, at_once: int) -> float:
         """
-        All of them at once; seconds until each of them knows its master. From its
+        So many of them at once; seconds until each of them knows its master. From its
         registration on each sends a heartbeat a second, until `rest`.
         """
-        return self._do(self._start())
+        return self._do(self._start(at_once))
 
     def beats(self) -> int:
         """
@@ -244,10 +250,16 @@ class Crowd:
         await asyncio.gather(*map(connect, self._brokers))
         return len(self._brokers)
 
-    async def _start(self) -> float:
+    async def _start(self, at_once: int) -> float:
+        limit = asyncio.Semaphore(at_once)
+
+        async def start(one: _Broker) -> None:
+            async with limit:
+                await one.start()
+
         began_s = time.perf_counter()
         self._beating = asyncio.create_task(self._beat())
-        await asyncio.gather(*(one.start() for one in self._brokers))
+        await asyncio.gather(*map(start, self._brokers))
         return time.perf_counter() - began_s
 
     async def _beat(self) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FAILOVERS = 20
 YOUNG_S = 15.0
 BEATING_S = 20.0
+AT_ONCE = 100
 MANY = 10_000
 _MIB = 2**20
 
@@ -124,7 +125,7 @@ def test_a_thousand_sets_cost_a_third_of_a_core(
             Child("crowd_child.py", one.address, sets, 3, kind) as crowd,
         ):
             assert crowd.ask("connect") == 3 * sets
-            crowd.ask("start")
+            crowd.ask("start", AT_ONCE)
             time.sleep(seconds / 4)
             before, used_s = crowd.ask("beats"), one.processor_s()
             began_s = time.perf_counter()
@@ -164,7 +165,7 @@ def test_a_thousand_brokers_start_at_once(
             Child("crowd_child.py", one.address, sets, 2, "java") as crowd,
         ):
             crowd.ask("connect")
-            taken.append(crowd.ask("start"))
+            taken.append(crowd.ask("start", 2 * sets))
             crowd.ask("rest")
 
     benchmark.pedantic(run, rounds=sizes.rounds)
