@@ -235,8 +235,9 @@ def test_a_controller_with_many_sets_is_soon_back(
 
 @pytest.mark.benchmark(group="decisions")
 def test_a_decision_costs_the_same_among_many_sets(
-    quick_contest: Contest,
+    benchmark: BenchmarkFixture,
     records: dict[int, Path],
+    sizes: Sizes,
     is_smoke: bool,
     table: Table,
 ) -> None:
@@ -249,7 +250,8 @@ def test_a_decision_costs_the_same_among_many_sets(
         for count, path in sorted(records.items())
     )
 
-    taken = quick_contest.hold(many.contender, {"few": few.contender})
+    contest = Contest(benchmark, sizes.rounds)
+    taken = contest.hold(many.contender, {"few": few.contender})
 
     what = f"cost of a decision among {max(records)} sets, of that among {min(records)}"
     micro = {

@@ -41,9 +41,8 @@ def encode_json_header(command: RemotingCommand) -> bytes:
         fields["remark"] = command.remark
     fields["serializeTypeCurrentRPC"] = Serialisation.JSON.name
     fields["version"] = command.version
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     try:
-        return text.encode()
+        return _WRITER.encode(fields).encode()
     except UnicodeEncodeError as error:
         # Half of a pair of surrogates, which only a program makes.
         raise InvalidError("text of the command is not Unicode") from error
@@ -76,9 +75,7 @@ def decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
 def _parse(header: bytes) -> dict[str, Any]:
     try:
         # Fractions stay the text they are: only extFields may hold one.
-        fields = json.loads(
-            header.decode(), parse_float=str, parse_constant=_refuse_constant
-        )
+        fields = _READER.decode(header.decode())
         if b"\\u" in header:
             json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeError as error:
@@ -94,6 +91,11 @@ def _parse(header: bytes) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
+
+
+# Made once: `json` would make them anew for each header.
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_READER = json.JSONDecoder(parse_float=str, parse_constant=_refuse_constant)
 
 
 def _integer(fields: dict[str, Any], name: str, default: int | None = None) -> int:
