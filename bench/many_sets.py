@@ -134,9 +134,15 @@ class Decisions:
 
     async def _run(self, store: LmdbStore) -> float:
         term = await asyncio.to_thread(store.campaign, LEADER, "bench")
-        sets = Sets(store, term, lambda state: _facts(liveness, state), lambda *_: None)
+        sets = Sets(
+            store,
+            term,
+            lambda state: _facts(liveness, state),
+            lambda *_: None,
+            lambda _: None,
+        )
         await asyncio.to_thread(sets.load)
-        liveness = _alive(sets)
+        liveness = _alive(sets.state(names) for names in sets.names())
         running = asyncio.create_task(sets.run())
         await self._decide(sets, 10)
         began_s, used_s = time.perf_counter(), time.process_time()

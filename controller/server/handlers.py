@@ -181,7 +181,7 @@ class Handlers:
 
     async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
-        _, peers = await self._others.look(anew=True)
+        peers = (await self._others.look(anew=True))[1]
         if not set(peers) - {self._place.address}:
             return Reply(
                 ResponseCode.CONTROLLER_INVALID_REQUEST, "no other controller runs"
