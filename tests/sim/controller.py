@@ -22,15 +22,12 @@ from pystore.controller.authority import Authority
 from pystore.controller.commands import (
     Command,
     Elect,
-    EndLeases,
-    SeeEnds,
     StepDown,
-    Trigger,
 )
 from pystore.controller.decide import decide
 from pystore.controller.decision import Accepted, Decision
-from pystore.controller.due_sets import needs_master
 from pystore.controller.liveness import Liveness
+from pystore.controller.server.needs import needs
 from pystore.errors import PystoreError
 from pystore.records.record_store import Record
 from pystore.records.term import Term
@@ -162,17 +159,22 @@ class Controller(Process):
         now = self.clock.now
         if not leading.is_proven:
             return
-        state, commands = leading.state, list[Command]()
+        state = leading.state
         due_ns = leading.leases.due_ns(state)
-        if due_ns is not None and due_ns <= leading.now_ns:
-            commands.append(EndLeases(state.epoch))
-        if now >= self._sees_at_ms:
+        sees_ends = now >= self._sees_at_ms
+        if sees_ends:
             self._sees_at_ms = now + _ENDS_MS
-            commands.append(SeeEnds())
-        if now >= self._elects_at_ms and needs_master(state, leading.facts()):
-            self._elects_at_ms = now + self.random.randint(_RETRY_MS, 2 * _RETRY_MS)
-            commands.append(Elect(Trigger.CONTROLLER))
-        for command in commands:
+        for command in needs(
+            state,
+            leading.facts(),
+            leases_are_over=due_ns is not None and due_ns <= leading.now_ns,
+            sees_ends=sees_ends,
+        ):
+            if isinstance(command, Elect):
+                if now < self._elects_at_ms:
+                    continue
+                pause_ms = self.random.randint(_RETRY_MS, 2 * _RETRY_MS)
+                self._elects_at_ms = now + pause_ms
             leading.ask([command])
 
     # -- what brokers say -----------------------------------------------------
