@@ -6,22 +6,7 @@ from __future__ import annotations
 
 import click
 
-from pystore.cli.admin import admin
-from pystore.cli.append import append
 from pystore.cli.commands import Commands
-from pystore.cli.controller import controller
-from pystore.cli.demo import demo
-from pystore.cli.dump import dump
-from pystore.cli.epochs import epochs
-from pystore.cli.ha_status import ha_status
-from pystore.cli.info import info
-from pystore.cli.recover import recover
-from pystore.cli.replica import replica
-from pystore.cli.spark import spark
-from pystore.cli.spark_compact import compact
-from pystore.cli.spark_export import export
-from pystore.cli.spark_verify import verify as spark_verify
-from pystore.cli.verify import verify
 
 __all__ = ["main"]
 
@@ -36,8 +21,25 @@ Exit codes:
 """
 
 
+_PLACES = {
+    "admin": "pystore.cli.admin:admin",
+    "append": "pystore.cli.append:append",
+    "controller": "pystore.cli.controller:controller",
+    "demo": "pystore.cli.demo:demo",
+    "dump": "pystore.cli.dump:dump",
+    "epochs": "pystore.cli.epochs:epochs",
+    "ha-status": "pystore.cli.ha_status:ha_status",
+    "info": "pystore.cli.info:info",
+    "recover": "pystore.cli.recover:recover",
+    "replica": "pystore.cli.replica:replica",
+    "spark": "pystore.cli.spark:spark",
+    "verify": "pystore.cli.verify:verify",
+}
+
+
 @click.group(
     cls=Commands,
+    places=_PLACES,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_CODES,
 )
@@ -50,23 +52,3 @@ def main() -> None:
     one that RocketMQ wrote. Only append, recover and replica ever change a
     store.
     """
-
-
-for command in (
-    append,
-    dump,
-    info,
-    verify,
-    recover,
-    epochs,
-    replica,
-    ha_status,
-    controller,
-    admin,
-    demo,
-    spark,
-):
-    main.add_command(command)
-
-for job in (spark_verify, compact, export):
-    spark.add_command(job)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -48,8 +49,39 @@ def store_argument(command: Function) -> Function:
 
 class Commands(click.Group):
     """
-    A group whose commands return exit codes.
+    A group whose commands return exit codes, and are imported when they are asked for:
+    whoever runs one does not wait for the modules of the others.
+
+    Args:
+        places: ``module:command`` by the command's name.
+        options: of `click.Group`.
     """
+
+    def __init__(
+        self,
+        *arguments: Any,  # noqa: ANN401
+        places: Mapping[str, str] | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._places = dict(places or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """
+        Returns the names of all commands, in their order.
+        """
+        return sorted({*super().list_commands(ctx), *self._places})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """
+        Returns the command of that name, if there is one.
+        """
+        place = self._places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = place.partition(":")
+        found: click.Command = getattr(import_module(module), name)
+        return found
 
     def main(self, *arguments: Any, **options: Any) -> NoReturn:  # noqa: ANN401
         """

@@ -16,7 +16,18 @@ __all__ = ["master_option", "spark"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@click.group(cls=Commands, short_help="Verify, compact and export stores, on Spark.")
+_PLACES = {
+    "compact": "pystore.cli.spark_compact:compact",
+    "export": "pystore.cli.spark_export:export",
+    "verify": "pystore.cli.spark_verify:verify",
+}
+
+
+@click.group(
+    cls=Commands,
+    places=_PLACES,
+    short_help="Verify, compact and export stores, on Spark.",
+)
 def spark() -> None:
     """
     Jobs that read stores on Spark: needs Java 17 or 21 and the extra "spark".

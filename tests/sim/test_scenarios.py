@@ -4,15 +4,17 @@ Histories that were holes once, told as text: one file each.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from sim.scenario import Scenario
 
+_TELLINGS = int(os.environ.get("TELLINGS", "8"))
 _FILES = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(_TELLINGS))
 @pytest.mark.parametrize("path", _FILES, ids=lambda path: path.stem)
 def test_a_history_goes_as_it_is_told(path: Path, seed: int) -> None:
     """

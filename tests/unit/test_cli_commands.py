@@ -5,6 +5,7 @@ Whatever happens in a command becomes an exit code and at most one line.
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -148,3 +149,25 @@ def test_a_directory_that_is_no_store_is_one_line(name: str, tmp_path: Path) -> 
     assert 3 == found.returncode
     assert b"not a store" in line
     assert ["file"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_a_command_does_not_wait_for_the_modules_of_the_others(tmp_path: Path) -> None:
+    """One that reads a store needs neither controllers nor Spark."""
+    script = (
+        "import sys\n"
+        "from pystore.cli import main\n"
+        "try:\n    main(['info', sys.argv[1]])\n"
+        "except SystemExit:\n    pass\n"
+        "print([n for n in sys.modules if n.startswith(('pystore.controller', "
+        "'pystore.remoting', 'pystore.ha.', 'pystore.spark', 'asyncio'))])\n"
+    )
+    make_store(tmp_path / "store")
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "[]" == done.stdout.splitlines()[-1]

@@ -235,6 +235,8 @@ def test_a_peer_that_is_no_master_is_said(tmp_path: Path) -> None:
 
 
 FULL_DISK = """
+: > ../errors
+: > ../reports
 $P replica s --master 127.0.0.1:$PORT --protocol legacy --learner \
     --segment-size 65536 --json > ../reports 2> ../errors &
 replica=$!
