@@ -25,12 +25,12 @@ SET = ("--cluster", "c", "--broker-name", "b")
 
 
 OFTEN = """
-import sys
+import pystore.cli.replica
 from pystore.cli import main
 from pystore.ha.slave.backoff import BackOff
 
 BackOff.__init__.__defaults__ = (20, 200)
-sys.modules["pystore.cli.replica"]._INTERVAL_MS = 50
+pystore.cli.replica._INTERVAL_MS = 50
 main()
 """
 """The command, with short waits between two links and between two reports."""
