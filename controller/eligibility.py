@@ -43,10 +43,12 @@ def standing_of(
 
 
 def _damage(replica: Replica, recovery: Recovery, seen: Position) -> Standing | None:
-    if recovery.is_copy or _is_restored(replica, recovery):
+    if recovery.is_copy:
         return Standing.COPIED
-    if seen.end > 0 >= recovery.position.end:
+    if _is_emptied(recovery, seen) and not _has_a_past(replica, recovery):
         return Standing.WIPED
+    if _is_restored(replica, recovery):
+        return Standing.COPIED
     return Standing.LOSSY if recovery.is_lossy else None
 
 
@@ -57,10 +59,28 @@ def _is_restored(replica: Replica, recovery: Recovery) -> bool:
     return 0 < replica.counter_max >= recovery.incarnation.counter
 
 
+def _is_emptied(recovery: Recovery, seen: Position) -> bool:
+    return seen.end > 0 >= recovery.position.end
+
+
+def _has_a_past(replica: Replica, recovery: Recovery) -> bool:
+    """
+    Whether a store counts on where it was, so that it is the one of before: emptied by
+    order of a master, since a new disk begins to count at 1.
+    """
+    return recovery.incarnation.counter > max(replica.counter_max, 1)
+
+
 def _has_lost_nothing(replica: Replica, recovery: Recovery, seen: Position) -> bool:
-    if recovery.is_clean or recovery.acks_flushed:
+    if _is_emptied(recovery, seen):
+        return False
+    if recovery.acks_flushed:
         return True
-    return (
+    if recovery.incarnation.counter != replica.counter_max + 1:
+        # A start in between, of which no controller was told, may have lost the end,
+        # and stopped as it should then.
+        return False
+    return recovery.is_clean or (
         recovery.keeps_pages
         and recovery.boot_id == replica.boot_id != ""
         and recovery.position.end >= recovery.published_end >= 0

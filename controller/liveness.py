@@ -99,13 +99,28 @@ class Liveness:
     never fall from call to call.
     """
 
-    __slots__ = ("_connections", "_ends", "_sets")
+    __slots__ = ("_connections", "_ends", "_newest", "_sets")
 
     def __init__(self) -> None:
         self._sets: dict[SetKey, dict[int, _Kept]] = {}
         self._connections: dict[int, set[tuple[SetKey, int]]] = {}
         # One for each broker that is alive; its end may have moved on since.
         self._ends: list[tuple[int, SetKey, int]] = []
+        self._newest: dict[tuple[SetKey, int], int] = {}
+
+    def enter(self, key: SetKey, broker_id: int, connection: int) -> bool:
+        """
+        A process wants to register.
+
+        Returns:
+            whether it may: a broker says everything on one connection, so who comes on
+            an older one than was used since is a process that has died, and its
+            registration was under way for long.
+        """
+        newest = self._newest.setdefault((key, broker_id), connection)
+        if connection > newest:
+            self._newest[key, broker_id] = connection
+        return connection >= newest
 
     def hear(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
         """
@@ -131,6 +146,7 @@ class Liveness:
             kept.heartbeat, kept.until_ns, kept.is_closed = heartbeat, until_ns, False
         some = self._connections.setdefault(heartbeat.connection, set())
         some.add((key, heartbeat.broker_id))
+        self.enter(key, heartbeat.broker_id, heartbeat.connection)
         if kept.queued_ns is None or until_ns < kept.queued_ns:
             self._queue(key, kept)
         return is_new
@@ -203,6 +219,7 @@ class Liveness:
         """
         A broker was cleaned. Its next heartbeat is as of one never heard.
         """
+        self._newest.pop((key, broker_id), None)
         brokers = self._sets.get(key, {})
         kept = brokers.pop(broker_id, None)
         if kept is not None:

@@ -36,19 +36,20 @@ def register(state: SetState, command: Register, facts: Facts) -> Decision:
     if old is None:
         return _unknown(state, command.broker_id)
     registered = _registered(state, old, command, facts)
-    is_copy = registered.standing is Standing.COPIED
+    # Another store under this id says nothing of the process that has the right one.
+    is_other = registered.standing.needs_operator
     is_same = registered.incarnation == old.incarnation is not None
     may_be_alive = facts.is_alive(old) or not facts.may_replace
-    if is_copy and not is_same and old.incarnation and may_be_alive:
+    if is_other and not is_same and old.incarnation and may_be_alive:
         return Rejected(
             ResponseCode.CONTROLLER_BROKER_ID_INVALID,
-            f"broker id {old.broker_id}: the process whose store this is a copy of "
-            "is alive, or may be; give this one an id of its own",
+            f"broker id {old.broker_id}: another process, with another store, is "
+            "alive, or may be; give this one an id of its own",
             frozenset({old.broker_id}),
         )
     changes: list[Change] = []
     if state.master == old.member and not is_same:
-        changes.append(MastershipEnded(is_released=not is_copy))
+        changes.append(MastershipEnded(is_released=not is_other))
     if _differs(old, registered):
         changes.append(registered)
     events = events_of(state, *changes)

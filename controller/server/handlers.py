@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Mapping
 
 from pystore.controller.added_headers import LeaseGrant, lease_fields
+from pystore.controller.commands import Register
 from pystore.controller.member import Member
 from pystore.controller.server.answers import (
     answer,
@@ -132,6 +133,13 @@ class Handlers:
         leader = self._leading()
         asked = COMMANDS[RequestCode(request.code)](request)
         names = self._resolved(leader, asked, peer)
+        if isinstance(asked.command, Register) and not self._place.liveness.enter(
+            names, asked.command.broker_id, self._numbers.get(peer, 0)
+        ):
+            return Reply(
+                ResponseCode.CONTROLLER_INVALID_REQUEST,
+                f"broker {asked.command.broker_id} has spoken on a newer connection",
+            )
         outcome = await leader.ask(names, asked.command, peer.peer)
         return answer(asked.command, outcome.decision, outcome.state)
 

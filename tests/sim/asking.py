@@ -42,13 +42,13 @@ def ask(
             is_over = True
             heard(decision)
 
-    hear = broker.hearing(once)
+    hear, connection = broker.hearing(once), broker.connection
 
     def back(decision: Decision | None) -> None:
         network.message(target, number, partial(hear, decision))
 
     def arrive() -> None:
-        if not controller.ask(commands, back):
+        if not controller.ask(commands, back, connection):
             back(None)
 
     network.message(number, target, controller.own(arrive), may_double=False)

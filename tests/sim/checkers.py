@@ -83,16 +83,18 @@ class Checker:
         A process begins with what its store has left. What it acked on a legacy link
         was never said to be on its disk, nor does it say that it is another (R183).
         """
-        if store.end < self._legacy_acked.pop(broker_id, 0):
+        acked = self._legacy_acked.pop(broker_id, 0)
+        if store.end < min(acked, len(self.confirmed_log)):
             self._forgot.add(broker_id)
         self.cut(broker_id, store)
 
     def forgets(self, broker_id: int, store: SimStore) -> None:
         """
-        A Java process ends: nobody will ever hear how (R183).
+        A Java process ends: nobody will ever hear how (R183). Its last ack may be under
+        way, and be counted after this.
         """
-        held = min(store.end, len(self.confirmed_log))
-        self._legacy_acked[broker_id] = max(self._legacy_acked.get(broker_id, 0), held)
+        acked = self._legacy_acked.get(broker_id, 0)
+        self._legacy_acked[broker_id] = max(acked, store.end)
 
     def wrote(self, broker_id: int, store: SimStore) -> None:
         """

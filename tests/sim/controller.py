@@ -22,6 +22,7 @@ from pystore.controller.authority import Authority
 from pystore.controller.commands import (
     Command,
     Elect,
+    Register,
     StepDown,
 )
 from pystore.controller.decide import decide
@@ -215,14 +216,22 @@ class Controller(Process):
             self._look()
 
     def ask(
-        self, commands: Sequence[Command], reply: Callable[[Decision], None]
+        self,
+        commands: Sequence[Command],
+        reply: Callable[[Decision], None],
+        connection: int,
     ) -> bool:
         """
-        A broker, or an operator, wants something; answers whether it leads.
+        A broker wants something; answers whether it leads, and the broker is not dead.
         """
         leading = self.leading
         if leading is None or not leading.is_proven:
             return False
+        for one in commands:
+            if isinstance(one, Register) and not self.liveness.enter(
+                NAMES, one.broker_id, connection
+            ):
+                return False
         leading.ask(commands, reply)
         return True
 
@@ -234,5 +243,6 @@ class Controller(Process):
         if leading is None:
             return False
         decision = decide(leading.state, command, leading.facts())
-        leading.ask([command])
+        # It may be killed in the middle of it.
+        self.own(lambda: leading.ask([command]))()
         return isinstance(decision, Accepted)

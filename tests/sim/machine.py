@@ -43,6 +43,7 @@ class Machine(Process):
         counter: of its starts.
         bits: of this start.
         leader: the controller that it takes for the leader.
+        connection: to the controllers, by its number.
         is_copy: its store is an older one of itself, and nobody has vouched for it.
         is_legacy: whether its process follows by the legacy protocol, and tells the
             controllers no more than a Java broker does.
@@ -64,7 +65,7 @@ class Machine(Process):
         self._before = Ended.CLEAN
         self._published = 0
         self._boots = 0
-        self._connection = 0
+        self.connection = 0
         self._saved = SimStore(), 0, Ended.CLEAN
 
     def recover(self) -> Recovery:
@@ -73,7 +74,7 @@ class Machine(Process):
         """
         self.counter += 1
         self.bits = self.world.number().to_bytes(16, "big")
-        self._connection = self.world.number()
+        self.connection = self.world.number()
         self.store.open()
         self.world.checker.opened(self.number, self.store)
         return Recovery(
@@ -118,7 +119,7 @@ class Machine(Process):
         """
         return Heartbeat(
             self.broker_id,
-            self._connection,
+            self.connection,
             replica_of(self.member).incarnation,
             self._boot_id,
             None if self.is_legacy else self.clock.now * 1_000_000,
@@ -153,7 +154,7 @@ class Machine(Process):
         """
         The connections to the controllers end, and these hear of it if they can.
         """
-        connection, self._connection = self._connection, self.world.number()
+        connection, self.connection = self.connection, self.world.number()
         for target, controller in self.world.controllers.items():
             closed = controller.own(partial(controller.closed, connection))
             self.world.network.message(self.number, target, closed, may_double=False)

@@ -53,13 +53,20 @@ def _standing(
         (start(5, epoch=3, end=100), Standing.RESTARTED),
         (replace(KEPT, is_lossy=True), Standing.LOSSY),
         (replace(KEPT, is_copy=True), Standing.COPIED),
-        (start(5, epoch=3, end=0, is_clean=True), Standing.WIPED),
+        (start(5, epoch=3, end=0, is_clean=True), Standing.RESTARTED),
+        (start(5, epoch=3, end=0, acks_flushed=True), Standing.RESTARTED),
+        (start(6, epoch=3, end=500, is_clean=True), Standing.RESTARTED),
+        (replace(KEPT, incarnation=incarnation(6)), Standing.RESTARTED),
+        (start(6, epoch=3, end=100, acks_flushed=True), Standing.SOUND),
     ],
 )
 def test_a_restart_is_judged_by_what_may_have_been_lost(
     recovery: Recovery, expected: Standing
 ) -> None:
-    """B2: page cache, clean mark and the end that was seen; B4: own cuts."""
+    """
+    B2: page cache, clean mark and the end that was seen, unless a start came in between
+    that no controller was told of; B4: own cuts. Emptied by order is not wiped.
+    """
     assert _standing(recovery) is expected
 
 
@@ -93,6 +100,16 @@ def test_a_new_broker_has_lost_nothing() -> None:
 
     assert _standing(start(1), new, NOWHERE, is_listed=False) is Standing.SOUND
     assert _standing(start(1, end=9), new, NOWHERE) is Standing.RESTARTED
+
+
+def test_an_empty_log_behind_a_java_broker_is_a_new_disk_if_it_counts_from_one() -> (
+    None
+):
+    """A store that was started before was emptied by order of a master (B1)."""
+    java = Replica(2, "code", "host:2")
+
+    assert _standing(start(1), java) is Standing.WIPED
+    assert _standing(start(2), java) is Standing.RESTARTED
 
 
 def test_a_java_broker_is_taken_at_its_word() -> None:

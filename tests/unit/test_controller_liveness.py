@@ -204,3 +204,23 @@ def test_all_that_die_are_told_and_the_heap_stays_small(
     now += 5_000_000
     assert alive == {one for _, one in liveness.expire(now)}
     assert liveness.expires_ns is None
+
+
+def test_a_registration_that_was_long_under_way_is_known_by_its_connection() -> None:
+    """
+    Its process has died, and the next one has registered or is heard on a newer
+    connection, or was: who died last has the last word.
+    """
+    liveness = Liveness()
+
+    assert liveness.enter(SET, 1, 5)
+    assert liveness.enter(SET, 1, 5)
+    assert liveness.enter(SET, 1, 7)
+    assert not liveness.enter(SET, 1, 5)
+    liveness.hear(SET, replace(JAVA, connection=8), 0)
+    liveness.close(8)
+    assert not liveness.enter(SET, 1, 7)
+    assert liveness.enter(SET, 2, 1)
+    assert liveness.enter(TWIN, 1, 1)
+    liveness.forget(SET, 1)
+    assert liveness.enter(SET, 1, 1)

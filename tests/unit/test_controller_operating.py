@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers, start
 
-from pystore.controller.commands import ChangeBroker, ChangePolicy, Readmit
+from pystore.controller.commands import ChangeBroker, ChangePolicy, Readmit, SeeEnds
 from pystore.controller.member import ids_of
 from pystore.controller.replica import Standing
 from pystore.controller.replies import Done
@@ -96,7 +96,9 @@ def test_an_empty_disk_is_filled_after_an_operator_said_so() -> None:
     """What was listed of it is forgotten, else no master would fill it."""
     brokers = _pair()
     brokers.reach(2, 1, 900)
-    brokers.register(2, start(2))
+    brokers.do(SeeEnds(), Done)
+    brokers.die(2)
+    brokers.register(2, start(1, bits=7))
     assert _standing(brokers) is Standing.WIPED
     assert {1, 2} == ids_of(brokers.state.listed)
 
@@ -119,6 +121,8 @@ def test_the_last_member_is_not_forgotten() -> None:
     brokers = _pair()
     brokers.admit()
     brokers.reach(1, 1, 900)
-    brokers.register(1, start(2))
+    brokers.do(SeeEnds(), Done)
+    brokers.die(1)
+    brokers.register(1, start(1, bits=7))
 
     assert brokers.code(Readmit(1)) is ResponseCode.CONTROLLER_INVALID_REQUEST

@@ -187,7 +187,7 @@ def test_without_proof_of_its_term_it_names_no_role() -> None:
             broker = SpokenBroker(at, 1)
             await broker.join()
             await broker.elect()
-            assert 0 < (await broker.beat(epoch=1)).length_ms < 3000 * 9 // 11
+            assert 0 < (await broker.beat(epoch=1)).length_ms <= 3000 * 9 // 11
             _leader(at).authority.term.sent_ns -= 3_000_000_000
             assert (0, 0) == _pair(await broker.beat(epoch=1))
             answer = await at.ask(
