@@ -195,15 +195,20 @@ class SpokenBroker:
             ApplyBrokerIdRequest("cluster", "set", self.broker_id, f"{self.address};1"),
         )
         assert applied.code == 0, applied
-        registered = await self._ask(
-            RequestCode.CONTROLLER_REGISTER_BROKER,
-            RegisterBrokerToControllerRequest(
-                "cluster", "set", self.broker_id, self.address
-            ),
-            added=recovery_fields(self.recovery),
-        )
-        assert registered.code == 0, registered
+        registered = await self.register()
+        assert registered == 0, registered
         await self.beat()
+
+    async def register(self) -> int:
+        """
+        Registers, and returns the code of the answer.
+        """
+        header = RegisterBrokerToControllerRequest(
+            "cluster", "set", self.broker_id, self.address
+        )
+        added = recovery_fields(self.recovery)
+        code = RequestCode.CONTROLLER_REGISTER_BROKER
+        return (await self._ask(code, header, added=added)).code
 
     async def beat(self, epoch: int = 0, resigned_epoch: int = -1) -> LeaseGrant:
         """

@@ -55,6 +55,21 @@ def test_a_set_of_three_elects_agrees_loses_its_master_and_goes_on() -> None:
     run(main())
 
 
+def test_a_dead_process_does_not_register_in_the_place_of_its_successor() -> None:
+    """What it sent before it died was under way for long: its connection is older."""
+
+    async def main() -> None:
+        async with running() as at:
+            before, after = SpokenBroker(at, 1), SpokenBroker(at, 1, start(2))
+            await before.join()
+            await after.beat()
+            assert ResponseCode.CONTROLLER_INVALID_REQUEST == await before.register()
+            assert 0 == await after.register()
+            assert ResponseCode.CONTROLLER_INVALID_REQUEST == await before.register()
+
+    run(main())
+
+
 def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_the_news() -> None:
     """Both ends of what pystore adds understand each other."""
 
