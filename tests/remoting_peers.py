@@ -44,9 +44,9 @@ async def hang(*_: object) -> Reply:
     return await asyncio.Event().wait() and Reply()
 
 
-async def beat(request: RemotingCommand, _: Connection) -> Reply:
+def beat(request: RemotingCommand, _: Connection) -> Reply:
     """
-    Needs a header.
+    Needs a header, and waits for nothing.
     """
     decode_fields(BrokerHeartbeat, request.ext_fields)
     return Reply()

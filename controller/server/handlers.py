@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 
 from pystore.controller.added_headers import LeaseGrant, lease_fields
 from pystore.controller.commands import Register
@@ -41,6 +41,7 @@ from pystore.remoting.controller_headers import (
     GetReplicaInfoRequest,
 )
 from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.handling import Handling
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
 from pystore.remoting.reply import Reply
 
@@ -49,7 +50,7 @@ __all__ = ["Handlers"]
 _LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
 """What RocketMQ lets nobody change."""
 
-_Handle = Callable[[RemotingCommand, Connection], Awaitable[Reply]]
+_Handle = Callable[[RemotingCommand, Connection], Handling]
 
 
 class Handlers:
@@ -73,7 +74,6 @@ class Handlers:
         Returns the handlers by request code.
         """
         own: dict[int, _Handle] = {
-            RequestCode.BROKER_HEARTBEAT: self._beat,
             RequestCode.CONTROLLER_GET_REPLICA_INFO: self._replica_info,
             RequestCode.CONTROLLER_GET_METADATA_INFO: self._metadata,
             RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: self._sync_state,
@@ -83,7 +83,8 @@ class Handlers:
             RequestCode.TRANSFER_CONTROLLER: self._transfer,
         }
         own |= dict.fromkeys(COMMANDS, self._command)
-        return {code: _refusing(one) for code, one in own.items()}
+        led = {code: _refusing(one) for code, one in own.items()}
+        return {RequestCode.BROKER_HEARTBEAT: self._beat, **led}
 
     def opened(self, connection: Connection) -> None:
         """
@@ -105,12 +106,8 @@ class Handlers:
             for names, _ in died:
                 self._place.leader.look_at(names)
 
-    async def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
-        number = self._numbers.get(peer)
-        if number is None:
-            # Its connection has ended meanwhile: it says nothing of now.
-            return Reply()
-        beat = beat_of(request, number)
+    def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
+        beat = beat_of(request, self._numbers[peer])
         set_key(*beat.names)
         self._clusters[peer] = beat.names
         is_new = self._place.liveness.hear(

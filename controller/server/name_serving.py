@@ -17,6 +17,7 @@ from pystore.nameserver.service import EXPIRE_PERIOD_MS, name_server
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.handling import Handling
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 
@@ -94,8 +95,8 @@ class NameServing:
 
 
 def _heartbeats(controller: Handler, routes: Handler) -> Handler:
-    async def beat(request: RemotingCommand, peer: Connection) -> Reply:
+    def beat(request: RemotingCommand, peer: Connection) -> Reply | Handling:
         handle = controller if "brokerId" in request.ext_fields else routes
-        return await handle(request, peer)
+        return handle(request, peer)
 
     return beat

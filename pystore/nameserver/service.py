@@ -4,7 +4,7 @@ Answers what RocketMQ's brokers, clients and administrators ask a name server.
 `name_server` gives the handlers for a `RemotingServer`, and what has to be called when
 a connection closes and as time passes: the server may answer other requests as well.
 
-All calls come from the event loop; no handler waits, so each request is one step.
+All calls come from the event loop; no handler waits, so each is a plain function.
 
 Source: client protocol 1; docs/name-server.md.
 """
@@ -94,7 +94,7 @@ class _Routes:
 
     # -- brokers -------------------------------------------------------------
 
-    async def register(self, request: RemotingCommand, peer: Connection) -> Reply:
+    def register(self, request: RemotingCommand, peer: Connection) -> Reply:
         header = decode_fields(headers.RegisterBrokerRequest, request.ext_fields)
         if header.body_crc32 and header.body_crc32 != _masked_crc(request.body):
             return self._refuse("crc32 not match")
@@ -125,19 +125,17 @@ class _Routes:
         self._say(f"the name server refuses a registration: {reason}")
         return Reply(ResponseCode.SYSTEM_ERROR, reason)
 
-    async def unregister(self, request: RemotingCommand, _: Connection) -> Reply:
+    def unregister(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.UnregisterBrokerRequest, request.ext_fields)
         self._table.unregister(header.broker_name, header.broker_addr)
         return Reply()
 
-    async def heartbeat(self, request: RemotingCommand, _: Connection) -> Reply:
+    def heartbeat(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.NameServerHeartbeat, request.ext_fields)
         self._table.touch(header.broker_name, header.broker_addr, self._now_ms())
         return Reply()
 
-    async def query_data_version(
-        self, request: RemotingCommand, _: Connection
-    ) -> Reply:
+    def query_data_version(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.QueryDataVersionRequest, request.ext_fields)
         told = DataVersion.decode(request.body)
         known = self._table.data_version(header.broker_name, header.broker_addr)
@@ -150,7 +148,7 @@ class _Routes:
             body=b"" if known is None else known.encode(),
         )
 
-    async def member_group(self, request: RemotingCommand, _: Connection) -> Reply:
+    def member_group(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.BrokerMemberGroupRequest, request.ext_fields)
         found = self._table.addresses(header.cluster_name, header.broker_name)
         group = BrokerMemberGroup(header.cluster_name, header.broker_name, found)
@@ -158,7 +156,7 @@ class _Routes:
 
     # -- clients -------------------------------------------------------------
 
-    async def route(self, request: RemotingCommand, _: Connection) -> Reply:
+    def route(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.GetRouteInfoRequest, request.ext_fields)
         found = self._table.route(header.topic)
         if found is None:
@@ -168,23 +166,23 @@ class _Routes:
 
     # -- administrators ------------------------------------------------------
 
-    async def cluster_info(self, *_: object) -> Reply:
+    def cluster_info(self, *_: object) -> Reply:
         return Reply(body=encode_cluster_info(self._table.brokers()))
 
-    async def topic_list(self, *_: object) -> Reply:
+    def topic_list(self, *_: object) -> Reply:
         return Reply(body=encode_topic_list(self._table.topics()))
 
-    async def delete_topic(self, request: RemotingCommand, _: Connection) -> Reply:
+    def delete_topic(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.DeleteTopicRequest, request.ext_fields)
         self._table.delete_topic(header.topic, header.cluster_name)
         return Reply()
 
-    async def wipe_write_perm(self, request: RemotingCommand, _: Connection) -> Reply:
+    def wipe_write_perm(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.WritePermRequest, request.ext_fields)
         count = self._table.wipe_write_perm(header.broker_name)
         return Reply(ext_fields=encode_fields(headers.WipeWritePermResponse(count)))
 
-    async def add_write_perm(self, request: RemotingCommand, _: Connection) -> Reply:
+    def add_write_perm(self, request: RemotingCommand, _: Connection) -> Reply:
         header = decode_fields(headers.WritePermRequest, request.ext_fields)
         count = self._table.add_write_perm(header.broker_name)
         return Reply(ext_fields=encode_fields(headers.AddWritePermResponse(count)))

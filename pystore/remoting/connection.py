@@ -13,8 +13,9 @@ Source: formats 3.1, 3.6, client protocol 0; docs/remoting.md.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast
 
 from pystore.errors import InvalidError, RemoteViolation
@@ -22,6 +23,7 @@ from pystore.remoting.codes import VERSION, CommandFlag, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.failures import NoAnswer, NotSent
 from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.handling import Handling, begin, finish
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
 
@@ -29,8 +31,11 @@ __all__ = ["Connection", "Handler", "Side"]
 
 _OPAQUE_MASK = (1 << 31) - 1
 
-Handler = Callable[[RemotingCommand, "Connection"], Awaitable[Reply]]
-"""Answers a request; of a one-way request the reply goes nowhere."""
+Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
+"""
+Answers a request; of a one-way request the reply goes nowhere. One that never waits is
+a plain function, and is answered before anything else is read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +159,18 @@ class Connection(asyncio.Protocol):
 
     def _read(self) -> None:
         try:
-            while not self.is_closed and self._may_read():
+            for _ in range(self._side.limits.requests_max):
+                if self.is_closed or not self._may_read():
+                    break
                 command = self._reader.take()
                 if command is None:
                     self._transport.resume_reading()
                     return
                 self._active_at = self._loop.time()
                 self._dispatch(command)
+            else:
+                # Now it is the others' turn.
+                self._loop.call_soon(self._read)
         except RemoteViolation as violation:
             # Nothing behind it can be read.
             self._side.say(f"{self.peer} is closed: it sent {violation}")
@@ -188,39 +198,35 @@ class Connection(asyncio.Protocol):
                 command, Reply(ResponseCode.SYSTEM_BUSY, "too many requests at once")
             )
         else:
-            self._in_flight += 1
-            task = self._loop.create_task(self._serve(handler, command))
-            self._side.running.add(task)
-            task.add_done_callback(self._served)
+            self._carry_out(handler, command)
 
-    async def _serve(self, handler: Handler, request: RemotingCommand) -> None:
+    def _carry_out(self, handler: Handler, request: RemotingCommand) -> None:
+        found = begin(handler, request, self, self._say)
+        if isinstance(found, Reply):
+            self._answer(request, found)
+            return
+        self._in_flight += 1
+        task = self._loop.create_task(self._serve(found, request))
+        self._side.running.add(task)
+        task.add_done_callback(partial(self._served, found))
+
+    async def _serve(self, handling: Handling, request: RemotingCommand) -> None:
         timeout_ms = self._side.limits.request_timeout_ms
-        limit = asyncio.timeout(timeout_ms / 1000)
-        try:
-            async with limit:
-                reply = await handler(request, self)
-        except asyncio.CancelledError:
-            # Of what the handler waited for, unless we are being closed.
-            if cast("asyncio.Task[None]", asyncio.current_task()).cancelling():
-                raise
-            text = f"request {request.code}: what it waited for was cancelled"
-            reply = Reply(ResponseCode.SYSTEM_ERROR, text)
-        except Exception as error:
-            # Whatever a handler raises is its request's end, and no other's.
-            reply = failure_reply(error)
-            if limit.expired():
-                text = f"request {request.code} took longer than {timeout_ms} ms"
-                reply = Reply(ResponseCode.SYSTEM_ERROR, text)
-            self._side.say(f"{self.peer}, request {request.code}: {reply.remark}")
+        reply = await finish(handling, request, timeout_ms, self._say)
         while not self._writable.is_set():
             await self._writable.wait()
         self._answer(request, reply)
 
-    def _served(self, task: asyncio.Task[None]) -> None:
+    def _served(self, handling: Handling, task: asyncio.Task[None]) -> None:
+        # It was never begun, if the task was cancelled before.
+        handling.close()
         self._side.running.discard(task)
         self._in_flight -= 1
         if not self.is_closed:
             self._read()
+
+    def _say(self, line: str) -> None:
+        self._side.say(f"{self.peer}, {line}")
 
     def _answer(self, request: RemotingCommand, reply: Reply) -> None:
         if request.is_one_way or self.is_closed:

@@ -24,7 +24,8 @@ class Limits:
         header_bytes_max: the longest header that is read.
         write_bytes_max: so much waits for a slow peer before nothing more is read
             from it, or said to it.
-        requests_max: of one peer, carried out at once; more are not read.
+        requests_max: of one peer, carried out at once; more are not read. So many
+            commands of one peer are read before others have their turn.
         running_max: of all peers; more are answered with SYSTEM_BUSY.
         calls_max: of ours, without an answer yet, per connection.
         connections_max: of a server; more are closed at once.

@@ -110,6 +110,7 @@ FLOORS = {
     "pystore.remoting": 2,
     "pystore.remoting.closing": 3,
     "pystore.remoting.connection": 3,
+    "pystore.remoting.handling": 3,
     "pystore.records": 2,
     "pystore.ha.master.asking": 3,
     "pystore.ha.master.authority": 3,

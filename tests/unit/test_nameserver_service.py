@@ -18,6 +18,7 @@ from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 
 ROUTE = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="T1")
@@ -114,7 +115,8 @@ def test_a_registration_behind_its_connection_s_end_is_refused() -> None:
             peer = serving.peers[0]
             await peer.wait_closed()
             register = serving.name_server.handlers[RequestCode.REGISTER_BROKER]
-            late = await register(registration("a"), peer)
+            late = register(registration("a"), peer)
+            assert isinstance(late, Reply)
             assert ResponseCode.SYSTEM_ERROR == late.code
             assert ResponseCode.TOPIC_NOT_EXIST == (await serving.ask(ROUTE)).code
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from remoting_peers import ECHO, STAY, serving
+from remoting_peers import BEAT, ECHO, HANDLERS, STAY, serving
 from stepped_loop import move, run, until
 
+from pystore.remoting.closing import let_go
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Side
 from pystore.remoting.frames import encode_frame
+from pystore.remoting.limits import Limits
 
 
 def test_closing_waits_for_no_handler_that_does_not_end() -> None:
@@ -68,5 +71,31 @@ def test_closing_waits_for_no_peer_that_does_not_read(*, is_cancelled: bool) -> 
             await until(lambda: talk.closed)
             assert closing.done()
             peer.writer.transport.abort()
+
+    run(main())
+
+
+def test_a_handler_that_has_not_begun_is_let_go() -> None:
+    """
+    It is no coroutine that nobody awaited.
+    """
+
+    async def main() -> None:
+        said: list[str] = []
+        accepted: list[Connection] = []
+        side = Side(HANDLERS, Limits(), said.append, accepted.append)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(side), "127.0.0.1", 0)
+        address = server.sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(*address)
+        frames = (encode_frame(RemotingCommand(code)) for code in (BEAT, ECHO))
+        writer.write(b"".join(frames))
+        await until(lambda: said)
+        (echoing,) = side.running
+        await let_go(side, accepted)
+        assert echoing.cancelled()
+        assert b"brokerId is missing" in await reader.read()
+        writer.close()
+        server.close()
 
     run(main())

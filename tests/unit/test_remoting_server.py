@@ -128,6 +128,24 @@ def test_no_more_requests_of_a_peer_are_read_than_are_carried_out() -> None:
     run(main())
 
 
+def test_who_asks_much_at_once_takes_turns_with_others() -> None:
+    """
+    Also where no request waits for anything.
+    """
+
+    async def main() -> None:
+        async with serving(Limits(requests_max=2)) as talk:
+            peer = await talk.connect()
+            frames = [encode_frame(RemotingCommand(BEAT, one)) for one in range(5)]
+            peer.writer.write(b"".join(frames))
+            await until(lambda: talk.said)
+            assert 2 == len(talk.said)
+            heard = [await peer.hear() for _ in range(5)]
+            assert [0, 1, 2, 3, 4] == [one.opaque for one in heard if one]
+
+    run(main())
+
+
 def test_too_many_requests_of_all_peers_are_told_so() -> None:
     """
     As when RocketMQ's pool of threads is full.
