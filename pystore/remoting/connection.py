@@ -30,6 +30,7 @@ from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
 __all__ = ["Connection", "Handler", "Side"]
 
 _OPAQUE_MASK = (1 << 31) - 1
+_RECEIVED_BYTES_MAX = 256 << 10
 
 Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
 """
@@ -50,6 +51,8 @@ class Side:
         opened: is told of a connection before anything is read from it.
         closed: is told of it once, whoever closed it.
         running: the handlers at work.
+        received: where bytes arrive: the loop reads from one connection at a time,
+            and what it read is taken before it reads again.
     """
 
     handlers: Mapping[int, Handler]
@@ -58,9 +61,12 @@ class Side:
     opened: Callable[[Connection], object] = bool
     closed: Callable[[Connection], object] = bool
     running: set[asyncio.Task[None]] = field(default_factory=set)
+    received: memoryview = field(
+        default_factory=lambda: memoryview(bytearray(_RECEIVED_BYTES_MAX))
+    )
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """
     A connection, made by `asyncio`.
 
@@ -117,11 +123,18 @@ class Connection(asyncio.Protocol):
         self._arm("idle", self._side.limits.idle_timeout_ms, self._check_idle)
         self._side.opened(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """
+        Bytes will come, into one buffer for all: one of this size for each time that
+        something comes would cost more than a heartbeat does.
+        """
+        return self._side.received
+
+    def buffer_updated(self, nbytes: int) -> None:
         """
         Bytes came.
         """
-        self._reader.feed(data)
+        self._reader.feed(self._side.received[:nbytes])
         self._read()
 
     def pause_writing(self) -> None:
