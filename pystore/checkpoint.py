@@ -37,7 +37,13 @@ from pystore.errors import (
     StorageError,
 )
 from pystore.files import storage_error
-from pystore.meta_file import RESERVE_BYTES, check_data_file, reserve, rewrite
+from pystore.meta_file import (
+    RESERVE_BYTES,
+    allocate_lock_file,
+    check_data_file,
+    reserve,
+    rewrite,
+)
 from pystore.stored_truth import FORMAT, Kind
 from pystore.truth import StoreFormat
 
@@ -49,7 +55,6 @@ LMDB_NAME = "lmdb"
 T = TypeVar("T")
 
 _MAP_BYTES = 1 << 28  # address space, not memory
-_LOCK_BYTES = 8192  # LMDB's lock file with 126 readers
 _CHECKS_MAX = 5
 _open_checkpoints: WeakSet[Checkpoint] = WeakSet()
 
@@ -324,7 +329,7 @@ def _check_while_written(path: Path) -> None:
 
 
 def _open_environment(path: Path, *, read_only: bool) -> lmdb.Environment:
-    _allocate_lock_file(path / "lock.mdb", read_only=read_only)
+    allocate_lock_file(path / "lock.mdb", read_only=read_only)
     try:
         environment = lmdb.Environment(
             str(path),
@@ -352,21 +357,3 @@ def _not_opened(path: Path, error: lmdb.Error) -> PystoreError:
     if error.code > 0:
         return storage_error("open", path, OSError(error.code, str(error)))
     return FormatError(f"{path}: {error}: restore meta/ from a backup", path=str(path))
-
-
-def _allocate_lock_file(path: Path, *, read_only: bool) -> None:
-    """
-    Give the lock file its blocks: LMDB maps it, and a full disk would be SIGBUS.
-    """
-    if not hasattr(os, "posix_fallocate"):
-        return  # macOS has no call that leaves the content alone
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        # On a read-only file system LMDB reads without a lock file.
-        if not (read_only and error.errno in (errno.EROFS, errno.EACCES)):
-            raise storage_error("reserve room in", path, error) from error

@@ -10,6 +10,7 @@ written (safety A13).
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Callable
@@ -21,11 +22,18 @@ import lmdb.verify
 from pystore.errors import FormatError
 from pystore.files import storage_error, sync_descriptor
 
-__all__ = ["RESERVE_BYTES", "check_data_file", "reserve", "rewrite"]
+__all__ = [
+    "RESERVE_BYTES",
+    "allocate_lock_file",
+    "check_data_file",
+    "reserve",
+    "rewrite",
+]
 
 RESERVE_BYTES = 1 << 20
 """Free bytes that `reserve` keeps behind the last page in use."""
 
+_LOCK_BYTES = 8192  # LMDB's lock file with 126 readers
 _MAGIC = 0xBEEFC0DE
 _META_AT = 16  # behind the page header of LMDB 0.9
 _NEW_META_AT = 24  # the same in LMDB 1.0
@@ -220,3 +228,31 @@ def _write_at(descriptor: int, content: bytes, at: int) -> None:
     while rest:
         written = os.pwrite(descriptor, rest, at)
         rest, at = rest[written:], at + written
+
+
+def allocate_lock_file(path: Path, *, read_only: bool = False) -> None:
+    """
+    Give LMDB's lock file its blocks: LMDB maps it, and a full disk would be SIGBUS.
+
+    Before LMDB opens the file, since closing a descriptor gives its locks up.
+
+    Args:
+        path: of ``lock.mdb``; made if it is missing.
+        read_only: a file system that nobody may write to needs none.
+
+    Raises:
+        FullError: there is no room for them.
+        StorageError: the system refused.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return  # macOS has no call that leaves the content alone
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # On a read-only file system LMDB reads without a lock file.
+        if not (read_only and error.errno in (errno.EROFS, errno.EACCES)):
+            raise storage_error("reserve room in", path, error) from error

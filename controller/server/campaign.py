@@ -19,6 +19,7 @@ from pystore.controller.server.leader import HandedOver
 from pystore.controller.server.place import Place
 from pystore.errors import (
     ClosedError,
+    FullError,
     PystoreError,
     SessionLostError,
     UnavailableError,
@@ -120,11 +121,13 @@ class Campaign:
                 await asyncio.sleep(_HANDED_OVER_S)
             except (
                 ClosedError,
+                FullError,
                 SessionLostError,
                 UnavailableError,
                 UnknownOutcomeError,
             ) as error:
-                # Another controller leads, or the servers are away for a while.
+                # Another controller leads, or the servers are away for a while, or
+                # somebody has to make space.
                 self._tell(f"this controller does not lead: {error}")
             await asyncio.sleep(self._place.draw.uniform(*_PAUSE_S))
 

@@ -100,7 +100,11 @@ def _settings(
 
 
 def _say(line: str) -> None:
-    click.echo(f"pystore: {line}", err=True)
+    try:
+        click.echo(f"pystore: {line}", err=True)
+    except OSError:
+        # Its log may lie on a full disk: who is served comes before who reads.
+        return
 
 
 async def _serve(node: Controller) -> int:

@@ -9,6 +9,8 @@ opens it as any other process does.
 from __future__ import annotations
 
 import errno
+import fcntl
+import mmap
 import os
 import threading
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.files import SYSTEM, Calls, storage_error, sync_directory
-from pystore.meta_file import check_data_file
+from pystore.meta_file import allocate_lock_file, check_data_file
 from pystore.records.owners import Owners
 from pystore.records.rows import NOBODY, Row
 
@@ -36,6 +38,7 @@ MAP_BYTES = 1 << 30
 """How large a space may become: address space, not memory."""
 
 _DATA = "data.mdb"
+_LOCKS = "lock.mdb"
 _OWNERS = "owners.lock"
 _LAST_OWNER = b"\0owner"  # below every key of a record
 _CHECKS_MAX = 20
@@ -127,15 +130,15 @@ class LmdbSpace:
         is_used = (path / _OWNERS).exists()
         if is_used:
             _check(path / _DATA)
+        allocate_lock_file(path / _LOCKS)
         try:
-            self.environment = lmdb.Environment(
-                str(path),
-                map_size=map_bytes,
-                sync=True,
-                metasync=True,
-                writemap=False,
-                lib_version=0,
-            )
+            try:
+                self.environment = _environment(path, map_bytes)
+            except lmdb.InvalidError:
+                if is_used:
+                    raise
+                _forget_torn_start(path)
+                self.environment = _environment(path, map_bytes)
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             raise self._not_opened(error) from error
@@ -168,6 +171,7 @@ class LmdbSpace:
         Raises:
             ForkedError: the parent process had it open when it forked.
             FormatError: the file is damaged.
+            FullError: no space; with space it opens.
             StorageError: the system refused.
         """
         where = path.resolve()
@@ -276,9 +280,7 @@ class LmdbSpace:
                 errno=errno.ENOSPC,
                 path=where,
             )
-        free = os.statvfs(self.path).f_bavail
-        if number == errno.ENOSPC or (number == errno.EIO and free == 0):
-            # LMDB reports a write that was cut short by a full disk as EIO.
+        if self._is_disk_full(number):
             return FullError(
                 f"cannot {doing} {where}: the disk is full, nothing was changed: "
                 "make space, then try again",
@@ -289,13 +291,48 @@ class LmdbSpace:
             f"cannot {doing} {where}: {error}", errno=number, path=where
         )
 
+    def _is_disk_full(self, number: int) -> bool:
+        if number != errno.EIO:
+            return number == errno.ENOSPC
+        # LMDB reports a write that was cut short by a full disk as EIO.
+        return os.statvfs(self.path).f_bavail == 0
+
     def _not_opened(self, error: lmdb.Error) -> PystoreError:
         if error.code > 0:
-            return storage_error("open", self.path, OSError(error.code, str(error)))
+            number = errno.ENOSPC if self._is_disk_full(error.code) else error.code
+            return storage_error("open", self.path, OSError(number, str(error)))
         return FormatError(
             f"{self.path}: {error}: restore the record store from a backup",
             path=str(self.path),
         )
+
+
+def _environment(path: Path, map_bytes: int) -> lmdb.Environment:
+    return lmdb.Environment(
+        str(path),
+        map_size=map_bytes,
+        sync=True,
+        metasync=True,
+        writemap=False,
+        lib_version=0,
+    )
+
+
+def _forget_torn_start(path: Path) -> None:
+    """
+    Empties a file that nobody has used yet, and whose first two pages a full disk
+    cut short: LMDB makes an empty one anew, and takes a short one for another's.
+    """
+    with (path / _LOCKS).open("r+b") as locks:
+        try:
+            # LMDB's own lock: whoever opens the file now waits, or has it already.
+            fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise storage_error("lock", path / _LOCKS, error) from error
+            return
+        if (path / _DATA).stat().st_size < 2 * mmap.PAGESIZE:
+            os.truncate(path / _DATA, 0)
 
 
 def _check(path: Path) -> None:

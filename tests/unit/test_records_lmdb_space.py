@@ -5,9 +5,12 @@ An LMDB directory: opened once per process, refused if it is damaged.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cluster.small_disks import NEEDS_MOUNTS, SmallDisk
 from forked import forked
 
 from pystore.errors import FormatError, FullError, StorageError
@@ -173,3 +176,117 @@ def test_a_holder_is_alive_or_dead_for_a_whole_look(path: Path) -> None:
         with space.reading() as look:
             assert look.row(b"c") is None
         space.leave()
+
+
+FULL_DISK = """
+import sys
+from pathlib import Path
+
+from pystore.errors import FullError
+from pystore.records.lmdb_store import LmdbStore
+from pystore.records.ops import Put
+
+FOLDER = Path(sys.argv[1])
+FILLER = FOLDER / "filler"
+
+def fill(but=0):
+    with FILLER.open("ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+        file.truncate(file.tell() - but)
+
+def put(store, value):
+    try:
+        store.commit([Put("key", value)])
+        return "done"
+    except FullError as error:
+        return str(error)
+"""
+
+WHILE_OPEN = """
+store = LmdbStore(FOLDER / "records")
+print(put(store, b"old"))
+fill()
+print(put(store, bytes(90_000)))
+# More readers at once than one page of LMDB's lock file has room for.
+from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
+space = LmdbSpace.enter(FOLDER / "records", MAP_BYTES)
+readers = [space.environment.begin() for _ in range(100)]
+print(len(readers), store.get("key").value)
+FILLER.unlink()
+print(put(store, b"new"), store.get("key").value)
+"""
+
+AT_FIRST = """
+for pages in range(10):
+    fill(but=pages * 4096)
+    path = FOLDER / f"records-{pages}"
+    for _ in range(2):
+        store = LmdbStore(path)
+        print(put(store, bytes(90_000)).replace(str(path), "records"))
+        store.close()
+    FILLER.unlink()
+    store = LmdbStore(path)
+    print(put(store, b"new"), store.get("key").value)
+    store.close()
+"""
+
+
+def on_a_small_disk(folder: Path, script: str) -> list[str]:
+    """
+    Returns the lines of a script that has a disk of its own.
+    """
+    with SmallDisk(folder / "small") as disk:
+        done = subprocess.run(
+            [*disk.inside, sys.executable, "-c", FULL_DISK + script, str(disk.path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (0, "") == (done.returncode, done.stderr)
+    return done.stdout.splitlines()
+
+
+@NEEDS_MOUNTS
+def test_a_full_disk_changes_nothing_and_kills_no_reader(tmp_path: Path) -> None:
+    """
+    A commit is refused with the path, the records can be read by as many as ever, and
+    with space the same store goes on.
+    """
+    assert [
+        "done",
+        f"cannot commit to {tmp_path}/small/records: the disk is full, nothing was "
+        "changed: make space, then try again",
+        "100 b'old'",
+        "done b'new'",
+    ] == on_a_small_disk(tmp_path, WHILE_OPEN)
+
+
+@NEEDS_MOUNTS
+def test_a_first_opening_that_a_full_disk_ends_is_tried_again(tmp_path: Path) -> None:
+    """
+    Wherever it ended: before LMDB's locks, in the middle of its file, or later.
+    """
+    lines = on_a_small_disk(tmp_path, AT_FIRST)
+
+    assert ["done b'new'"] * 10 == lines[2::3]
+    refused = [*lines[0::3], *lines[1::3]]
+    assert {line.partition(":")[0] for line in refused} == {
+        "cannot reserve room in records/lock.mdb",
+        "cannot open records",
+        "cannot commit to records",
+    }
+    assert all(line.endswith("make space, then try again") for line in refused)
+
+
+def test_the_lock_file_has_its_blocks(path: Path) -> None:
+    """
+    LMDB maps it, and a hole in it is a SIGBUS on a full disk.
+    """
+    status = (path / "lock.mdb").stat()
+
+    assert status.st_blocks * 512 >= status.st_size >= 8192
