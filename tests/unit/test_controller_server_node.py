@@ -22,6 +22,7 @@ from pystore.controller.calls import (
 from pystore.controller.client import ControllerClient
 from pystore.controller.member import Member
 from pystore.controller.replica import Standing
+from pystore.controller.server.keys import PEERS
 from pystore.controller.server.leader import Leader
 from pystore.controller.server.settings import Settings
 from pystore.controller.state import SetState
@@ -161,6 +162,8 @@ def test_one_leads_and_the_other_says_who() -> None:
     async def main() -> None:
         space = MemorySpace()
         async with running(space) as one, running(space, leads=False) as two:
+            # Both say in a thread of their own that they are here.
+            await until(lambda: 2 == sum(key.startswith(PEERS) for key in space.rows))
             answer = await two.ask(
                 RequestCode.CONTROLLER_GET_REPLICA_INFO, GetReplicaInfoRequest("set")
             )
