@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from pystore.controller.commands import AlterSet, Recovery
 from pystore.controller.member import Member, ids_of
 from pystore.controller.server.node import Controller
 from pystore.controller.server.settings import Settings
-from pystore.records.memory import MemorySpace, MemoryStore
+from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.record_store import RecordStore
 from pystore.remoting.bodies import SyncStateSet
 from pystore.remoting.client import RemotingClient
@@ -106,6 +106,7 @@ async def running(
     *,
     length_ns: int | None = None,
     leads: bool = True,
+    faults: Callable[[str], Fault] = lambda _: Fault.NONE,
 ) -> AsyncIterator[Running]:
     """
     A controller for as long as a test lasts.
@@ -115,6 +116,7 @@ async def running(
         settings: its own.
         length_ns: of its terms.
         leads: wait until it does.
+        faults: of its records, asked with the verb's name at each call.
     """
     shared, said = space or MemorySpace(), list[str]()
     stores: list[RecordStore] = []
@@ -124,7 +126,9 @@ async def running(
         return int(loop.time() * 1e9)
 
     def opened() -> RecordStore:
-        stores.append(MemoryStore(shared, clock_ns=clock_ns, length_ns=length_ns))
+        stores.append(
+            MemoryStore(shared, faults=faults, clock_ns=clock_ns, length_ns=length_ns)
+        )
         return stores[-1]
 
     controller = Controller(

@@ -7,13 +7,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import incarnation
+from controlling import Brokers, incarnation, start
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.controller.facts import Pulse
+from pystore.controller.commands import Elect, Trigger
+from pystore.controller.decide import decide
+from pystore.controller.decision import Accepted
+from pystore.controller.facts import Facts, Pulse
 from pystore.controller.liveness import Heartbeat, Liveness
 from pystore.controller.member import Position
+from pystore.controller.replies import Election
+from pystore.remoting.codes import ResponseCode
 
 SECOND = 1_000_000_000
 SET, TWIN = ("cluster", "set"), ("other", "set")
@@ -29,7 +34,7 @@ def _heard(*beats: Heartbeat, at: int = 0) -> Liveness:
 
 
 def test_a_heartbeat_counts_for_as_long_as_it_says() -> None:
-    """By the controller's clock, its last moment included; 10 s if it says nothing."""
+    """R234: by the controller's clock, to its last moment; 10 s if it says nothing."""
     liveness = _heard(JAVA, Heartbeat(2, 6), replace(JAVA, broker_id=3, timeout_ms=-1))
 
     assert {1, 2, 3} == liveness.pulses(SET, 3 * SECOND).keys()
@@ -44,6 +49,22 @@ def test_what_a_heartbeat_says_is_what_decisions_are_made_from() -> None:
     pulse = Pulse(incarnation(2), Position(3, 70), 9, is_ill=True)
     assert {1: pulse} == liveness.pulses(SET, 0)
     assert {} == liveness.pulses(TWIN, 0)
+
+
+def test_who_dies_during_a_decision_is_alive_in_it() -> None:
+    """R71: who is alive is looked at once, and that stays as it was."""
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    liveness = Liveness()
+    liveness.hear(SET, Heartbeat(1, 5, incarnation(1)), 0)
+    facts = Facts(liveness.pulses(SET, 0))
+    liveness.close(5)
+    decision = decide(brokers.state, Elect(Trigger.BROKER, 1), facts)
+
+    assert {} == liveness.pulses(SET, 0)
+    assert isinstance(decision, Accepted)
+    assert isinstance(decision.reply, Election)
+    assert ResponseCode.SUCCESS is decision.reply.code
 
 
 def test_who_is_new_is_said() -> None:

@@ -5,7 +5,7 @@ A broker registers with a real store and a controller that answers as it is told
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,17 @@ class Controller:
         return self._answer(request)
 
 
+class _EndedError(Exception):
+    """The process ends."""
+
+
+def _files(root: Path) -> tuple[bytes | None, bytes | None]:
+    """What a Java broker would read: the final file, and the temporary one."""
+    paths = (root / "brokerIdentity", root / "brokerIdentity-temp")
+    final, draft = (path.read_bytes() if path.exists() else None for path in paths)
+    return final, draft
+
+
 class Stage:
     """One broker: its store, a controller, and what it said and waited for."""
 
@@ -81,6 +92,7 @@ class Stage:
         self.said: list[str] = []
         self.pauses: list[int] = []
         self.codes = 0
+        self.pause: Callable[[int], Awaitable[None]] = self._pause
 
     def _code(self) -> str:
         self.codes += 1
@@ -96,7 +108,7 @@ class Stage:
             Negotiation(named, self._code),
             IdentityStore(log.writer),
             self.controller,
-            self._pause,
+            self.pause,
             self.said.append,
         )
         return asyncio.run(self.registration.run())
@@ -116,7 +128,7 @@ def log(stage: Stage) -> Iterator[CommitLog]:
 
 
 def test_a_new_broker_gets_an_id_and_keeps_it(stage: Stage) -> None:
-    """And after a restart it only registers."""
+    """T21: and after a restart it only registers."""
     for count in (3, 4):
         with CommitLog(stage.root, segment_size=SEGMENT) as log:
             now = stage.run(log)
@@ -126,7 +138,7 @@ def test_a_new_broker_gets_an_id_and_keeps_it(stage: Stage) -> None:
             now.mastership,
         )
         assert count == len(stage.controller.asked)
-    assert b"c#b#1" == (stage.root / "brokerIdentity").read_bytes()
+    assert (b"c#b#1", None) == _files(stage.root)
     assert [] == stage.said
 
 
@@ -145,6 +157,42 @@ def test_each_request_and_each_answer_may_be_lost(
     assert 1 == len(stage.said), "the same line is said once"
 
 
+@pytest.mark.parametrize(
+    ("lost", "step", "files"),
+    [
+        (0, Step.ASK, (None, None)),
+        (1, Step.APPLY, (None, b"c#b#1#127.0.0.1:10911;1700000000000;" + b"01" * 8)),
+        (2, Step.REGISTER, (b"c#b#1", None)),
+    ],
+)
+def test_a_broker_goes_on_where_it_stood_when_no_answer_came(
+    stage: Stage, lost: int, step: Step, files: tuple[bytes | None, bytes | None]
+) -> None:
+    """
+    T23, T25, T27: without a next id it has no file; without an answer to its
+    application the temporary one, which R28 has it keep; without one to its
+    registration the final one. Started again, it ends with the same id.
+    """
+
+    async def end(_: int) -> None:
+        raise _EndedError
+
+    pause, stage.pause = stage.pause, end
+    stage.controller.lost = {lost: "answer"}
+    with CommitLog(stage.root, segment_size=SEGMENT) as log:
+        with pytest.raises(_EndedError):
+            stage.run(log)
+        assert (step, files) == (
+            stage.registration.negotiation.step,
+            _files(stage.root),
+        )
+    stage.pause = pause
+    with CommitLog(stage.root) as log:
+        assert WHO == stage.run(log).identity
+    assert (b"c#b#1", None) == _files(stage.root)
+    assert 2 == stage.controller.given.next_id
+
+
 def test_a_broker_that_lost_the_race_takes_the_next_id(
     stage: Stage, log: CommitLog
 ) -> None:
@@ -160,12 +208,16 @@ def test_a_broker_that_lost_the_race_takes_the_next_id(
 
 
 def test_a_store_of_another_set_is_left_alone(stage: Stage, log: CommitLog) -> None:
-    """R12: nothing is asked, nothing is written."""
+    """T22, R12: nothing is asked, nothing is written."""
     stage.run(log)
     asked = len(stage.controller.asked)
 
-    with pytest.raises(InvalidError, match="belongs to broker set 'b' \\(broker 1\\)"):
-        stage.run(log, Named("c", "other", "127.0.0.1:10911"))
+    for named in (
+        Named("c", "other", "127.0.0.1:10911"),
+        Named("other", "b", "127.0.0.1:10911"),
+    ):
+        with pytest.raises(InvalidError, match=r"belongs to .* '[bc]' .broker 1."):
+            stage.run(log, named)
     assert asked == len(stage.controller.asked)
     assert WHO == IdentityStore(log.writer).read()
 
@@ -195,12 +247,12 @@ def test_a_disk_that_fails_for_a_while_delays_the_registration(
     blocker = stage.root / "brokerIdentity-temp"
     blocker.mkdir()
 
-    async def _pause(failures: int) -> None:
+    async def pause(failures: int) -> None:
         stage.pauses.append(failures)
         if len(stage.pauses) == 3:
             blocker.rmdir()
 
-    stage._pause = _pause  # type: ignore[method-assign]
+    stage.pause = pause
     assert WHO == stage.run(log).identity
     assert 3 == len(stage.pauses)
     assert 1 == len(stage.said)

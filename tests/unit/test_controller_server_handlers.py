@@ -27,7 +27,7 @@ async def config(at: Running) -> str:
 
 
 def test_settings_are_changed_but_for_those_that_nobody_may_change() -> None:
-    """1009 and 1010; R257."""
+    """T18: 1009 and 1010; R257."""
 
     async def main() -> None:
         async with running() as at:
@@ -37,6 +37,8 @@ def test_settings_are_changed_but_for_those_that_nobody_may_change() -> None:
                 (b"", ResponseCode.SUCCESS),
                 (b"rocketmqHome=/", ResponseCode.NO_PERMISSION),
                 (b"configBlackList=", ResponseCode.NO_PERMISSION),
+                (b"configStorePath=/x", ResponseCode.NO_PERMISSION),
+                (b"rocketmqHome=/\nlistenPort=1", ResponseCode.NO_PERMISSION),
                 (b"listen=h:1", ResponseCode.SYSTEM_ERROR),
                 (b"nonsense=1", ResponseCode.SYSTEM_ERROR),
                 (b"\xff", ResponseCode.SYSTEM_ERROR),

@@ -22,13 +22,16 @@ from pystore.controller.calls import (
 from pystore.controller.client import ControllerClient
 from pystore.controller.member import Member
 from pystore.controller.replica import Standing
-from pystore.controller.server.keys import PEERS
+from pystore.controller.server.keys import PEERS, set_key
 from pystore.controller.server.leader import Leader
 from pystore.controller.server.settings import Settings
 from pystore.controller.state import SetState
-from pystore.records.memory import MemorySpace
+from pystore.records.memory import Fault, MemorySpace
 from pystore.remoting.codes import RequestCode, ResponseCode
-from pystore.remoting.controller_headers import GetReplicaInfoRequest
+from pystore.remoting.controller_headers import (
+    ElectMasterRequest,
+    GetReplicaInfoRequest,
+)
 
 CLUSTER = ("cluster", "set")
 
@@ -107,12 +110,7 @@ def test_a_master_has_a_lease_and_its_successor_waits_for_its_end() -> None:
 
     async def main() -> None:
         async with running() as at:
-            first, second = SpokenBroker(at, 1), SpokenBroker(at, 2)
-            await first.join()
-            await second.join()
-            await first.elect()
-            members = frozenset({first.member, second.member})
-            await first.alter(members, 1, 1)
+            first, second = await _pair_of(at)
             assert (8181, 1) == _pair(await first.beat(epoch=1))
             assert (0, 0) == _pair(await second.beat())
             move(10_000)
@@ -137,11 +135,7 @@ def test_a_new_leader_replaces_no_master_that_it_never_heard_of() -> None:
     async def main() -> None:
         space = MemorySpace()
         async with running(space) as at:
-            first, second = SpokenBroker(at, 1), SpokenBroker(at, 2)
-            await first.join()
-            await second.join()
-            await first.elect()
-            await first.alter(frozenset({first.member, second.member}), 1, 1)
+            first, second = await _pair_of(at)
             await first.die()
         async with running(space) as at:
             second = SpokenBroker(at, 2, second.recovery)
@@ -150,6 +144,78 @@ def test_a_new_leader_replaces_no_master_that_it_never_heard_of() -> None:
             await second.beat()
             assert (1, 1) == (_epoch(at), _master_id(at))
             move(1_001)
+            await until(lambda: _epoch(at) == 2)
+            assert 2 == _master_id(at)
+
+    run(main())
+
+
+def test_a_master_that_falls_silent_is_replaced() -> None:
+    """T17, T19: its connection stands, but the time of its last heartbeat is over."""
+
+    async def main() -> None:
+        async with running() as at:
+            first, second = await _pair_of(at)
+            move(9_000)
+            await second.beat()
+            assert (1, 1) == (_epoch(at), _master_id(at))
+            move(1_001)
+            await until(lambda: _epoch(at) == 2)
+            assert 2 == _master_id(at)
+            await until(lambda: any(one.master_epoch == 2 for one in second.told))
+            # It still has its connection, and is told so.
+            assert (0, 0) == _pair(await first.beat(epoch=1))
+
+    run(main())
+
+
+def test_an_election_that_cannot_be_committed_is_made_once_it_can() -> None:
+    """T13: who asks is refused, nothing changes, and the next look elects."""
+
+    async def main() -> None:
+        fault = Fault.NONE
+        space = MemorySpace()
+        async with running(
+            space, faults=lambda verb: fault if verb == "commit" else Fault.NONE
+        ) as at:
+            first, second = await _pair_of(at)
+            move(10_000)
+            await second.beat()
+            before = space.rows[set_key(*CLUSTER)]
+            fault = Fault.UNREACHABLE
+            await first.die()
+            await until(lambda: _leader(at).history.rows(CLUSTER) and at.said[1:])
+            asked = ElectMasterRequest(*CLUSTER, 2)
+            answer = await at.ask(RequestCode.CONTROLLER_ELECT_MASTER, asked)
+            assert ResponseCode.SYSTEM_ERROR == answer.code
+            assert "unreachable" in (answer.remark or "")
+            assert (1, 1) == (_epoch(at), _master_id(at))
+            assert before is space.rows[set_key(*CLUSTER)]
+            fault = Fault.NONE
+            move(7_000)
+            await second.beat()
+            await until(lambda: _epoch(at) == 2)
+            assert 2 == _master_id(at)
+
+    run(main())
+
+
+def test_a_master_that_only_the_others_hear_is_replaced_without_its_lease() -> None:
+    """
+    R227: the leader decides by what it hears itself. Whoever else hears the master
+    grants it nothing, so it stops before the new one begins.
+    """
+
+    async def main() -> None:
+        space = MemorySpace()
+        async with running(space) as at, running(space, leads=False) as other:
+            first, second = await _pair_of(at)
+            assert (8181, 1) == _pair(await first.beat(epoch=1))
+            first.running = other
+            for _ in range(5):
+                move(2_001)
+                assert (0, 0) == _pair(await first.beat(epoch=1))
+                assert (0, 0) == _pair(await second.beat())
             await until(lambda: _epoch(at) == 2)
             assert 2 == _master_id(at)
 
@@ -235,6 +301,18 @@ def test_nobody_is_told_if_the_settings_say_so() -> None:
             assert [] == broker.told
 
     run(main())
+
+
+async def _pair_of(at: Running) -> tuple[SpokenBroker, SpokenBroker]:
+    """
+    Returns a master of epoch 1 and a member of its set.
+    """
+    first, second = SpokenBroker(at, 1), SpokenBroker(at, 2)
+    await first.join()
+    await second.join()
+    assert 1 == (await first.elect()).master_broker_id
+    assert 0 == (await first.alter(frozenset({first.member, second.member}), 1, 1)).code
+    return first, second
 
 
 def _pair(grant: LeaseGrant) -> tuple[int, int]:

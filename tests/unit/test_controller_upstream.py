@@ -1,6 +1,6 @@
 """
 What RocketMQ's own tests of its controller show, shown of ours: the T numbers are
-those of docs/controller.md. Its brokers tell no incarnation.
+those of docs/rocketmq-tests.md. Its brokers tell no incarnation.
 """
 
 from __future__ import annotations

@@ -1,0 +1,51 @@
+"""
+Each of RocketMQ's tests and holes has a row, and each row a test that is there.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PAGE = (TESTS.parent / "docs" / "rocketmq-tests.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| ([TR]\d+) \|(.*)\| ([^|]+) \|$", PAGE, re.M)
+NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
+
+HOLES = {
+    "A": (9, 15, 16, 17, 28, 36, 44),
+    "B": (50, 62, 63, 70, 71, 72, 73, 80),
+    "C.4": (110, 111, 112),
+    "G": (226, 227, 232, 234, 235, 236, 237, 244, 254, 255, 256),
+}
+"""What RocketMQ 5 does wrong, by the part of it that is described."""
+
+
+def test_each_number_has_one_row() -> None:
+    """
+    All of RocketMQ's tests up to T60, and all holes of the controller's parts.
+    """
+    holes = [f"R{number}" for some in HOLES.values() for number in some]
+
+    assert [*(f"T{number}" for number in range(1, 61)), *holes] == [
+        number for number, _, _ in ROWS
+    ]
+
+
+@pytest.mark.parametrize(("number", "what", "here"), ROWS, ids=lambda one: one[:4])
+def test_a_row_names_tests_that_are_there(number: str, what: str, here: str) -> None:
+    """
+    Or says why there is none; a hole always has one.
+    """
+    named = NAMED.findall(here)
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if f"def {name}(" not in (TESTS / path).read_text(encoding="utf-8")
+    ]
+
+    assert [] == missing
+    assert here.count(".py") == len(named), "a name that is not file::test"
+    assert named or (number.startswith("T") and "`" not in here), what
