@@ -179,8 +179,10 @@ def test_an_election_that_cannot_be_committed_is_made_once_it_can() -> None:
             space, faults=lambda verb: fault if verb == "commit" else Fault.NONE
         ) as at:
             first, second = await _pair_of(at)
-            move(10_000)
+            move(5_000)
+            await first.beat(epoch=1)
             await second.beat()
+            move(5_001)
             before = space.rows[set_key(*CLUSTER)]
             fault = Fault.UNREACHABLE
             await first.die()
