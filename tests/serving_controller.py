@@ -106,6 +106,7 @@ async def running(
     *,
     length_ns: int | None = None,
     leads: bool = True,
+    waking_ns: Callable[[], int] = lambda: 0,
     faults: Callable[[str], Fault] = lambda _: Fault.NONE,
 ) -> AsyncIterator[Running]:
     """
@@ -116,6 +117,7 @@ async def running(
         settings: its own.
         length_ns: of its terms.
         leads: wait until it does.
+        waking_ns: a clock that goes on while the process stands still.
         faults: of its records, asked with the verb's name at each call.
     """
     shared, said = space or MemorySpace(), list[str]()
@@ -137,6 +139,7 @@ async def running(
         said.append,
         clock_ns=clock_ns,
         draw=random.Random(1),
+        waking_ns=waking_ns,
     )
     places: list[str] = []
     task = asyncio.create_task(controller.run(places.append))

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
-from pystore.controller.authority import Authority
+from pystore.controller.authority import LEASE_MS, Authority
 from pystore.controller.commands import Command, NoteRefusal, StepDown
 from pystore.controller.decision import Rejected
 from pystore.controller.facts import Facts
@@ -26,9 +26,11 @@ from pystore.controller.server.details import set_details
 from pystore.controller.server.history import History
 from pystore.controller.server.keys import PROOF
 from pystore.controller.server.needs import needs
+from pystore.controller.server.refusals import Refusals
 from pystore.controller.server.sets import NotLeading, Outcome, Sets
 from pystore.controller.server.settings import Settings
-from pystore.controller.state import Refusal, SetKey, SetState
+from pystore.controller.server.vigil import Vigil
+from pystore.controller.state import SetKey, SetState
 from pystore.errors import (
     PystoreError,
     SessionLostError,
@@ -46,8 +48,6 @@ _ENDS_S = 30
 """How often ends are remembered: a controller that dies forgets what came after."""
 _LOOK_MIN_S = 0.01
 _SETS_AT_ONCE = 100
-_REFUSALS_S = 10
-"""How often a refusal of a set is written down."""
 _RETRY_S = 0.2
 
 
@@ -70,6 +70,7 @@ class Leader:
         clock_ns: boot time.
         draw: chance, for pauses.
         say: one line for people.
+        vigil: says whether this process stood still.
 
     Attributes:
         sets: of the term.
@@ -88,6 +89,7 @@ class Leader:
         clock_ns: Callable[[], int],
         draw: random.Random,
         say: Callable[[str], object],
+        vigil: Vigil,
     ) -> None:
         self.authority = authority
         self.sets = Sets(store, authority.term, self.facts, self._note, say)
@@ -108,8 +110,9 @@ class Leader:
         self._ends_at_ns = 0
         self._said = ""
         self._gives_up = asyncio.Event()
-        self._refusals: dict[SetKey, Refusal] = {}
-        self._refusals_ns: dict[SetKey, int] = {}
+        self._refusals = Refusals()
+        self._vigil = vigil
+        self._hears_all_ns = 0
 
     @property
     def is_proven(self) -> bool:
@@ -123,9 +126,12 @@ class Leader:
         Returns what is true of a set at this moment.
         """
         now_ns = self._clock_ns()
+        if self._vigil.stood_still():
+            self._hears_all_ns = now_ns + LEASE_MS * 1_000_000
+        is_warm = self.authority.may_replace(now_ns) and now_ns >= self._hears_all_ns
         return Facts(
             self._liveness.pulses(state.key, now_ns),
-            may_replace=self.authority.may_replace(now_ns),
+            may_replace=is_warm,
             is_unclean_allowed=self._settings().enable_elect_unclean_master,
         )
 
@@ -143,6 +149,7 @@ class Leader:
                 self._prove(),
                 self._look(),
                 self._hand_over(),
+                self._vigil.run(),
             )
         ]
         try:
@@ -174,7 +181,7 @@ class Leader:
             state,
             self.facts(state),
             lease_left_ms=lambda one: self._leases.left_ms(names, one, now_ns),
-            refusal=self._refusals.get(names, state.refusal),
+            refusal=self._refusals.last(state),
             pending=(type(one).__name__ for one in self.sets.pending(names)),
             history=self.history.rows(names),
         )
@@ -195,30 +202,16 @@ class Leader:
         outcome = await self.sets.ask(names, command)
         self.history.note(asker, command, outcome.decision, outcome.state)
         if asker and isinstance(outcome.decision, Rejected):
-            self._note_refusal(names, outcome.decision, outcome.state)
+            refusal = self._refusals.note(
+                outcome.state, outcome.decision, self._clock_ns()
+            )
+            if refusal is not None:
+                self._give(names, [NoteRefusal(refusal)])
         if not self.is_proven:
             raise UnknownOutcomeError(
                 "this controller cannot prove any more that it leads: ask again"
             )
         return outcome
-
-    def _note_refusal(self, names: SetKey, found: Rejected, state: SetState) -> None:
-        """
-        Keeps the last refusal with the record, but not with a commit for each.
-        """
-        broker_id = min(found.broker_ids, default=0)
-        old = state.refusal
-        if not state.is_known:
-            return
-        refusal = Refusal(found.code, found.reason, broker_id)
-        self._refusals[names] = refusal
-        if old is not None and (old.code, old.broker_id) == (found.code, broker_id):
-            return
-        now_ns = self._clock_ns()
-        if now_ns - self._refusals_ns.get(names, -_REFUSALS_S * _S) < _REFUSALS_S * _S:
-            return
-        self._refusals_ns[names] = now_ns
-        self._give(names, [NoteRefusal(refusal)])
 
     def insist(self) -> None:
         """

@@ -21,6 +21,7 @@ from pystore.controller.server.name_serving import NameServing
 from pystore.controller.server.place import Place
 from pystore.controller.server.settings import Settings
 from pystore.controller.server.telling import Telling
+from pystore.controller.server.vigil import Vigil
 from pystore.controller.state import SetState
 from pystore.controller.views import leadership_of
 from pystore.errors import PystoreError
@@ -46,6 +47,7 @@ class Controller:
         say: one line for people.
         clock_ns: boot time, the one that terms are told by.
         draw: chance, for pauses.
+        waking_ns: goes on while the process stands still (`Vigil`).
 
     Attributes:
         place: how it stands.
@@ -60,6 +62,7 @@ class Controller:
         *,
         clock_ns: Callable[[], int] = boottime_ns,
         draw: random.Random | None = None,
+        waking_ns: Callable[[], int] = boottime_ns,
     ) -> None:
         kept = KeptSettings(settings)
         self.place = Place(
@@ -67,6 +70,7 @@ class Controller:
         )
         self.names = NameServing(settings, clock_ns, say)
         self._open_store = open_store
+        self._waking_ns = waking_ns
         self._client = RemotingClient()
         self._telling = Telling(self._send, clock_ns=clock_ns, draw=self.place.draw)
 
@@ -128,6 +132,7 @@ class Controller:
             clock_ns=place.clock_ns,
             draw=place.draw,
             say=place.say,
+            vigil=Vigil(self._waking_ns),
         )
         await asyncio.to_thread(place.settings.read, store)
         await asyncio.to_thread(leader.sets.load)

@@ -46,18 +46,19 @@ _FAST = (
 
 class ControlledSet:
     """
-    Two brokers of the set ``broker-a`` in the cluster ``rig``.
+    Brokers of the set ``broker-a`` in the cluster ``rig``.
 
     Args:
         folder: where the processes work.
         stores: options of each controller: where its records are.
+        count: how many brokers, three at most.
 
     Attributes:
         controllers: their addresses.
         brokers: the brokers' addresses.
     """
 
-    def __init__(self, folder: Path, stores: list[list[str]]) -> None:
+    def __init__(self, folder: Path, stores: list[list[str]], count: int) -> None:
         self._folder = folder
         folder.mkdir()
         first = free_ports()
@@ -65,14 +66,15 @@ class ControlledSet:
         self.controllers = self.controllers[: len(stores)]
         self._stores = dict(zip(self.controllers, stores, strict=True))
         self._namesrv = first + 4
-        self.brokers = [f"127.0.0.1:{first + 8}", f"127.0.0.1:{first + 13}"]
+        ports = [first + 8, first + 13, first + 18]
+        self.brokers = [f"127.0.0.1:{port}" for port in ports[:count]]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
         self._mqadmin = MqAdmin()
 
     def start(self) -> None:
         """
-        Starts all, side by side; both brokers are in the set when it returns.
+        Starts all, side by side; all brokers are in the set when it returns.
         """
         for address in self.controllers:
             self.start_controller(address)
@@ -80,7 +82,7 @@ class ControlledSet:
         self.rig("start", "namesrv", *self._place("namesrv", self._namesrv))
         for broker in brokers:
             assert 0 == broker.wait(timeout=PATIENCE_S)
-        self.await_set(2)
+        self.await_set(len(self.brokers))
 
     def start_controller(self, address: str) -> None:
         """
@@ -187,9 +189,9 @@ class ControlledSet:
 
     def admin(self, command: str, *words: str) -> str:
         """
-        Returns what a command of mqadmin prints about the first controller.
+        Returns what a command of mqadmin prints about the controller that leads.
         """
-        return self._mqadmin.run(command, "-a", self.controllers[0], *words)
+        return self._mqadmin.run(command, "-a", self.leader(), *words)
 
     def rig(self, *words: str) -> None:
         """
@@ -258,11 +260,13 @@ def ask(
 
 
 @contextmanager
-def controlled(folder: Path, stores: list[list[str]]) -> Iterator[ControlledSet]:
+def controlled(
+    folder: Path, stores: list[list[str]], count: int = 2
+) -> Iterator[ControlledSet]:
     """
     A set of brokers that is complete, and ends with the block.
     """
-    brokers = ControlledSet(folder, stores)
+    brokers = ControlledSet(folder, stores, count)
     with ExitStack() as stack:
         stack.callback(brokers.stop)
         brokers.start()

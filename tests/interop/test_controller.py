@@ -4,11 +4,11 @@ Brokers of RocketMQ under controllers of pystore, and mqadmin beside them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from interop.controlled_set import controlled
+from interop.controlled_set import ControlledSet, controlled
 from zookeeper_server import ZookeeperServer, free_ports, missing
 
 SET = ("-bn", "broker-a", "-c", "rig")
@@ -33,35 +33,9 @@ def test_brokers_elect_fail_over_and_come_back_and_mqadmin_sees_it(
     compiled_tool: None,  # noqa: ARG001
     tmp_path: Path,
 ) -> None:
-    """With LMDB; nothing that all acknowledged is lost."""
+    """Two, with LMDB; nothing that all acknowledged is lost."""
     with controlled(tmp_path / "set", [["--store", str(tmp_path / "records")]]) as it:
-        master = it.await_master()
-        slave_id = 3 - (master.master_broker_id or 0)
-        it.produce(200)
-        metadata = it.admin("getControllerMetaData")
-        assert f"#ControllerLeaderAddress\t{it.controllers[0]}" in metadata
-        assert "#SyncStateSetNums\t2" in it.admin("getSyncStateSet", "-b", "broker-a")
-        change = ("-k", "enableElectUncleanMaster", "-v", "true")
-        assert "success" in it.admin("updateControllerConfig", *change)
-        shown = it.admin("getControllerConfig").split()
-        assert "true" == shown[shown.index("enableElectUncleanMaster") + 2]
-        change = ("-k", "enableElectUncleanMaster", "-v", "false")
-        assert "success" in it.admin("updateControllerConfig", *change)
-        switched = it.admin("electMaster", "-b", str(slave_id), *SET)
-        assert f"#MasterEpoch\t{(master.master_epoch or 0) + 1}" in switched, switched
-        old = it.await_master(other_than=master.master_address or "")
-        assert slave_id == old.master_broker_id
-        assert old.master_address is not None
-        it.await_set(2)
-        it.kill_broker(old.master_address)
-        new = it.await_master(other_than=old.master_address)
-        assert master.master_address == new.master_address
-        refused = it.admin("cleanBrokerMetadata", *SET, "-b", str(3 - slave_id))
-        assert "CODE: 2009" in refused
-        assert "success" in it.admin("cleanBrokerMetadata", *SET, "-b", "7")
-        it.restart_broker(old.master_address)
-        it.await_set(2)
-        it.consume(200)
+        _live_on(it, lambda: None)
 
 
 def test_the_next_controller_goes_on_where_the_killed_one_was(
@@ -69,21 +43,67 @@ def test_the_next_controller_goes_on_where_the_killed_one_was(
     tmp_path: Path,
     zookeeper: ZookeeperServer,
 ) -> None:
-    """Three over ZooKeeper; the master is killed after the leading one was."""
+    """
+    Three, with three controllers over ZooKeeper: whoever leads is killed before each
+    thing that befalls the set.
+    """
     config = tmp_path / "controller.toml"
     config.write_text("zookeeperSessionTimeout = 1000\n")
     words = ["-c", str(config), "--zookeeper", zookeeper.hosts]
-    with controlled(tmp_path / "set", [words] * 3) as it:
-        master = it.await_master()
-        assert master.master_address is not None
-        first = it.leader()
-        it.kill_controller(first)
-        second = it.leader()
-        assert first != second
-        assert master == it.await_master()
-        it.kill_broker(master.master_address)
-        new = it.await_master(other_than=master.master_address)
-        assert (master.master_epoch or 0) < (new.master_epoch or 0)
-        assert new.master_address is not None
-        it.await_role(new.master_address, "master")
-        it.produce(20)
+    with controlled(tmp_path / "set", [words] * 3, count=3) as it:
+
+        def kill_the_leader() -> None:
+            before, leader = it.info(), it.leader()
+            it.kill_controller(leader)
+            assert leader != it.leader()
+            assert before == it.info()
+            it.start_controller(leader)
+
+        _live_on(it, kill_the_leader)
+
+
+def _live_on(it: ControlledSet, befall: Callable[[], None]) -> None:
+    """
+    What becomes of a set: a planned switch, a killed master, and its return.
+    """
+    first = it.await_master()
+    it.produce(200)
+    _ask_all(it)
+    befall()
+    slave_id = 1 + (first.master_broker_id or 0) % len(it.brokers)
+    switched = it.admin("electMaster", "-b", str(slave_id), *SET)
+    assert f"#MasterEpoch\t{(first.master_epoch or 0) + 1}" in switched, switched
+    second = it.await_master(other_than=first.master_address or "")
+    assert slave_id == second.master_broker_id
+    assert second.master_address is not None
+    it.await_set(len(it.brokers))
+    befall()
+    it.kill_broker(second.master_address)
+    third = it.await_master(other_than=second.master_address)
+    assert (second.master_epoch or 0) < (third.master_epoch or 0)
+    assert third.master_address is not None
+    it.await_role(third.master_address, "master")
+    it.produce(20, first=200)
+    refused = it.admin("cleanBrokerMetadata", *SET, "-b", str(third.master_broker_id))
+    assert "CODE: 2009" in refused
+    assert "success" in it.admin("cleanBrokerMetadata", *SET, "-b", "7")
+    befall()
+    it.restart_broker(second.master_address)
+    it.await_set(len(it.brokers))
+    it.consume(220)
+
+
+def _ask_all(it: ControlledSet) -> None:
+    """
+    What mqadmin asks without changing a set.
+    """
+    count = len(it.brokers)
+    leader, metadata = it.leader(), it.admin("getControllerMetaData")
+    assert f"#ControllerLeaderAddress\t{leader}" in metadata
+    agreed = it.admin("getSyncStateSet", "-b", "broker-a")
+    assert f"#SyncStateSetNums\t{count}" in agreed
+    for value in ("true", "false"):
+        change = ("-k", "enableElectUncleanMaster", "-v", value)
+        assert "success" in it.admin("updateControllerConfig", *change)
+        shown = it.admin("getControllerConfig").split()
+        assert value == shown[shown.index("enableElectUncleanMaster") + 2]

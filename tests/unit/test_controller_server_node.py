@@ -169,6 +169,28 @@ def test_a_master_that_falls_silent_is_replaced() -> None:
     run(main())
 
 
+def test_a_controller_that_stood_still_replaces_nobody_for_a_while() -> None:
+    """Who gave his connection up meanwhile is about to connect again (R226)."""
+
+    async def main() -> None:
+        waking = [0]
+        async with running(waking_ns=lambda: waking[0]) as at:
+            first, second = await _pair_of(at)
+            move(10_000)
+            await second.beat()
+            waking[0] += 1_000_000_001
+            await first.die()
+            move(5_000)
+            for _ in range(20):
+                await second.beat()
+            assert (1, 1) == (_epoch(at), _master_id(at))
+            move(5_001)
+            await second.beat()
+            await until(lambda: _epoch(at) == 2)
+
+    run(main())
+
+
 def test_an_election_that_cannot_be_committed_is_made_once_it_can() -> None:
     """T13: who asks is refused, nothing changes, and the next look elects."""
 

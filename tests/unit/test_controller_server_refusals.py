@@ -1,0 +1,56 @@
+"""
+Which refusals are written into the record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from controlling import Brokers, start
+
+from pystore.controller.decision import Rejected
+from pystore.controller.server.refusals import Refusals
+from pystore.controller.state import Refusal, SetState
+from pystore.remoting.codes import ResponseCode
+
+SECOND = 1_000_000_000
+CODE = ResponseCode.CONTROLLER_INVALID_REQUEST
+
+
+def _state() -> SetState:
+    brokers = Brokers()
+    brokers.join(1, start(1))
+    return brokers.state
+
+
+def _refused(reason: str, broker_id: int = 1) -> Rejected:
+    return Rejected(CODE, reason, frozenset({broker_id}))
+
+
+def test_the_last_one_is_known_and_not_each_is_written() -> None:
+    """One in ten seconds, and none that the record has."""
+    refusals, state = Refusals(), _state()
+    first = Refusal(CODE, "one", 1)
+
+    assert first == refusals.note(state, _refused("one"), 0)
+    assert None is refusals.note(state, _refused("two", 2), 10 * SECOND - 1)
+    assert Refusal(CODE, "two", 2) == refusals.last(state)
+    assert Refusal(CODE, "3", 2) == refusals.note(state, _refused("3", 2), 10 * SECOND)
+    written = replace(state, refusal=first)
+    assert None is refusals.note(written, _refused("again"), 99 * SECOND)
+    assert Refusal(CODE, "again", 1) == refusals.last(written)
+
+
+def test_what_the_record_has_counts_until_something_is_refused() -> None:
+    """It may be of an earlier term."""
+    before = Refusal(CODE, "before", 1)
+
+    assert before == Refusals().last(replace(_state(), refusal=before))
+
+
+def test_a_set_that_is_not_known_has_none() -> None:
+    """Anybody may ask for anything."""
+    refusals, nobody = Refusals(), SetState("cluster", "set")
+
+    assert None is refusals.note(nobody, _refused("one"), 0)
+    assert None is refusals.last(nobody)
