@@ -50,12 +50,15 @@ class RemotingCommand:
     serialisation: Serialisation = Serialisation.JSON
 
     def __post_init__(self) -> None:
-        for name in ("code", "opaque", "flag", "version"):
+        for name, number in (
+            ("code", self.code),
+            ("opaque", self.opaque),
+            ("flag", self.flag),
+            ("version", self.version),
+        ):
             # No range: that would count up to an enumeration's value.
-            if not _I32_MIN <= getattr(self, name) <= _I32_MAX:
-                raise InvalidError(
-                    f"a command's {name} has 32 bits: {getattr(self, name)}"
-                )
+            if not _I32_MIN <= number <= _I32_MAX:
+                raise InvalidError(f"a command's {name} has 32 bits: {number}")
 
     @property
     def is_response(self) -> bool:

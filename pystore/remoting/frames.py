@@ -28,6 +28,10 @@ _PREFIX = struct.Struct(">iI")
 _HEADER_SIZE_BITS = 24
 _HEADER_SIZE_MASK = (1 << _HEADER_SIZE_BITS) - 1
 _COMPACT_BYTES = 64 << 10
+_DECODERS = {
+    int(Serialisation.JSON): decode_json_header,
+    int(Serialisation.ROCKETMQ): decode_binary_header,
+}
 
 
 def encode_frame(
@@ -109,11 +113,10 @@ class CommandReader:
             raise
 
     def _take(self) -> RemotingCommand | None:
-        held = self.held
+        held = len(self._buffer) - self._start
         if held < _LENGTH.size:
             return None
-        (length,) = _LENGTH.unpack_from(self._buffer, self._start)
-        size = length + _LENGTH.size
+        size = _LENGTH.unpack_from(self._buffer, self._start)[0] + _LENGTH.size
         if not _PREFIX.size <= size <= self._frame_bytes_max:
             raise RemoteViolation(
                 f"a frame of {size} bytes: {_PREFIX.size} to {self._frame_bytes_max} "
@@ -122,7 +125,14 @@ class CommandReader:
         if held < _PREFIX.size:
             return None
         _, word = _PREFIX.unpack_from(self._buffer, self._start)
-        serialisation = _serialisation(word >> _HEADER_SIZE_BITS)
+        number = word >> _HEADER_SIZE_BITS
+        decode = _DECODERS.get(number)
+        if decode is None:
+            # Of a later version, or no frame at all.
+            raise RemoteViolation(
+                f"a header in serialisation {number}: 0 (JSON) and 1 (ROCKETMQ) are "
+                "known"
+            )
         header_size = word & _HEADER_SIZE_MASK
         if header_size > size - _PREFIX.size:
             raise RemoteViolation(
@@ -134,11 +144,12 @@ class CommandReader:
             )
         if held < size:
             return None
-        return self._decode(serialisation, header_size, size)
+        return decode(*self._parts(header_size, size))
 
-    def _decode(
-        self, serialisation: Serialisation, header_size: int, size: int
-    ) -> RemotingCommand:
+    def _parts(self, header_size: int, size: int) -> tuple[bytes, bytes]:
+        """
+        Takes a frame: its header and its body.
+        """
         body_at = self._start + _PREFIX.size + header_size
         with memoryview(self._buffer) as view:
             header = bytes(view[self._start + _PREFIX.size : body_at])
@@ -147,19 +158,7 @@ class CommandReader:
         if self._start == len(self._buffer) or self._start >= _COMPACT_BYTES:
             del self._buffer[: self._start]
             self._start = 0
-        if serialisation is Serialisation.JSON:
-            return decode_json_header(header, body)
-        return decode_binary_header(header, body)
-
-
-def _serialisation(number: int) -> Serialisation:
-    try:
-        return Serialisation(number)
-    except ValueError as error:
-        # Of a later version, or no frame at all.
-        raise RemoteViolation(
-            f"a header in serialisation {number}: 0 (JSON) and 1 (ROCKETMQ) are known"
-        ) from error
+        return header, body
 
 
 def _guess(buffer: bytearray, start: int) -> str:

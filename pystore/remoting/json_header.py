@@ -20,7 +20,8 @@ from pystore.remoting.command import RemotingCommand
 __all__ = ["decode_json_header", "encode_json_header"]
 
 _LANGUAGES = {language.name: language for language in Language}
-_I32 = range(-(1 << 31), 1 << 31)
+_NAMES = {language: language.name for language in Language}
+_I32_MIN, _I32_MAX = -(1 << 31), (1 << 31) - 1
 _LITERALS = {True: "true", False: "false"}
 
 
@@ -31,18 +32,21 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     Raises:
         InvalidError: text that UTF-8 cannot say.
     """
-    fields: dict[str, object] = {"code": command.code}
+    ext_fields = remark = ""
     if command.ext_fields:
-        fields["extFields"] = dict(command.ext_fields)
-    fields["flag"] = command.flag
-    fields["language"] = command.language.name
-    fields["opaque"] = command.opaque
+        pairs = ",".join(
+            f"{_quoted(name)}:{_quoted(text)}"
+            for name, text in command.ext_fields.items()
+        )
+        ext_fields = f'"extFields":{{{pairs}}},'
     if command.remark is not None:
-        fields["remark"] = command.remark
-    fields["serializeTypeCurrentRPC"] = Serialisation.JSON.name
-    fields["version"] = command.version
+        remark = f'"remark":{_quoted(command.remark)},'
     try:
-        return _WRITER.encode(fields).encode()
+        return (
+            f'{{"code":{command.code:d},{ext_fields}"flag":{command.flag:d},'
+            f'"language":"{_NAMES[command.language]}","opaque":{command.opaque:d},'
+            f'{remark}"serializeTypeCurrentRPC":"JSON","version":{command.version:d}}}'
+        ).encode()
     except UnicodeEncodeError as error:
         # Half of a pair of surrogates, which only a program makes.
         raise InvalidError("text of the command is not Unicode") from error
@@ -64,9 +68,7 @@ def decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
         ext_fields=_ext_fields(fields.get("extFields")),
         body=body,
         remark=_text(fields, "remark"),
-        language=_LANGUAGES.get(
-            _text(fields, "language") or Language.JAVA.name, Language.OTHER
-        ),
+        language=_LANGUAGES.get(_text(fields, "language") or "JAVA", Language.OTHER),
         version=_integer(fields, "version", 0),
         serialisation=Serialisation.JSON,
     )
@@ -93,8 +95,9 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-# Made once: `json` would make them anew for each header.
-_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+# Made once: `json` would make them anew for each header, and an encoder makes another
+# one for each object, but not for a text.
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _READER = json.JSONDecoder(parse_float=str, parse_constant=_refuse_constant)
 
 
@@ -102,7 +105,7 @@ def _integer(fields: dict[str, Any], name: str, default: int | None = None) -> i
     value = fields.get(name)
     if value is None:
         value = default
-    if type(value) is not int or value not in _I32:
+    if type(value) is not int or not _I32_MIN <= value <= _I32_MAX:
         shown = "is missing" if value is None else "is no 32-bit integer"
         raise RemoteViolation(f"the JSON header's {name} {shown}")
     return value
@@ -120,9 +123,19 @@ def _ext_fields(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise RemoteViolation("the JSON header's extFields are no object")
+    for one in value.values():
+        if type(one) is not str:
+            return _texts(value)
+    return value
+
+
+def _texts(fields: dict[str, Any]) -> dict[str, str]:
+    """
+    Returns the fields of a peer that does not put all of them in quotes.
+    """
     return {
         name: one if isinstance(one, str) else _scalar(name, one)
-        for name, one in value.items()
+        for name, one in fields.items()
         if one is not None
     }
 
