@@ -14,10 +14,18 @@ Source: formats 3.4; docs/remoting.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.remoting.codes import ResponseCode
@@ -46,13 +54,7 @@ Int32 = Annotated[int, _Bits(32)]
 Int64 = Annotated[int, _Bits(64)]
 """A Java long."""
 
-_INTEGER = re.compile(r"[+-]?0{0,99}[0-9]{1,19}")
-_KINDS: dict[Any, _Bits | type] = {
-    Int32: _Bits(32),
-    Int64: _Bits(64),
-    bool: bool,
-    str: str,
-}
+_is_integer = re.compile(r"[+-]?0{0,99}[0-9]{1,19}").fullmatch
 
 H = TypeVar("H", bound="DataclassInstance")
 
@@ -70,12 +72,20 @@ class MissingField(RemoteViolation):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Kind(NamedTuple):
+    """
+    What text stands for a value, and what value for a text; ``None``: for none.
+    """
+
+    write: Callable[[str, Any], str]
+    read: Callable[[str], str | int | None]
+
+
+class _Field(NamedTuple):
     attribute: str
     name: str
-    kind: _Bits | type
-    is_needed: bool
+    kind: _Kind
+    default: Any
 
 
 def wire_name(attribute: str) -> str:
@@ -86,21 +96,44 @@ def wire_name(attribute: str) -> str:
     return first + "".join(map(str.capitalize, rest))
 
 
+def _integers(bits: int) -> _Kind:
+    lowest, highest = -(1 << bits - 1), (1 << bits - 1) - 1
+
+    def write(name: str, value: int) -> str:
+        if not lowest <= value <= highest:
+            raise InvalidError(f"{name} has {bits} bits: {value}")
+        return str(value)
+
+    def read(text: str) -> int | None:
+        if not _is_integer(text):
+            return None
+        value = int(text)
+        return value if lowest <= value <= highest else None
+
+    return _Kind(write, read)
+
+
+_KINDS: dict[Any, _Kind] = {
+    Int32: _integers(32),
+    Int64: _integers(64),
+    bool: _Kind(
+        lambda _, value: "true" if value else "false",
+        lambda text: text.lower() == "true",
+    ),
+    str: _Kind(lambda _, value: str(value), str),
+}
+
+
 @cache
 def _form(header: type[DataclassInstance]) -> tuple[_Field, ...]:
     hints = get_type_hints(header, include_extras=True)
     return tuple(
-        _Field(
-            one.name,
-            wire_name(one.name),
-            _kind(hints[one.name]),
-            one.default is MISSING,
-        )
+        _Field(one.name, wire_name(one.name), _kind(hints[one.name]), one.default)
         for one in fields(header)
     )
 
 
-def _kind(hint: object) -> _Bits | type:
+def _kind(hint: object) -> _Kind:
     """
     Returns what the annotation stands for; ``None`` beside it changes nothing.
     """
@@ -115,21 +148,11 @@ def encode_fields(header: DataclassInstance) -> dict[str, str]:
         InvalidError: a number that its field does not hold.
     """
     found = {}
-    for one in _form(type(header)):
-        value = getattr(header, one.attribute)
+    for attribute, name, kind, _ in _form(type(header)):
+        value = getattr(header, attribute)
         if value is not None:
-            found[one.name] = _encode(one, value)
+            found[name] = kind.write(name, value)
     return found
-
-
-def _encode(one: _Field, value: str | int) -> str:
-    if one.kind is bool:
-        return "true" if value else "false"
-    if isinstance(one.kind, _Bits):
-        assert isinstance(value, int)
-        if not _holds(one.kind, value):
-            raise InvalidError(f"{one.name} has {one.kind.count} bits: {value}")
-    return str(value)
 
 
 def decode_fields(header: type[H], ext_fields: Mapping[str, str]) -> H:
@@ -139,30 +162,15 @@ def decode_fields(header: type[H], ext_fields: Mapping[str, str]) -> H:
     Raises:
         MissingField: a value that is needed is missing, or is not of its type.
     """
-    values: dict[str, Any] = {}
-    for one in _form(header):
-        text = ext_fields.get(one.name)
-        value = None if text is None else _decode(one.kind, text)
-        if value is not None:
-            values[one.attribute] = value
-        elif one.is_needed:
-            shown = "is missing" if text is None else f"is no number: {text[:32]!r}"
-            code = getattr(header, "missing_code", ResponseCode.SYSTEM_ERROR)
-            raise MissingField(f"{header.__name__}: {one.name} {shown}", code)
-    return header(**values)
-
-
-def _decode(kind: _Bits | type, text: str) -> str | int | bool | None:
-    if kind is str:
-        return text
-    if kind is bool:
-        return text.lower() == "true"
-    assert isinstance(kind, _Bits)
-    if not _INTEGER.fullmatch(text):
-        return None
-    value = int(text)
-    return value if _holds(kind, value) else None
-
-
-def _holds(kind: _Bits, value: int) -> bool:
-    return -(1 << kind.count - 1) <= value < 1 << kind.count - 1
+    values = []
+    for _, name, kind, default in _form(header):
+        text = ext_fields.get(name)
+        value = None if text is None else kind.read(text)
+        if value is None:
+            if default is MISSING:
+                shown = "is missing" if text is None else f"is no number: {text[:32]!r}"
+                code = getattr(header, "missing_code", ResponseCode.SYSTEM_ERROR)
+                raise MissingField(f"{header.__name__}: {name} {shown}", code)
+            value = default
+        values.append(value)
+    return header(*values)
