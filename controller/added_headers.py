@@ -108,9 +108,10 @@ def vitals_of(fields: Fields) -> Vitals | None:
     Raises:
         MissingField: the incarnation is none.
     """
-    header = decode_fields(_VitalsHeader, fields)
-    if header.pystore_incarnation is None:
+    if "pystoreIncarnation" not in fields:
         return None
+    header = decode_fields(_VitalsHeader, fields)
+    assert header.pystore_incarnation is not None
     return Vitals(
         parse_incarnation(header.pystore_incarnation),
         header.pystore_boot_id,

@@ -50,6 +50,9 @@ __all__ = ["Handlers"]
 _LOCKED = frozenset({"configBlackList", "configStorePath", "rocketmqHome"})
 """What RocketMQ lets nobody change."""
 
+_NO_LEASE = Reply(ext_fields=lease_fields(LeaseGrant()))
+"""What all but masters of pystore are answered, thousands of times a second."""
+
 _Handle = Callable[[RemotingCommand, Connection], Handling]
 
 
@@ -108,22 +111,26 @@ class Handlers:
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
         beat = beat_of(request, self._numbers[peer])
-        set_key(*beat.names)
-        self._clusters[peer] = beat.names
+        if self._clusters.get(peer) != beat.names:
+            # The first one: no key may hold such names.
+            set_key(*beat.names)
+            self._clusters[peer] = beat.names
         is_new = self._place.liveness.hear(
             beat.names, beat.heartbeat, self._place.clock_ns()
         )
         leader = self._place.leader
         if leader is None:
-            return Reply(ext_fields=lease_fields(LeaseGrant()))
+            return _NO_LEASE
         if is_new:
             leader.look_at(beat.names)
         if beat.resigned_epoch >= 0:
             member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
             leader.resign(beat.names, member, beat.resigned_epoch)
             # Or the next master would wait for a lease that nobody uses.
-            return Reply(ext_fields=lease_fields(LeaseGrant()))
+            return _NO_LEASE
         length_ms, epoch = leader.grant(beat.names, beat.heartbeat, beat.epoch)
+        if not length_ms:
+            return _NO_LEASE
         return Reply(ext_fields=lease_fields(LeaseGrant(length_ms, epoch)))
 
     async def _command(self, request: RemotingCommand, peer: Connection) -> Reply:
