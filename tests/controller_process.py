@@ -23,6 +23,7 @@ from pystore.remoting.controller_headers import (
     ApplyBrokerIdRequest,
     GetMetadataResponse,
 )
+from pystore.remoting.failures import NoAnswer, NotSent
 from pystore.remoting.fields import decode_fields, encode_fields
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class ControllerProcess:
     Args:
         words: options: where its records are.
         before: the beginning of the command line, for a process that starts it.
+        script: what runs in its place; it ends with the command's `main`.
         listen: where; any free port unless told otherwise.
         stderr: where its lines go, if not to `said`.
 
@@ -53,12 +55,14 @@ class ControllerProcess:
         self,
         *words: str | Path,
         before: tuple[str, ...] = (),
+        script: str | None = None,
         listen: str = "127.0.0.1:0",
         stderr: Path | None = None,
     ) -> None:
         self.said: list[str] = []
         self._heard = threading.Condition()
-        command = [*before, *PYSTORE, "controller", "--listen", listen, *words]
+        start = PYSTORE if script is None else (PYSTORE[0], "-c", script)
+        command = [*before, *start, "controller", "--listen", listen, *words]
         if stderr is None:
             self.child = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -155,7 +159,13 @@ class ControllerProcess:
         Waits until it says so.
         """
         end_s = time.monotonic() + PATIENCE_S
-        while not self.leads:
+        while True:
+            try:
+                if self.leads:
+                    return
+            except (NoAnswer, NotSent):
+                # It has no room for one more, or does not answer yet.
+                pass
             assert time.monotonic() < end_s, self.said
             time.sleep(0.02)
 

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +21,12 @@ from pystore.controller.server.settings import (
     parse_toml,
 )
 from pystore.errors import InvalidError
+from pystore.remoting.limits import Limits
 
 __all__ = ["controller"]
+
+_FILES_BESIDE = 1000
+"""Open files that are no connections."""
 
 _EXAMPLE = """\b
 Example: one controller for brokers on this machine
@@ -77,7 +83,22 @@ def controller(config: Path | None, **options: str | None) -> int:
         raise click.UsageError(str(error)) from error
     for line in said:
         _say(line)
+    _allow_files()
     return asyncio.run(_serve(Controller(settings, open_store, _say)))
+
+
+def _allow_files() -> None:
+    """
+    Each connection is an open file, and many systems allow 1024 unless asked for more.
+    """
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = Limits().connections_max + _FILES_BESIDE
+    if most != resource.RLIM_INFINITY:
+        wanted = min(wanted, most)
+    if allowed != resource.RLIM_INFINITY and allowed < wanted:
+        # macOS refuses what it says it allows; then fewer connect.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _settings(

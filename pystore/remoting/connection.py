@@ -102,6 +102,14 @@ class Connection(asyncio.BufferedProtocol):
         return self._gone.is_set() or self._transport.is_closing()
 
     @property
+    def descriptor(self) -> int:
+        """
+        The number of its open file; -1: it has none any more.
+        """
+        found: int = self._transport.get_extra_info("socket").fileno()
+        return found
+
+    @property
     def may_send(self) -> bool:
         """
         Whether the peer takes what is said; otherwise calls wait.

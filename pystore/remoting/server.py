@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
+import resource
+import socket
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -25,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["RemotingServer", "exposure"]
 
 _BACKLOG = 1024
+_ACCEPTED_AT_ONCE = 64
+_FILES_KEPT = 320
+"""Of the open files of the process: for records and logs, and for who is accepted
+before there was time to look: some turns of the loop, each with that many."""
 _ACCEPTING_TURNS = 3  # of the loop, from an accepted socket to its connection
 
 
@@ -47,6 +55,17 @@ def _is_loopback(host: str) -> bool:
     except ValueError:
         # A name, or empty for every address: it may lead anywhere.
         return False
+
+
+def _files_max() -> int:
+    """
+    Returns the first descriptor that is no connection's. Without it nothing more could
+    be accepted, nor refused, and whoever connects would wait for nothing.
+    """
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return max(allowed - _FILES_KEPT, allowed // 2)
 
 
 class RemotingServer:
@@ -75,6 +94,7 @@ class RemotingServer:
         self._opened = opened
         self._closed = closed
         self._connections: set[Connection] = set()
+        self._files_max = sys.maxsize
         self._is_full = False
         self._is_open = False
         self._side = Side(handlers, self._limits, say, self._accept, self._forget)
@@ -99,11 +119,19 @@ class RemotingServer:
             StorageError: the address cannot be had.
         """
         loop = asyncio.get_running_loop()
+        self._files_max = _files_max()
         self._is_open = True
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._side), host or None, port, backlog=_BACKLOG
+                lambda: Connection(self._side),
+                host or None,
+                port,
+                backlog=_ACCEPTED_AT_ONCE,
             )
+            for one in self._server.sockets:
+                # asyncio accepts as many at once as it lets wait: few, and many.
+                with socket.socket(fileno=os.dup(one.fileno())) as listener:
+                    listener.listen(_BACKLOG)
         except OSError as error:
             # Taken, not ours, or a name that leads nowhere.
             raise StorageError(
@@ -158,11 +186,15 @@ class RemotingServer:
             # It was on its way when we stopped listening.
             connection.abort()
             return
-        if len(self._connections) >= self._limits.connections_max:
+        # The system gives the lowest number that is free, so a high one tells how
+        # many files are open, of whatever kind.
+        is_last = connection.descriptor >= self._files_max
+        if is_last or len(self._connections) >= self._limits.connections_max:
             if not self._is_full:
+                more = ", and more open files are not allowed (ulimit -n)"
                 self._say(
                     f"{connection.peer} is refused: {len(self._connections)} "
-                    "connections are open already"
+                    f"connections are open already{more * is_last}"
                 )
             self._is_full = True
             connection.abort()

@@ -266,7 +266,7 @@ def test_ten_thousand_idle_connections_hold_up_nobody() -> None:
     resource = pytest.importorskip("resource")
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    run(idle_connections(min(10_000, (allowed - 200) // 2)))
+    run(idle_connections(min(10_000, (allowed - 800) // 2)))
 
 
 async def idle_connections(count: int) -> None:

@@ -1,0 +1,208 @@
+"""
+``pystore controller`` as a process that is killed at a bad moment, or crowded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from controller_process import ControllerProcess
+from controlling import start
+from stores import SEGMENT
+
+from pystore.controller.added_headers import Vitals
+from pystore.controller.calls import (
+    ApplyBrokerId,
+    Done,
+    ElectMaster,
+    GetNextBrokerId,
+    Heartbeat,
+    HeartbeatAnswer,
+    Mastership,
+    NextBrokerId,
+    RegisterBroker,
+)
+from pystore.controller.client import ControllerClient
+from pystore.controller.identity import Named
+from pystore.controller.identity_store import IdentityStore
+from pystore.controller.negotiation import Negotiation
+from pystore.controller.registering import Registration
+from pystore.exports import BrokerIdentity
+from pystore.log import CommitLog
+
+IDLE = 10_000
+MORE = 20
+KEPT = 320
+"""Open files that a server leaves alone."""
+
+DYING = """
+import os, signal
+from pystore.cli import main
+from pystore.records.lmdb_store import LmdbStore
+
+commit, left = LmdbStore.commit, [{count}]
+
+def die_if_last(ops):
+    left[0] -= any(op.key.startswith("controller/sets/") for op in ops)
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def dying(self, ops):
+    if {is_done}:
+        version = commit(self, ops)
+        die_if_last(ops)
+        return version
+    die_if_last(ops)
+    return commit(self, ops)
+
+LmdbStore.commit = dying
+main()
+"""
+"""A controller that dies with its n-th commit of a set: before it, or after it."""
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_broker_gets_one_id_though_the_controller_is_killed_over_it(
+    tmp_path: Path, count: int, is_done: bool
+) -> None:
+    """
+    R28, R230: as it applies, or registers; with the commit on disk and no answer, or
+    with neither. The next controller takes what it asks again for the same, and the
+    id after it is the next one.
+    """
+    words = ("--store", tmp_path / "records")
+    script = DYING.format(count=count, is_done=is_done)
+    with ControllerProcess(*words, script=script) as mortal:
+        mortal.await_lead()
+        registered, successor = asyncio.run(_registered(tmp_path, mortal, words))
+        assert -signal.SIGKILL == mortal.wait()
+
+    with successor:
+        assert BrokerIdentity("c", "b", 1) == registered.identity
+        other = asyncio.run(_next_id(successor.address))
+    assert NextBrokerId(2) == other
+
+
+async def _registered(
+    tmp_path: Path, mortal: ControllerProcess, words: tuple[str | Path, ...]
+) -> tuple[Negotiation, ControllerProcess]:
+    """
+    Returns how a new broker got its id, and the controller that it has in the end.
+    """
+    successors: list[ControllerProcess] = []
+
+    async def pause(_: int) -> None:
+        if not successors:
+            successors.append(
+                await asyncio.to_thread(
+                    ControllerProcess, *words, listen=mortal.address
+                )
+            )
+            await asyncio.to_thread(successors[0].await_lead)
+
+    with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
+        async with ControllerClient([mortal.address]) as client:
+            registration = Registration(
+                Negotiation(Named("c", "b", "h:1"), lambda: "h:1;1", start(1)),
+                IdentityStore(log.writer),
+                client,
+                pause,
+                bool,
+            )
+            return await registration.run(), successors[0]
+
+
+async def _next_id(address: str) -> object:
+    async with ControllerClient([address]) as client:
+        return await client.get_next_broker_id(GetNextBrokerId("c", "b"))
+
+
+@pytest.fixture
+def idle() -> Iterator[int]:
+    """
+    How many connections this process may have, while the test lasts: 10,000 if it can.
+    """
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < IDLE + 2 * KEPT:
+        pytest.skip(f"no process may have more than {most} open files here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (IDLE + 2 * KEPT, most))
+    yield IDLE
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+
+
+def test_ten_thousand_idle_connections_hold_up_no_heartbeat(
+    tmp_path: Path, idle: int
+) -> None:
+    """
+    Where the system allows no more, one more is closed at once, with a line for the
+    operator, and a master keeps its lease. When they have gone, others are served.
+    """
+    allowed = ("sh", "-c", f'ulimit -n {idle + KEPT + MORE}; exec "$0" "$@"')
+    words = ("--store", tmp_path / "records")
+    crowd: list[socket.socket] = []
+    with ControllerProcess(*words, before=allowed) as controller:
+        controller.await_lead()
+        try:
+            asyncio.run(_beside_a_crowd(controller, idle, crowd))
+        finally:
+            for one in crowd:
+                one.close()
+        controller.await_lead()
+        assert 1 == sum("is refused: " in line for line in controller.said)
+
+
+async def _beside_a_crowd(
+    controller: ControllerProcess, idle: int, crowd: list[socket.socket]
+) -> None:
+    host, port = controller.address.split(":")
+    async with ControllerClient([controller.address]) as client:
+        beat = await _mastership(client)
+        for count in (idle, idle + MORE):
+            while len(crowd) < count:
+                crowd.append(socket.create_connection((host, int(port)), 10))
+                if len(crowd) % 500 == 0:
+                    assert await _leased(client, controller.address, beat) > 0
+            assert await _leased(client, controller.address, beat) > 0
+        assert await asyncio.to_thread(_is_closed, crowd[-1], 20)
+        assert "more open files are not allowed" in controller.wait_for("is refused: ")
+        assert await _leased(client, controller.address, beat) > 0
+        assert not any(_is_closed(one, 0) for one in crowd[:idle])
+
+
+async def _mastership(client: ControllerClient) -> Heartbeat:
+    """
+    Returns the heartbeat of a new master.
+    """
+    recovery = start(1)
+    assert Done() == await client.apply_broker_id(ApplyBrokerId("c", "b", 1, "h:1;1"))
+    await client.register_broker(RegisterBroker("c", "b", 1, "h:1", recovery))
+    beat = Heartbeat("c", "b", 1, "h:1", epoch=1, vitals=Vitals(recovery.incarnation))
+    await client.heartbeat(client.known[0], beat)
+    elected = await client.elect_master(ElectMaster("c", "b", 1))
+    assert isinstance(elected, Mastership), elected
+    return beat
+
+
+async def _leased(client: ControllerClient, address: str, beat: Heartbeat) -> int:
+    answer = await client.heartbeat(address, beat)
+    assert isinstance(answer, HeartbeatAnswer), answer
+    assert answer.lease is not None
+    return answer.lease.length_ms
+
+
+def _is_closed(peer: socket.socket, wait_s: float) -> bool:
+    peer.settimeout(wait_s)
+    try:
+        return peer.recv(1) == b""
+    except ConnectionError:
+        # Closed as hard as can be.
+        return True
+    except (TimeoutError, BlockingIOError):
+        return False
