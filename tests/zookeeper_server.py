@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -116,6 +117,18 @@ class ZookeeperServer:
             assert self.process.poll() is None, self._log.read_text()
             time.sleep(0.02)
         raise AssertionError(f"ZooKeeper does not serve: {self._log.read_text()}")
+
+    def pause(self) -> None:
+        """
+        It answers nobody, until `go_on`.
+        """
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """
+        It serves again, and finds that sessions have expired.
+        """
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """

@@ -40,9 +40,10 @@ from pystore.controller.identity_store import IdentityStore
 from pystore.controller.member import Position
 from pystore.controller.negotiation import Negotiation
 from pystore.controller.registering import Registration
+from pystore.errors import FencedError
 from pystore.exports import BrokerIdentity
 from pystore.ha.decision import Decision
-from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.rules import SetRules
 from pystore.ha.lease import NO_LEASE, lease_from
 from pystore.ha.place import Place
@@ -113,11 +114,12 @@ class OwnBroker:
         )
         self.standing()
 
-    def append(self, count: int, first: int) -> Json:
+    def append(self, count: int, first: int, ack: Ack = Ack.ALL) -> Json:
         """
-        Appends messages with ack `all`, and answers as `standing`, once each is there.
+        Appends messages, and answers as `standing`, once each is there, with how that
+        went as ``outcomes``.
         """
-        return self._ask({"count": count, "first": first})
+        return self._ask({"count": count, "first": first, "ack": ack.name})
 
     def standing(self) -> Json:
         """
@@ -309,14 +311,20 @@ class _Broker:
         window = order.get("window", count)
         while True:
             numbers = range(first, first + min(window, count))
-            tickets = [self.replica.submit(message(one), Ack.ALL) for one in numbers]
-            settled = self.replica.wait_all(tickets, ACK_MS)
-            outcomes = {one.outcome.name for one in settled}
+            outcomes = self._appended(numbers, Ack[order.get("ack", "ALL")])
             said = self._standing() | {"outcomes": sorted(outcomes)}
             print(json.dumps(said), flush=True)
             first, count = first + window, count - window
             if count <= 0:
                 return
+
+    def _appended(self, numbers: range, ack: Ack) -> set[str]:
+        try:
+            tickets = [self.replica.submit(message(one), ack) for one in numbers]
+        except FencedError:
+            # Before a byte was written.
+            return {Outcome.FENCED.name}
+        return {one.outcome.name for one in self.replica.wait_all(tickets, ACK_MS)}
 
     def _standing(self) -> Json:
         log, standing = self.replica.log.log(), self.replica.standing()

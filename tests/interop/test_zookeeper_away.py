@@ -1,0 +1,109 @@
+"""
+A master of pystore and its controller, while ZooKeeper is away for a while.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from controller_process import ControllerProcess
+from interop.broker_set import free_ports as free_range
+from interop.own_broker import OwnBroker, Setting
+from stores import SEGMENT
+from zookeeper_server import ZookeeperServer, free_ports, missing
+
+from pystore.ha.insync.ack import Ack
+from pystore.remoting.codes import ResponseCode
+
+SESSION_MS = 4000
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[ZookeeperServer]:
+    """
+    One server.
+    """
+    if reason := missing():
+        pytest.skip(reason)
+    server = ZookeeperServer(tmp_path / "zookeeper", free_ports(1)[0])
+    try:
+        server.await_mode()
+        yield server
+    finally:
+        server.go_on()
+        server.kill()
+
+
+@pytest.fixture
+def controller(
+    tmp_path: Path, zookeeper: ZookeeperServer
+) -> Iterator[ControllerProcess]:
+    """
+    One that leads, with a name server on the same port.
+    """
+    config = tmp_path / "controller.toml"
+    config.write_text(f"zookeeperSessionTimeout = {SESSION_MS}\n")
+    words = ("-c", config, "--zookeeper", zookeeper.hosts, "--nameserver")
+    with ControllerProcess(*words) as controller:
+        controller.await_lead()
+        yield controller
+
+
+@pytest.fixture
+def master(tmp_path: Path, controller: ControllerProcess) -> Iterator[OwnBroker]:
+    """
+    The only broker of its set.
+    """
+    address, asked = f"127.0.0.1:{free_range()}", controller.address
+    store = str(tmp_path / "store")
+    broker = OwnBroker(Setting("c", "b", address, asked, asked, store, SEGMENT))
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
+def append_until(master: OwnBroker, outcome: str) -> None:
+    """
+    Appends with ack `leader`, again and again, until that comes of it.
+    """
+    end_s = time.monotonic() + PATIENCE_S
+    while (found := master.append(1, 1, Ack.LEADER)["outcomes"]) != [outcome]:
+        assert time.monotonic() < end_s, found
+        time.sleep(0.05)
+
+
+def test_a_master_goes_on_for_its_lease_and_again_when_zookeeper_is_back(
+    zookeeper: ZookeeperServer, controller: ControllerProcess, master: OwnBroker
+) -> None:
+    """
+    R9, R80, C2: under its lease it acknowledges `leader`, then no more; `all` needs no
+    lease. It is away for longer than a session; when it is back nobody has to do
+    anything, and the epoch is the same.
+    """
+    append_until(master, "REACHED")
+    epochs = master.standing()["epochs"]
+    zookeeper.pause()
+    gone_s = time.monotonic() + 1.5 * SESSION_MS / 1000
+    assert ["REACHED"] == master.append(1, 2, Ack.LEADER)["outcomes"]
+
+    append_until(master, "FENCED")
+    refused = controller.apply(9)
+    assert ResponseCode.CONTROLLER_NOT_LEADER == refused.code
+    fenced = master.standing()
+    assert ("master", "") == (fenced["role"], fenced["problem"] or "")
+    assert ["FENCED"] == master.append(1, 3, Ack.LEADER_SYNCED)["outcomes"]
+    assert fenced["end"] == master.standing()["end"]
+    assert ["REACHED"] == master.append(1, 4, Ack.ALL)["outcomes"]
+    while time.monotonic() < gone_s:
+        assert ["FENCED"] == master.append(1, 5, Ack.LEADER)["outcomes"]
+        time.sleep(0.1)
+
+    zookeeper.go_on()
+    append_until(master, "REACHED")
+    assert epochs == master.standing()["epochs"]
+    controller.await_lead()
