@@ -100,7 +100,13 @@ def verify(
 
     The exit code is 1 if somebody has to act, and 3 if something could not be checked.
     """
-    # PySpark is needed from here on; other commands must not need it.
+    # PySpark is needed from here on; other commands must not need it. It takes seconds
+    # to start, so what is wrong with the options and the paths is told first.
+    from pystore.spark.paths import find_stores  # noqa: PLC0415
+
+    if budget is not None and into is None:
+        raise click.UsageError("--budget needs --into DIR, which remembers the rounds")
+    find_stores(stores)
     from pystore.spark.session import open_session  # noqa: PLC0415
     from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
     from pystore.spark.verify.rounds import (  # noqa: PLC0415
@@ -110,8 +116,6 @@ def verify(
     )
     from pystore.spark.verify.run import verify_stores  # noqa: PLC0415
 
-    if budget is not None and into is None:
-        raise click.UsageError("--budget needs --into DIR, which remembers the rounds")
     code = DONE
     count = rounds or (None if continuous else 1)
     with open_session("pystore spark verify", master) as session:

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from command_line import run
 
 
@@ -15,3 +18,22 @@ def test_help_says_what_the_jobs_need() -> None:
 
     assert "Java 17 or 21" in told
     assert "spark-submit" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("no", "no such directory"), ("no*", "no store matches")]
+)
+def test_a_missing_store_is_told_before_java_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    """
+    Spark takes seconds to start, and there is no Java here.
+    """
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    result = run("spark", "verify", tmp_path / name)
+
+    assert 3 == result.exit_code
+    (line,) = result.stderr.splitlines()
+    assert f"{tmp_path}/{name}: {said}" in line
