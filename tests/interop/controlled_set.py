@@ -31,7 +31,7 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.fields import decode_fields, encode_fields
 
-__all__ = ["ControlledSet", "controlled"]
+__all__ = ["ControlledSet", "controlled", "until"]
 
 PATIENCE_S = 120
 
