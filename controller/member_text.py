@@ -10,6 +10,7 @@ Source: safety B1; docs/identity.md.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pystore.controller.member import Member
 from pystore.remoting.codes import ResponseCode
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 _INCARNATION = re.compile(r"([0-9]{1,18})-([0-9a-f]{32})")
+_KNOWN_MAX = 1 << 14  # of incarnations, each some hundred bytes
 _BROKER_ID = re.compile(r"[0-9]{1,18}")
 
 
@@ -71,9 +73,11 @@ def parse_ids(text: str | None) -> frozenset[int]:
     return frozenset(map(_parse_id, text.split(";"))) if text else frozenset()
 
 
+@lru_cache(_KNOWN_MAX)
 def parse_incarnation(text: str) -> Incarnation:
     """
-    Returns the incarnation of which this is `pystore.truth.Incarnation.text`.
+    Returns the incarnation of which this is `pystore.truth.Incarnation.text`; each
+    broker says its own every second.
 
     Raises:
         MissingField: of none.
