@@ -33,10 +33,7 @@ _OPAQUE_MASK = (1 << 31) - 1
 _RECEIVED_BYTES_MAX = 256 << 10
 
 Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
-"""
-Answers a request; of a one-way request the reply goes nowhere. One that never waits is
-a plain function, and is answered before anything else is read.
-"""
+"""Answers a request: at once if it is a plain function; one-way, it answers nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +48,7 @@ class Side:
         opened: is told of a connection before anything is read from it.
         closed: is told of it once, whoever closed it.
         running: the handlers at work.
-        received: where bytes arrive: the loop reads from one connection at a time,
-            and what it read is taken before it reads again.
+        received: where bytes arrive: the loop reads from one connection at a time.
     """
 
     handlers: Mapping[int, Handler]
@@ -106,8 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         The number of its open file; -1: it has none any more.
         """
-        found: int = self._transport.get_extra_info("socket").fileno()
-        return found
+        return cast("int", self._transport.get_extra_info("socket").fileno())
 
     @property
     def may_send(self) -> bool:
