@@ -144,6 +144,7 @@ def test_a_machine_without_java_says_what_to_install(tmp_path: Path) -> None:
     """
     One line, and exit code 3.
     """
+    CommitLog(tmp_path, segment_size=SEGMENT).close()
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-m", "pystore", "spark", "verify", str(tmp_path)],
