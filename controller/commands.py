@@ -110,6 +110,13 @@ class Register:
     address: str
     recovery: Recovery | None = None
 
+    @property
+    def incarnation(self) -> Incarnation | None:
+        """
+        Of the process; ``None``: a Java broker.
+        """
+        return None if self.recovery is None else self.recovery.incarnation
+
 
 @dataclass(frozen=True, slots=True)
 class Elect:

@@ -106,21 +106,29 @@ class Liveness:
         self._connections: dict[int, set[tuple[SetKey, int]]] = {}
         # One for each broker that is alive; its end may have moved on since.
         self._ends: list[tuple[int, SetKey, int]] = []
-        self._newest: dict[tuple[SetKey, int], int] = {}
+        # Of each broker the newest connection, and the process that used it.
+        self._newest: dict[tuple[SetKey, int], tuple[int, Incarnation | None]] = {}
 
-    def enter(self, key: SetKey, broker_id: int, connection: int) -> bool:
+    def enter(
+        self,
+        key: SetKey,
+        broker_id: int,
+        incarnation: Incarnation | None,
+        connection: int,
+    ) -> bool:
         """
         A process wants to register.
 
         Returns:
-            whether it may: a broker says everything on one connection, so who comes on
-            an older one than was used since is a process that has died, and its
-            registration was under way for long.
+            whether it may. All connections of a process are newer than those of the
+            one before, so who comes on an older one than another process has used
+            since is dead, and its registration was under way for long. One process
+            may have several, to several names of this controller.
         """
-        newest = self._newest.setdefault((key, broker_id), connection)
-        if connection > newest:
-            self._newest[key, broker_id] = connection
-        return connection >= newest
+        newest, user = self._newest.get((key, broker_id), (connection, incarnation))
+        if connection >= newest:
+            self._newest[key, broker_id] = connection, incarnation
+        return connection >= newest or incarnation == user
 
     def hear(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
         """
@@ -146,7 +154,9 @@ class Liveness:
             kept.heartbeat, kept.until_ns, kept.is_closed = heartbeat, until_ns, False
         some = self._connections.setdefault(heartbeat.connection, set())
         some.add((key, heartbeat.broker_id))
-        self.enter(key, heartbeat.broker_id, heartbeat.connection)
+        self.enter(
+            key, heartbeat.broker_id, heartbeat.incarnation, heartbeat.connection
+        )
         if kept.queued_ns is None or until_ns < kept.queued_ns:
             self._queue(key, kept)
         return is_new

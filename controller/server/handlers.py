@@ -137,13 +137,14 @@ class Handlers:
         leader = self._leading()
         asked = COMMANDS[RequestCode(request.code)](request)
         names = self._resolved(leader, asked, peer)
-        if isinstance(asked.command, Register) and not self._place.liveness.enter(
-            names, asked.command.broker_id, self._numbers.get(peer, 0)
-        ):
-            return Reply(
-                ResponseCode.CONTROLLER_INVALID_REQUEST,
-                f"broker {asked.command.broker_id} has spoken on a newer connection",
-            )
+        if isinstance(asked.command, Register):
+            number = self._numbers.get(peer, 0)
+            broker_id, process = asked.command.broker_id, asked.command.incarnation
+            if not self._place.liveness.enter(names, broker_id, process, number):
+                return Reply(
+                    ResponseCode.CONTROLLER_INVALID_REQUEST,
+                    f"broker {broker_id}: a later process of it has been heard",
+                )
         outcome = await leader.ask(names, asked.command, peer.peer)
         return answer(asked.command, outcome.decision, outcome.state)
 

@@ -229,7 +229,7 @@ class Controller(Process):
             return False
         for one in commands:
             if isinstance(one, Register) and not self.liveness.enter(
-                NAMES, one.broker_id, connection
+                NAMES, one.broker_id, one.incarnation, connection
             ):
                 return False
         leading.ask(commands, reply)

@@ -232,16 +232,25 @@ def test_a_registration_that_was_long_under_way_is_known_by_its_connection() -> 
     Its process has died, and the next one has registered or is heard on a newer
     connection, or was: who died last has the last word.
     """
-    liveness = Liveness()
+    liveness, first, second = Liveness(), incarnation(1), incarnation(2)
 
-    assert liveness.enter(SET, 1, 5)
-    assert liveness.enter(SET, 1, 5)
-    assert liveness.enter(SET, 1, 7)
-    assert not liveness.enter(SET, 1, 5)
+    assert liveness.enter(SET, 1, first, 5)
+    assert liveness.enter(SET, 1, second, 7)
+    assert not liveness.enter(SET, 1, first, 5)
     liveness.hear(SET, replace(JAVA, connection=8), 0)
     liveness.close(8)
-    assert not liveness.enter(SET, 1, 7)
-    assert liveness.enter(SET, 2, 1)
-    assert liveness.enter(TWIN, 1, 1)
+    assert not liveness.enter(SET, 1, second, 7)
+    assert liveness.enter(SET, 2, first, 1)
+    assert liveness.enter(TWIN, 1, first, 1)
     liveness.forget(SET, 1)
-    assert liveness.enter(SET, 1, 1)
+    assert liveness.enter(SET, 1, first, 1)
+
+
+def test_a_process_may_register_on_the_older_of_its_connections() -> None:
+    """One to the address it was configured with, and one to that which 1005 told."""
+    liveness = Liveness()
+    for process in (incarnation(1), None):
+        assert liveness.enter(SET, 1, process, 20)
+        assert liveness.enter(SET, 1, process, 11)
+        assert liveness.enter(SET, 1, process, 20)
+        liveness.forget(SET, 1)
