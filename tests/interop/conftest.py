@@ -1,14 +1,17 @@
 """
-A Java process that many tests share, and one of its own for a crash.
+A Java process that many tests share, and one of its own for a crash; ZooKeeper.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import zookeeper_server
 from interop import jvm
+from zookeeper_server import ZookeeperServer
 
 STORES_MAX = 24
 
@@ -62,3 +65,19 @@ def mortal_java(compiled_tool: None) -> Iterator[jvm.StoreTool]:  # noqa: ARG001
     """
     with jvm.StoreTool() as tool:
         yield tool
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[ZookeeperServer]:
+    """
+    One server of ZooKeeper.
+    """
+    if reason := zookeeper_server.missing():
+        pytest.skip(reason)
+    port = zookeeper_server.free_ports(1)[0]
+    server = ZookeeperServer(tmp_path / "zookeeper", port)
+    try:
+        server.await_mode()
+        yield server
+    finally:
+        server.kill()

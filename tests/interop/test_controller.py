@@ -4,29 +4,13 @@ Brokers of RocketMQ under controllers of pystore, and mqadmin beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from interop.controlled_set import ControlledSet, controlled, until
-from zookeeper_server import ZookeeperServer, free_ports, missing
+from zookeeper_server import ZookeeperServer
 
 SET = ("-bn", "broker-a", "-c", "rig")
-
-
-@pytest.fixture
-def zookeeper(tmp_path: Path) -> Iterator[ZookeeperServer]:
-    """
-    One server.
-    """
-    if reason := missing():
-        pytest.skip(reason)
-    server = ZookeeperServer(tmp_path / "zookeeper", free_ports(1)[0])
-    try:
-        server.await_mode()
-        yield server
-    finally:
-        server.kill()
 
 
 def test_brokers_elect_fail_over_and_come_back_and_mqadmin_sees_it(

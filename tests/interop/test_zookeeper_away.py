@@ -13,29 +13,13 @@ from controller_process import ControllerProcess
 from interop.broker_set import free_ports as free_range
 from interop.own_broker import OwnBroker, Setting
 from stores import SEGMENT
-from zookeeper_server import ZookeeperServer, free_ports, missing
+from zookeeper_server import ZookeeperServer
 
 from pystore.ha.insync.ack import Ack
 from pystore.remoting.codes import ResponseCode
 
 SESSION_MS = 4000
 PATIENCE_S = 30
-
-
-@pytest.fixture
-def zookeeper(tmp_path: Path) -> Iterator[ZookeeperServer]:
-    """
-    One server.
-    """
-    if reason := missing():
-        pytest.skip(reason)
-    server = ZookeeperServer(tmp_path / "zookeeper", free_ports(1)[0])
-    try:
-        server.await_mode()
-        yield server
-    finally:
-        server.go_on()
-        server.kill()
 
 
 @pytest.fixture
