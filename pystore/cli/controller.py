@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import signal
 from contextlib import suppress
@@ -84,6 +85,8 @@ def controller(config: Path | None, **options: str | None) -> int:
     for line in said:
         _say(line)
     _allow_files()
+    # A line for each attempt to connect would bury ours, which say it once.
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     return asyncio.run(_serve(Controller(settings, open_store, _say)))
 
 

@@ -23,6 +23,7 @@ from pystore.errors import (
     ForkedError,
     FormatError,
     FullError,
+    NotAStoreError,
     PystoreError,
     StorageError,
     UnknownOutcomeError,
@@ -124,6 +125,10 @@ class LmdbSpace:
         self._users = 0
         try:
             path.mkdir(exist_ok=True)
+        except FileExistsError as error:
+            # A name that stands for something else.
+            text = f"{path}: not a directory: name one, or let a new one be made"
+            raise NotAStoreError(text, path=str(path)) from error
         except OSError as error:
             # The caller gets the path with it.
             raise storage_error("create", path, error) from error

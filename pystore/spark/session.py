@@ -11,11 +11,14 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from pystore.errors import UnavailableError
@@ -78,12 +81,37 @@ def open_session(
     builder = SparkSession.builder.appName(name)
     for key, value in _settings(master, settings or {}, is_submitted).items():
         builder = builder.config(key, value)
-    with job_errors():
+    with _interrupted_later(), job_errors():
         session = builder.getOrCreate()
     try:
         yield session
     finally:
         session.stop()
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """
+    Holds Ctrl-C back until Spark's Java process is there: PySpark, interrupted while
+    it waits for that process, would leave it behind for ever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def hold(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        # PySpark puts its own handler there in the end.
+        if signal.getsignal(signal.SIGINT) is hold:
+            signal.signal(signal.SIGINT, before)
+    if came:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _has_session() -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pystore.errors import NotAStoreError
 from pystore.exports import ABORT
 from pystore.reader import LogReader
-from pystore.reading import binding_page
+from pystore.reading import binding_page, require_store
 from pystore.rocketmq import behind
 from pystore.survey import Segments, nonzero_end
 from pystore.torn import Bound, Evidence
@@ -50,14 +50,13 @@ def verify_store(
         CutError: the log was cut meanwhile; try again.
         StorageError: the system refused.
     """
+    require_store(root)
     began = time.monotonic()
     report = StoreReport(str(root))
     try:
         _verify(root, jobs, progress, report)
     except NotAStoreError as error:
         # A store whose segments do not fit together is one, and a bad one.
-        if not (root / "commitlog").is_dir():
-            raise
         path = error.path or str(root)
         report.damages.append(Damage(path, error.offset, str(error)))
     report.seconds = time.monotonic() - began

@@ -84,6 +84,29 @@ def test_files_that_make_no_log(what: str, command: str, tmp_path: Path) -> None
     assert re.search(words, complaint(name, root, *options))
 
 
+NO_STORES: dict[str, tuple[Spoil, str]] = {
+    "nothing": (lambda root: root, r"no such directory: check the path"),
+    "a file": (Path.touch, r"not a directory: give the root of a store"),
+    "another directory": (Path.mkdir, r"not a store: it has no commitlog/: give the "),
+}
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "verify"])
+@pytest.mark.parametrize("what", NO_STORES)
+def test_what_is_no_store(what: str, command: str, tmp_path: Path) -> None:
+    """
+    Every command says the same of it; only an append makes a new store.
+    """
+    if (command, what) in {("append", "nothing"), ("append", "another directory")}:
+        return
+    root = tmp_path / "s"
+    spoil, words = NO_STORES[what]
+    spoil(root)
+    name, *options = COMMANDS.get(command, (command,))
+
+    assert re.search(words, complaint(name, root, *options))
+
+
 SMALL_FILES = {
     "checkpoint": b"\x00" * 7,
     "epochFileCheckpoint": b"123-2\n1-",

@@ -91,6 +91,7 @@ async def _topics(address: str) -> bytes:
         (["--store", "x", "--listen", "here"], 2, "host:port"),
         (["--store", "x", "--nameserver", "here"], 2, "nameserver=here is no address"),
         (["--store", "{tmp}/no/such", "--listen", "127.0.0.1:0"], 3, "no/such"),
+        (["--store", __file__, "--listen", "127.0.0.1:0"], 3, "not a directory: name"),
     ],
 )
 def test_what_cannot_be_had_is_one_line(
