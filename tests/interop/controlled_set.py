@@ -20,7 +20,7 @@ from interop.jvm import RIG
 from interop.mqadmin import MqAdmin
 
 from pystore.errors import PystoreError
-from pystore.remoting.bodies import SyncStateSet
+from pystore.remoting.bodies import SyncStateSet, encode_broker_names
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
@@ -30,12 +30,14 @@ from pystore.remoting.controller_headers import (
     GetReplicaInfoResponse,
 )
 from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.remoting.replica_bodies import decode_replicas
 
 __all__ = ["ControlledSet", "controlled", "until"]
 
 PATIENCE_S = 120
 
 _T = TypeVar("_T")
+_STRANDED_S = 30
 _LOOK_S = 0.05
 _FAST = (
     "checkSyncStateSetPeriod=500",
@@ -134,14 +136,34 @@ class ControlledSet:
     def await_set(self, count: int) -> frozenset[int]:
         """
         Returns the set, once it has so many members.
+
+        A slave of RocketMQ that asked the name server before the new master told it
+        follows the old one, and stays there (R164): it begins anew.
         """
+        stranded_s = time.monotonic() + _STRANDED_S
 
         def found() -> frozenset[int] | None:
+            nonlocal stranded_s
             info = self.info()
             ids = info[1].broker_ids if info is not None else frozenset()
+            if len(ids) < count and time.monotonic() > stranded_s:
+                stranded_s = time.monotonic() + PATIENCE_S
+                for address in self.not_in_sync():
+                    self.kill_broker(address)
+                    self.restart_broker(address)
             return ids if len(ids) == count else None
 
         return until(found)
+
+    def not_in_sync(self) -> list[str]:
+        """
+        Returns the addresses of brokers that are not in the set, as its leader says.
+        """
+        names = encode_broker_names(["broker-a"])
+        code = RequestCode.CONTROLLER_GET_SYNC_STATE_DATA
+        answer = ask(self.leader(), code, body=names)
+        replicas = decode_replicas(answer.body)["broker-a"] if answer else None
+        return [one.broker_address for one in replicas.not_in_sync] if replicas else []
 
     def await_master(self, *, other_than: str = "") -> GetReplicaInfoResponse:
         """
@@ -241,7 +263,7 @@ def until(found: Callable[[], _T | None]) -> _T:
 
 
 def ask(
-    address: str, code: int, fields: dict[str, str] | None = None
+    address: str, code: int, fields: dict[str, str] | None = None, body: bytes = b""
 ) -> RemotingCommand | None:
     """
     Returns what a controller answers; ``None``: it does not.
@@ -249,7 +271,7 @@ def ask(
 
     async def answer() -> RemotingCommand:
         async with RemotingClient() as client:
-            request = RemotingCommand(code, ext_fields=fields or {})
+            request = RemotingCommand(code, ext_fields=fields or {}, body=body)
             return await client.call(address, request)
 
     try:
