@@ -5,12 +5,18 @@ What every test may use: the golden stores, and the budget of random tests.
 from __future__ import annotations
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from golden_data import STORES, GoldenStore
 from hypothesis import settings
+
+# A shell that runs the tests in the background ignores Ctrl-C for them, and the
+# processes that they start and interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("fast", max_examples=50, deadline=None, print_blob=True)
 settings.register_profile(
