@@ -60,7 +60,7 @@ spark: .venv/core .venv/spark ## executors and drivers killed, on clusters of Sp
 	$(PYTEST) -m slow tests/spark
 
 interop: .venv/core .venv/spark ## RocketMQ's own classes read what pystore wrote
-	$(PYTEST) tests/interop
+	$(PYTEST) -n 2 --dist loadfile tests/interop
 
 mutants: .venv/core ## each known mistake, made on purpose, must be noticed; SAMPLE of them
 	$(BIN)/python tests/mutants/run.py $(addprefix --sample ,$(SAMPLE))

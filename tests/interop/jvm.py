@@ -8,6 +8,7 @@ open stores as a killed broker leaves them.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -42,18 +43,22 @@ def missing_tools() -> list[str]:
 
 def fetch(timeout_s: float = 300) -> None:
     """
-    Brings the jars and compiles the tool, unless that was done before.
+    Brings the jars and compiles the tool, unless that was done before or is being
+    done by another process of the same tests.
 
     Raises:
         subprocess.CalledProcessError: Maven or the compiler failed.
     """
     tool = TARGET / "classes" / "StoreTool.class"
     sources = [*RIG.glob("src/*.java"), RIG / "pom.xml"]
-    if tool.exists() and all(
-        tool.stat().st_mtime > source.stat().st_mtime for source in sources
-    ):
-        return
-    subprocess.run([RIG / "rig", "fetch"], check=True, timeout=timeout_s)
+    TARGET.mkdir(exist_ok=True)
+    with (TARGET / "fetch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if tool.exists() and all(
+            tool.stat().st_mtime > source.stat().st_mtime for source in sources
+        ):
+            return
+        subprocess.run([RIG / "rig", "fetch"], check=True, timeout=timeout_s)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ def environment() -> None:
         pytest.skip("needs Java 17 or 21")
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Java processes that live for seconds: the second compiler is no gain for them.
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
