@@ -15,6 +15,9 @@ from zookeeper_server import ZookeeperServer
 
 STORES_MAX = 24
 
+# Processes that live for seconds: the second compiler is no gain for them.
+os.environ["RIG_TIERED"] = "1"
+
 
 @pytest.fixture(scope="session")
 def compiled_tool() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from command_line import PYSTORE
-from interop.broker_set import free_ports
+from interop.broker_set import READY_S, free_ports
 from interop.jvm import RIG
 from interop.mqadmin import MqAdmin
 
@@ -38,6 +38,7 @@ PATIENCE_S = 120
 
 _T = TypeVar("_T")
 _STRANDED_S = 30
+_READY = ("--timeout", str(READY_S))
 _LOOK_S = 0.05
 _FAST = (
     "checkSyncStateSetPeriod=500",
@@ -81,9 +82,9 @@ class ControlledSet:
         for address in self.controllers:
             self.start_controller(address)
         brokers = [self._start_broker(address) for address in self.brokers]
-        self.rig("start", "namesrv", *self._place("namesrv", self._namesrv))
+        self.rig("start", "namesrv", *_READY, *self._place("namesrv", self._namesrv))
         for broker in brokers:
-            assert 0 == broker.wait(timeout=PATIENCE_S)
+            assert 0 == broker.wait(timeout=READY_S + 60)
         self.await_set(len(self.brokers))
 
     def start_controller(self, address: str) -> None:
@@ -187,13 +188,14 @@ class ControlledSet:
         """
         Starts a broker on its store again; it has its role when this returns.
         """
-        self.rig("restart", str(self._folder / f"broker-{address[-5:]}"))
+        self.rig("restart", *_READY, str(self._folder / f"broker-{address[-5:]}"))
 
     def await_role(self, address: str, role: str) -> None:
         """
         Blocks until broker and controller agree on a role.
         """
-        self.rig("wait", str(self._folder / f"broker-{address[-5:]}"), "--role", role)
+        folder = str(self._folder / f"broker-{address[-5:]}")
+        self.rig("wait", *_READY, folder, "--role", role)
 
     def produce(self, count: int, first: int = 0) -> None:
         """
@@ -220,7 +222,9 @@ class ControlledSet:
         Runs a command of the rig.
         """
         command = [str(RIG / "rig"), *words]
-        subprocess.run(command, check=True, env=self._environment(), timeout=PATIENCE_S)
+        subprocess.run(
+            command, check=True, env=self._environment(), timeout=READY_S + 60
+        )
 
     def stop(self) -> None:
         """
@@ -239,7 +243,7 @@ class ControlledSet:
         words += ["--controllers", ";".join(self.controllers), "--name", "broker-a"]
         for one in _FAST:
             words += ["--set", one]
-        command = [str(RIG / "rig"), "start", "broker", *words]
+        command = [str(RIG / "rig"), "start", "broker", *_READY, *words]
         return subprocess.Popen(command, env=self._environment())
 
     def _place(self, name: str, port: int) -> tuple[str, ...]:
