@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PYSTORE, run
+from zookeeper_server import free_ports
 
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
@@ -47,6 +48,25 @@ def test_others_are_warned_of(tmp_path: Path) -> None:
         assert "without passwords or encryption" in process.stderr.readline()
         process.terminate()
         process.communicate(timeout=20)
+
+
+def test_a_zookeeper_that_is_not_there_is_told_once_and_waited_for() -> None:
+    """One line of ours says it, and none for each attempt to connect."""
+    (port,) = free_ports(1)
+    command = [*PYSTORE, "controller", "--listen", "127.0.0.1:0"]
+    command += ["--zookeeper", f"127.0.0.1:{port}"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            assert said.startswith("pystore: this controller does not lead: "), said
+            assert f"127.0.0.1:{port}: ZooKeeper does not answer: check" in said
+            assert process.poll() is None
+        finally:
+            process.terminate()
+            process.communicate(timeout=20)
 
 
 @pytest.mark.parametrize(
