@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "error.h"
+#include "lock.h"
 
 struct ps_lock {
   struct ps_lock *next;
@@ -21,6 +22,10 @@ struct ps_lock {
   int file;
   pid_t owner;
 };
+
+/* What a writer holds: the byte that Java locks. */
+static const struct flock byte_0 = {
+    .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static ps_lock *registry;
@@ -42,13 +47,11 @@ static ps_status held_here(const char *path, ps_error *error) {
 
 /* Takes byte 0 of an open file, or says who holds it. */
 static ps_status take_byte(const char *path, int file, ps_error *error) {
-  struct flock wanted = {
-      .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-  if (fcntl(file, F_SETLK, &wanted) == 0)
+  struct flock holder = byte_0;
+  if (fcntl(file, F_SETLK, &holder) == 0)
     return PS_OK;
   if (errno != EAGAIN && errno != EACCES)
     return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s: cannot lock", path);
-  struct flock holder = wanted;
   int known = fcntl(file, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK;
   return ps_fail(error, PS_E_LOCKED, PS_NO_OFFSET,
                  "%s: another process (pid %d) has the store open for "
@@ -101,6 +104,39 @@ static ps_status acquire(const char *path, ps_lock **lock, ps_error *error) {
 ps_status ps_lock_acquire(const char *path, ps_lock **lock, ps_error *error) {
   pthread_mutex_lock(&registry_lock);
   ps_status status = acquire(path, lock, error);
+  pthread_mutex_unlock(&registry_lock);
+  return status;
+}
+
+/* Asks about byte 0 of a file that this process does not hold. */
+static ps_status ask_byte(const char *path, int64_t *pid, ps_error *error) {
+  /* A pipe of that name must not make the caller wait for its other end. */
+  int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT)
+    return PS_OK;
+  if (file < 0)
+    return ps_fail_system(error, -errno, PS_NO_OFFSET, "%s: cannot open", path);
+  struct flock holder = byte_0;
+  ps_status status = PS_OK;
+  if (fcntl(file, F_GETLK, &holder) < 0)
+    status = ps_fail_system(error, -errno, PS_NO_OFFSET,
+                            "%s: cannot ask for its lock", path);
+  else if (holder.l_type != F_UNLCK)
+    *pid = holder.l_pid > 0 ? holder.l_pid : -1;
+  close(file);
+  return status;
+}
+
+ps_status ps_lock_holder(const char *path, int64_t *pid, ps_error *error) {
+  *pid = 0;
+  /* Held until the file is closed again: nobody here may lock it meanwhile. */
+  pthread_mutex_lock(&registry_lock);
+  struct stat found;
+  ps_status status = PS_OK;
+  if (stat(path, &found) == 0 && is_registered(&found))
+    *pid = getpid();
+  else
+    status = ask_byte(path, pid, error);
   pthread_mutex_unlock(&registry_lock);
   return status;
 }

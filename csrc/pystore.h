@@ -249,22 +249,6 @@ typedef struct ps_appended {
 #define PS_ACK_SYNCED 1 /* on disk: survives a power cut */
 #define PS_ACK_SHARED 2 /* as leader; others decide, so no deadline ends it */
 
-/* ---- One writer per store -------------------------------------------- */
-
-typedef struct ps_lock ps_lock;
-
-/* Takes the store for writing: a POSIX record lock on byte 0 of `path`, as
- * Java takes it, and an entry (device, inode) in this process.
- * Effect: creates `path` with the text `lock` if it is missing.
- * Ownership: *lock is the caller's until ps_lock_release. Threads: [any].
- * Status: PS_E_LOCKED (text says by which pid), PS_E_IO, PS_E_MEMORY. */
-PS_API ps_status ps_lock_acquire(const char *path, ps_lock **lock,
-                                 ps_error *error);
-
-/* Gives the store back and frees the handle; NULL is fine. Threads: [owner].
- * In a forked child the descriptor is closed, which gives nothing back. */
-PS_API void ps_lock_release(ps_lock *lock);
-
 /* ---- meta/live ------------------------------------------------------- */
 
 typedef struct ps_live ps_live;

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pystore._core import CData
 
-__all__ = ["Lock"]
+__all__ = ["Lock", "lock_holder"]
 
 
 class Lock:
@@ -66,3 +66,28 @@ class Lock:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+def lock_holder(path: str | os.PathLike[str]) -> int | None:
+    """
+    Returns the process that holds a lock; ``None``: nobody does. Any thread may call.
+
+    The lock is not taken, not even for a moment: a writer that starts just then
+    would be refused. The system knows who holds it, so a number that a dead
+    process left behind in ``abort``, and another one has now, misleads nobody.
+
+    Args:
+        path: of the file ``lock`` in a store; it may be missing.
+
+    Returns:
+        its number, or -1 where it has none here (another container or host).
+
+    Raises:
+        StorageError: the system refused.
+    """
+    pid = ffi.new("int64_t *")
+    scratch = borrow()
+    status = lib.ps_lock_holder(os.fsencode(path), pid, scratch.error)
+    check(status, scratch.error, os.fspath(path))
+    give_back(scratch)
+    return int(pid[0]) or None

@@ -44,6 +44,7 @@ WANTED_IN_SDIST = {
     "LICENSE",
     "csrc/columns.h",
     "csrc/ffi_build.py",
+    "csrc/lock.h",
     "csrc/pystore.h",
     "csrc/waits.h",
     "csrc/receive.h",

@@ -7,12 +7,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pystore.errors import LockedError, StorageError
-from pystore.lock import Lock
+from pystore.lock import Lock, lock_holder
 
 # Holds byte 0 as Java does, says so, and waits to be told to end.
 OTHER = """
@@ -22,6 +24,34 @@ fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
 print("held", flush=True)
 sys.stdin.read()
 """
+
+
+@contextmanager
+def _held_elsewhere(path: Path) -> Iterator[int]:
+    """
+    Another process holds byte 0 until it is told to end; yields its number.
+    """
+    path.write_bytes(b"lock")
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, path], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
+    ) as other:  # fmt: skip
+        assert other.stdout is not None
+        assert "held\n" == other.stdout.readline()
+        yield other.pid
+        other.communicate()
+    assert 0 == other.returncode
+
+
+def _keeps_others_out(path: Path) -> bool:
+    """
+    Whether another process that tries to hold byte 0, as Java would, is refused.
+    """
+    other = subprocess.run(
+        [sys.executable, "-c", OTHER, path],
+        input="", capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return "BlockingIOError" in other.stderr
 
 
 def test_the_file_is_made_as_java_makes_it(tmp_path: Path) -> None:
@@ -55,19 +85,8 @@ def test_another_process_that_holds_byte_0_is_named(tmp_path: Path) -> None:
     A Java broker holds the same byte; the error says which process it is.
     """
     path = tmp_path / "lock"
-    path.write_bytes(b"lock")
-    with subprocess.Popen(
-        [sys.executable, "-c", OTHER, path], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True,
-    ) as other:  # fmt: skip
-        assert other.stdout is not None
-        assert other.stdin is not None
-        assert "held\n" == other.stdout.readline()
-
-        with pytest.raises(LockedError, match=str(other.pid)):
-            Lock(path)
-        other.stdin.close()
-        assert 0 == other.wait()
+    with _held_elsewhere(path) as pid, pytest.raises(LockedError, match=str(pid)):
+        Lock(path)
 
     Lock(path).release()
 
@@ -77,12 +96,7 @@ def test_a_held_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     What Java would try while we hold it fails.
     """
     with Lock(tmp_path / "lock"):
-        other = subprocess.run(
-            [sys.executable, "-c", OTHER, tmp_path / "lock"],
-            input="", capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
-        assert "BlockingIOError" in other.stderr
+        assert _keeps_others_out(tmp_path / "lock")
 
 
 def test_releasing_twice_gives_nothing_of_others_back(tmp_path: Path) -> None:
@@ -129,8 +143,42 @@ def test_a_forked_child_does_not_hold_what_its_parent_holds(tmp_path: Path) -> N
             os._exit(0)
         assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
-        other = subprocess.run(
-            [sys.executable, "-c", OTHER, tmp_path / "lock"],
-            input="", capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert "BlockingIOError" in other.stderr
+        assert _keeps_others_out(tmp_path / "lock")
+
+
+def test_who_holds_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:
+    """
+    Another process, this one, nobody, and nobody where no file is. Asking opens the
+    file, which would drop the lock of this process: so it is not opened then.
+    """
+    path = tmp_path / "lock"
+    assert lock_holder(path) is None
+    assert not path.exists()
+
+    with _held_elsewhere(path) as pid:
+        assert pid == lock_holder(path)
+    assert lock_holder(path) is None
+
+    with Lock(path):
+        assert os.getpid() == lock_holder(path)
+        assert _keeps_others_out(path)
+    assert lock_holder(path) is None
+
+
+def test_a_lock_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
+    """
+    Here its path leads through a file.
+    """
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(StorageError, match="lock: cannot open"):
+        lock_holder(tmp_path / "file" / "lock")
+
+
+def test_a_pipe_in_the_place_of_a_lock_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    """
+    Whoever opens a pipe waits for its other end, which nobody opens here.
+    """
+    os.mkfifo(tmp_path / "lock")
+
+    assert lock_holder(tmp_path / "lock") is None

@@ -1,5 +1,5 @@
 """
-Whether somebody writes a store can be seen without touching its lock.
+Whether somebody writes a store can be seen without taking its lock.
 """
 
 from __future__ import annotations
@@ -14,14 +14,23 @@ from pystore.log import CommitLog
 from pystore.verify.writer import running_writer
 
 BITS = "1-" + "0" * 32
+ASK = """
+import sys
+from pathlib import Path
+from pystore.verify.writer import running_writer
+print(running_writer(Path(sys.argv[1])))
+"""
 
 
 def test_the_process_that_has_a_store_open_is_named(tmp_path: Path) -> None:
     """
-    And nobody is, once it is closed.
+    And nobody is, once it is closed; to look takes nothing from who writes.
     """
     with CommitLog(tmp_path / "s"):
         assert os.getpid() == running_writer(tmp_path / "s")
+        asked = [sys.executable, "-c", ASK, str(tmp_path / "s")]
+        seen = subprocess.run(asked, check=True, capture_output=True, text=True)
+        assert str(os.getpid()) == seen.stdout.strip()
 
     assert running_writer(tmp_path / "s") is None
 
@@ -37,10 +46,26 @@ def test_a_process_that_died_writes_no_more(tmp_path: Path) -> None:
     assert running_writer(tmp_path) is None
 
 
-def test_a_text_without_a_process_names_nobody(tmp_path: Path) -> None:
+def test_a_process_that_has_the_number_of_a_dead_one_is_no_writer(
+    tmp_path: Path,
+) -> None:
     """
-    Garbage, and a number that no process can have.
+    Numbers come back: soon in a container, where the same few are given each time.
     """
-    for text in (b"garbage", b"9999999999999999999"):
-        (tmp_path / ABORT).write_bytes(text)
-        assert running_writer(tmp_path) is None
+    CommitLog(tmp_path / "s").close()
+    for text in (abort_text(os.getpid(), BITS), b"%d" % os.getpid()):
+        (tmp_path / "s" / ABORT).write_bytes(text)
+
+        assert running_writer(tmp_path / "s") is None
+
+
+def test_a_store_whose_lock_may_not_be_read_is_judged_as_it_lies(
+    tmp_path: Path,
+) -> None:
+    """
+    A lock that cannot be opened, here a loop of links, tells nothing.
+    """
+    (tmp_path / ABORT).write_bytes(b"4321")
+    (tmp_path / "lock").symlink_to(tmp_path / "lock")
+
+    assert running_writer(tmp_path) is None
