@@ -37,10 +37,11 @@ def test_the_next_controller_goes_on_where_the_killed_one_was(
     with controlled(tmp_path / "set", [words] * 3, count=3) as it:
 
         def kill_the_leader() -> None:
-            before, leader = it.info(), it.leader()
+            before, leader = until(it.info), it.leader()
             it.kill_controller(leader)
             assert leader != it.leader()
-            assert before == it.info()
+            # A session of a second can end on a busy machine, and with it who leads.
+            assert before == until(it.info)
             it.start_controller(leader)
 
         _live_on(it, kill_the_leader)
