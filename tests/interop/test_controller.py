@@ -32,7 +32,7 @@ def test_the_next_controller_goes_on_where_the_killed_one_was(
     thing that befalls the set.
     """
     config = tmp_path / "controller.toml"
-    config.write_text("zookeeperSessionTimeout = 1000\n")
+    config.write_text("zookeeperSessionTimeout = 3000\n")
     words = ["-c", str(config), "--zookeeper", zookeeper.hosts]
     with controlled(tmp_path / "set", [words] * 3, count=3) as it:
 
@@ -40,7 +40,7 @@ def test_the_next_controller_goes_on_where_the_killed_one_was(
             before, leader = until(it.info), it.leader()
             it.kill_controller(leader)
             assert leader != it.leader()
-            # A session of a second can end on a busy machine, and with it who leads.
+            # A session can end on a busy machine, and with it who leads.
             assert before == until(it.info)
             it.start_controller(leader)
 
