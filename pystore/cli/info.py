@@ -66,7 +66,7 @@ def look(store: Path) -> dict[str, Any]:
         }
     if (store / META_NAME).is_dir():
         return facts | _ours(store, inspect(store, with_rocketmq=False))
-    return facts | _rocketmqs(facts, find(store))
+    return facts | _rocketmqs(store, facts, find(store))
 
 
 def _ours(store: Path, found: Inspection) -> dict[str, Any]:
@@ -106,14 +106,16 @@ def _state(found: Inspection, *, is_running: bool) -> str:
     return "closed" if found.plan.is_clean else "crashed"
 
 
-def _rocketmqs(facts: dict[str, Any], found: Found) -> dict[str, Any]:
+def _rocketmqs(store: Path, facts: dict[str, Any], found: Found) -> dict[str, Any]:
     read = found.read()
     note = parse_abort(found.contents[ABORT] or b"")
     times = read.times
+    left, running = "crashed" if found.is_abort else "closed", running_writer(store)
     return {
         "writer": "RocketMQ",
-        "state": "open or crashed" if found.is_abort else "closed",
-        "writerPid": note.pid,
+        "state": left if running is None else "open",
+        # RocketMQ 4 leaves an empty `abort`; of another container only that is told.
+        "writerPid": running if running and running > 0 else note.pid,
         "confirmOffset": None if times is None else times.confirm_offset,
         "physicMsgTimestamp": None if times is None else times.physic_ms,
         "logicsMsgTimestamp": None if times is None else times.logics_ms,
@@ -175,11 +177,18 @@ _ROWS = (
 )
 
 
+_BOOTS = {
+    True: ", since the machine was started",
+    False: ", before the machine was started",
+    None: "",
+}
+
+
 def _state_text(facts: dict[str, Any]) -> str:
     text: str = facts["state"]
     if text == "open":
-        return f"open: process {facts['writerPid']} writes"
-    if text == "crashed":
-        boot = "since" if facts["sameBoot"] else "before"
-        return f"crashed, {boot} the machine was started: the next opening recovers it"
-    return text
+        return f"open: process {facts['writerPid'] or 'unknown'} writes"
+    if text != "crashed":
+        return text
+    boot = _BOOTS[facts.get("sameBoot")]
+    return f"crashed{boot}: the next opening recovers it"

@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from command_line import run
 from interop.jvm import StoreTool
 from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized
@@ -84,13 +85,14 @@ def test_pystore_does_not_open_what_a_running_rocketmq_writes(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    The error names the process; reading goes on beside it.
+    The error names the process, and so does `pystore info`; reading goes on beside it.
     """
     store = java.open(tmp_path, CONFIG)
     store.append(equal_sized(3, mark="a"))
 
     with pytest.raises(LockedError, match=str(java.pid)):
         CommitLog(tmp_path)
+    assert f"open: process {java.pid} writes" in run("info", tmp_path).stdout
     with CommitLog(tmp_path, mode="r") as log:
         read = [record.as_dict() for record in records_of(log.reader)]
 

@@ -33,13 +33,12 @@ def test_a_golden_store_shows_javas_offsets(
         found["endOffset"],
     )
     assert golden_store.segment_size == found["segmentSize"]
-    is_open = expected["abortFilePresent"]
-    assert ("open or crashed" if is_open else "closed") == found["state"]
+    is_crashed = expected["abortFilePresent"]
+    assert ("crashed" if is_crashed else "closed") == found["state"]
     assert before == sorted(golden_root.rglob("*"))
-    assert (
-        f"{found['minOffset']} to {found['endOffset']}"
-        in run("info", golden_root).stdout
-    )
+    text = run("info", golden_root).stdout
+    assert f"{found['minOffset']} to {found['endOffset']}" in text
+    assert is_crashed == ("crashed: the next opening recovers it" in text)
 
 
 def test_a_store_of_ours_is_closed_open_or_crashed(tmp_path: Path) -> None:
