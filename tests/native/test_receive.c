@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define LOOK_NS UINT64_C(2000000)
+#define LONG_NS UINT64_C(20000000000)
 
 typedef struct pair {
   int ours;
@@ -52,6 +53,24 @@ static void nothing_in_time_is_told(void) {
   close(p.theirs);
 }
 
+/* A processor is not to be burnt on a link where little comes: where the last
+ * bytes were not soon it sleeps, or this would take as long as a look. */
+static void it_looks_only_where_looking_pays(void) {
+  pair p = connected(5);
+  ps_patience patience = {.look_ns = LONG_NS};
+  uint8_t room[4];
+  uint64_t begun = ps_monotonic_ns();
+  for (uint32_t i = 0; i < 5; i++) {
+    CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 1, &patience));
+    CHECK(1, write(p.theirs, "x", 1));
+    CHECK(1, ps_receive(p.ours, room, sizeof room, 1, &patience));
+    CHECK(0, patience.is_paid); /* bytes without a wait say nothing */
+  }
+  CHECK(1, ps_monotonic_ns() - begun < LONG_NS / 2);
+  close(p.ours);
+  close(p.theirs);
+}
+
 static void *echo(void *argument) {
   pair *p = argument;
   uint8_t byte;
@@ -79,4 +98,5 @@ static void bytes_that_come_end_the_wait(void) {
 }
 
 CHECK_MAIN(CASE(what_is_there_comes_at_once), CASE(nothing_in_time_is_told),
+           CASE(it_looks_only_where_looking_pays),
            CASE(bytes_that_come_end_the_wait))
