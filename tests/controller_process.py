@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ControllerProcess"]
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 class ControllerProcess:

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 EPOCH = 3
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 
 
 @dataclass

@@ -26,7 +26,7 @@ from pystore.ha.slave.backoff import Pace
 
 __all__ = ["WAIT_MS", "ReplicaStage", "ScriptedController"]
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 
 
 @dataclass

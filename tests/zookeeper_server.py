@@ -15,7 +15,7 @@ from pathlib import Path
 
 __all__ = ["ZookeeperServer", "free_ports", "missing"]
 
-START_S = 30
+START_S = 120
 TICK_MS = 200
 JARS = ("zookeeper*", "netty*", "slf4j-api*", "metrics-core*", "snappy*", "commons-*")
 

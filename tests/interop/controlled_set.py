@@ -5,7 +5,6 @@ A name server and brokers of RocketMQ under controllers of pystore, each a proce
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import time
@@ -15,9 +14,8 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from command_line import PYSTORE
-from interop.broker_set import READY_S, free_ports
-from interop.jvm import RIG
 from interop.mqadmin import MqAdmin
+from interop.rig import READY_S, Rig, free_ports
 
 from pystore.errors import PystoreError
 from pystore.remoting.bodies import SyncStateSet, encode_broker_names
@@ -34,11 +32,10 @@ from pystore.remoting.replica_bodies import decode_replicas
 
 __all__ = ["ControlledSet", "controlled", "until"]
 
-PATIENCE_S = 120
+PATIENCE_S = 180
 
 _T = TypeVar("_T")
 _STRANDED_S = 30
-_READY = ("--timeout", str(READY_S))
 _LOOK_S = 0.05
 _FAST = (
     "checkSyncStateSetPeriod=500",
@@ -62,7 +59,7 @@ class ControlledSet:
     """
 
     def __init__(self, folder: Path, stores: list[list[str]], count: int) -> None:
-        self._folder = folder
+        self._folder, self._rig = folder, Rig(folder)
         folder.mkdir()
         first = free_ports()
         self.controllers = [f"127.0.0.1:{first + index}" for index in range(3)]
@@ -82,7 +79,7 @@ class ControlledSet:
         for address in self.controllers:
             self.start_controller(address)
         brokers = [self._start_broker(address) for address in self.brokers]
-        self.rig("start", "namesrv", *_READY, *self._place("namesrv", self._namesrv))
+        self._rig.run("start", "namesrv", *self._place("namesrv", self._namesrv))
         for broker in brokers:
             assert 0 == broker.wait(timeout=READY_S + 60)
         self.await_set(len(self.brokers))
@@ -182,34 +179,35 @@ class ControlledSet:
         """
         Ends a broker by SIGKILL.
         """
-        self.rig("stop", "--kill", str(self._folder / f"broker-{address[-5:]}"))
+        self._rig.run("stop", "--kill", self._folder / f"broker-{address[-5:]}")
 
     def restart_broker(self, address: str) -> None:
         """
         Starts a broker on its store again; it has its role when this returns.
         """
-        self.rig("restart", *_READY, str(self._folder / f"broker-{address[-5:]}"))
+        self._rig.run("restart", self._folder / f"broker-{address[-5:]}")
 
     def await_role(self, address: str, role: str) -> None:
         """
         Blocks until broker and controller agree on a role.
         """
-        folder = str(self._folder / f"broker-{address[-5:]}")
-        self.rig("wait", *_READY, folder, "--role", role)
+        folder = self._folder / f"broker-{address[-5:]}"
+        self._rig.run("wait", folder, "--role", role)
 
     def produce(self, count: int, first: int = 0) -> None:
         """
         Sends messages, each acknowledged by all of the set.
         """
         words = [f"count={count}", f"from={first}", "size=100", "retry=3", "quiet"]
-        self.rig("produce", f"namesrv=127.0.0.1:{self._namesrv}", "poll=500", *words)
+        name_server = f"namesrv=127.0.0.1:{self._namesrv}"
+        self._rig.run("produce", name_server, "poll=500", *words)
 
     def consume(self, count: int) -> None:
         """
         Reads so many messages, each once.
         """
         words = [f"namesrv=127.0.0.1:{self._namesrv}", f"expect={count}", "quiet"]
-        self.rig("consume", *words)
+        self._rig.run("consume", *words)
 
     def admin(self, command: str, *words: str) -> str:
         """
@@ -217,20 +215,11 @@ class ControlledSet:
         """
         return self._mqadmin.run(command, "-a", self.leader(), *words)
 
-    def rig(self, *words: str) -> None:
-        """
-        Runs a command of the rig.
-        """
-        command = [str(RIG / "rig"), *words]
-        subprocess.run(
-            command, check=True, env=self._environment(), timeout=READY_S + 60
-        )
-
     def stop(self) -> None:
         """
         Ends all of them.
         """
-        self.rig("stop", "--all", "--kill")
+        self._rig.stop()
         for address in list(self._processes):
             self.kill_controller(address)
         for log in self._logs:
@@ -243,15 +232,10 @@ class ControlledSet:
         words += ["--controllers", ";".join(self.controllers), "--name", "broker-a"]
         for one in _FAST:
             words += ["--set", one]
-        command = [str(RIG / "rig"), "start", "broker", *_READY, *words]
-        return subprocess.Popen(command, env=self._environment())
+        return self._rig.begin("start", "broker", *words)
 
     def _place(self, name: str, port: int) -> tuple[str, ...]:
         return ("--dir", str(self._folder / name), "--port", str(port))
-
-    def _environment(self) -> dict[str, str]:
-        # What is started here is stopped here, and nothing else.
-        return os.environ | {"RIG_REGISTRY": str(self._folder / "registry")}
 
 
 def until(found: Callable[[], _T | None]) -> _T:

@@ -6,13 +6,8 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import shutil
-import socket
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +15,7 @@ import pytest
 from compaction import CHOICE, LocalJobs, fill, latest
 from interop import jvm
 from interop.messages import java_message
+from interop.rig import Rig, free_ports
 
 from pystore.record import Record
 from pystore.spark.compact.run import compact
@@ -158,57 +154,10 @@ def test_each_message_stands_where_it_says(compacted: tuple[Path, Path]) -> None
             shutil.rmtree(root)
 
 
-def free_port() -> int:
-    """
-    A port that nobody listens on, with its neighbours; below those that the system
-    hands out.
-    """
-    for port in random.sample(range(20000, 30000, 10), 100):
-        try:
-            for at in (port - 2, port, port + 1):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", at))
-        except OSError:
-            # Another program has it.
-            continue
-        return port
-    raise AssertionError("no free port")
-
-
-@contextmanager
-def running(*arguments: str | Path, folder: Path) -> Iterator[None]:
-    """
-    A process of RocketMQ, which is killed at the end.
-    """
-    environment = os.environ | {"RIG_REGISTRY": str(folder / "instances")}
-
-    def rig(*words: str | Path) -> None:
-        subprocess.run(
-            [jvm.RIG / "rig", *words],
-            env=environment,
-            check=True,
-            capture_output=True,
-            timeout=120,
-        )
-
-    kind, name, *rest = arguments
-    try:
-        rig("start", kind, "--dir", folder / name, *rest)
-        yield
-    finally:
-        rig("stop", "--kill", folder / name)
-
-
-@pytest.fixture
-def start(tmp_path: Path, compiled_tool: None) -> Callable[..., Any]:  # noqa: ARG001
-    """
-    Starts a process of RocketMQ for a while.
-    """
-    return lambda *arguments: running(*arguments, folder=tmp_path)
-
-
 def test_a_broker_serves_the_latest_records_to_a_consumer(
-    compacted: tuple[Path, Path], tmp_path: Path, start: Callable[..., Any]
+    compiled_tool: None,  # noqa: ARG001
+    compacted: tuple[Path, Path],
+    tmp_path: Path,
 ) -> None:
     """
     A name server, a broker with compacted topics, and RocketMQ's own consumer, which
@@ -232,29 +181,20 @@ def test_a_broker_serves_the_latest_records_to_a_consumer(
     (root / "config" / "topics.json").write_text(
         json.dumps({"topicConfigTable": topics, "dataVersion": {"counter": 1}})
     )
-    names, port = free_port(), free_port()
+    rig, first = Rig(tmp_path), free_ports()
+    address = f"127.0.0.1:{first}"
     settings = [
         word for key, value in CONFIG.items() for word in ("--set", f"{key}={value}")
     ]
 
-    with (
-        start("namesrv", "names", "--port", str(names)),
-        start(
-            "broker",
-            "broker",
-            "--port",
-            str(port),
-            "--namesrv",
-            f"127.0.0.1:{names}",
-            "--name",
-            "broker-a",
-            *settings,
-        ),
-    ):
+    try:
+        rig.start("namesrv", first)
+        rig.start("broker", first + 12, "--namesrv", address, *settings)
         answer = jvm.run_once(
-            "CompactionTool",
-            {"do": "consume", "namesrv": f"127.0.0.1:{names}", "topics": TOPICS},
+            "CompactionTool", {"do": "consume", "namesrv": address, "topics": TOPICS}
         )
+    finally:
+        rig.stop()
 
     assert lines(latest(compacted[0])) == served(answer["consumed"])
     assert ["NO_NEW_MSG"] == answer["endedWith"]

@@ -7,7 +7,6 @@ Both are of one set, under a controller and a name server of pystore.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -17,13 +16,12 @@ from typing import Any
 
 import pytest
 from command_line import PYSTORE
-from interop.broker_set import free_ports
-from interop.controlled_set import PATIENCE_S, until
-from interop.jvm import RIG
+from interop.controlled_set import until
 from interop.lines import written_bytes
 from interop.mqadmin import MqAdmin
 from interop.own_broker import OwnBroker, Setting
 from interop.own_name_server import serving
+from interop.rig import READY_S, Rig, free_ports
 from stores import bodies, message
 
 from pystore.epoch_file import EPOCHS
@@ -56,7 +54,7 @@ class MixedSet:
             f"127.0.0.1:{first + step}" for step in (0, 3, 10)
         )
         self._name_server = f"127.0.0.1:{name_server}"
-        self._folder = folder / "java"
+        self._folder, self._rig = folder / "java", Rig(folder)
         self._records = folder / "records"
         self.stores = folder / "own", self._folder / "store"
         self.admin = MqAdmin()
@@ -68,7 +66,7 @@ class MixedSet:
         """
         with ExitStack() as stack:
             stack.callback(self.admin.close)
-            stack.callback(self._rig, "stop", "--all", "--kill")
+            stack.callback(self._rig.stop)
             command = [*PYSTORE, "controller", "--listen", self._controller]
             controller = subprocess.Popen(
                 [*command, "--store", str(self._records)], stdout=subprocess.DEVNULL
@@ -97,26 +95,26 @@ class MixedSet:
         for one in FAST:
             words += ["--set", one]
         place = ("--dir", str(self._folder), "--port", self.java[-5:])
-        self._rig("start", "broker", *place, "--name", NAME, "--all-ack", *words)
+        self._rig.run("start", "broker", *place, "--name", NAME, "--all-ack", *words)
 
     def await_master(self) -> None:
         """
         Blocks until the broker of RocketMQ is master, and the controller says so.
         """
-        self._rig("wait", str(self._folder), "--role", "master")
+        self._rig.run("wait", self._folder, "--role", "master")
 
     def kill_java(self) -> None:
         """
         Ends the broker of RocketMQ by SIGKILL.
         """
-        self._rig("stop", "--kill", str(self._folder))
+        self._rig.run("stop", "--kill", self._folder)
 
     def produce(self, count: int) -> None:
         """
         Sends messages, each acknowledged by all of the set.
         """
         words = [f"namesrv={self._name_server}", f"count={count}", "retry=3", "quiet"]
-        self._rig("produce", *words)
+        self._rig.run("produce", *words)
 
     def epochs(self) -> dict[str, list[tuple[int, int, int]]]:
         """
@@ -161,14 +159,6 @@ class MixedSet:
             finally:
                 process.kill()
 
-    def _rig(self, *words: str) -> None:
-        # What is started here is stopped here, and nothing else.
-        registry = {"RIG_REGISTRY": str(self._folder / "registry")}
-        command = [str(RIG / "rig"), *words]
-        subprocess.run(
-            command, check=True, env=os.environ | registry, timeout=PATIENCE_S
-        )
-
 
 @pytest.fixture
 def brokers(compiled_tool: None, tmp_path: Path) -> Iterator[MixedSet]:  # noqa: ARG001
@@ -211,7 +201,7 @@ def test_a_java_broker_follows_our_master_shows_the_same_and_is_elected_after_it
         with brokers.following() as replica:
             _read_until(replica, now[2])
             replica.terminate()
-            assert 143 == replica.wait(PATIENCE_S)
+            assert 143 == replica.wait(READY_S)
         brokers.kill_java()
     ours, theirs = brokers.stores
     assert written_bytes(ours / "commitlog") == written_bytes(theirs / "commitlog")

@@ -4,54 +4,16 @@ Our name server beside RocketMQ's: the same talk, the same broker, the same clie
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
-from interop.broker_set import free_ports
-from interop.jvm import RIG
 from interop.name_server_talk import CLIENT, Line, Step, routes, talk
 from interop.own_name_server import serving
+from interop.rig import Rig, free_ports
 from name_server_peers import said
 
-READY_S = 60
-AGREE_S = 10
-
-
-class Rig:
-    """
-    RocketMQ's processes, on free ports of this machine.
-
-    Args:
-        folder: where they work.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.port = free_ports()
-        self.broker_port = self.port + 12
-
-    def start(self, kind: str, port: int, *words: str) -> None:
-        """
-        Starts one, and waits until it is ready.
-        """
-        place = ("--dir", str(self._folder / kind), "--port", str(port))
-        self.run("start", kind, *place, "--timeout", str(READY_S), *words)
-
-    def run(self, *words: str) -> None:
-        """
-        Runs a command of the rig to its end.
-        """
-        subprocess.run(
-            [str(RIG / "rig"), *words],
-            check=True,
-            env=os.environ | {"RIG_REGISTRY": str(self._folder / "registry")},
-            timeout=READY_S + 60,
-        )
+AGREE_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +22,23 @@ def rig(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Rig]:
     """
-    RocketMQ's name server.
+    RocketMQ's processes.
     """
     made = Rig(tmp_path_factory.mktemp("rig"))
-    with ExitStack() as stack:
-        stack.callback(made.run, "stop", "--all", "--kill")
-        made.start("namesrv", made.port)
+    try:
         yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def their_port(rig: Rig) -> int:
+    """
+    Of RocketMQ's name server.
+    """
+    found = free_ports()
+    rig.start("namesrv", found)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +93,12 @@ class Both:
 
 
 def test_both_name_servers_answer_the_same_to_the_same_talk(
-    rig: Rig, port: int
+    their_port: int, port: int
 ) -> None:
     """
     Masters, slaves, elections, old masters, wiped permissions, closed connections.
     """
-    both = Both(port, rig.port)
+    both = Both(port, their_port)
     try:
         for step in talk():
             both.take(step)
@@ -135,16 +107,16 @@ def test_both_name_servers_answer_the_same_to_the_same_talk(
 
 
 def test_a_java_broker_registers_with_both_and_a_producer_works_through_ours(
-    rig: Rig, port: int
+    rig: Rig, their_port: int, port: int
 ) -> None:
     """
     The producer's topic is made on the way, and the routes are the same.
     """
     ours = f"127.0.0.1:{port}"
-    servers = f"{ours};127.0.0.1:{rig.port}"
-    rig.start("broker", rig.broker_port, "--namesrv", servers)
+    servers = f"{ours};127.0.0.1:{their_port}"
+    rig.start("broker", free_ports(), "--namesrv", servers)
     rig.run("produce", f"namesrv={ours}", "count=10", "retry=1", "quiet")
-    both = Both(port, rig.port)
+    both = Both(port, their_port)
     try:
         for step in routes("RigTopic", "TBW102", cluster="rig", broker="broker-a"):
             both.take(step)

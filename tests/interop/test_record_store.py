@@ -14,7 +14,7 @@ from zookeeper_server import ZookeeperServer, free_ports, missing
 
 from pystore.errors import UnavailableError, UnknownOutcomeError
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from controller_process import ControllerProcess
-from interop.broker_set import free_ports as free_range
 from interop.own_broker import OwnBroker, Setting
+from interop.rig import free_ports
 from stores import SEGMENT
 from zookeeper_server import ZookeeperServer
 
@@ -19,7 +19,7 @@ from pystore.ha.insync.ack import Ack
 from pystore.remoting.codes import ResponseCode
 
 SESSION_MS = 4000
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def master(tmp_path: Path, controller: ControllerProcess) -> Iterator[OwnBroker]
     """
     The only broker of its set.
     """
-    address, asked = f"127.0.0.1:{free_range()}", controller.address
+    address, asked = f"127.0.0.1:{free_ports()}", controller.address
     store = str(tmp_path / "store")
     broker = OwnBroker(Setting("c", "b", address, asked, asked, store, SEGMENT))
     try:

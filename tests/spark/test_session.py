@@ -14,7 +14,7 @@ from pathlib import Path
 from pystore.log import CommitLog
 
 SEGMENT = 1 << 16
-PATIENCE_S = 60
+PATIENCE_S = 180
 
 
 def _await(what: str, is_there: bool, group: int) -> None:
