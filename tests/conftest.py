@@ -4,6 +4,7 @@ What every test may use: the golden stores, and the budget of random tests.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from importlib.util import find_spec
@@ -31,6 +32,15 @@ def pytest_report_header() -> str:
     """
     spec = find_spec("pystore._core")
     return f"core: {spec.origin if spec else 'not built'}"
+
+
+def pytest_collection_finish() -> None:
+    """
+    Spares the garbage collector what was collected: thousands of tests, which all live
+    as long as the run.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=STORES, ids=lambda store: store.name)

@@ -86,13 +86,15 @@ TERMS = Terms(
     wall_ms=1_000_000,
 )
 ROSTER = Roster(broker_ids=frozenset({1, 2, 3}), members=frozenset({1, 3}))
+_PERIOD = bytes((n * 7 + n // 256) & 0xFF for n in range(1 << 16))
 
 
 def content(offset: int, size: int) -> bytes:
     """
     Returns the bytes that a test's log holds there.
     """
-    return bytes((n * 7 + n // 256) & 0xFF for n in range(offset, offset + size))
+    first = offset % len(_PERIOD)
+    return (_PERIOD * ((first + size) // len(_PERIOD) + 1))[first : first + size]
 
 
 def shake(**changes: Any) -> HandshakeSlave:

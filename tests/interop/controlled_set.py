@@ -35,7 +35,7 @@ __all__ = ["ControlledSet", "controlled", "until"]
 PATIENCE_S = 180
 
 _T = TypeVar("_T")
-_STRANDED_S = 30
+_STRANDED_S = 15
 _LOOK_S = 0.05
 _FAST = (
     "checkSyncStateSetPeriod=500",

@@ -189,7 +189,8 @@ async def _cleans(address: str, brokers: list[SpokenBroker]) -> None:
     found = await _json("describeBrokerSet", *at, *name)
     assert 2009 == found["lastRefusal"]["code"]
     await brokers[2].die()
-    await asyncio.sleep(0.05)
+    while (await _json("describeBrokerSet", *at, *name))["brokers"][2]["alive"]:
+        await asyncio.sleep(0.02)
     assert [3] == (await _json(*clean))["brokerIds"]
     rows = (await _json("getBrokerSetHistory", *at, *name))["history"]
     events = [row["event"].split()[0] for row in rows]
