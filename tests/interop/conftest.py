@@ -35,10 +35,11 @@ def compiled_tool() -> None:
     jvm.fetch()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_java(compiled_tool: None) -> Iterator[list[jvm.StoreTool]]:  # noqa: ARG001
     """
-    At most one running process, which ``java`` replaces now and then.
+    At most one running process, which ``java`` replaces now and then. It ends with the
+    file: its stores' threads would take a fifth of a processor from all that follow.
     """
     tools: list[jvm.StoreTool] = []
     yield tools

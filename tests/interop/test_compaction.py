@@ -85,7 +85,12 @@ def broker_store(folder: Path, compacted: tuple[Path, Path]) -> Path:
 def serve(root: Path, append: list[Any]) -> dict[str, Any]:
     """
     What RocketMQ's store serves: at once, after appends, after its own compaction.
+
+    A file that its compaction replaces while it is being flushed stays behind, as
+    `.delete`, and the store does not load with it.
     """
+    for replaced in root.rglob("*.delete"):
+        replaced.unlink()
     return jvm.run_once(
         "CompactionTool",
         {

@@ -208,9 +208,12 @@ def test_a_java_broker_follows_our_master_shows_the_same_and_is_elected_after_it
     assert (ours / EPOCHS).read_bytes() == (theirs / EPOCHS).read_bytes()
     with CommitLog(ours, mode="r") as log:
         found = bodies(log)
-    count = len(found) - 100
-    assert 3000 + acked <= count
-    assert [message(number).body for number in range(count)] == found[:count]
+    ours_count = 0
+    while found[ours_count] == message(ours_count).body:
+        ours_count += 1
+    assert 3000 + acked <= ours_count
+    # What the producer sent again after a timeout may be there twice.
+    assert ours_count + 100 <= len(found)
 
 
 def _same(
