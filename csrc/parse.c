@@ -84,6 +84,14 @@ static void describe_property(ps_error *error, const uint8_t *data,
           record->offset, ps_crc_area_value(area), crc & PS_CRC_MASK);
 }
 
+/* A cut, and what is appended after it, write where others read: what was wrong
+ * a moment ago need not be wrong in the bytes that are there now. */
+static void describe_change(ps_error *error, uint64_t offset) {
+  ps_fail(error, PS_E_CORRUPT, offset,
+          "record at offset %" PRIu64 ": its bytes changed while it was read",
+          offset);
+}
+
 /* Describes a record that could be taken apart. */
 static void describe_content(ps_error *error, uint32_t reason,
                              const uint8_t *data, const ps_record *record) {
@@ -103,9 +111,11 @@ static void describe_content(ps_error *error, uint32_t reason,
   } else {
     assert(reason == PS_STOP_FIELDS);
     const char *what = ps_parse_fields(data, record);
-    assert(what);
-    ps_fail(error, PS_E_CORRUPT, offset, "record at offset %" PRIu64 ": %s",
-            offset, what);
+    if (what == NULL)
+      describe_change(error, offset);
+    else
+      ps_fail(error, PS_E_CORRUPT, offset, "record at offset %" PRIu64 ": %s",
+              offset, what);
   }
 }
 
@@ -138,8 +148,13 @@ void ps_parse_describe(ps_error *error, uint32_t reason, const uint8_t *data,
             offset, (int32_t)size, rest);
   } else {
     ps_record record;
-    if (ps_parse(data, size, offset, &record) != PS_WHOLE)
+    uint32_t found = PS_STOP_SIZE;
+    if (size >= PS_RECORD_MIN && size <= readable)
+      found = ps_parse(data, size, offset, &record);
+    if (found == PS_STOP_LENGTHS)
       describe_lengths(error, data, size, offset);
+    else if (found != PS_WHOLE || reason == PS_STOP_LENGTHS)
+      describe_change(error, offset);
     else
       describe_content(error, reason, data, &record);
   }

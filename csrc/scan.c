@@ -62,9 +62,7 @@ static inline int32_t is_stale(const ps_cursor *cursor,
 }
 
 /* What begins at a place that does not begin a record. */
-static uint32_t no_record(const uint8_t *data, uint64_t rest) {
-  uint32_t size = ps_load32(data + PS_AT_SIZE);
-  uint32_t magic = ps_load32(data + PS_AT_MAGIC);
+static uint32_t no_record(uint64_t size, uint32_t magic, uint64_t rest) {
   if (size == 0 && magic == 0)
     return PS_STOP_ZERO;
   if (magic != PS_MAGIC_BLANK)
@@ -117,7 +115,7 @@ static inline uint32_t look(const place *here, uint64_t limit, uint64_t *size) {
   uint32_t magic = ps_load32(here->data + PS_AT_MAGIC);
   *size = ps_load32(here->data + PS_AT_SIZE);
   if (__builtin_expect(magic != PS_MAGIC_V1 && magic != PS_MAGIC_V2, 0)) {
-    uint32_t reason = no_record(here->data, here->rest);
+    uint32_t reason = no_record(*size, magic, here->rest);
     if (reason != PS_WHOLE)
       return reason;
     return *size > below ? PS_STOP_LIMIT : FOUND_BLANK;

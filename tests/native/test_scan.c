@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "format.h"
+#include "parse.h"
 #include "support_records.h"
 
 enum { SEGMENT = 4096, BASE = 3 * SEGMENT, ROWS = 64 };
@@ -422,6 +423,41 @@ static void records_without_a_property_crc_are_counted(void) {
   CHECK_TEXT("record at offset 12419: it has no property CRC", error.text);
 }
 
+/* A cut writes where others read, so a bad record may have become anything by
+ * the time it is described: another size, whole, garbage. No byte behind the
+ * readable ones is touched, and there is always a line. */
+static void a_record_that_changes_under_its_reader_is_described(void) {
+  static const uint32_t reasons[] = {
+      PS_STOP_SIZE, PS_STOP_MAGIC,    PS_STOP_BLANK,  PS_STOP_LENGTHS,
+      PS_STOP_BODY, PS_STOP_PROPERTY, PS_STOP_OFFSET, PS_STOP_FIELDS};
+  static uint8_t segment[SEGMENT];
+  uint32_t size = 0;
+  add(segment, &size, "A", 100, 1, 1);
+  uint8_t *bytes = malloc(size); /* not one byte more */
+  uint64_t random = 7;
+  for (uint32_t i = 0; i < 20000; i++) {
+    memcpy(bytes, segment, size);
+    for (uint32_t k = 0; k < i % 4; k++) {
+      random = random * UINT64_C(6364136223846793005) + 99;
+      bytes[(random >> 33) % (k == 0 ? 4 : size)] = (uint8_t)(random >> 56);
+    }
+    ps_error error = {0};
+    ps_parse_describe(&error, reasons[i / 4 % 8], bytes, size, SEGMENT, BASE);
+    CHECK(PS_E_CORRUPT, error.status);
+  }
+  memcpy(bytes, segment, size);
+  ps_store32(bytes, 1u << 30);
+  ps_error error = {0};
+  ps_parse_describe(&error, PS_STOP_BODY, bytes, size, SEGMENT, BASE);
+  CHECK_TEXT("record at offset 12288: its bytes changed while it was read",
+             error.text);
+  memcpy(bytes, segment, size);
+  ps_parse_describe(&error, PS_STOP_LENGTHS, bytes, size, SEGMENT, BASE);
+  CHECK_TEXT("record at offset 12288: its bytes changed while it was read",
+             error.text);
+  free(bytes);
+}
+
 CHECK_MAIN(CASE(random_segments_equal_the_slow_reader),
            CASE(a_blank_record_ends_the_segment),
            CASE(the_exact_end_is_the_next_base),
@@ -434,4 +470,5 @@ CHECK_MAIN(CASE(random_segments_equal_the_slow_reader),
            CASE(extreme_store_times_are_compared),
            CASE(topics_are_numbered_as_they_appear),
            CASE(tags_codes_are_filled_if_wanted),
-           CASE(records_without_a_property_crc_are_counted))
+           CASE(records_without_a_property_crc_are_counted),
+           CASE(a_record_that_changes_under_its_reader_is_described))
