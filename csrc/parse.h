@@ -12,7 +12,8 @@
 #define PS_WHOLE 0
 
 /* Fills *error for the bad record at `data`, of which `readable` bytes may be
- * touched and `rest` remain in its segment. `reason` is a PS_STOP_*.
+ * touched and `rest` remain in its segment. `reason` is a PS_STOP_*; the bytes
+ * may have changed since it was found.
  * The text is one line: what is wrong, with the values. */
 void ps_parse_describe(ps_error *error, uint32_t reason, const uint8_t *data,
                        uint64_t readable, uint64_t rest, uint64_t offset);

@@ -17,9 +17,9 @@ import socket
 
 from pystore._seam import ffi, lib
 
-__all__ = ["LOOK_NS", "Receiver"]
+__all__ = ["Receiver"]
 
-LOOK_NS = 500_000
+_LOOK_NS = 500_000
 """So long it looks before it sleeps, in ns: a round trip with an append in it."""
 
 _ps_receive = lib.ps_receive
@@ -37,7 +37,7 @@ class Receiver:
         # Asked for its number each time: a closed one's may be another's by then.
         self._socket = connected
         self._patience = ffi.new("ps_patience *")
-        self._patience.look_ns = LOOK_NS
+        self._patience.look_ns = _LOOK_NS
 
     def receive_into(self, room: memoryview, *, is_waiting: bool = True) -> int:
         """

@@ -177,6 +177,7 @@ _ROWS = (
 )
 
 
+# By `sameBoot`, which nothing of RocketMQ's tells.
 _BOOTS = {
     True: ", since the machine was started",
     False: ", before the machine was started",
