@@ -26,12 +26,11 @@ from pystore.messages import Message
 from pystore.options import LogOptions
 from pystore.reading import open_reader
 from pystore.spark import load, register
-from pystore.spark.asked import asked_columns
 from pystore.spark.columns import Column, ddl
 from pystore.spark.export.job import export
 from pystore.spark.export.run import Request
 from pystore.spark.options import SourceOptions
-from pystore.spark.plan import plan_splits
+from pystore.spark.plan import asked_columns, plan_splits
 from pystore.spark.reading import read_split
 from pystore.spark.selection import Selection
 from pystore.store import Store

@@ -23,22 +23,30 @@ Source: design 7; safety B1 to B4, B7, B9, C1, C3; docs/identity.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pystore.controller.commands import Recovery
-from pystore.controller.member import Position
-from pystore.controller.member_text import malformed, parse_incarnation
+from pystore.controller.member import Member, Position
 from pystore.controller.replica import Standing
-from pystore.remoting.fields import Int64, decode_fields, encode_fields
+from pystore.remoting.codes import ResponseCode
+from pystore.remoting.fields import Int64, MissingField, decode_fields, encode_fields
 from pystore.truth import Incarnation
 
 __all__ = [
     "Fields",
     "LeaseGrant",
     "Vitals",
+    "ids_text",
     "lease_fields",
     "lease_of",
+    "malformed",
+    "members_text",
+    "parse_ids",
+    "parse_incarnation",
+    "parse_members",
     "recovery_fields",
     "recovery_of",
     "standing_fields",
@@ -237,3 +245,86 @@ def standing_of(fields: Fields) -> Standing | None:
     if text is not None and text not in known:
         raise malformed(f"no standing is called {text[:32]!r}")
     return None if text is None else known[text]
+
+
+_INCARNATION = re.compile(r"([0-9]{1,18})-([0-9a-f]{32})")
+
+
+_KNOWN_MAX = 1 << 14  # of incarnations, each some hundred bytes
+
+
+_BROKER_ID = re.compile(r"[0-9]{1,18}")
+
+
+def malformed(what: str) -> MissingField:
+    """
+    Returns the error that a request is refused with: 2005.
+    """
+    return MissingField(what, ResponseCode.CONTROLLER_INVALID_REQUEST)
+
+
+def members_text(members: frozenset[Member]) -> str | None:
+    """
+    Returns members by ascending id; ``None``: nobody.
+    """
+    ordered = sorted(members, key=lambda one: one.broker_id)
+    return ";".join(map(_member_text, ordered)) or None
+
+
+def parse_members(text: str | None) -> frozenset[Member]:
+    """
+    Returns the members that a header names.
+
+    Raises:
+        MissingField: one of them is none.
+    """
+    return frozenset(map(_parse_member, text.split(";"))) if text else frozenset()
+
+
+def ids_text(broker_ids: frozenset[int]) -> str | None:
+    """
+    Returns ids, ascending; ``None``: there are none.
+    """
+    return ";".join(map(str, sorted(broker_ids))) or None
+
+
+def parse_ids(text: str | None) -> frozenset[int]:
+    """
+    Returns the ids that a header names.
+
+    Raises:
+        MissingField: one is no number.
+    """
+    return frozenset(map(_parse_id, text.split(";"))) if text else frozenset()
+
+
+@lru_cache(_KNOWN_MAX)
+def parse_incarnation(text: str) -> Incarnation:
+    """
+    Returns the incarnation of which this is `pystore.truth.Incarnation.text`; each
+    broker says its own every second.
+
+    Raises:
+        MissingField: of none.
+    """
+    parts = _INCARNATION.fullmatch(text)
+    if parts is None:
+        raise malformed(f"{text[:64]!r} is no incarnation")
+    return Incarnation(int(parts[1]), bytes.fromhex(parts[2]))
+
+
+def _member_text(member: Member) -> str:
+    if member.incarnation is None:
+        return str(member.broker_id)
+    return f"{member.broker_id}@{member.incarnation.text}"
+
+
+def _parse_member(text: str) -> Member:
+    number, at, incarnation = text.partition("@")
+    return Member(_parse_id(number), parse_incarnation(incarnation) if at else None)
+
+
+def _parse_id(text: str) -> int:
+    if not _BROKER_ID.fullmatch(text):
+        raise malformed(f"{text[:32]!r} is no broker id")
+    return int(text)

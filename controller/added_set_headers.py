@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.added_headers import Fields
-from pystore.controller.commands import AlterSet
-from pystore.controller.member import Member, ids_of
-from pystore.controller.member_text import (
+from pystore.controller.added_headers import (
+    Fields,
     ids_text,
     malformed,
     members_text,
@@ -24,6 +22,8 @@ from pystore.controller.member_text import (
     parse_incarnation,
     parse_members,
 )
+from pystore.controller.commands import AlterSet
+from pystore.controller.member import Member, ids_of
 from pystore.controller.replies import Leadership
 from pystore.controller.state import AgreedSet
 from pystore.remoting.fields import decode_fields, encode_fields

@@ -32,20 +32,24 @@ from pystore.controller.calls import (
 )
 from pystore.controller.commands import Recovery
 from pystore.controller.identity import Named, misfit_of
-from pystore.controller.negotiation_effects import (
-    DeleteTemp,
-    Effect,
-    GiveUp,
-    Pause,
-    ReadIdentity,
-    WriteConfirmed,
-    WriteTemp,
-)
 from pystore.errors import LocalViolation
 from pystore.exports import BrokerIdentity, TemporaryIdentity
 from pystore.truth import Identity
 
-__all__ = ["NEGOTIATION", "Event", "Negotiation", "Step", "next_step"]
+__all__ = [
+    "NEGOTIATION",
+    "DeleteTemp",
+    "Effect",
+    "Event",
+    "GiveUp",
+    "Negotiation",
+    "Pause",
+    "ReadIdentity",
+    "Step",
+    "WriteConfirmed",
+    "WriteTemp",
+    "next_step",
+]
 
 _NOT_SUPPORTED = 3
 
@@ -339,3 +343,73 @@ def _reason_of(answer: Refused | Unanswered) -> str:
         )
     remark = f": {' '.join(answer.remark.split())[:200]}" if answer.remark else ""
     return f"the controller answered with code {answer.code}{remark}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadIdentity:
+    """
+    Look who the store says that we are.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTemp:
+    """
+    Remember which id will be applied for, and by which code: durably, before.
+    """
+
+    temporary: TemporaryIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConfirmed:
+    """
+    Remember the id that a controller gave; the temporary one goes with the same step.
+    """
+
+    identity: BrokerIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTemp:
+    """
+    Forget an id that is certainly somebody else's.
+    """
+
+    temporary: TemporaryIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """
+    Wait before the next try.
+
+    Attributes:
+        failures: in a row, from 1 on: how long to wait is the owner's to draw.
+        reason: one line for people.
+    """
+
+    failures: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """
+    Nothing but an operator can help: say so, and stop.
+    """
+
+    reason: str
+
+
+Effect = (
+    ReadIdentity
+    | WriteTemp
+    | WriteConfirmed
+    | DeleteTemp
+    | GetNextBrokerId
+    | ApplyBrokerId
+    | RegisterBroker
+    | Pause
+    | GiveUp
+)

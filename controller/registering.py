@@ -19,10 +19,10 @@ from pystore.controller.calls import (
     RegisterBroker,
 )
 from pystore.controller.identity_store import IdentityStore
-from pystore.controller.negotiation import Negotiation
-from pystore.controller.negotiation_effects import (
+from pystore.controller.negotiation import (
     DeleteTemp,
     GiveUp,
+    Negotiation,
     Pause,
     ReadIdentity,
     WriteConfirmed,

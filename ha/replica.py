@@ -32,13 +32,14 @@ from pystore.ha.master.authority import WriteAuthority
 from pystore.ha.master.service import MasterService, Mastership, clock_ms
 from pystore.ha.master.ticket import Ticket, wait_all
 from pystore.ha.place import Place
-from pystore.ha.role import Role, RoleMachine
-from pystore.ha.role_effects import (
+from pystore.ha.role import (
     BeginMastership,
     Effect,
     Follow,
     RenewLease,
     Resign,
+    Role,
+    RoleMachine,
     StopFollowing,
     StopServing,
     TakeSet,

@@ -16,26 +16,30 @@ Source: safety B5, B6, B8; R152 to R165; docs/replication.md.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import Member
+from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.lease import Lease
-from pystore.ha.role_effects import (
-    BeginMastership,
-    Effect,
-    Follow,
-    RenewLease,
-    Resign,
-    StopFollowing,
-    StopServing,
-    TakeSet,
-)
 from pystore.ha.slave.effects import Promise
 
-__all__ = ["ROLES", "Event", "Role", "RoleMachine", "next_role"]
+__all__ = [
+    "ROLES",
+    "BeginMastership",
+    "Effect",
+    "Event",
+    "Follow",
+    "RenewLease",
+    "Resign",
+    "Role",
+    "RoleMachine",
+    "StopFollowing",
+    "StopServing",
+    "TakeSet",
+    "next_role",
+]
 
 
 class Role(Enum):
@@ -346,3 +350,92 @@ def _adds(known: Decision, decision: Decision) -> bool:
         return decision.master is not None
     is_elsewhere = decision.address not in ("", known.address)
     return known.master == decision.master and is_elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class StopServing:
+    """
+    End the mastership of an epoch: no append and no ack any more.
+    """
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopFollowing:
+    """
+    Leave the master; not a byte of it is written any more.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class BeginMastership:
+    """
+    The log begins the epoch, and slaves are served.
+
+    Attributes:
+        epoch: of the mastership.
+        agreed: the set as it was committed with the election.
+        lease: see `Decision`.
+    """
+
+    epoch: int
+    agreed: AgreedSet
+    lease: Lease | None
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """
+    Follow a master.
+
+    Attributes:
+        address: ``HOST:PORT``.
+        epoch: of its mastership.
+        may_wipe: the controller counts on nothing that this replica holds.
+    """
+
+    address: str
+    epoch: int
+    may_wipe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """
+    Tell the controller that a mastership was given up; it has ended by now.
+    """
+
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSet:
+    """
+    The controller has a newer set of the mastership that runs (R117).
+    """
+
+    agreed: AgreedSet
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLease:
+    """
+    The lease of the mastership that runs is another one.
+    """
+
+    epoch: int
+    lease: Lease
+
+
+Effect = (
+    StopServing
+    | StopFollowing
+    | Promise
+    | BeginMastership
+    | Follow
+    | Resign
+    | TakeSet
+    | RenewLease
+)

@@ -7,16 +7,19 @@ Source: docs/crash-safety.md, one writer; docs/format.md, small files (1.10).
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pystore._seam import borrow, check, ffi, give_back, lib
+from pystore.errors import StorageError
+from pystore.exports import ABORT, LOCK
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from pystore._core import CData
 
-__all__ = ["Lock", "lock_holder"]
+__all__ = ["Lock", "lock_holder", "running_writer"]
 
 
 class Lock:
@@ -91,3 +94,21 @@ def lock_holder(path: str | os.PathLike[str]) -> int | None:
     check(status, scratch.error, os.fspath(path))
     give_back(scratch)
     return int(pid[0]) or None
+
+
+def running_writer(root: Path) -> int | None:
+    """
+    Returns the process that has a store open, or -1 if its number is not known here.
+
+    Args:
+        root: of the store.
+    """
+    if not (root / ABORT).exists():
+        # Closed, or not opened yet.
+        return None
+    try:
+        return lock_holder(root / LOCK)
+    except StorageError:
+        # Whoever may not read the lock cannot know; what is judged then is the
+        # store as it lies there.
+        return None

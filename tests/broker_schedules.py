@@ -27,10 +27,11 @@ from pystore.controller.calls import (
     Unanswered,
 )
 from pystore.controller.identity import Named
-from pystore.controller.negotiation import Negotiation, Step
-from pystore.controller.negotiation_effects import (
+from pystore.controller.negotiation import (
     DeleteTemp,
+    Negotiation,
     ReadIdentity,
+    Step,
     WriteConfirmed,
     WriteTemp,
 )

@@ -53,8 +53,7 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 from pystore.ha.wire.framing import take_frame
-from pystore.ha.wire.heads import data_head
-from pystore.ha.wire.v3 import DATA_BYTES_MIN, encode
+from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
 
 __all__ = ["MasterConnection"]
 

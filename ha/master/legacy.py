@@ -35,8 +35,8 @@ from pystore.ha.wire.legacy import (
     decode_from_slave,
     encode_legacy,
     encode_legacy_head,
+    epochs_in_legacy,
 )
-from pystore.ha.wire.legacy_epochs import epochs_in_legacy
 
 __all__ = ["LegacyMasterConnection", "told_epochs"]
 

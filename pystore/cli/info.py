@@ -17,9 +17,9 @@ from pystore.exports import ABORT, BrokerIdentity, parse_abort
 from pystore.first_start import META_NAME
 from pystore.foreign import Found, Import, find
 from pystore.inspection import Inspection, inspect
+from pystore.lock import running_writer
 from pystore.log import CommitLog
 from pystore.truth import Identity
-from pystore.verify.writer import running_writer
 
 __all__ = ["info", "look"]
 

@@ -38,8 +38,8 @@ from pystore.ha.wire.legacy import (
     LegacyHandshake,
     decode_from_master,
     encode_legacy,
+    table_of_legacy,
 )
-from pystore.ha.wire.legacy_epochs import table_of_legacy
 from pystore.ha.wire.v3 import encode
 
 __all__ = ["LEARNER_ID", "MasterStatus", "Question", "ask_legacy", "ask_v3"]

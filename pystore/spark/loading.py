@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pystore.spark.asked import asked_columns, asked_rows
 from pystore.spark.columns import Column, ddl, needs_of
 from pystore.spark.options import SourceOptions, parse_options
 from pystore.spark.partition import SplitPartition, read_partition
 from pystore.spark.paths import find_stores
-from pystore.spark.plan import plan_splits
+from pystore.spark.plan import asked_columns, asked_rows, plan_splits
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
 

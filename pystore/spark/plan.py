@@ -15,13 +15,14 @@ from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.options import LogOptions
 from pystore.reader import LogReader
 from pystore.reading import binding_page, open_reader, require_store
+from pystore.spark.columns import Column, choose_columns, without_nulls
 from pystore.spark.coverage import bare_segments
 from pystore.spark.options import SourceOptions
 from pystore.spark.peeking import peek_record
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
 
-__all__ = ["plan_range", "plan_splits"]
+__all__ = ["asked_columns", "asked_rows", "plan_range", "plan_splits"]
 
 _STALE_MS = 3000
 
@@ -176,3 +177,25 @@ def _content(path: Path) -> bytes | None:
     except FileNotFoundError:
         # A store without a controller has none.
         return None
+
+
+def asked_columns(options: SourceOptions) -> tuple[Column, ...]:
+    """
+    Returns the columns, where the user gave no schema.
+    """
+    with_damage = options.on_damage == "report"
+    columns = choose_columns(
+        options.columns, with_body=options.include_body, with_damage=with_damage
+    )
+    return without_nulls(columns, with_damage=with_damage)
+
+
+def asked_rows(options: SourceOptions) -> Selection:
+    """
+    Returns what topics and times leave.
+    """
+    found = (
+        Selection() if options.topics is None else Selection().only_like(options.topics)
+    )
+    to_ms = None if options.to_ms is None else options.to_ms - 1
+    return found.times(options.from_ms, to_ms)

@@ -20,7 +20,6 @@ from pyspark.sql.datasource import (
 )
 
 from pystore.errors import InvalidError
-from pystore.spark.asked import asked_columns, asked_rows
 from pystore.spark.columns import (
     COLUMNS,
     Column,
@@ -33,6 +32,7 @@ from pystore.spark.filters import select
 from pystore.spark.options import SourceOptions, parse_options
 from pystore.spark.partition import SplitPartition, read_partition
 from pystore.spark.paths import find_stores
+from pystore.spark.plan import asked_columns, asked_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

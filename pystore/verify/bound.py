@@ -12,13 +12,13 @@ from pystore.first_start import META_NAME
 from pystore.foreign import find
 from pystore.inspection import inspect_ours
 from pystore.live import Live
+from pystore.lock import running_writer
 from pystore.queues import ConsumeQueues
 from pystore.rocketmq import Opening, gather_evidence
 from pystore.situation import opening_of
 from pystore.survey import Segments
 from pystore.torn import Bound, Evidence
 from pystore.verify.report import Damage
-from pystore.verify.writer import running_writer
 
 __all__ = ["find_bound", "find_evidence"]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pystore.errors import NotAStoreError
 from pystore.exports import ABORT
+from pystore.lock import running_writer
 from pystore.reader import LogReader
 from pystore.reading import binding_page, require_store
 from pystore.rocketmq import behind
@@ -27,7 +28,6 @@ from pystore.verify.queues import QueueCheck
 from pystore.verify.report import Damage, SegmentReport, StoreReport
 from pystore.verify.seals import SealCheck
 from pystore.verify.work import Progress, SegmentWork
-from pystore.verify.writer import running_writer
 
 __all__ = ["verify_store"]
 

@@ -13,12 +13,13 @@ from role_decisions import ME, to_follow, to_lead
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet
 from pystore.ha.lease import NO_LEASE, Lease
-from pystore.ha.role import Role, RoleMachine
-from pystore.ha.role_effects import (
+from pystore.ha.role import (
     BeginMastership,
     Effect,
     Follow,
     RenewLease,
+    Role,
+    RoleMachine,
     StopFollowing,
     StopServing,
     TakeSet,

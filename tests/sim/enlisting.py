@@ -33,10 +33,10 @@ from pystore.controller.commands import (
 )
 from pystore.controller.decision import Decision, Rejected
 from pystore.controller.identity import Named, check_code
-from pystore.controller.negotiation import Negotiation
-from pystore.controller.negotiation_effects import (
+from pystore.controller.negotiation import (
     DeleteTemp,
     GiveUp,
+    Negotiation,
     Pause,
     ReadIdentity,
     WriteConfirmed,

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.member import Member
-from pystore.controller.member_text import (
+from pystore.controller.added_headers import (
     ids_text,
     members_text,
     parse_ids,
     parse_incarnation,
     parse_members,
 )
+from pystore.controller.member import Member
 from pystore.remoting.fields import MissingField
 from pystore.truth import Incarnation
 

@@ -26,19 +26,17 @@ from pystore.controller.identity import Named
 from pystore.controller.member import Member, Position
 from pystore.controller.negotiation import (
     NEGOTIATION,
-    Event,
-    Negotiation,
-    Step,
-    next_step,
-)
-from pystore.controller.negotiation_effects import (
     DeleteTemp,
     Effect,
+    Event,
     GiveUp,
+    Negotiation,
     Pause,
     ReadIdentity,
+    Step,
     WriteConfirmed,
     WriteTemp,
+    next_step,
 )
 from pystore.errors import LocalViolation
 from pystore.exports import BrokerIdentity, TemporaryIdentity

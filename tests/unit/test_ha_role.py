@@ -14,16 +14,20 @@ from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.lease import NO_LEASE, Lease
-from pystore.ha.role import ROLES, Event, Role, RoleMachine, next_role
-from pystore.ha.role_effects import (
+from pystore.ha.role import (
+    ROLES,
     BeginMastership,
     Effect,
+    Event,
     Follow,
     RenewLease,
     Resign,
+    Role,
+    RoleMachine,
     StopFollowing,
     StopServing,
     TakeSet,
+    next_role,
 )
 from pystore.ha.slave.effects import Promise
 

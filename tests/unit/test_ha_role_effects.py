@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from typing import get_args
 
-from pystore.ha.role_effects import Effect, Follow, Resign
+from pystore.ha.role import Effect, Follow, Resign
 
 
 def test_effects_are_frozen_values() -> None:

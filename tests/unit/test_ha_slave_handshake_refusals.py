@@ -11,7 +11,7 @@ from slave_master import SHAKE
 
 from pystore.ha.codes import CheckResult
 from pystore.ha.slave.effects import Retry
-from pystore.ha.slave.handshake.refusals import close_for
+from pystore.ha.slave.handshake.greeting import close_for
 
 RETRIES = {
     CheckResult.REJECTED: Retry.SOON,

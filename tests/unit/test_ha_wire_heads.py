@@ -12,8 +12,7 @@ from wire_frames import frames
 
 from pystore.errors import InvalidError
 from pystore.ha.wire.frames import Frame, TransferData
-from pystore.ha.wire.heads import data_head
-from pystore.ha.wire.v3 import encode_head
+from pystore.ha.wire.v3 import data_head, encode_head
 
 
 @given(frames.filter(lambda frame: isinstance(frame.body, TransferData)))

@@ -9,8 +9,12 @@ from ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.epochs import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.wire.legacy import LegacyEpochs, encode_legacy
-from pystore.ha.wire.legacy_epochs import epochs_in_legacy, table_of_legacy
+from pystore.ha.wire.legacy import (
+    LegacyEpochs,
+    encode_legacy,
+    epochs_in_legacy,
+    table_of_legacy,
+)
 
 
 def told(*entries: tuple[int, int], end_offset: int = 2844) -> LegacyEpochs:

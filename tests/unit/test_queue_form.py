@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import InvalidError
-from pystore.queue_form import pack_queues, parse_queues
+from pystore.handle import pack_queues, parse_queues
 
 TOPICS = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 from pystore.exports import ABORT, abort_text
+from pystore.lock import running_writer
 from pystore.log import CommitLog
-from pystore.verify.writer import running_writer
 
 BITS = "1-" + "0" * 32
 ASK = """
 import sys
 from pathlib import Path
-from pystore.verify.writer import running_writer
+from pystore.lock import running_writer
 print(running_writer(Path(sys.argv[1])))
 """
 

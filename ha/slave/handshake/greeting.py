@@ -11,12 +11,11 @@ from pystore.ha.codes import PROTOCOL_V3, CheckResult, SlaveFlag
 from pystore.ha.machine import Event
 from pystore.ha.slave.effects import Close, Retry, SlaveLog
 from pystore.ha.slave.handshake.meeting import held_epochs
-from pystore.ha.slave.handshake.refusals import close_for
 from pystore.ha.slave.terms import Terms
 from pystore.ha.wire.frames import Frame, HandshakeMaster, HandshakeSlave
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
-__all__ = ["greeting", "meaning", "objection"]
+__all__ = ["close_for", "greeting", "meaning", "objection"]
 
 
 def greeting(terms: Terms, log: SlaveLog, *, is_suspended: bool) -> HandshakeSlave:
@@ -101,3 +100,62 @@ def _check(terms: Terms, body: HandshakeMaster) -> None:
         raise RemoteViolation(
             f"heartbeat {body.heartbeat_ms} ms, housekeeping {body.housekeeping_ms} ms"
         )
+
+
+_ANSWERS = {
+    CheckResult.REJECTED: ("the master rejects us", Retry.SOON),
+    CheckResult.CLUSTER_NAME: (
+        "the master is of another cluster: check the cluster name",
+        Retry.OPERATOR,
+    ),
+    CheckResult.BROKER_NAME: (
+        "the master is of another broker set: check the broker name",
+        Retry.OPERATOR,
+    ),
+    CheckResult.BROKER_ID: (
+        "the master does not take our broker id: check the identity of the store",
+        Retry.OPERATOR,
+    ),
+    CheckResult.PROTOCOL: (
+        "no common version of the protocol: upgrade the older side",
+        Retry.OPERATOR,
+    ),
+    CheckResult.APP_VERSION: (
+        "the master does not take our version: upgrade the older side",
+        Retry.OPERATOR,
+    ),
+    CheckResult.NOT_MASTER: ("the peer is no master", Retry.ASK_CONTROLLER),
+    CheckResult.STALE_EPOCH: (
+        "our epoch is behind the master's",
+        Retry.ASK_CONTROLLER,
+    ),
+    CheckResult.FUTURE_EPOCH: (
+        "the master's epoch is behind ours",
+        Retry.ASK_CONTROLLER,
+    ),
+    CheckResult.STORE_LAYOUT: (
+        "the segments of the master have another size: copy its store settings",
+        Retry.OPERATOR,
+    ),
+    CheckResult.BUSY: ("the master is busy", Retry.SOON),
+    CheckResult.DUPLICATE: (
+        "a newer incarnation of this broker follows already: stop one of the two",
+        Retry.SOON,
+    ),
+}
+
+
+def close_for(refusal: HandshakeMaster) -> Close:
+    """
+    Returns the end of the link that a refusal means.
+
+    Args:
+        refusal: anything but SUCCESS.
+    """
+    text, retry = _ANSWERS[refusal.result]
+    reason = f"{refusal.result.name}: {text}"
+    if refusal.reason:
+        # One line for people, whatever the peer wrote.
+        reason += f" ({' '.join(refusal.reason.split())[:200]})"
+    is_elsewhere = refusal.result is CheckResult.NOT_MASTER
+    return Close(reason, retry, refusal.redirect if is_elsewhere else "")
