@@ -38,10 +38,10 @@ from pystore.controller.calls import (
     Unanswered,
 )
 from pystore.controller.commands import Recovery
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.frames import CommandReader, encode_frame
-from pystore.truth import Incarnation
 
 __all__ = ["Crowd"]
 

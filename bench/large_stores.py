@@ -16,7 +16,7 @@ from loops import punch
 from machine import warm_cache
 from writers import WAYS
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["Stores", "sparse_store"]
 

@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass
 from functools import cached_property
 
-from pystore.columns import Columns, gather_columns
-from pystore.messages import Message
+from pystore.message.columns import Columns, gather_columns
+from pystore.message.message import Message
 
 __all__ = ["BODY_SIZE", "TAG", "TOPIC", "Load"]
 

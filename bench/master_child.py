@@ -22,7 +22,7 @@ from pystore.ha.insync.ack import Ack, Outcome, Settled
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.master.terms import Terms
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["EPOCH"]
 

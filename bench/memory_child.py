@@ -19,10 +19,10 @@ from load import TOPIC, Load
 from machine import growth
 from writers import WAYS
 
-from pystore._seam import Check
-from pystore.log import CommitLog
-from pystore.store import Store
-from pystore.survey import CHECKS
+from pystore.bindings.ffi import Check
+from pystore.recovery.survey import CHECKS
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 
 def _append(log: CommitLog, size_bytes: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pystore.reader import LogReader
+from pystore.core.log_reader import LogReader
 
 __all__ = ["set_minutes"]
 

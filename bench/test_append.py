@@ -19,7 +19,7 @@ from rivals import RIVALS, SYNCED_EACH, rival
 from table import Table
 from writers import WAYS, writer
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 if TYPE_CHECKING:
     from conftest import Sizes

@@ -16,7 +16,7 @@ from loops import cost
 from table import Table
 from writers import WAYS
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 if TYPE_CHECKING:
     from conftest import Sizes

@@ -17,9 +17,9 @@ from large_stores import Stores
 from load import BODY_SIZE, TOPIC
 from table import Table
 
-from pystore._seam import NO_CHECK
-from pystore.log import CommitLog
-from pystore.store import Store
+from pystore.bindings.ffi import NO_CHECK
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 if TYPE_CHECKING:
     from conftest import Sizes

@@ -21,9 +21,9 @@ from large_stores import Stores, sparse_store
 from machine import cached_share, drop_cache, warm_cache
 from table import Table
 
-from pystore.log import CommitLog
-from pystore.reader import LogReader
-from pystore.survey import CHECKS
+from pystore.core.log_reader import LogReader
+from pystore.recovery.survey import CHECKS
+from pystore.store.commit_log import CommitLog
 
 if TYPE_CHECKING:
     from conftest import Sizes

@@ -21,11 +21,11 @@ from machine import warm_cache
 from own_jvm import bench_session
 from table import Table
 
-from pystore.columns import gather_columns
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
 from pystore.spark.compact.jobs import SparkJobs
 from pystore.spark.compact.plan import Choice
 from pystore.spark.compact.run import compact
+from pystore.store.commit_log import CommitLog
 
 if TYPE_CHECKING:
     from conftest import Sizes

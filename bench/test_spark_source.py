@@ -22,9 +22,8 @@ from own_jvm import bench_session
 from store_times import set_minutes
 from table import Table
 
-from pystore.messages import Message
-from pystore.options import LogOptions
-from pystore.reading import open_reader
+from pystore.core.options import LogOptions
+from pystore.message.message import Message
 from pystore.spark import load, register
 from pystore.spark.columns import Column, ddl
 from pystore.spark.export.job import export
@@ -33,7 +32,8 @@ from pystore.spark.options import SourceOptions
 from pystore.spark.plan import asked_columns, plan_splits
 from pystore.spark.reading import read_split
 from pystore.spark.selection import Selection
-from pystore.store import Store
+from pystore.store.open_reader import open_reader
+from pystore.store.store import Store
 
 if TYPE_CHECKING:
     from conftest import Sizes

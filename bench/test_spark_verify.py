@@ -25,9 +25,9 @@ from spark_rivals import binary_file_job, parallelize_job
 from table import Table
 from writers import WAYS
 
-from pystore.log import CommitLog
 from pystore.spark.verify.executors import Run, on_spark
 from pystore.spark.verify.run import verify_stores
+from pystore.store.commit_log import CommitLog
 
 if TYPE_CHECKING:
     from conftest import Sizes

@@ -16,7 +16,7 @@ from load import Load
 from loops import sync_loop, threads
 from table import Table
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 if TYPE_CHECKING:
     from conftest import Sizes

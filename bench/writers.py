@@ -11,7 +11,7 @@ from pathlib import Path
 from contest import Contender, Timed
 from load import Load
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["WAYS", "writer"]
 

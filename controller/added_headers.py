@@ -31,9 +31,9 @@ from functools import lru_cache
 from pystore.controller.commands import Recovery
 from pystore.controller.member import Member, Position
 from pystore.controller.replica import Standing
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import Int64, MissingField, decode_fields, encode_fields
-from pystore.truth import Incarnation
 
 __all__ = [
     "Fields",
@@ -301,7 +301,7 @@ def parse_ids(text: str | None) -> frozenset[int]:
 @lru_cache(_KNOWN_MAX)
 def parse_incarnation(text: str) -> Incarnation:
     """
-    Returns the incarnation of which this is `pystore.truth.Incarnation.text`; each
+    Returns the incarnation of which this is `pystore.metastore.values.Incarnation.text`; each
     broker says its own every second.
 
     Raises:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from pystore.controller.member import NOWHERE, Member, Position
 from pystore.controller.state import Refusal
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
 
 __all__ = [
     "AlterSet",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pystore.controller.member import Member, Position
 from pystore.controller.replica import Standing
 from pystore.controller.state import Loss, Refusal
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
 
 __all__ = [
     "BrokerChanged",

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from pystore.controller.member import NOWHERE, Position
 from pystore.controller.replica import Replica
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import LOWEST_PRIORITY
-from pystore.truth import Incarnation
 
 __all__ = ["Facts", "Pulse"]
 

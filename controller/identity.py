@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.errors import InvalidError
-from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.truth import Identity
+from pystore.metastore.values import Identity
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 __all__ = ["Named", "check_code", "misfit_of", "settled_of"]
 

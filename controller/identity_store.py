@@ -6,7 +6,7 @@ so that a Java broker that takes the store over is the same broker. The record a
 digests of both files change in one transaction; the files follow, the final one before
 the temporary one goes, as the final one wins where both are there (R11, R17). A crash
 in between is seen and mended at the next look. What another program wrote meanwhile was
-imported when the store was opened (`pystore.foreign`).
+imported when the store was opened (`pystore.recovery.foreign_writer`).
 
 Source: R10 to R18; safety A7; formats 5.1; docs/identity.md.
 """
@@ -14,17 +14,15 @@ Source: R10 to R18; safety A7; formats 5.1; docs/identity.md.
 from __future__ import annotations
 
 from pystore.errors import InvalidError
-from pystore.exports import (
-    IDENTITY as IDENTITY_FILE,
-)
-from pystore.exports import (
+from pystore.metastore.schema import EXPORTS, IDENTITY
+from pystore.metastore.values import Identity, digest_of
+from pystore.rocketmq.side_files import IDENTITY as IDENTITY_FILE
+from pystore.rocketmq.side_files import (
     TEMPORARY_IDENTITY,
     BrokerIdentity,
     TemporaryIdentity,
 )
-from pystore.starting import Writer
-from pystore.stored_truth import EXPORTS, IDENTITY
-from pystore.truth import Identity, digest_of
+from pystore.store.open import Writer
 
 __all__ = ["IdentityStore"]
 
@@ -37,7 +35,7 @@ class IdentityStore:
     have been done: `read` says.
 
     Args:
-        writer: `pystore.log.CommitLog.writer`.
+        writer: `pystore.store.commit_log.CommitLog.writer`.
     """
 
     def __init__(self, writer: Writer) -> None:

@@ -20,8 +20,8 @@ from heapq import heappop, heappush
 from pystore.controller.facts import Pulse
 from pystore.controller.member import NOWHERE, Position
 from pystore.controller.state import SetKey
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import LOWEST_PRIORITY
-from pystore.truth import Incarnation
 
 __all__ = ["TIMEOUT_MS", "Heartbeat", "Liveness"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
 
 __all__ = ["NOWHERE", "Member", "Position", "ids_of"]
 

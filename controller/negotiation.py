@@ -33,8 +33,8 @@ from pystore.controller.calls import (
 from pystore.controller.commands import Recovery
 from pystore.controller.identity import Named, misfit_of
 from pystore.errors import LocalViolation
-from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.truth import Identity
+from pystore.metastore.values import Identity
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 __all__ = [
     "NEGOTIATION",

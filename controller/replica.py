@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pystore.controller.member import NOWHERE, Member, Position
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
 
 __all__ = ["Replica", "Standing", "Tombstone"]
 

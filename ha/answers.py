@@ -12,7 +12,7 @@ from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.role import Role
 
 if TYPE_CHECKING:
-    from pystore.results import Appended
+    from pystore.core.results import Appended
 
 __all__ = ["AppendResult", "ReplicaStanding"]
 

@@ -15,7 +15,7 @@ import errno
 import os
 import socket
 
-from pystore._seam import ffi, lib
+from pystore.bindings.ffi import ffi, lib
 
 __all__ = ["Receiver"]
 

@@ -47,14 +47,14 @@ from pystore.ha.role import (
 from pystore.ha.slave.effects import Promise
 from pystore.ha.slave.following import Following
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.messages import Message
+from pystore.message.message import Message
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from pystore.log import CommitLog
-    from pystore.options import LogArguments
+    from pystore.core.options import LogArguments
+    from pystore.store.commit_log import CommitLog
 
 __all__ = ["Replica"]
 
@@ -70,14 +70,14 @@ class Replica:
         place: who it is.
         controller: is asked for changes of the set, and told of resignations.
         now_ms: a clock that never steps back.
-        **options: of `pystore.log.CommitLog`.
+        **options: of `pystore.store.commit_log.CommitLog`.
 
     Attributes:
         log: of the store; for looking at.
         me: this replica in this incarnation, as a decision names it.
 
     Raises:
-        PystoreError: as `pystore.store.Store`.
+        PystoreError: as `pystore.store.store.Store`.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Replica:
                 needs one; nothing was appended, but where the lease lapsed meanwhile.
             UnavailableError: the promise could not be kept, so nothing was appended.
             PoisonedError: our own disk failed.
-            PystoreError: as `pystore.log.CommitLog.append_batch`.
+            PystoreError: as `pystore.store.commit_log.CommitLog.append_batch`.
         """
         ticket = self.submit(messages, ack)
         return AppendResult(ticket.appended, ticket.wait(timeout_ms))

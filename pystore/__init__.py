@@ -12,9 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pystore._seam import POSITION_DTYPE, RECORD_DTYPE, Check, Proof, Stop
-    from pystore.columns import Columns, gather_columns
-    from pystore.epochs import EpochEntry, EpochTable
+    from pystore.bindings.ffi import POSITION_DTYPE, RECORD_DTYPE, Check, Proof, Stop
+    from pystore.core.options import Route
+    from pystore.core.results import Appended, Block, CutReport, Ends
+    from pystore.epochs.table import EpochEntry, EpochTable
     from pystore.errors import (
         BusyError,
         ClosedError,
@@ -36,16 +37,15 @@ if TYPE_CHECKING:
         StorageError,
         UnavailableError,
     )
-    from pystore.inspection import Inspection, inspect
-    from pystore.keeper import Keeper, open_log, open_store
-    from pystore.log import CommitLog
-    from pystore.messages import Message
-    from pystore.options import Route
-    from pystore.record import Record
-    from pystore.report import RecoveryReport
-    from pystore.results import Appended, Block, CutReport, Ends
-    from pystore.retention import Retention
-    from pystore.store import Store
+    from pystore.message.columns import Columns, gather_columns
+    from pystore.message.message import Message
+    from pystore.message.record import Record
+    from pystore.recovery.dry_run import Inspection, inspect
+    from pystore.store.commit_log import CommitLog
+    from pystore.store.maintenance import Keeper, open_log, open_store
+    from pystore.store.report import RecoveryReport
+    from pystore.store.retention import Retention
+    from pystore.store.store import Store
 
 __all__ = [
     "POSITION_DTYPE",
@@ -97,50 +97,50 @@ __all__ = [
 # Loaded when they are asked for: a program that needs a part waits for that part
 # only, and one without the core (`pystore.spark.decoder`) needs none of it.
 _HOMES = {
-    "Appended": "results",
-    "Block": "results",
+    "Appended": "core.results",
+    "Block": "core.results",
     "BusyError": "errors",
-    "Check": "_seam",
+    "Check": "bindings.ffi",
     "ClosedError": "errors",
-    "Columns": "columns",
-    "CommitLog": "log",
+    "Columns": "message.columns",
+    "CommitLog": "store.commit_log",
     "CorruptError": "errors",
     "CutError": "errors",
-    "CutReport": "results",
-    "Ends": "results",
-    "EpochEntry": "epochs",
-    "EpochTable": "epochs",
+    "CutReport": "core.results",
+    "Ends": "core.results",
+    "EpochEntry": "epochs.table",
+    "EpochTable": "epochs.table",
     "FencedError": "errors",
     "ForkedError": "errors",
     "FormatError": "errors",
     "FullError": "errors",
-    "Inspection": "inspection",
+    "Inspection": "recovery.dry_run",
     "InvalidError": "errors",
-    "Keeper": "keeper",
+    "Keeper": "store.maintenance",
     "LocalViolation": "errors",
     "LockedError": "errors",
-    "Message": "messages",
+    "Message": "message.message",
     "NotAStoreError": "errors",
     "OffsetOutOfRange": "errors",
-    "POSITION_DTYPE": "_seam",
+    "POSITION_DTYPE": "bindings.ffi",
     "PoisonedError": "errors",
-    "Proof": "_seam",
+    "Proof": "bindings.ffi",
     "ProtocolViolation": "errors",
     "PystoreError": "errors",
-    "RECORD_DTYPE": "_seam",
-    "Record": "record",
-    "RecoveryReport": "report",
+    "RECORD_DTYPE": "bindings.ffi",
+    "Record": "message.record",
+    "RecoveryReport": "store.report",
     "RemoteViolation": "errors",
-    "Retention": "retention",
-    "Route": "options",
-    "Stop": "_seam",
+    "Retention": "store.retention",
+    "Route": "core.options",
+    "Stop": "bindings.ffi",
     "StorageError": "errors",
-    "Store": "store",
+    "Store": "store.store",
     "UnavailableError": "errors",
-    "gather_columns": "columns",
-    "inspect": "inspection",
-    "open_log": "keeper",
-    "open_store": "keeper",
+    "gather_columns": "message.columns",
+    "inspect": "recovery.dry_run",
+    "open_log": "store.maintenance",
+    "open_store": "store.maintenance",
 }
 
 

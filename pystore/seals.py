@@ -22,9 +22,9 @@ from pathlib import Path
 
 import xxhash
 
-from pystore.epochs import EpochRange, EpochTable
+from pystore.epochs.table import EpochRange, EpochTable
 from pystore.errors import FormatError, InvalidError
-from pystore.files import SYSTEM, Calls, replace_file, storage_error
+from pystore.fs.atomic import SYSTEM, Calls, replace_file, storage_error
 
 __all__ = [
     "BLOCK_BYTES",

@@ -35,8 +35,8 @@ from pystore.controller.negotiation import (
     WriteConfirmed,
     WriteTemp,
 )
-from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.truth import Identity
+from pystore.metastore.values import Identity
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 __all__ = ["Side", "World", "begin", "calm", "every_world", "moves", "problem_of"]
 

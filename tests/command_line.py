@@ -13,8 +13,8 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from pystore.cli import main
-from pystore.columns import gather_columns
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 
 SEGMENT = 65536
 

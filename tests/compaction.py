@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet
 from logs import make_root, open_log
 
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.reader import LogReader
-from pystore.record import Record
+from pystore.core.log_reader import LogReader
+from pystore.core.log_writer import LogHandle
+from pystore.message.message import Message
+from pystore.message.record import Record
 from pystore.spark.compact.copying import COPIED_OF, copy_records
 from pystore.spark.compact.layout import PLACES_SCHEMA, QueueLayout, lay_out
 from pystore.spark.compact.plan import Choice, Plan

@@ -23,8 +23,8 @@ from pystore.controller.invariants import backslides, violations
 from pystore.controller.member import Member, Position
 from pystore.controller.replies import Election, Reply
 from pystore.controller.state import SetState
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
-from pystore.truth import Incarnation
 
 __all__ = ["Brokers", "alive", "incarnation", "start"]
 

@@ -12,7 +12,7 @@ from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.insync.rules import SetRules
 from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.master.judge import Judge
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["EPOCH", "LONG_MS", "Court"]
 

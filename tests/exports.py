@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark.export.commit import Commit
 from pystore.spark.export.run import Request, run_export
 from pystore.spark.export.task import ExportTask, TaskResult, write_task
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["Growing", "export_here", "run_here", "visible"]
 

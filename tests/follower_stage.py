@@ -22,7 +22,7 @@ from pystore.ha.slave.legacy import LegacySlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.stream import Stream, StreamLost
 from pystore.ha.slave.terms import Terms
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 TERMS = Terms("cluster", "broker", 7, is_learner=True)
 SLICE_MS = 10

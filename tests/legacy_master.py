@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from slave_side import Owner, ShortLog
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.slave.effects import (
     Close,
 )

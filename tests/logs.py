@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pystore.handle import LogHandle
-from pystore.live import Live
-from pystore.options import LogOptions
+from pystore.core.live_page import Live
+from pystore.core.log_writer import LogHandle
+from pystore.core.options import LogOptions
 
 SEGMENT_SIZE = 65536
 

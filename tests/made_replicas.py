@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pystore.rows import NO_OFFSET
+from pystore.bindings.row import NO_OFFSET
+from pystore.recovery.torn_tail import Bound
 from pystore.seals import BLOCK_BYTES, Seal
 from pystore.spark.verify.group_judge import Difference, judge_group
 from pystore.spark.verify.listing import Listing
@@ -16,7 +17,6 @@ from pystore.spark.verify.plan import StorePlan
 from pystore.spark.verify.store_judge import StoreFindings
 from pystore.spark.verify.task import SegmentCheck, StoreShare
 from pystore.spark.verify.verdicts import Finding, SegmentVerdict
-from pystore.torn import Bound
 from pystore.verify.report import SegmentReport
 
 __all__ = ["SIZE", "Made", "judge", "seal", "words"]

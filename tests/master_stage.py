@@ -29,7 +29,7 @@ from pystore.ha.slave.legacy import LegacySlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.stream import Stream, connect
 from pystore.ha.slave.terms import Terms as SlaveTerms
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 __all__ = [
     "EPOCH",

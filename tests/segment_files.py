@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pystore.live import Live
-from pystore.log import CommitLog
-from pystore.reader import LogReader
+from pystore.core.live_page import Live
+from pystore.core.log_reader import LogReader
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["end_of", "flip", "offsets", "restart_machine", "segment", "write"]
 

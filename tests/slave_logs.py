@@ -12,7 +12,7 @@ from pathlib import Path
 from stores import SEGMENT, fill
 
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["kill_while", "master_bytes", "opened", "record_end"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from slave_side import Owner, ShortLog
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.codes import (
     CheckResult,
     DataFlag,

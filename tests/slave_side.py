@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.ha.codes import AckStatus
 from pystore.ha.slave.effects import (
@@ -28,8 +28,8 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
-from pystore.log import CommitLog
-from pystore.stored_truth import EPOCHS, PROMISED
+from pystore.metastore.schema import EPOCHS, PROMISED
+from pystore.store.commit_log import CommitLog
 
 RECORD = 8
 """Bytes of a record of `ShortLog`."""

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from logs import make_root, open_log
 
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark import reading
 from pystore.spark.columns import choose_columns
 from pystore.spark.options import SourceOptions

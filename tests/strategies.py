@@ -7,8 +7,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from model import Spec
 
-from pystore.columns import Columns, gather_columns
-from pystore.messages import Message
+from pystore.message.columns import Columns, gather_columns
+from pystore.message.message import Message
 
 TOPICS = ("A", "topic", "Ümläute", "%RETRY%" + "g" * 140)
 TAGS = ("red", "green", "Aa", "BB")  # the last two have one hash

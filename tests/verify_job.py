@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark.verify.run import verify_stores
 from pystore.spark.verify.verdicts import SegmentVerdict
-from pystore.store import Store
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 __all__ = ["SEGMENT", "by_word", "check", "make_replicas", "run_here"]
 

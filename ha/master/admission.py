@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pystore.epochs import NO_EPOCH
+from pystore.epochs.table import NO_EPOCH
 from pystore.ha.codes import PROTOCOL_V3, CheckResult
 from pystore.ha.master.terms import FRAME_BYTES_LEAST, Incarnation, Roster, Terms
 from pystore.ha.wire.frames import HandshakeSlave

@@ -12,7 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystore._seam import Ack as Wish
+from pystore.bindings.ffi import Ack as Wish
+from pystore.core.log_writer import LogHandle
+from pystore.core.results import Appended
+from pystore.core.waits import WaitOutcome, Waits
 from pystore.errors import (
     ClosedError,
     FencedError,
@@ -23,9 +26,6 @@ from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.master.bell import Bell
 from pystore.ha.master.ticket import Ticket
-from pystore.handle import LogHandle
-from pystore.results import Appended
-from pystore.waits import WaitOutcome, Waits
 
 __all__ = ["Appends"]
 

@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from pystore._seam import NO_OFFSET
-from pystore._seam import Ack as CoreAck
+from pystore.bindings.ffi import NO_OFFSET
+from pystore.bindings.ffi import Ack as CoreAck
+from pystore.core.log_writer import LogHandle
+from pystore.core.results import Appended
 from pystore.errors import FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
 from pystore.ha.lease import Lease
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.results import Appended
+from pystore.message.message import Message
 
 __all__ = ["WriteAuthority", "boottime_ns", "wall_ms"]
 
@@ -136,7 +136,7 @@ class WriteAuthority:
         Raises:
             FencedError: the mastership is over, or its lease, where the ack needs
                 one; if that came about while the bytes were written, they are there.
-            PystoreError: as `pystore.handle.LogHandle.append`.
+            PystoreError: as `pystore.core.log_writer.LogHandle.append`.
         """
         with self._gate:
             handle = self._handle

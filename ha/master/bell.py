@@ -14,8 +14,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from pystore.handle import LogHandle
-from pystore.waits import Waits
+from pystore.core.log_writer import LogHandle
+from pystore.core.waits import Waits
 
 __all__ = ["Bell"]
 

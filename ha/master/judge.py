@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pystore.core.log_writer import LogHandle
 from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, SetChange
@@ -23,7 +24,6 @@ from pystore.ha.master.appends import Appends
 from pystore.ha.master.bell import Bell
 from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.master.terms import Incarnation, Roster
-from pystore.handle import LogHandle
 
 __all__ = ["Ask", "Judge", "SetRefusal"]
 

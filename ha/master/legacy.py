@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystore.epochs import NO_EPOCH, EpochEntry, EpochTable
+from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import LEGACY_EPOCH_MAX, AckStatus, State
 from pystore.ha.machine import MASTER, Event, next_state

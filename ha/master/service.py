@@ -34,14 +34,14 @@ from pystore.ha.master.served_link import Owner, ServedLink
 from pystore.ha.master.terms import Roster, Terms
 from pystore.ha.master.ticket import Ticket, wait_all
 from pystore.ha.master.transport import Wire, exposure, listen
-from pystore.messages import form_of
+from pystore.message.message import form_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pystore.log import CommitLog
-    from pystore.messages import Message
-    from pystore.results import Appended
+    from pystore.core.results import Appended
+    from pystore.message.message import Message
+    from pystore.store.commit_log import CommitLog
 
 __all__ = ["MasterService", "Mastership", "clock_ms"]
 

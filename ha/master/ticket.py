@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pystore.core.results import Appended
 from pystore.ha.insync.ack import Ack, Settled
-from pystore.results import Appended
 
 __all__ = ["Ticket", "Wait", "wait_all"]
 

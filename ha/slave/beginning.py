@@ -10,7 +10,7 @@ Source: docs/protocol.md (K.3, TRANSFER_DATA), R191.
 
 from __future__ import annotations
 
-from pystore.epochs import EpochEntry
+from pystore.epochs.table import EpochEntry
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import DataFlag
 from pystore.ha.slave.effects import SlaveLog

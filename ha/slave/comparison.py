@@ -11,7 +11,7 @@ Source: docs/crash-safety.md (B10).
 
 from __future__ import annotations
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 
 __all__ = ["Comparison", "adopted_epochs"]
 

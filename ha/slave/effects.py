@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.codes import AckStatus, State
 
 __all__ = [

@@ -9,7 +9,7 @@ the log, as much of them as rested.
 
 from __future__ import annotations
 
-from pystore.store import Store
+from pystore.store.store import Store
 
 __all__ = ["RESTS_MAX", "RUSH_BYTES", "Keeping"]
 
@@ -22,7 +22,7 @@ RESTS_MAX = 7
 
 class Keeping:
     """
-    A store as `pystore.keeper.Keeper` sees it. The keeper's thread alone.
+    A store as `pystore.store.maintenance.Keeper` sees it. The keeper's thread alone.
 
     Args:
         store: open for writing.

@@ -12,7 +12,7 @@ Source: docs/protocol.md (formats 6.4).
 
 from __future__ import annotations
 
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 
 __all__ = ["Labels"]

@@ -12,7 +12,7 @@ Source: docs/protocol.md (formats 6.3 to 6.5), docs/crash-safety.md (B10).
 
 from __future__ import annotations
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import LEGACY_EPOCH_MAX, AckStatus, TruncateOutcome
 from pystore.ha.machine import Event

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from pystore.bindings.row import NO_CHECK
 from pystore.errors import (
     BusyError,
     CorruptError,
@@ -44,21 +45,20 @@ from pystore.ha.slave.effects import (
     Wipe,
 )
 from pystore.ha.slave.keeping import Keeping
-from pystore.keeper import Keeper
-from pystore.rows import NO_CHECK
-from pystore.store import Store
-from pystore.stored_truth import EPOCHS, INCARNATION, PROMISED
+from pystore.metastore.schema import EPOCHS, INCARNATION, PROMISED
+from pystore.store.maintenance import Keeper
+from pystore.store.store import Store
 
 if TYPE_CHECKING:
     import os
     from types import TracebackType
 
-    from pystore.epochs import EpochEntry, EpochTable
-    from pystore.handle import LogHandle
-    from pystore.log import CommitLog
-    from pystore.options import LogArguments
-    from pystore.report import RecoveryReport
-    from pystore.truth import Incarnation
+    from pystore.core.log_writer import LogHandle
+    from pystore.core.options import LogArguments
+    from pystore.epochs.table import EpochEntry, EpochTable
+    from pystore.metastore.values import Incarnation
+    from pystore.store.commit_log import CommitLog
+    from pystore.store.report import RecoveryReport
 
 __all__ = ["LogEffect", "ReplicaLog", "ack_status"]
 
@@ -85,10 +85,10 @@ class ReplicaLog:
 
     Args:
         path: the store's directory; a missing or empty one becomes a store.
-        options: of `pystore.log.CommitLog`.
+        options: of `pystore.store.commit_log.CommitLog`.
 
     Raises:
-        PystoreError: as `pystore.store.Store`.
+        PystoreError: as `pystore.store.store.Store`.
     """
 
     def __init__(

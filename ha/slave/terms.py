@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.epochs import NO_EPOCH
+from pystore.epochs.table import NO_EPOCH
 from pystore.errors import InvalidError
 from pystore.ha.codes import (
     FRAME_BYTES_MAX,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from pystore.epochs import NO_END, EpochTable
+from pystore.epochs.table import NO_END, EpochTable
 from pystore.errors import InvalidError, OffsetOutOfRange
 
 __all__ = ["BlockRange", "Extent", "next_block", "next_blocks"]

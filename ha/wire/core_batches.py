@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from pystore._seam import borrow, check, ffi, give_back, lib, pointer
+from pystore.bindings.ffi import borrow, check, ffi, give_back, lib, pointer
 from pystore.errors import CorruptError, RemoteViolation
 from pystore.ha.codes import DataFlag, FrameType
 from pystore.ha.wire.batches import Received

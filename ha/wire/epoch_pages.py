@@ -15,7 +15,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from operator import attrgetter
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import HEADER_BYTES, EpochsFlag
 from pystore.ha.wire.frames import QueryEpoch, ReturnEpoch

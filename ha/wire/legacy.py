@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from pystore.epochs import NO_EPOCH, EpochTable
+from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import LEGACY_EPOCH_MAX, State
 

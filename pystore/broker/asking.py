@@ -29,10 +29,10 @@ from pystore.controller.calls import (
     Unanswered,
 )
 from pystore.controller.state import AgreedSet as CommittedSet
-from pystore.exports import BrokerIdentity
 from pystore.ha.insync.member import AgreedSet, SetChange
 from pystore.ha.master.judge import SetRefusal
 from pystore.remoting.codes import ResponseCode
+from pystore.rocketmq.side_files import BrokerIdentity
 
 __all__ = ["AskedController"]
 

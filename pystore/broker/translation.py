@@ -9,7 +9,7 @@ from __future__ import annotations
 from pystore.controller import commands, state
 from pystore.controller import member as listed
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
 
 __all__ = ["agreed_of", "alteration", "member_of"]
 

@@ -19,12 +19,12 @@ from pystore.cli.interruption import interruptible
 from pystore.cli.output import count_text, echo_json
 from pystore.cli.progress import Progress
 from pystore.cli.recovery import opening_lines, recovery_json
-from pystore.columns import Columns, gather_columns
 from pystore.errors import InvalidError, PystoreError
-from pystore.keeper import open_log
-from pystore.lines import Strings, read_lines, repeat
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.columns import Columns, gather_columns
+from pystore.message.lines import Strings, read_lines, repeat
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
+from pystore.store.maintenance import open_log
 
 __all__ = ["append"]
 

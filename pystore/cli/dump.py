@@ -16,12 +16,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore._seam import RECORD_DTYPE, Check
+from pystore.bindings.ffi import RECORD_DTYPE, Check
 from pystore.cli.commands import store_argument
 from pystore.cli.exits import BAD, DONE
 from pystore.errors import CorruptError, FormatError
-from pystore.log import CommitLog
-from pystore.record import Record
+from pystore.message.record import Record
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["dump"]
 

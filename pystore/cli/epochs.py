@@ -13,11 +13,11 @@ import click
 from pystore.cli.commands import json_option, store_argument
 from pystore.cli.exits import BAD, DONE
 from pystore.cli.output import count_text, echo_json, table_text
-from pystore.epochs import EpochTable
-from pystore.first_start import META_NAME
-from pystore.foreign import find
-from pystore.inspection import inspect
-from pystore.log import CommitLog
+from pystore.epochs.table import EpochTable
+from pystore.metastore.bootstrap import META_NAME
+from pystore.recovery.dry_run import inspect
+from pystore.recovery.foreign_writer import find
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["History", "epochs", "history_of"]
 

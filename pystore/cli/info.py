@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from pystore.boot import boot_of
 from pystore.cli.commands import json_option, store_argument
 from pystore.cli.exits import DONE
 from pystore.cli.output import count_text, echo_json, pairs_text, size_text
-from pystore.exports import ABORT, BrokerIdentity, parse_abort
-from pystore.first_start import META_NAME
-from pystore.foreign import Found, Import, find
-from pystore.inspection import Inspection, inspect
-from pystore.lock import running_writer
-from pystore.log import CommitLog
-from pystore.truth import Identity
+from pystore.core.lock import running_writer
+from pystore.fs.boot import boot_of
+from pystore.metastore.bootstrap import META_NAME
+from pystore.metastore.values import Identity
+from pystore.recovery.dry_run import Inspection, inspect
+from pystore.recovery.foreign_writer import Found, Import, find
+from pystore.rocketmq.side_files import ABORT, BrokerIdentity, parse_abort
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["info", "look"]
 

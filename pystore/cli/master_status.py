@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pystore.epochs import NO_EPOCH, EpochTable
+from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import FRAME_BYTES_UNSETTLED, PROTOCOL_V3, CheckResult, SlaveFlag
 from pystore.ha.slave.handshake.pages import EpochPages

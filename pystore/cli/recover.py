@@ -20,9 +20,9 @@ from pystore.cli.rocketmq_settings import (
     read_properties,
 )
 from pystore.errors import InvalidError
-from pystore.inspection import Inspection, inspect
-from pystore.log import CommitLog
-from pystore.report import RecoveryReport, report_of_plan
+from pystore.recovery.dry_run import Inspection, inspect
+from pystore.store.commit_log import CommitLog
+from pystore.store.report import RecoveryReport, report_of_plan
 
 __all__ = ["recover"]
 

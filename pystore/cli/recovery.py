@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystore.cli.output import count_text
-from pystore.report import RecoveryReport
+from pystore.store.report import RecoveryReport
 
 __all__ = ["opening_lines", "recovery_json", "stranded_text"]
 

@@ -20,7 +20,7 @@ from pystore.cli.interruption import Interruption, interruptible
 from pystore.cli.output import count_text, echo_json, rate_text, seconds_text, size_text
 from pystore.cli.recovery import opening_lines
 from pystore.cli.sizes import parse_size
-from pystore.epochs import NO_EPOCH
+from pystore.epochs.table import NO_EPOCH
 from pystore.errors import InvalidError
 from pystore.ha.slave.backoff import BackOff
 from pystore.ha.slave.connection import SlaveConnection

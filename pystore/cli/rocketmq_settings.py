@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pystore.errors import InvalidError
-from pystore.rocketmq import Opening
+from pystore.recovery.rocketmq import Opening
 
 __all__ = ["SETTINGS", "adjusted", "parse_settings", "read_properties"]
 

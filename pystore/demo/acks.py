@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.results import Appended
+from pystore.core.results import Appended
 
 __all__ = ["ACK_DTYPE", "Acks", "read_acks", "send_ack"]
 

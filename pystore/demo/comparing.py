@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore._seam import Check
+from pystore.bindings.ffi import Check
+from pystore.core.log_reader import LogReader
 from pystore.demo.acks import Acks
 from pystore.demo.jobs import Jobs, Piece
 from pystore.errors import PystoreError
-from pystore.lines import Strings
-from pystore.reader import LogReader
+from pystore.message.lines import Strings
 
 __all__ = ["Comparison", "compare"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pystore.lines import Strings, split_lines
+from pystore.message.lines import Strings, split_lines
 
 __all__ = ["Corpus", "TextFile", "read_corpus"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.columns import Columns, gather_columns
 from pystore.demo.corpus import Corpus, TextFile
-from pystore.lines import Strings
+from pystore.message.columns import Columns, gather_columns
+from pystore.message.lines import Strings
 
 __all__ = ["LINES_MAX", "Jobs", "Piece"]
 

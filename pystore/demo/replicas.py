@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pystore.bindings.row import Check
+from pystore.core.log_reader import LogReader
 from pystore.errors import UnavailableError
-from pystore.reader import LogReader
-from pystore.rows import Check
 
 __all__ = ["COPIES", "ReplicaReport", "show_replicas"]
 

@@ -29,7 +29,7 @@ from pystore.demo.jobs import Jobs
 from pystore.demo.replicas import ReplicaReport
 from pystore.demo.writer import Task
 from pystore.errors import PystoreError
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
 __all__ = ["DemoReport", "DemoSettings", "Round", "run_demo"]

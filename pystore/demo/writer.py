@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pystore.demo.acks import send_ack
 from pystore.demo.corpus import read_corpus
 from pystore.demo.jobs import Jobs
-from pystore.keeper import open_log
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
+from pystore.store.maintenance import open_log
 
 __all__ = ["Task", "write"]
 

@@ -28,8 +28,8 @@ from pystore.errors import (
     StorageError,
     UnknownOutcomeError,
 )
-from pystore.files import SYSTEM, Calls, storage_error, sync_directory
-from pystore.meta_file import allocate_lock_file, check_data_file
+from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
+from pystore.fs.lmdb_file import allocate_lock_file, check_data_file
 from pystore.records.owners import Owners
 from pystore.records.rows import NOBODY, Row
 

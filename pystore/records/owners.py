@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 
 from pystore.errors import LockedError
-from pystore.files import storage_error
+from pystore.fs.atomic import storage_error
 
 __all__ = ["Owners"]
 

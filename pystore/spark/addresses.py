@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.hosts import IPV4_SIZE, IPV6_SIZE, host_text
+from pystore.message.host import IPV4_SIZE, IPV6_SIZE, host_text
 
 __all__ = ["address_texts", "message_ids"]
 

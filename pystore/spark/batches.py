@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.properties import KEYS, TAGS, UNIQUE_KEY
+from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY
 from pystore.spark.columns import BODY, DAMAGE, Column
 from pystore.spark.plain_columns import PlainColumns
 from pystore.spark.split import Damaged, Split

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pystore.bad_record import following
-from pystore.reader import LogReader
-from pystore.results import Cursor
-from pystore.rows import NO_CHECK, Stop
+from pystore.bindings.row import NO_CHECK, Stop
+from pystore.core.log_reader import LogReader
+from pystore.core.results import Cursor
+from pystore.core.resync import following
 
 __all__ = ["Step", "first_from", "last_below", "walk"]
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore._seam import RECORD_DTYPE, borrow, check, ffi, give_back, lib
-from pystore.properties import KEYS, TAGS, UNIQUE_KEY
+from pystore.bindings.ffi import RECORD_DTYPE, borrow, check, ffi, give_back, lib
+from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY
 from pystore.spark.plain_columns import PlainColumns
 
 if TYPE_CHECKING:

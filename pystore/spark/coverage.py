@@ -30,9 +30,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.exports import ABORT
-from pystore.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
-from pystore.queues import CONSUME_QUEUE
+from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
+from pystore.consumequeue.queues import CONSUME_QUEUE
+from pystore.rocketmq.side_files import ABORT
 from pystore.spark.peeking import open_for_peeks, peek_bytes, peek_record
 from pystore.spark.selection import Selection
 

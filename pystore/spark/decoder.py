@@ -20,8 +20,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pystore.bindings.row import RECORD_DTYPE, Check, Proof, Stop
 from pystore.errors import CorruptError, CutError, StorageError
-from pystore.properties import (
+from pystore.message.properties import (
     CRC_NAME,
     CRC_SIZE,
     TAGS,
@@ -29,7 +30,6 @@ from pystore.properties import (
     parse_properties,
     tags_code,
 )
-from pystore.rows import RECORD_DTYPE, Check, Proof, Stop
 from pystore.spark.split import (
     Damaged,
     Split,

@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.boot import boot_of
+from pystore.bindings.row import NO_OFFSET, Check
+from pystore.core.live_page import Live
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
 from pystore.errors import (
     CutError,
     NotAStoreError,
@@ -23,17 +26,14 @@ from pystore.errors import (
     PystoreError,
     StorageError,
 )
-from pystore.exports import ABORT, parse_abort
-from pystore.first_start import META_NAME
-from pystore.live import Live
-from pystore.options import LogOptions
-from pystore.reader import LogReader
-from pystore.reading import binding_page, find_end, require_store
-from pystore.rows import NO_OFFSET, Check
+from pystore.fs.boot import boot_of
+from pystore.metastore.bootstrap import META_NAME
+from pystore.recovery.survey import Segments
+from pystore.rocketmq.side_files import ABORT, parse_abort
 from pystore.spark.boundaries import Step, last_below
 from pystore.spark.positions import Position
-from pystore.starting import LIVE_NAME
-from pystore.survey import Segments
+from pystore.store.open import LIVE_NAME
+from pystore.store.open_reader import binding_page, find_end, require_store
 
 __all__ = ["Followed", "Sight"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.hosts import IPV4_SIZE, IPV6_SIZE
+from pystore.message.host import IPV4_SIZE, IPV6_SIZE
 from pystore.spark.addresses import address_texts, message_ids
 from pystore.spark.gathering import gather
 from pystore.spark.property_maps import PropertyMaps, parse_property_maps

@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 
-from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
-from pystore.options import LogOptions
-from pystore.reader import LogReader
-from pystore.reading import binding_page, open_reader, require_store
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
+from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.spark.columns import Column, choose_columns, without_nulls
 from pystore.spark.coverage import bare_segments
 from pystore.spark.options import SourceOptions
 from pystore.spark.peeking import peek_record
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
+from pystore.store.open_reader import binding_page, open_reader, require_store
 
 __all__ = ["asked_columns", "asked_rows", "plan_range", "plan_splits"]
 

@@ -1,7 +1,7 @@
 """
 The properties of many records at once, as Arrow arrays.
 
-The rules are those of `pystore.properties.parse_properties`; here they are steps
+The rules are those of `pystore.message.properties.parse_properties`; here they are steps
 over whole arrays.
 """
 

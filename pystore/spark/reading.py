@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pystore.bindings.row import Check
 from pystore.errors import CorruptError, CutError, OffsetOutOfRange
-from pystore.rows import Check
 from pystore.spark.batches import Batches
 from pystore.spark.columns import BODY, Column, needs_of
 from pystore.spark.decoder import PlainSegment

@@ -13,13 +13,12 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from pystore.bad_record import following
+from pystore.bindings.row import Check, Stop
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
+from pystore.core.results import Cursor
+from pystore.core.resync import following
 from pystore.errors import OffsetOutOfRange
-from pystore.options import LogOptions
-from pystore.reader import LogReader
-from pystore.reading import binding_page
-from pystore.results import Cursor
-from pystore.rows import Check, Stop
 from pystore.spark.split import (
     Damaged,
     Split,
@@ -27,6 +26,7 @@ from pystore.spark.split import (
     nothing_written,
     over_the_end,
 )
+from pystore.store.open_reader import binding_page
 
 __all__ = ["CoreSegment"]
 

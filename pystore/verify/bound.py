@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pystore.consumequeue.queues import ConsumeQueues
+from pystore.core.live_page import Live
+from pystore.core.lock import running_writer
 from pystore.errors import PystoreError
-from pystore.exports import ABORT
-from pystore.first_start import META_NAME
-from pystore.foreign import find
-from pystore.inspection import inspect_ours
-from pystore.live import Live
-from pystore.lock import running_writer
-from pystore.queues import ConsumeQueues
-from pystore.rocketmq import Opening, gather_evidence
-from pystore.situation import opening_of
-from pystore.survey import Segments
-from pystore.torn import Bound, Evidence
+from pystore.metastore.bootstrap import META_NAME
+from pystore.recovery.dry_run import inspect_ours
+from pystore.recovery.foreign_writer import find
+from pystore.recovery.rocketmq import Opening, gather_evidence
+from pystore.recovery.state import opening_of
+from pystore.recovery.survey import Segments
+from pystore.recovery.torn_tail import Bound, Evidence
+from pystore.rocketmq.side_files import ABORT
 from pystore.verify.report import Damage
 
 __all__ = ["find_bound", "find_evidence"]

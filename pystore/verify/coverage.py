@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore._seam import Proof
+from pystore.bindings.ffi import Proof
 
 __all__ = ["UNCOVERED_FIELDS", "uncovered_bytes", "uncovered_ranges"]
 

@@ -1,7 +1,7 @@
 """
 What the segments' scans mean: where the log ends, and which faults are damage.
 
-The same rules decide as at an opening (`pystore.torn`): a fault below what was
+The same rules decide as at an opening (`pystore.recovery.torn_tail`): a fault below what was
 promised is damage, one above it is a torn tail, as every crash leaves it. One
 thing is different: fields that no writer leaves (A6) make a record torn where
 the end of a log is looked for, but they prove no damage, so they are not asked
@@ -14,8 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore._seam import Stop
-from pystore.torn import Bound, Corrupt, Evidence, Findings, Stale, Torn, decide
+from pystore.bindings.ffi import Stop
+from pystore.recovery.torn_tail import (
+    Bound,
+    Corrupt,
+    Evidence,
+    Findings,
+    Stale,
+    Torn,
+    decide,
+)
 from pystore.verify.report import Damage, SegmentReport
 
 __all__ = ["Judgement", "judge"]

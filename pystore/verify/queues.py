@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore._seam import NO_CHECK, Check
-from pystore.dispatch import Dispatched, Group, groups_of
+from pystore.bindings.ffi import NO_CHECK, Check
+from pystore.consumequeue.build import Dispatched, Group, groups_of
+from pystore.consumequeue.queue import ConsumeQueue, is_filler
+from pystore.consumequeue.queues import CONSUME_QUEUE, ConsumeQueues
+from pystore.core.log_reader import LogReader
 from pystore.errors import PystoreError
-from pystore.queue import ConsumeQueue, is_filler
-from pystore.queues import CONSUME_QUEUE, ConsumeQueues
-from pystore.reader import LogReader
-from pystore.starting import queue_file_size_of
+from pystore.store.open import queue_file_size_of
 from pystore.verify.report import Damage, QueueReport
 
 __all__ = ["QueueCheck"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pystore._seam import Stop
+from pystore.bindings.ffi import Stop
 
 __all__ = [
     "Damage",

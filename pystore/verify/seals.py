@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pystore.core.log_reader import LogReader
 from pystore.errors import FormatError
-from pystore.first_start import META_NAME
-from pystore.reader import LogReader
+from pystore.metastore.bootstrap import META_NAME
 from pystore.seals import list_seals, read_seal, seal_name, verify_seal
 from pystore.verify.report import Damage
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pystore._seam import NO_CHECK, NO_OFFSET, Check
-from pystore.bad_record import following
-from pystore.reader import LogReader
+from pystore.bindings.ffi import NO_CHECK, NO_OFFSET, Check
+from pystore.core.log_reader import LogReader
+from pystore.core.resync import following
 from pystore.verify.coverage import uncovered_bytes
 from pystore.verify.report import Fault, SegmentReport
 

@@ -3,7 +3,7 @@ One store, all of it: records, seals, consume queues, small files.
 
 The segments are scanned first, by several threads, since that is what takes
 time. What a bad record means is decided afterwards, by the bounds that opening
-the store would use (`pystore.inspection`). So the log is read once.
+the store would use (`pystore.recovery.dry_run`). So the log is read once.
 
 Nothing is written and no lock is taken. A store may be verified while another
 process appends to it: the log is checked as it was at the beginning.
@@ -14,14 +14,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from pystore.core.lock import running_writer
+from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
-from pystore.exports import ABORT
-from pystore.lock import running_writer
-from pystore.reader import LogReader
-from pystore.reading import binding_page, require_store
-from pystore.rocketmq import behind
-from pystore.survey import Segments, nonzero_end
-from pystore.torn import Bound, Evidence
+from pystore.recovery.rocketmq import behind
+from pystore.recovery.survey import Segments, nonzero_end
+from pystore.recovery.torn_tail import Bound, Evidence
+from pystore.rocketmq.side_files import ABORT
+from pystore.store.open_reader import binding_page, require_store
 from pystore.verify.bound import find_bound
 from pystore.verify.end import Judgement, judge
 from pystore.verify.queues import QueueCheck

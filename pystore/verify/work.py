@@ -14,8 +14,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pystore._seam import NO_OFFSET
-from pystore.reader import LogReader
+from pystore.bindings.ffi import NO_OFFSET
+from pystore.core.log_reader import LogReader
 from pystore.verify.queues import QueueCheck
 from pystore.verify.report import Damage, SegmentReport
 from pystore.verify.seals import SealCheck

@@ -10,12 +10,12 @@ import random
 import threading
 from collections.abc import Callable
 
+from pystore.core.results import Appended
 from pystore.errors import FencedError, UnavailableError
 from pystore.ha.insync.ack import Ack
 from pystore.ha.master.ticket import Ticket
 from pystore.ha.replica import Replica
-from pystore.messages import Message
-from pystore.results import Appended
+from pystore.message.message import Message
 
 __all__ = ["THREADS", "THREADS_ALL", "WINDOW", "Appenders"]
 

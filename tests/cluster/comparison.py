@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cluster.brokers import BROKERS, Brokers
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
 __all__ = ["acknowledged", "check_stores"]

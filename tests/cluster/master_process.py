@@ -23,7 +23,7 @@ from stores import SEGMENT, fill
 from pystore.ha.insync.member import Member
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.master.terms import Terms
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 __all__ = ["MasterProcess"]
 

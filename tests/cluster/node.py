@@ -27,6 +27,7 @@ from cluster.orders import (
     set_of,
 )
 
+from pystore.core.options import LogArguments
 from pystore.ha.answers import ReplicaStanding
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, SetChange
@@ -36,7 +37,6 @@ from pystore.ha.place import Place
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 from pystore.ha.slave.backoff import Pace
-from pystore.options import LogArguments
 
 __all__ = ["Node"]
 

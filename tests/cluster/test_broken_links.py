@@ -15,7 +15,7 @@ from stores import fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.rules import SetRules
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 PATIENT = SetRules(lag_ms_max=1_000, first_check_ms=100, check_ms=100)
 """A member that lags for a second goes."""

@@ -15,13 +15,13 @@ from stores import SEGMENT, fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
 KILLED = """
 import os, signal
 from pystore.cli import main
-from pystore.handle import LogHandle
+from pystore.core.log_writer import LogHandle
 
 def die(log, *_):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -15,8 +15,8 @@ from stores import message
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.rules import SetRules
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
 pytestmark = NEEDS_MOUNTS

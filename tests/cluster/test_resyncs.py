@@ -17,7 +17,7 @@ from stores import SEGMENT, fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
 BEFORE, AFTER = 300, 2_500

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pystore import boot
+from pystore.fs import boot
 
 __all__ = ["another_boot", "same_boot"]
 

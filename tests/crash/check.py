@@ -10,12 +10,18 @@ from pathlib import Path
 from crash.facts import Facts
 from crash.teller import QUEUE_FILE_BYTES, SEGMENT_SIZE
 
-from pystore._seam import Check
+from pystore.bindings.ffi import Check
+from pystore.consumequeue.queues import CONSUME_QUEUE
 from pystore.controller.identity_store import IdentityStore
-from pystore.epoch_file import EPOCHS as EPOCH_FILE
-from pystore.epoch_file import EPOCHS_BACKUP, read_epochs
+from pystore.epochs.file import EPOCHS as EPOCH_FILE
+from pystore.epochs.file import EPOCHS_BACKUP, read_epochs
 from pystore.errors import NotAStoreError
-from pystore.exports import (
+from pystore.message.message import Message
+from pystore.message.record import Record
+from pystore.metastore.schema import CUT, INCARNATION
+from pystore.metastore.schema import IDENTITY as TRUTH_IDENTITY
+from pystore.recovery.dry_run import inspect
+from pystore.rocketmq.side_files import (
     ABORT,
     CHECKPOINT,
     IDENTITY,
@@ -26,14 +32,8 @@ from pystore.exports import (
     parse_identity,
     parse_temporary_identity,
 )
-from pystore.inspection import inspect
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.queues import CONSUME_QUEUE
-from pystore.record import Record
-from pystore.store import Store
-from pystore.stored_truth import CUT, INCARNATION
-from pystore.stored_truth import IDENTITY as TRUTH_IDENTITY
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 from pystore.verify import verify_store
 
 __all__ = ["check_store"]

@@ -19,7 +19,7 @@ from crash.boots import same_boot
 from crash.teller import SEGMENT_SIZE, Teller
 
 from pystore.controller.identity_store import IdentityStore
-from pystore.exports import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 
 def prepare_some(teller: Teller) -> None:

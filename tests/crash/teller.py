@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from pystore._seam import POSITION_DTYPE
-from pystore.columns import gather_columns
-from pystore.cutting import begin_at
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.results import Appended
-from pystore.retention import Retention
-from pystore.store import Store
-from pystore.stored_truth import BOUNDS, CUT, IDENTITY, INCARNATION
+from pystore.bindings.ffi import POSITION_DTYPE
+from pystore.core.results import Appended
+from pystore.message.columns import gather_columns
+from pystore.message.message import Message
+from pystore.metastore.schema import BOUNDS, CUT, IDENTITY, INCARNATION
+from pystore.store.commit_log import CommitLog
+from pystore.store.cut import begin_at
+from pystore.store.retention import Retention
+from pystore.store.store import Store
 
 __all__ = ["SEGMENT_SIZE", "Teller"]
 

@@ -15,10 +15,10 @@ from crash.facts import Facts
 from crash.proof import SEED, STATES, Proof
 from crash.teller import SEGMENT_SIZE
 
-from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, encode_epochs, read_epochs
+from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, encode_epochs, read_epochs
 from pystore.errors import CorruptError
-from pystore.exports import ABORT
-from pystore.log import CommitLog
+from pystore.rocketmq.side_files import ABORT
+from pystore.store.commit_log import CommitLog
 
 STORIES = [
     ("some", "append"),

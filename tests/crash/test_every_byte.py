@@ -17,8 +17,8 @@ import pytest
 from stores import SEGMENT, fill, kill_while, make_folder, message, remove_folder
 
 from pystore import Check, CommitLog, NotAStoreError, inspect
-from pystore.live import Live
-from pystore.reader import LogReader
+from pystore.core.live_page import Live
+from pystore.core.log_reader import LogReader
 from pystore.verify import verify_store
 from pystore.verify.coverage import uncovered_ranges
 

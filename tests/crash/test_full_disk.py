@@ -30,9 +30,9 @@ PRELUDE = """
 import os, sys
 from pathlib import Path
 from pystore.errors import FullError
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.store import Store
+from pystore.store.commit_log import CommitLog
+from pystore.message.message import Message
+from pystore.store.store import Store
 from pystore.verify import verify_store
 
 disk, root = Path(sys.argv[1]), Path(sys.argv[1], "store")

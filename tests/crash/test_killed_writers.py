@@ -25,7 +25,7 @@ PROVEN = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TOPIC
 WRITER = """
 import os, sys, threading, zlib
 from pystore import Message, open_store
-from pystore.columns import gather_columns
+from pystore.message.columns import gather_columns
 
 root, first = sys.argv[1], int(sys.argv[2])
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from pystore.checkpoint import Checkpoint
-from pystore.first_start import create_meta
-from pystore.stored_truth import BOUNDS, EPOCHS, INCARNATION, PROMISED
+from pystore.metastore.bootstrap import create_meta
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import BOUNDS, EPOCHS, INCARNATION, PROMISED
 
 NEEDS_MOUNTS = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("unshare"),
@@ -47,9 +47,9 @@ def meta(tmp_path: Path) -> Path:
 WRITER = """
 import os, sys
 from pathlib import Path
-from pystore.checkpoint import Checkpoint
-from pystore.stored_truth import PROMISED
-from pystore.truth import Bounds
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import PROMISED
+from pystore.metastore.values import Bounds
 with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
     with checkpoint.change() as change:
         change.begin_incarnation(os.urandom)
@@ -103,11 +103,11 @@ def test_a_reader_of_another_process_sees_only_whole_changes(meta: Path) -> None
 ON_A_FULL_DISK = """
 import errno, os, sys
 from pathlib import Path
-from pystore.checkpoint import Checkpoint
+from pystore.metastore.database import Checkpoint
 from pystore.errors import FullError
-from pystore.first_start import create_meta
-from pystore.stored_truth import LEFT, PROMISED
-from pystore.truth import Left
+from pystore.metastore.bootstrap import create_meta
+from pystore.metastore.schema import LEFT, PROMISED
+from pystore.metastore.values import Left
 store = Path(sys.argv[1])
 meta = create_meta(store, lambda _: None)
 filler = open(store / "filler", "wb", buffering=0)
@@ -178,7 +178,7 @@ ON_A_TINY_DISK = """
 import os, sys
 from pathlib import Path
 from pystore.errors import FullError
-from pystore.first_start import create_meta
+from pystore.metastore.bootstrap import create_meta
 store = Path(sys.argv[1])
 try:
     create_meta(store, lambda _: None)
@@ -201,7 +201,7 @@ def test_a_disk_without_room_gets_no_meta(tmp_path: Path) -> None:
 FAILING = """
 import sys
 from pathlib import Path
-from pystore.checkpoint import Checkpoint
+from pystore.metastore.database import Checkpoint
 from pystore.errors import StorageError
 try:
     with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
@@ -272,9 +272,9 @@ def create_meta_in(store: Path) -> Path:
 READ_ONLY = """
 import sys
 from pathlib import Path
-from pystore.checkpoint import Checkpoint
+from pystore.metastore.database import Checkpoint
 from pystore.errors import StorageError
-from pystore.stored_truth import PROMISED
+from pystore.metastore.schema import PROMISED
 meta = Path(sys.argv[1]) / "meta"
 with Checkpoint.open_read_only(meta) as checkpoint:
     print("read", checkpoint.read(PROMISED))

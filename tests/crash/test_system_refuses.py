@@ -18,8 +18,8 @@ from crash.proof import SEED
 from crash.recording import search_path
 
 from pystore.errors import NotAStoreError
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
 NEEDS_ROOT = pytest.mark.skipif(
@@ -37,8 +37,8 @@ PRELUDE = """
 import os, sys
 from pathlib import Path
 from pystore.errors import PystoreError
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.store.commit_log import CommitLog
+from pystore.message.message import Message
 
 root = Path(sys.argv[1])
 OPTIONS = dict(segment_size=1 << 14, flush_interval_ms=0)

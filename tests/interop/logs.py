@@ -11,11 +11,11 @@ from typing import Any
 
 from interop.messages import STORE_HOST
 
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.options import LogOptions
-from pystore.reader import LogReader
-from pystore.record import Record
+from pystore.core.log_reader import LogReader
+from pystore.core.log_writer import LogHandle
+from pystore.core.options import LogOptions
+from pystore.message.message import Message
+from pystore.message.record import Record
 
 # The born time in a message form: csrc/pystore.h.
 _BORN_AT, _BORN_END = 16, 24

@@ -7,8 +7,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from pystore.properties import without_crc
-from pystore.record import Record
+from pystore.message.properties import without_crc
+from pystore.message.record import Record
 
 # Small files, so that a few records reach the next one.
 CONFIG = {

@@ -33,10 +33,10 @@ from pystore.controller.identity_store import IdentityStore
 from pystore.controller.member import Position
 from pystore.controller.negotiation import Negotiation
 from pystore.controller.registering import Registration
-from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.log import CommitLog
-from pystore.stored_truth import INCARNATION
-from pystore.truth import Identity
+from pystore.metastore.schema import INCARNATION
+from pystore.metastore.values import Identity
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.store.commit_log import CommitLog
 
 CLUSTER = "cluster"
 POINTS = 12

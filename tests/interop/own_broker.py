@@ -41,7 +41,6 @@ from pystore.controller.member import Position
 from pystore.controller.negotiation import Negotiation
 from pystore.controller.registering import Registration
 from pystore.errors import FencedError
-from pystore.exports import BrokerIdentity
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.rules import SetRules
@@ -49,14 +48,15 @@ from pystore.ha.lease import NO_LEASE, lease_from
 from pystore.ha.place import Place
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
-from pystore.log import CommitLog
+from pystore.metastore.schema import INCARNATION
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
-from pystore.stored_truth import INCARNATION
+from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.store.commit_log import CommitLog
 
 BEAT_S = 0.1
 ACK_MS = 60_000

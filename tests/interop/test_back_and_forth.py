@@ -18,9 +18,9 @@ from interop.jvm import StoreTool
 from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized, java_batch, java_message
 
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.store import Store
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])
 ROUNDS = 3

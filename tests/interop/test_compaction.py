@@ -17,9 +17,9 @@ from interop import jvm
 from interop.messages import java_message
 from interop.rig import Rig, free_ports
 
-from pystore.record import Record
+from pystore.message.record import Record
 from pystore.spark.compact.run import compact
-from pystore.store import Store
+from pystore.store.store import Store
 
 TOPICS = {f"T{number}": 3 for number in range(3)}
 CONFIG = {

@@ -13,7 +13,7 @@ from interop.jvm import StoreTool
 from interop.logs import records_of
 
 from pystore.errors import NotAStoreError
-from pystore.store import Store
+from pystore.store.store import Store
 
 # Controller mode is for a broker to set, not for a store.
 DAMAGES = [

@@ -13,8 +13,8 @@ from golden_data import STORES, GoldenStore
 from interop.jvm import StoreTool
 from stores import SEGMENT, message
 
-from pystore.inspection import inspect
-from pystore.log import CommitLog
+from pystore.recovery.dry_run import inspect
+from pystore.store.commit_log import CommitLog
 
 MIXED = next(store for store in STORES if store.name == "mixed-clean")
 

@@ -10,9 +10,9 @@ from interop.jvm import StoreTool
 from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized, java_message
 
-from pystore.exports import IDENTITY, BrokerIdentity, parse_identity
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.rocketmq.side_files import IDENTITY, BrokerIdentity, parse_identity
+from pystore.store.commit_log import CommitLog
 
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])
 MESSAGES = [Message("T", f"ours{number:04}".encode()) for number in range(10)]

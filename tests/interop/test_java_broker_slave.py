@@ -24,8 +24,8 @@ from interop.own_name_server import serving
 from interop.rig import READY_S, Rig, free_ports
 from stores import bodies, message
 
-from pystore.epoch_file import EPOCHS
-from pystore.log import CommitLog
+from pystore.epochs.file import EPOCHS
+from pystore.store.commit_log import CommitLog
 
 SEGMENT = 1 << 20
 NAME = "broker-a"

@@ -30,10 +30,10 @@ from pystore.controller.client import ControllerClient, role_handler
 from pystore.controller.commands import AlterSet
 from pystore.controller.member import Member
 from pystore.controller.state import AgreedSet
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.connection import Handler
 from pystore.remoting.server import RemotingServer
-from pystore.truth import Incarnation
 
 
 @pytest.fixture(scope="module")

@@ -21,14 +21,14 @@ from interop.lines import written_bytes
 from master_stage import EPOCH, MasterStage
 from stores import SEGMENT, fill
 
-from pystore.epoch_file import EPOCHS
+from pystore.epochs.file import EPOCHS
 from pystore.errors import UnavailableError
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.insync.rules import SetRules
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.store import Store
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 WAIT_MS = PATIENCE_S * 1000
 SLAVE_LEFT_OUT = {

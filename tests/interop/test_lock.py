@@ -15,8 +15,8 @@ from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized
 
 from pystore.errors import LockedError
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 
 # struct flock of Linux on 64-bit machines: type, whence, start, length, pid.
 FLOCK = struct.Struct("hhqqi4x")

@@ -14,7 +14,7 @@ from interop.lines import written_bytes
 from interop.logs import message_again, records_at
 from interop.messages import CONFIG, equal_sized
 
-from pystore.store import Store
+from pystore.store.store import Store
 
 QUEUES = "consumequeue"
 

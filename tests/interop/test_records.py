@@ -14,10 +14,10 @@ from interop.lines import message_of
 from interop.logs import append_all, message_again, new_log, records_at, records_of
 from interop.messages import BORN_HOST, BORN_MS, java_again, java_batch
 
-from pystore.columns import gather_columns
-from pystore.messages import Message
-from pystore.options import Route
-from pystore.record import Record
+from pystore.core.options import Route
+from pystore.message.columns import gather_columns
+from pystore.message.message import Message
+from pystore.message.record import Record
 
 IPV6_HOST = "[2001:db8:0:0:0:0:0:2]:10911"
 CRC_BYTES = 20

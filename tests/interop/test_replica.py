@@ -16,8 +16,8 @@ import pytest
 from command_line import PYSTORE, run_json
 from interop.broker_set import SEGMENT, BrokerSet, running
 
-from pystore.epoch_file import EPOCHS
-from pystore.reader import LogReader
+from pystore.core.log_reader import LogReader
+from pystore.epochs.file import EPOCHS
 
 PATIENCE_S = 180
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from interop.jvm import StoreTool
 
-from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, encode_epochs, read_epochs
-from pystore.epochs import EpochTable
-from pystore.exports import (
+from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, encode_epochs, read_epochs
+from pystore.epochs.table import EpochTable
+from pystore.rocketmq.side_files import (
     CHECKPOINT,
     IDENTITY,
     BrokerIdentity,

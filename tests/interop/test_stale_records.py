@@ -14,7 +14,7 @@ from interop.jvm import StoreTool
 from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 # Two entries a file: RocketMQ removes the queue files above a truncation, so
 # that no queue names what it leaves in the log.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 from itertools import count
 
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 
 
 def message(number: int) -> Message:

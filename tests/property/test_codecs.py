@@ -13,7 +13,7 @@ from model import Form, Spec
 from strategies import message_of, specs
 
 from pystore import Check, CorruptError, Message
-from pystore.scan import check_record
+from pystore.core.scan import check_record
 
 ALL = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.FIELDS | Check.TAGS
 HOSTS = ("127.0.0.1:10911", "[2001:db8::7]:1")

@@ -15,7 +15,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from slave_side import RECORD, Owner, ShortLog
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.codes import State
 from pystore.ha.master import terms as master_terms
 from pystore.ha.master.connection import MasterConnection

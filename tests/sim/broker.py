@@ -23,7 +23,7 @@ from sim.world import World
 
 from pystore.controller.commands import Elect, Trigger
 from pystore.controller.decision import Decision
-from pystore.epochs import EpochEntry
+from pystore.epochs.table import EpochEntry
 from pystore.ha.insync.member import Member
 from pystore.ha.lease import lease_from
 from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Send, Wipe

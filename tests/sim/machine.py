@@ -17,9 +17,9 @@ from sim.store import SimStore
 from pystore.controller.commands import Recovery
 from pystore.controller.liveness import Heartbeat
 from pystore.controller.member import Position
-from pystore.exports import BrokerIdentity
 from pystore.ha.insync.member import Member
-from pystore.truth import Identity, Incarnation
+from pystore.metastore.values import Identity, Incarnation
+from pystore.rocketmq.side_files import BrokerIdentity
 
 if TYPE_CHECKING:
     from sim.world import World

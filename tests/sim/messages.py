@@ -12,7 +12,7 @@ from pystore.controller.liveness import Heartbeat
 from pystore.controller.member import Member as Replica
 from pystore.controller.state import AgreedSet as Recorded
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
 
 __all__ = ["Beat", "Ended", "Role", "agreed_of", "member_of", "replica_of"]
 

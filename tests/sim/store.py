@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from random import Random
 from struct import Struct
 
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import CorruptError, FullError, PoisonedError, PystoreError
 from pystore.ha.master.effects import MasterLog
 from pystore.ha.slave.effects import (

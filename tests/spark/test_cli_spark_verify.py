@@ -18,8 +18,8 @@ from golden_data import STORES
 from pyspark.sql import SparkSession
 from verify_job import SEGMENT, make_replicas
 
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 
 pytestmark = pytest.mark.usefixtures("session")
 

@@ -16,10 +16,10 @@ from command_line import PYSTORE, overwrite, run, run_json, segment_file
 from exports import SEGMENT, Growing, visible
 from pyspark.sql import SparkSession
 
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark.export.job import export
 from pystore.spark.export.run import Request
+from pystore.store.commit_log import CommitLog
 
 KILLS = int(os.environ.get("SPARK_KILLS", "1"))
 SEED = int(os.environ.get("PS_SEED", "1"))

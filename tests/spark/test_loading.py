@@ -13,9 +13,9 @@ from logs import make_root, open_log
 from pyspark.sql import SparkSession
 
 from pystore.errors import InvalidError, NotAStoreError
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark import load
-from pystore.store import Store
+from pystore.store.store import Store
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 SEGMENT = 1 << 16
 PATIENCE_S = 180

@@ -14,9 +14,9 @@ from golden_data import GoldenStore
 from logs import SEGMENT_SIZE, make_root, open_log
 from pyspark.sql import DataFrame, SparkSession
 
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark.columns import COLUMNS
-from pystore.store import Store
+from pystore.store.store import Store
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from spark_reading import read
 
 from pystore.errors import CorruptError, NotAStoreError
-from pystore.messages import Message
+from pystore.message.message import Message
 
 _NAMED = [
     pytest.param(store, damage, id=f"{store.name}-{damage['variant']}")

@@ -21,10 +21,10 @@ from pyspark.sql.streaming.datasource import (
 from stores import SEGMENT, fill, message
 
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
-from pystore.log import CommitLog
 from pystore.spark.columns import choose_columns
 from pystore.spark.options import parse_options
 from pystore.spark.stream import PystoreStreamReader
+from pystore.store.commit_log import CommitLog
 
 RECORD = 230
 """More than a record of `fill` takes."""

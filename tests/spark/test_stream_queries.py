@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from stores import SEGMENT, fill
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 _WRITER = """
 import sys
 sys.path[:0] = sys.argv[2:]
 from stores import SEGMENT, fill
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 with CommitLog(sys.argv[1], segment_size=SEGMENT) as log:
     for first in range(0, 1 << 40, 50):
         fill(log, 50, first)

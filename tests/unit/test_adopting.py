@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while
 
-from pystore import adopting
-from pystore.exports import CheckpointTimes
-from pystore.files import sync_descriptor
-from pystore.live import Live
-from pystore.log import CommitLog
-from pystore.queues import ConsumeQueues
-from pystore.results import LiveWords
-from pystore.store import Store
+from pystore.consumequeue.queues import ConsumeQueues
+from pystore.core.live_page import Live
+from pystore.core.results import LiveWords
+from pystore.fs.atomic import sync_descriptor
+from pystore.rocketmq.side_files import CheckpointTimes
+from pystore.store import adopt
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 _V1 = 0xDAA320A7
 
@@ -125,7 +125,7 @@ def test_what_another_program_wrote_is_synced_before_we_vouch_for_it(
         synced.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
         sync_descriptor(descriptor)
 
-    monkeypatch.setattr(adopting, "sync_descriptor", sync)
+    monkeypatch.setattr(adopt, "sync_descriptor", sync)
     CommitLog(copy).close()
     expected = {copy / "commitlog", copy / "consumequeue"}
     for top in list(expected):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pystore.arrow import is_arrow, memory, read_arrow
 from pystore.errors import InvalidError
+from pystore.message.arrow import is_arrow, memory, read_arrow
 
 pa: Any = pytest.importorskip("pyarrow", reason="one library that makes Arrow arrays")
 

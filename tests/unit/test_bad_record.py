@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore.bad_record import following
-from pystore.messages import Message
-from pystore.reader import LogReader
-from pystore.rows import Check
+from pystore.bindings.row import Check
+from pystore.core.log_reader import LogReader
+from pystore.core.resync import following
+from pystore.message.message import Message
 
 CHECKS = Check.BODY | Check.OFFSET
 

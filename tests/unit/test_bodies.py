@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from pystore.bodies import decompress
 from pystore.errors import CorruptError, FormatError
+from pystore.message.compression import decompress
 
 PLAIN = b"a body, a body, a body" * 10
 LZ4, ZSTD, ZLIB = 0x101, 0x201, 0x301

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pystore.boot import boot_of
 from pystore.errors import StorageError
+from pystore.fs.boot import boot_of
 
 
 def test_a_boot_is_the_same_twice_and_has_sixteen_bytes(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ from pystore.controller.calls import (
     Unanswered,
 )
 from pystore.controller.client import ControllerClient
-from pystore.exports import BrokerIdentity
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.judge import SetRefusal
+from pystore.rocketmq.side_files import BrokerIdentity
 
 WHO = BrokerIdentity("c", "b", 1)
 EPOCH, VERSION = 5, 9

@@ -8,7 +8,7 @@ from pystore.broker.translation import agreed_of, alteration, member_of
 from pystore.controller import commands, state
 from pystore.controller import member as listed
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
 
 BITS = b"\x07" * 16
 JAVA, OURS = Member(2), Member(1, (3, BITS))

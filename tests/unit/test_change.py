@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.change import Change
-from pystore.epoch_file import encode_epochs
-from pystore.epochs import EpochTable
+from pystore.epochs.file import encode_epochs
+from pystore.epochs.table import EpochTable
 from pystore.errors import FencedError, InvalidError
-from pystore.exports import BrokerIdentity, CheckpointTimes, TemporaryIdentity
-from pystore.stored_truth import (
+from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
     CUT,
@@ -24,7 +22,8 @@ from pystore.stored_truth import (
     POSITIONS,
     PROMISED,
 )
-from pystore.truth import (
+from pystore.metastore.transaction import Change
+from pystore.metastore.values import (
     Bounds,
     CleanMark,
     CutState,
@@ -33,6 +32,11 @@ from pystore.truth import (
     Place,
     Positions,
     QueueMark,
+)
+from pystore.rocketmq.side_files import (
+    BrokerIdentity,
+    CheckpointTimes,
+    TemporaryIdentity,
 )
 
 

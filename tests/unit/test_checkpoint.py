@@ -17,8 +17,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from pystore.checkpoint import Checkpoint
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import (
     BusyError,
     ClosedError,
@@ -28,9 +27,10 @@ from pystore.errors import (
     InvalidError,
     StorageError,
 )
-from pystore.first_start import create_meta
-from pystore.meta_file import RESERVE_BYTES
-from pystore.stored_truth import (
+from pystore.fs.lmdb_file import RESERVE_BYTES
+from pystore.metastore.bootstrap import create_meta
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import (
     BOUNDS,
     CUT,
     EPOCHS,
@@ -39,7 +39,7 @@ from pystore.stored_truth import (
     LEFT,
     PROMISED,
 )
-from pystore.truth import Bounds, CutState, Left, StoreFormat
+from pystore.metastore.values import Bounds, CutState, Left, StoreFormat
 
 
 def nothing(_: object) -> None:
@@ -185,8 +185,8 @@ def test_a_database_is_not_created_twice(meta: Path) -> None:
 FORKING = """
 import os, sys
 from pathlib import Path
-from pystore.checkpoint import Checkpoint
-from pystore.stored_truth import PROMISED
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import PROMISED
 checkpoint = Checkpoint.open(Path(sys.argv[1]))
 if os.fork() == 0:
     del checkpoint
@@ -290,7 +290,7 @@ def test_a_full_map_is_said_in_our_own_words(
     meta: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Larger than the map: refused, and the next change works."""
-    monkeypatch.setattr("pystore.checkpoint._MAP_BYTES", 8 << 20)
+    monkeypatch.setattr("pystore.metastore.database._MAP_BYTES", 8 << 20)
     with Checkpoint.open(meta) as checkpoint:
         with pytest.raises(FullError, match="MDB_MAP_FULL") as caught:
             leave(checkpoint, 900_000)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from command_line import PYSTORE, run_process
 
-from pystore.log import CommitLog
-from pystore.record import Record
+from pystore.message.record import Record
+from pystore.store.commit_log import CommitLog
 
 
 def records(root: Path) -> list[Record]:

@@ -152,8 +152,8 @@ def test_damage_among_promised_bytes(tmp_path: Path) -> None:
     Appending is refused with the offset and the ways out.
     """
     root = tmp_path / "s"
-    code = "import os, sys; from pystore.log import CommitLog; "
-    code += "from pystore.columns import gather_columns; "
+    code = "import os, sys; from pystore.store.commit_log import CommitLog; "
+    code += "from pystore.message.columns import gather_columns; "
     code += "log = CommitLog(sys.argv[1]); "
     code += "log.append_columns(gather_columns('t', [b'body'] * 9)); os._exit(0)"
     subprocess.run([sys.executable, "-c", code, str(root)], check=True)

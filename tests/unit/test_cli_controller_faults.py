@@ -33,8 +33,8 @@ from pystore.controller.identity import Named
 from pystore.controller.identity_store import IdentityStore
 from pystore.controller.negotiation import Negotiation
 from pystore.controller.registering import Registration
-from pystore.exports import BrokerIdentity
-from pystore.log import CommitLog
+from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.store.commit_log import CommitLog
 
 IDLE = 10_000
 MORE = 20

@@ -14,8 +14,8 @@ import pytest
 from command_line import make_store, overwrite, run, segment_file
 from golden_data import STORES, GoldenStore
 
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 
 LIBRARIES = ("lz4", "zstandard")
 HAS_LIBRARIES = all(importlib.util.find_spec(name) for name in LIBRARIES)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from command_line import make_store, run, run_json
 
-from pystore.columns import gather_columns
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 
 
 def history(root: Path, *epochs: int) -> list[int]:

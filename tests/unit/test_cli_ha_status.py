@@ -16,7 +16,7 @@ from master_stage import EPOCH, MasterStage, Slave
 from serving_master import LegacyMaster, listening, serving
 from stores import SEGMENT, fill
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 V3 = ("--cluster", "c", "--broker-name", "b", "--broker-id", "2")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from command_line import make_store, overwrite, run, run_json, run_process, segment_file
 from golden_data import GoldenStore
 
-from pystore.exports import BrokerIdentity
-from pystore.log import CommitLog
+from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.store.commit_log import CommitLog
 
 
 def test_a_golden_store_shows_javas_offsets(
@@ -50,7 +50,7 @@ def test_a_store_of_ours_is_closed_open_or_crashed(tmp_path: Path) -> None:
     with CommitLog(root):
         opened = json.loads(run_process("info", root, "--json").stdout)
         text = run_process("info", root).stdout.decode()
-    code = "import sys, os; from pystore.log import CommitLog; "
+    code = "import sys, os; from pystore.store.commit_log import CommitLog; "
     code += "log = CommitLog(sys.argv[1]); os._exit(0)"
     subprocess.run([sys.executable, "-c", code, str(root)], check=True)
     crashed = run_json("info", root)
@@ -107,7 +107,7 @@ def test_damage_that_forbids_to_open_is_shown(tmp_path: Path) -> None:
     """
     root = tmp_path / "s"
     code = "import sys, os; from command_line import make_store; "
-    code += "from pystore.log import CommitLog; from pystore.columns import *; "
+    code += "from pystore.store.commit_log import CommitLog; from pystore.message.columns import *; "
     code += "log = CommitLog(sys.argv[1]); "
     code += "log.append_columns(gather_columns('t', [b'body'] * 9)); os._exit(0)"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

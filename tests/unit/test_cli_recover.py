@@ -13,7 +13,7 @@ import pytest
 from command_line import make_store, overwrite, run, run_json, segment_file
 from golden_data import VARIANTS, GoldenStore, apply_patch
 
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 RULES = {"A2", "A3", "A6", "A8", "A10"}
 
@@ -86,8 +86,8 @@ def test_every_damage_ends_where_java_ended_or_earlier(
 
 KILLED = """
 import os, sys
-from pystore.columns import gather_columns
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 log = CommitLog(sys.argv[1], segment_size=65536, flush_interval_ms=0)
 log.append_columns(gather_columns("topic", [b"body"] * 700))
 os.kill(os.getpid(), 9)

@@ -10,8 +10,8 @@ from pathlib import Path
 from command_line import make_store
 
 from pystore.cli.recovery import opening_lines, recovery_json
-from pystore.log import CommitLog
-from pystore.loss import Loss
+from pystore.recovery.salvage import Loss
+from pystore.store.commit_log import CommitLog
 
 
 def test_a_clean_opening_says_nothing(tmp_path: Path) -> None:

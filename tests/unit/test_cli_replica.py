@@ -23,9 +23,9 @@ from serving_master import LegacyMaster, listening, serving
 from stores import SEGMENT, fill
 from unit.test_cli_bad_input import in_small_file_system
 
-from pystore.epochs import EpochTable
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.epochs.table import EpochTable
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 
 WAIT_S = 60
 
@@ -162,7 +162,7 @@ def test_a_replica_that_was_killed_while_it_caught_up_goes_on(
 KILLED_CUT = """
 import os, signal, sys
 from pystore.cli import main
-from pystore.handle import LogHandle
+from pystore.core.log_writer import LogHandle
 
 def die(log, *_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -275,7 +275,7 @@ POISONED = """
 import sys
 from pystore.cli import main
 from pystore.errors import PoisonedError
-from pystore.handle import LogHandle
+from pystore.core.log_writer import LogHandle
 
 def refuse(log, offset, data):
     raise PoisonedError("s/commitlog: write-back failed (Input/output error)", errno=5)

@@ -15,7 +15,7 @@ from pystore.cli.rocketmq_settings import (
     read_properties,
 )
 from pystore.errors import InvalidError
-from pystore.rocketmq import Opening
+from pystore.recovery.rocketmq import Opening
 
 
 def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:

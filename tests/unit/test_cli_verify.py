@@ -95,8 +95,8 @@ def test_without_property_crc_it_is_said_what_nothing_covers(tmp_path: Path) -> 
 
 KILLED = """
 import os, sys
-from pystore.columns import gather_columns
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 log = CommitLog(sys.argv[1])
 log.append_columns(gather_columns("topic", [b"body"] * 100))
 os.kill(os.getpid(), 9)

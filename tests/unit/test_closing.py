@@ -10,11 +10,11 @@ from pathlib import Path
 
 from stores import SEGMENT, bodies, fill, kill_while, message
 
-from pystore.exports import parse_checkpoint
-from pystore.handle import LogHandle
-from pystore.log import CommitLog
-from pystore.store import Store
-from pystore.stored_truth import BOUNDS, CLEAN, POSITIONS
+from pystore.core.log_writer import LogHandle
+from pystore.metastore.schema import BOUNDS, CLEAN, POSITIONS
+from pystore.rocketmq.side_files import parse_checkpoint
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 
 
 def test_bounds_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:

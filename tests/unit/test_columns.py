@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logs import make_root, open_log
 
-from pystore._seam import ffi
-from pystore.columns import Columns, gather_columns
+from pystore.bindings.ffi import ffi
 from pystore.errors import InvalidError
+from pystore.message.columns import Columns, gather_columns
 
 BODIES = [b"one", b"", b"three", b"\0\0", b"five!"]
 

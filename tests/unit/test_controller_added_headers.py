@@ -21,9 +21,9 @@ from pystore.controller.added_headers import (
 from pystore.controller.commands import Recovery
 from pystore.controller.member import Position
 from pystore.controller.replica import Standing
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import MissingField
-from pystore.truth import Incarnation
 
 START = Incarnation(7, bytes(range(16)))
 

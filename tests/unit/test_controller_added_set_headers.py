@@ -20,8 +20,8 @@ from pystore.controller.commands import AlterSet
 from pystore.controller.member import Member
 from pystore.controller.replies import Leadership
 from pystore.controller.state import AgreedSet
+from pystore.metastore.values import Incarnation
 from pystore.remoting.fields import MissingField
-from pystore.truth import Incarnation
 
 START = Incarnation(7, bytes(range(16)))
 OTHER = Incarnation(1, bytes(16))

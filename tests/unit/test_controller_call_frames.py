@@ -51,12 +51,12 @@ from pystore.controller.member import Member
 from pystore.controller.replica import Standing
 from pystore.controller.replies import Leadership
 from pystore.controller.state import AgreedSet
+from pystore.metastore.values import Incarnation
 from pystore.remoting.bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import NotifyRoleChanged
 from pystore.remoting.fields import MissingField, encode_fields
-from pystore.truth import Incarnation
 
 START = Incarnation(7, bytes(range(16)))
 ME, JAVA = Member(1, START), Member(2)

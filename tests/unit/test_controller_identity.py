@@ -11,7 +11,7 @@ from golden_data import GOLDEN
 
 from pystore.controller.identity import Named, check_code, misfit_of, settled_of
 from pystore.errors import InvalidError
-from pystore.exports import (
+from pystore.rocketmq.side_files import (
     BrokerIdentity,
     TemporaryIdentity,
     parse_identity,

@@ -15,14 +15,14 @@ from stores import SEGMENT
 
 from pystore.controller.identity_store import IdentityStore
 from pystore.errors import FormatError, InvalidError, StorageError
-from pystore.exports import (
+from pystore.metastore.values import Identity
+from pystore.rocketmq.side_files import (
     IDENTITY,
     TEMPORARY_IDENTITY,
     BrokerIdentity,
     TemporaryIdentity,
 )
-from pystore.log import CommitLog
-from pystore.truth import Identity
+from pystore.store.commit_log import CommitLog
 
 WHO = BrokerIdentity("c", "b", 3)
 DRAFT = TemporaryIdentity(WHO, "127.0.0.1:10911;1;00")

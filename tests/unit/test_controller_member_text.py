@@ -14,8 +14,8 @@ from pystore.controller.added_headers import (
     parse_members,
 )
 from pystore.controller.member import Member
+from pystore.metastore.values import Incarnation
 from pystore.remoting.fields import MissingField
-from pystore.truth import Incarnation
 
 START = Incarnation(7, b"\xab" * 16)
 

@@ -39,8 +39,8 @@ from pystore.controller.negotiation import (
     next_step,
 )
 from pystore.errors import LocalViolation
-from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.truth import Incarnation
+from pystore.metastore.values import Incarnation
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 NAMED = Named("c", "b", "127.0.0.1:10911")
 THIRD = BrokerIdentity("c", "b", 3)

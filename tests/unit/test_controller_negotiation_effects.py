@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import get_args
 
 from pystore.controller.negotiation import Effect, GiveUp, Pause, WriteTemp
-from pystore.exports import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 
 def test_equal_effects_are_equal_values() -> None:

@@ -20,8 +20,8 @@ from pystore.controller.record import VERSION, decode, encode
 from pystore.controller.replica import Replica, Standing, Tombstone
 from pystore.controller.state import AgreedSet, Loss, Refusal, SetState
 from pystore.errors import FormatError
+from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
-from pystore.truth import Incarnation
 
 numbers = st.integers(0, 2**63 - 1)
 texts = st.text(max_size=9)

@@ -27,9 +27,9 @@ from pystore.controller.identity_store import IdentityStore
 from pystore.controller.negotiation import Negotiation, Step
 from pystore.controller.registering import Registration
 from pystore.errors import FormatError, InvalidError
-from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.log import CommitLog
-from pystore.stored_truth import IDENTITY
+from pystore.metastore.schema import IDENTITY
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.store.commit_log import CommitLog
 
 WHO = BrokerIdentity("c", "b", 1)
 LOST = Unanswered("no answer for 3000 ms")

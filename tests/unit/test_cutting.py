@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while, message
 
-from pystore.change import Change
-from pystore.checkpoint import Checkpoint
-from pystore.cutting import begin_at, cut_log
-from pystore.epochs import EpochTable
+from pystore.core.live_page import Live
+from pystore.core.log_writer import LogHandle
+from pystore.epochs.table import EpochTable
 from pystore.errors import BusyError, FullError, StorageError
-from pystore.handle import LogHandle
-from pystore.live import Live
-from pystore.log import CommitLog
-from pystore.stored_truth import CUT, POSITIONS
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import CUT, POSITIONS
+from pystore.metastore.transaction import Change
+from pystore.store.commit_log import CommitLog
+from pystore.store.cut import begin_at, cut_log
 
 
 def test_a_cut_lowers_every_queue_to_what_is_left(tmp_path: Path) -> None:

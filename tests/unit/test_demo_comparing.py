@@ -12,12 +12,12 @@ import pytest
 from command_line import overwrite, segment_file
 from demo_library import make_library
 
-from pystore.columns import gather_columns
 from pystore.demo.acks import ACK_DTYPE, Acks
 from pystore.demo.comparing import compare
 from pystore.demo.corpus import read_corpus
 from pystore.demo.jobs import Jobs, Piece
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 
 SEGMENT = 65536
 

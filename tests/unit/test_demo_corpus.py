@@ -10,7 +10,7 @@ from pathlib import Path
 from demo_library import make_library
 
 from pystore.demo.corpus import read_corpus
-from pystore.lines import Strings
+from pystore.message.lines import Strings
 
 
 def strings(column: Strings) -> list[bytes]:

@@ -15,7 +15,7 @@ from pystore.demo.comparing import compare
 from pystore.demo.corpus import read_corpus
 from pystore.demo.jobs import Jobs
 from pystore.demo.writer import Task
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 
 def test_a_task_survives_its_command_line() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import reference
 
-from pystore.dispatch import Dispatched, Group, groups_of, plan_group
+from pystore.consumequeue.build import Dispatched, Group, groups_of, plan_group
+from pystore.consumequeue.queue import ENTRY_DTYPE
 from pystore.errors import CorruptError
-from pystore.queue import ENTRY_DTYPE
 
 
 def _group(*entries: tuple[int, int]) -> Group:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from stores import SEGMENT, fill, kill_while, message
 
+from pystore.consumequeue.queues import ConsumeQueues
 from pystore.errors import CorruptError
-from pystore.log import CommitLog
-from pystore.queues import ConsumeQueues
-from pystore.starting import queue_file_size_of
-from pystore.store import Store
+from pystore.store.commit_log import CommitLog
+from pystore.store.open import queue_file_size_of
+from pystore.store.store import Store
 
 
 def _length(root: Path, queue_id: int = 0) -> int:

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.epoch_file import EpochFile, encode_epochs, read_epochs
-from pystore.epochs import EpochTable
+from pystore.epochs.file import EpochFile, encode_epochs, read_epochs
+from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "epoch"

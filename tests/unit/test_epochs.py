@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pystore.epochs import NO_END, EpochEntry, EpochRange, EpochTable
+from pystore.epochs.table import NO_END, EpochEntry, EpochRange, EpochTable
 from pystore.errors import InvalidError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "epoch"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import ClosedError
-from pystore.file_pool import FilePool
+from pystore.fs.fd_cache import FilePool
 
 
 def _some_files(folder: Path, count: int) -> list[str]:
@@ -56,7 +56,7 @@ def test_only_folders_that_changed_are_synced_and_once(
     """
     synced: list[str] = []
     monkeypatch.setattr(
-        "pystore.file_pool.sync_directory", lambda path: synced.append(path.name)
+        "pystore.fs.fd_cache.sync_directory", lambda path: synced.append(path.name)
     )
     for name in "abc":
         (tmp_path / name).mkdir()

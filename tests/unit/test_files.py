@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import FullError, StorageError
-from pystore.files import (
+from pystore.fs.atomic import (
     SYSTEM,
     Calls,
     remove_file,
@@ -150,7 +150,7 @@ def test_a_removal_that_the_system_refuses_is_an_error(
 WRITER = """
 import sys
 from pathlib import Path
-from pystore.files import replace_file
+from pystore.fs.atomic import replace_file
 root = Path(sys.argv[1])
 for number in range(100_000):
     replace_file(root / "file", b"%d," % number * 4000, root / "tmp")
@@ -178,7 +178,7 @@ ON_A_FULL_DISK = """
 import errno, os, sys
 from pathlib import Path
 from pystore.errors import FullError
-from pystore.files import replace_file
+from pystore.fs.atomic import replace_file
 root = Path(sys.argv[1])
 (root / "tmp").mkdir()
 replace_file(root / "file", b"old", root / "tmp")

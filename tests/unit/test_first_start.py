@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from pystore.change import Change
-from pystore.checkpoint import Checkpoint
 from pystore.errors import InvalidError, StorageError
-from pystore.exports import BrokerIdentity
-from pystore.files import SYSTEM, Calls
-from pystore.first_start import create_meta, place_of
-from pystore.stored_truth import FORMAT, IDENTITY, INCARNATION, PLACE
-from pystore.truth import Incarnation, Place, StoreFormat
+from pystore.fs.atomic import SYSTEM, Calls
+from pystore.metastore.bootstrap import create_meta, place_of
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import FORMAT, IDENTITY, INCARNATION, PLACE
+from pystore.metastore.transaction import Change
+from pystore.metastore.values import Incarnation, Place, StoreFormat
+from pystore.rocketmq.side_files import BrokerIdentity
 
 
 def fill(directory: Path) -> None:
@@ -126,7 +126,7 @@ def test_whatever_call_fails_there_is_no_half_meta(
 STARTER = """
 import sys
 from pathlib import Path
-from pystore.first_start import create_meta
+from pystore.metastore.bootstrap import create_meta
 print("begin", flush=True)
 create_meta(Path(sys.argv[1]), lambda meta: (meta / "live").write_bytes(b"page"))
 """

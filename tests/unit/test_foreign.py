@@ -12,8 +12,8 @@ import pytest
 from stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import FormatError
-from pystore.exports import CheckpointTimes
-from pystore.log import CommitLog
+from pystore.rocketmq.side_files import CheckpointTimes
+from pystore.store.commit_log import CommitLog
 
 
 def _append_checkpoint(root: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.forms import HEAD, encode_message, encode_topic
+from pystore.message.form import HEAD, encode_message, encode_topic
 
 
 def test_every_field_lies_where_the_header_says() -> None:

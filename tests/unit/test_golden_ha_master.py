@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from ha_captures import CAPTURES, Capture, frames_of
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock
 from pystore.ha.master.legacy import LegacyMasterConnection
 from pystore.ha.master.terms import Roster, Terms

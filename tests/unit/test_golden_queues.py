@@ -9,8 +9,8 @@ from pathlib import Path
 from golden_data import GoldenStore
 from reference import ReferenceLog
 
-from pystore.queue import ENTRY_SIZE
-from pystore.queues import ConsumeQueues, queue_file_size
+from pystore.consumequeue.queue import ENTRY_SIZE
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size
 
 
 def _open(root: Path, store: GoldenStore) -> ConsumeQueues:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
+from pystore.core.results import Appended
 from pystore.ha.answers import AppendResult
 from pystore.ha.insync.ack import Ack, Outcome, Settled
-from pystore.results import Appended
 
 
 @pytest.mark.parametrize("outcome", Outcome)

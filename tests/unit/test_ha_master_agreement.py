@@ -12,7 +12,7 @@ from ha_masters import EMPTY, LOG, confirmed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.codes import TruncateFlag, TruncateOutcome
 from pystore.ha.master.agreement import Agreement, agree, last_segment_start
 

@@ -14,7 +14,7 @@ from stores import fill, message
 
 from pystore.errors import ClosedError, FencedError
 from pystore.ha.insync.ack import Ack, Outcome, Settled
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.fixture

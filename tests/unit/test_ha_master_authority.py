@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from stores import message
 
+from pystore.core.log_writer import LogHandle
 from pystore.errors import FencedError
 from pystore.ha.insync.ack import Ack
 from pystore.ha.lease import NO_LEASE, Lease, lease_from
 from pystore.ha.master.authority import WriteAuthority, boottime_ns, wall_ms
-from pystore.handle import LogHandle
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 
 WAIT_S = 20
 ALONE = (Ack.LEADER, Ack.LEADER_SYNCED)

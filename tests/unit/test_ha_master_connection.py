@@ -27,7 +27,7 @@ from ha_masters import (
     shake,
 )
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.codes import (
     CheckResult,
     DataFlag,

@@ -18,7 +18,7 @@ from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.effects import Left
 from pystore.ha.master.judge import SetRefusal
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.fixture

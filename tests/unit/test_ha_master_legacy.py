@@ -18,7 +18,7 @@ from ha_masters import (
     reason_of,
 )
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import LEGACY_EPOCH_MAX, AckStatus, State
 from pystore.ha.master.effects import Acked, Left, Opened, Send

@@ -18,7 +18,7 @@ from stores import fill, message
 from pystore.errors import InvalidError, StorageError
 from pystore.ha.codes import CheckResult
 from pystore.ha.insync.ack import Ack, Outcome
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from ack_waits import AckWaits
 from court import EPOCH, LONG_MS, Court
 from stores import fill, message
 
+from pystore.core.waits import WaitOutcome, Waits
 from pystore.errors import FencedError, UnavailableError
 from pystore.ha.insync.ack import Ack, Outcome, Settled
 from pystore.ha.insync.rules import SetRules
 from pystore.ha.master.ticket import Ticket, wait_all
-from pystore.log import CommitLog
-from pystore.waits import WaitOutcome, Waits
+from pystore.store.commit_log import CommitLog
 
 TWO = SetRules(min_in_sync=2)
 """The master and one more."""

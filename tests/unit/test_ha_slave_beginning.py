@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from slave_side import ShortLog
 
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.codes import DataFlag
 from pystore.ha.slave.beginning import beginning_at, beginning_with

@@ -4,7 +4,7 @@ How far a log is known to be the master's.
 
 from __future__ import annotations
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.slave.comparison import Comparison, adopted_epochs
 
 

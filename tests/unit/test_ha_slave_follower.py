@@ -12,7 +12,7 @@ from follower_stage import Stage, at_end
 from serving_master import LegacyMaster
 from stores import SEGMENT
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.codes import State
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.verify import verify_store

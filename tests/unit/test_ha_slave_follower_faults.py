@@ -14,6 +14,7 @@ from follower_fixtures import empty_replica, short_slices, two_epochs
 from follower_stage import TERMS, Stage, at_end
 from serving_master import LegacyMaster
 
+from pystore.core.log_writer import LogHandle
 from pystore.errors import (
     FullError,
     PoisonedError,
@@ -24,7 +25,6 @@ from pystore.errors import (
 from pystore.ha.slave.effects import Close, Connection, Retry
 from pystore.ha.slave.legacy import LegacySlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.handle import LogHandle
 
 __all__ = ["empty_replica", "short_slices", "two_epochs"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from slave_side import ShortLog
 
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.codes import TruncateOutcome
 from pystore.ha.slave.effects import SlaveLog
 from pystore.ha.slave.handshake.meeting import (

@@ -12,7 +12,7 @@ import pytest
 from stores import fill
 
 from pystore.ha.slave.keeping import RESTS_MAX, Keeping
-from pystore.store import Store
+from pystore.store.store import Store
 
 RUSH = 1000
 """Less than ten messages."""

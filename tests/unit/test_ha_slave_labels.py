@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.labels import Labels
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from slave_side import Owner, StoreLog
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.ha.slave.effects import Adopt, Close, Compare, Cut, Retry
 from pystore.ha.slave.legacy import LegacySlaveConnection
 from pystore.ha.slave.terms import Terms

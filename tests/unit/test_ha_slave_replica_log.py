@@ -10,8 +10,7 @@ import pytest
 from slave_logs import kill_while, master_bytes, opened, record_end
 from stores import SEGMENT, bodies, fill
 
-from pystore.checkpoint import Checkpoint
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import (
     CorruptError,
     FencedError,
@@ -32,9 +31,10 @@ from pystore.ha.slave.effects import (
     Promise,
 )
 from pystore.ha.slave.replica_log import ReplicaLog, ack_status
-from pystore.log import CommitLog
-from pystore.store import Store
-from pystore.stored_truth import PROMISED
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import PROMISED
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 from pystore.verify import verify_store
 
 

@@ -12,8 +12,8 @@ import pytest
 from slave_logs import kill_while, master_bytes, opened, record_end
 from stores import SEGMENT, bodies
 
-from pystore.checkpoint import Checkpoint
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.core.log_writer import LogHandle
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import (
     InvalidError,
     OffsetOutOfRange,
@@ -26,9 +26,9 @@ from pystore.ha.slave.effects import (
     Wipe,
 )
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.handle import LogHandle
-from pystore.log import CommitLog
-from pystore.store import Store
+from pystore.metastore.database import Checkpoint
+from pystore.store.commit_log import CommitLog
+from pystore.store.store import Store
 from pystore.verify import verify_store
 
 

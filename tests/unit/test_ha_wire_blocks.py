@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.epochs import EpochEntry, EpochTable
+from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import InvalidError, OffsetOutOfRange
 from pystore.ha.master.effects import MasterLog
 from pystore.ha.wire.blocks import BlockRange, next_block, next_blocks

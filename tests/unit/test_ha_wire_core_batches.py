@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 
-from pystore._seam import ffi, lib
+from pystore.bindings.ffi import ffi, lib
 from pystore.ha.codes import HEADER_BYTES, DataFlag
 from pystore.ha.wire import core_batches
 from pystore.ha.wire.frames import Frame, TransferData

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import FRAME_BYTES_UNSETTLED, EpochsFlag
 from pystore.ha.wire.epoch_pages import EPOCHS_MAX, EpochPages, EpochSnapshot, page_of

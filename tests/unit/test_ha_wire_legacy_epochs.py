@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ha_captures import CAPTURES, Capture, frames_of
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.wire.legacy import (
     LegacyEpochs,

@@ -14,17 +14,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore._seam import POSITION_DTYPE, Ack
-from pystore.columns import gather_columns
+from pystore.bindings.ffi import POSITION_DTYPE, Ack
+from pystore.core.log_reader import LogReader
+from pystore.core.log_writer import LogHandle
+from pystore.core.options import Route
 from pystore.errors import (
     CorruptError,
     InvalidError,
     OffsetOutOfRange,
 )
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.options import Route
-from pystore.reader import LogReader
+from pystore.message.columns import gather_columns
+from pystore.message.message import Message
 
 MESSAGE = Message("Topic", b"body", keys="k", tags="t")
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore._seam import NO_OFFSET, Ack, Check
+from pystore.bindings.ffi import NO_OFFSET, Ack, Check
+from pystore.core.log_writer import LogHandle
+from pystore.core.options import LogOptions
 from pystore.errors import (
     FencedError,
     InvalidError,
     OffsetOutOfRange,
     PystoreError,
 )
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.options import LogOptions
+from pystore.message.message import Message
 
 MESSAGE = Message("Topic", b"body", keys="k", tags="t")
 

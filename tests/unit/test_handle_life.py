@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from logs import make_root, open_log
 
-from pystore._seam import Ack
-from pystore.columns import gather_columns
+from pystore.bindings.ffi import Ack
+from pystore.core.log_reader import LogReader
+from pystore.core.log_writer import LogHandle
+from pystore.core.options import Route
 from pystore.errors import (
     ClosedError,
     ForkedError,
 )
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.options import Route
-from pystore.reader import LogReader
+from pystore.message.columns import gather_columns
+from pystore.message.message import Message
 
 MESSAGE = Message("Topic", b"body", keys="k", tags="t")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import InvalidError
-from pystore.hosts import host_text, pack_host
+from pystore.message.host import host_text, pack_host
 
 
 @given(st.ip_addresses(), st.integers(0, 65535))

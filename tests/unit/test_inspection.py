@@ -12,8 +12,8 @@ import pytest
 from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
 
 from pystore.errors import NotAStoreError
-from pystore.inspection import inspect
-from pystore.rocketmq import Opening
+from pystore.recovery.dry_run import inspect
+from pystore.recovery.rocketmq import Opening
 
 RULES = {"A2", "A6", "A8"}
 

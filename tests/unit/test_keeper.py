@@ -10,7 +10,7 @@ from pathlib import Path
 from stores import fill, message
 
 from pystore.errors import FullError, OffsetOutOfRange
-from pystore.keeper import Keeper, open_log, open_store
+from pystore.store.maintenance import Keeper, open_log, open_store
 
 
 class _Kept:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.lines import Strings, read_lines, repeat, split_lines
+from pystore.message.lines import Strings, read_lines, repeat, split_lines
 
 
 def strings(column: Strings) -> list[bytes]:

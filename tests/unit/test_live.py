@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from logs import make_root, open_log
 
+from pystore.core.live_page import Live
+from pystore.core.log_reader import LogReader
+from pystore.core.results import LiveWords
 from pystore.errors import ClosedError, InvalidError, NotAStoreError
-from pystore.live import Live
-from pystore.messages import Message
-from pystore.reader import LogReader
-from pystore.results import LiveWords
+from pystore.message.message import Message
 
 WORDS = LiveWords(1, 2, bytes(range(16)), 3, 4, 5, 6, 7, 8, 9)
 

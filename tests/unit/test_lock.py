@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from pystore.core.lock import Lock, lock_holder
 from pystore.errors import LockedError, StorageError
-from pystore.lock import Lock, lock_holder
 
 # Holds byte 0 as Java does, says so, and waits to be told to end.
 OTHER = """

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while, message
 
-from pystore._seam import POSITION_DTYPE
+from pystore.bindings.ffi import POSITION_DTYPE
 from pystore.errors import (
     BusyError,
     ClosedError,
@@ -25,8 +25,8 @@ from pystore.errors import (
     NotAStoreError,
     OffsetOutOfRange,
 )
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.store.commit_log import CommitLog
 
 
 def test_what_is_appended_is_read_back_after_a_close(tmp_path: Path) -> None:
@@ -295,8 +295,8 @@ def test_a_log_that_nobody_closed_may_be_garbage_of_a_cycle(tmp_path: Path) -> N
 
 CYCLES = """
 import gc, sys
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.store.commit_log import CommitLog
+from pystore.message.message import Message
 
 gc.disable()  # at its own time it might come while half of it is still held
 for number in range(20):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while, message
 
-from pystore import loss
 from pystore.errors import CorruptError, FullError, InvalidError
-from pystore.log import CommitLog
+from pystore.recovery import salvage
+from pystore.store.commit_log import CommitLog
 
 
 def _damaged(root: Path) -> list[int]:
@@ -52,13 +52,13 @@ def test_accepting_the_loss_saves_the_bytes_and_names_the_records(
     root = tmp_path / "store"
     offsets = _damaged(root)
     with CommitLog(root, accept_loss=True) as log:
-        loss = log.recovery.loss
-        assert loss is not None
-        assert offsets[101:] == list(loss.records)
+        salvage = log.recovery.loss
+        assert salvage is not None
+        assert offsets[101:] == list(salvage.records)
         assert [message(i).body for i in range(100)] == bodies(log)
-    saved = sorted(loss.directory.iterdir())
+    saved = sorted(salvage.directory.iterdir())
     assert f"{offsets[100]:020d}" == saved[0].name
-    assert loss.bytes_saved == sum(path.stat().st_size for path in saved)
+    assert salvage.bytes_saved == sum(path.stat().st_size for path in saved)
     with CommitLog(root, segment_size=SEGMENT) as log:
         assert 100 == len(bodies(log))
 
@@ -87,7 +87,7 @@ def test_a_loss_that_cannot_be_saved_leaves_nothing_in_the_way(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, "no space")
 
-    monkeypatch.setattr(loss, "sync_descriptor", refuse)
+    monkeypatch.setattr(salvage, "sync_descriptor", refuse)
     with pytest.raises(FullError):
         CommitLog(root, accept_loss=True)
     assert [root] == list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import InvalidError
-from pystore.messages import BODY_SIZE_MAX, Message, form_of
+from pystore.message.message import BODY_SIZE_MAX, Message, form_of
 
 NAMES = st.text(
     st.characters(exclude_characters="\x00\x01\x02/", exclude_categories=["Cs"]),

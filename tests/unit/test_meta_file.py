@@ -15,7 +15,7 @@ import lmdb
 import pytest
 
 from pystore.errors import FormatError, StorageError
-from pystore.meta_file import RESERVE_BYTES, check_data_file, reserve, rewrite
+from pystore.fs.lmdb_file import RESERVE_BYTES, check_data_file, reserve, rewrite
 
 ANY_SIZES = [3, 100, 1000, 9000, 100_000]
 
@@ -125,7 +125,7 @@ import sys
 from pathlib import Path
 import lmdb
 from pystore.errors import FormatError
-from pystore.meta_file import check_data_file
+from pystore.fs.lmdb_file import check_data_file
 data = Path(sys.argv[1])
 refused = 0
 for line in sys.stdin:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from stores import SEGMENT, bodies, fill, kill_while
 
+from pystore.core.live_page import Live
 from pystore.errors import CorruptError
-from pystore.inspection import inspect
-from pystore.live import Live
-from pystore.log import CommitLog
+from pystore.recovery.dry_run import inspect
+from pystore.store.commit_log import CommitLog
 
 
 def _cut_tail(root: Path, at: int, data: bytes) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pystore._seam import ffi, lib
+from pystore.bindings.ffi import ffi, lib
+from pystore.core.options import LogOptions, Route
 from pystore.errors import InvalidError
-from pystore.options import LogOptions, Route
 
 
 def test_options_are_the_struct_of_the_core() -> None:

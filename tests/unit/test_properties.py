@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import InvalidError
-from pystore.properties import (
+from pystore.message.properties import (
     PROPERTIES_SIZE_MAX,
     delivery_ms,
     encode_properties,

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pystore.consumequeue.files import QueueFiles
+from pystore.consumequeue.queue import ENTRY_DTYPE, ConsumeQueue, Entries, QueueEntry
 from pystore.errors import InvalidError, OffsetOutOfRange
-from pystore.file_pool import FilePool
-from pystore.properties import tags_code
-from pystore.queue import ENTRY_DTYPE, ConsumeQueue, Entries, QueueEntry
-from pystore.queue_files import QueueFiles
+from pystore.fs.fd_cache import FilePool
+from pystore.message.properties import tags_code
 
 PER_FILE = 10
 

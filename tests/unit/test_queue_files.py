@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from pystore.consumequeue.files import QueueFiles
 from pystore.errors import CorruptError, PoisonedError, StorageError
-from pystore.file_pool import FilePool
-from pystore.queue_files import QueueFiles
+from pystore.fs.fd_cache import FilePool
 
 SIZE = 100
 
@@ -223,8 +223,8 @@ def test_a_full_disk_leaves_zeros_and_works_again_with_space(tmp_path: Path) -> 
     script = f"""
     import os, pathlib
     from pystore.errors import FullError
-    from pystore.file_pool import FilePool
-    from pystore.queue_files import QueueFiles
+    from pystore.fs.fd_cache import FilePool
+    from pystore.consumequeue.files import QueueFiles
     root = pathlib.Path({str(tmp_path)!r})
     ballast = root / "ballast"
     ballast.write_bytes(bytes(200 * 1024))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pystore.core.log_writer import pack_queues, parse_queues
 from pystore.errors import InvalidError
-from pystore.handle import pack_queues, parse_queues
 
 TOPICS = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 

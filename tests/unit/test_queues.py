@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import reference
 
+from pystore.consumequeue.queue import ENTRY_SIZE
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size
 from pystore.errors import (
     ClosedError,
     CorruptError,
     InvalidError,
     PoisonedError,
 )
-from pystore.queue import ENTRY_SIZE
-from pystore.queues import ConsumeQueues, queue_file_size
 
 
 def _rows(*records: tuple[int, int, int], size: int = 100) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from stores import SEGMENT, fill, message
 
 from pystore.errors import CorruptError
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 
 def test_a_range_is_scanned_and_lent_without_a_copy(tmp_path: Path) -> None:

@@ -15,8 +15,11 @@ import pytest
 from golden_data import GoldenStore
 from logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore import reader
-from pystore._seam import Check, Stop
+from pystore.bindings.ffi import Check, Stop
+from pystore.core import log_reader
+from pystore.core.log_reader import LogReader
+from pystore.core.log_writer import LogHandle
+from pystore.core.options import LogOptions
 from pystore.errors import (
     BusyError,
     ClosedError,
@@ -25,10 +28,7 @@ from pystore.errors import (
     NotAStoreError,
     OffsetOutOfRange,
 )
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.options import LogOptions
-from pystore.reader import LogReader
+from pystore.message.message import Message
 
 EVERYTHING = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TAGS | Check.TOPIC
 
@@ -296,7 +296,7 @@ def test_more_segments_than_one_call_lists_are_all_listed(
     """
     The list grows until it holds them.
     """
-    monkeypatch.setattr(reader, "_SEGMENTS", 3)
+    monkeypatch.setattr(log_reader, "_SEGMENTS", 3)
     with open_log(make_root(tmp_path), segment_size=4096) as log:
         for _ in range(9):
             log.append(Message("T", b"").form)

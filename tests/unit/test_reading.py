@@ -12,7 +12,7 @@ from golden_data import STORES, GoldenStore
 from stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import CutError
-from pystore.log import CommitLog
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.name)

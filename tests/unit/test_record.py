@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from golden_data import STORES, GoldenStore
 
-from pystore._seam import RECORD_DTYPE
-from pystore.messages import Message
-from pystore.record import Record
+from pystore.bindings.ffi import RECORD_DTYPE
+from pystore.message.message import Message
+from pystore.message.record import Record
 
 COMPRESSED = 1
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from logs import make_root, open_log
 
+from pystore.bindings.row import Check
+from pystore.core.log_writer import LogHandle
+from pystore.core.scan import check_record
 from pystore.errors import CorruptError, InvalidError
-from pystore.handle import LogHandle
-from pystore.messages import Message
-from pystore.record_batch import find_property, move_records
-from pystore.rows import Check
-from pystore.scan import check_record
+from pystore.message.message import Message
+from pystore.message.record_batch import find_property, move_records
 
 COUNT = 50
 

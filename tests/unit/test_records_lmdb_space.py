@@ -14,7 +14,7 @@ from cluster.small_disks import NEEDS_MOUNTS, SmallDisk
 from forked import forked
 
 from pystore.errors import FormatError, FullError, StorageError
-from pystore.files import Calls
+from pystore.fs.atomic import Calls
 from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Hold, Put

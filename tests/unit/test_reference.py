@@ -14,9 +14,9 @@ import reference
 from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
 from reference import ReferenceLog
 
-from pystore._seam import RECORD_DTYPE, Check, Stop
+from pystore.bindings.ffi import RECORD_DTYPE, Check, Stop
+from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
-from pystore.reader import LogReader
 
 ALL = reference.BODY | reference.PROPERTY | reference.OFFSET
 

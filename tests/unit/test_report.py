@@ -8,9 +8,9 @@ from pathlib import Path
 
 from stores import SEGMENT, fill, kill_while
 
-from pystore.inspection import inspect
-from pystore.log import CommitLog
-from pystore.report import report_of_plan
+from pystore.recovery.dry_run import inspect
+from pystore.store.commit_log import CommitLog
+from pystore.store.report import report_of_plan
 
 
 def test_a_dry_run_and_the_opening_after_it_report_the_same_cut(

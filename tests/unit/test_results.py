@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pystore import handle, live, reader
-from pystore._seam import ffi
-from pystore.results import (
+from pystore.bindings.ffi import ffi
+from pystore.core import live_page, log_reader, log_writer
+from pystore.core.results import (
     Appended,
     Cursor,
     CutReport,
@@ -65,7 +65,7 @@ def test_a_cursor_has_all_that_a_scan_gives_back() -> None:
 
 @pytest.mark.parametrize(
     ("layout", "name"),
-    [(reader._ENDS, "ps_ends"), (live._WORDS, "ps_live_words")],
+    [(log_reader._ENDS, "ps_ends"), (live_page._WORDS, "ps_live_words")],
 )
 def test_layouts_are_as_long_as_their_structs(layout: struct.Struct, name: str) -> None:
     """
@@ -80,7 +80,7 @@ def test_an_appended_is_taken_apart_in_the_order_of_the_struct() -> None:
     """
     appended = ffi.new("ps_appended *", list(range(1, 6)))
 
-    found = Appended._make(handle._unpack_appended(ffi.buffer(appended)))
+    found = Appended._make(log_writer._unpack_appended(ffi.buffer(appended)))
 
     assert Appended(1, 2, 3, 4, 5) == found
     assert all(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.retention import Retention, SegmentAge, delete_before
+from pystore.store.retention import Retention, SegmentAge, delete_before
 
 HOUR_MS = 3_600_000
 NOW_MS = 100 * HOUR_MS

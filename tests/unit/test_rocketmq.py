@@ -14,20 +14,20 @@ import reference
 from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
 from reference import ReferenceLog
 
-from pystore._seam import NO_OFFSET, Check, Stop
+from pystore.bindings.ffi import NO_OFFSET, Check, Stop
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size
+from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
-from pystore.exports import CheckpointTimes, parse_checkpoint
-from pystore.queues import ConsumeQueues, queue_file_size
-from pystore.reader import LogReader
-from pystore.rocketmq import (
+from pystore.recovery.rocketmq import (
     Opening,
     behind,
     gather_evidence,
     rocketmq_end,
     start_offset,
 )
-from pystore.survey import Segments
-from pystore.torn import Corrupt, Findings, Torn, Verdict, Whole, decide
+from pystore.recovery.survey import Segments
+from pystore.recovery.torn_tail import Corrupt, Findings, Torn, Verdict, Whole, decide
+from pystore.rocketmq.side_files import CheckpointTimes, parse_checkpoint
 
 CASES = [
     *((store, {"variant": "as-left", "patch": []}) for store in STORES),

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pystore import rows
 from pystore._core import ffi, lib
+from pystore.bindings import row as rows
 
 
 def test_the_bounds_are_those_of_the_core() -> None:

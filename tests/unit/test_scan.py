@@ -10,12 +10,12 @@ import pytest
 from golden_data import GoldenStore
 from logs import make_root, open_log
 
-from pystore import scan
-from pystore._seam import Check, Proof, Stop
+from pystore.bindings.ffi import Check, Proof, Stop
+from pystore.core import scan
+from pystore.core.log_reader import LogReader
+from pystore.core.scan import check_record
 from pystore.errors import CorruptError
-from pystore.messages import Message
-from pystore.reader import LogReader
-from pystore.scan import check_record
+from pystore.message.message import Message
 
 ALL = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.FIELDS
 

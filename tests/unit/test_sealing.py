@@ -10,9 +10,9 @@ import pytest
 from stores import SEGMENT, fill
 
 from pystore.errors import CorruptError
-from pystore.log import CommitLog
-from pystore.sealing import LONE_GROUP, seal_next
 from pystore.seals import NO_CHAIN, list_seals, read_seal, verify_seal
+from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import LONE_GROUP, seal_next
 
 
 def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystore.epochs import EpochRange, EpochTable
+from pystore.epochs.table import EpochRange, EpochTable
 from pystore.errors import FormatError, InvalidError, StorageError
 from pystore.seals import (
     BLOCK_BYTES,

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pystore import _seam
-from pystore._seam import (
+from pystore.bindings import ffi as seam
+from pystore.bindings.ffi import (
     MESSAGE_HEAD_SIZE,
     POSITION_DTYPE,
     RECORD_DTYPE,
@@ -34,7 +34,7 @@ from pystore._seam import (
     unpack_record,
 )
 from pystore.errors import CorruptError, InvalidError, PystoreError, StorageError
-from pystore.forms import HEAD
+from pystore.message.form import HEAD
 
 STATUSES = sorted(name for name in dir(lib) if name.startswith("PS_E_"))
 
@@ -238,7 +238,7 @@ def test_no_other_module_imports_the_core() -> None:
     """
     There is one door; the names of types may be used everywhere.
     """
-    folder = Path(_seam.__file__).parent
+    folder = Path(seam.__file__).parent
     found = [
         path.name
         for path in sorted(folder.rglob("*.py"))

@@ -15,9 +15,9 @@ from segment_files import segment
 from stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.errors import CorruptError, NotAStoreError
-from pystore.inspection import inspect
-from pystore.log import CommitLog
-from pystore.situation import text_of_stranded
+from pystore.recovery.dry_run import inspect
+from pystore.recovery.state import text_of_stranded
+from pystore.store.commit_log import CommitLog
 
 
 def make_foreign(root: Path, segments: int = 2) -> list[bytes]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from logs import make_root, open_log
 
-from pystore.messages import Message
-from pystore.reader import LogReader
-from pystore.rows import RECORD_DTYPE, Check
+from pystore.bindings.row import RECORD_DTYPE, Check
+from pystore.core.log_reader import LogReader
+from pystore.message.message import Message
 from pystore.spark.batches import Batches
 from pystore.spark.columns import COLUMNS, choose_columns, without_nulls
 from pystore.spark.core_columns import CoreColumns

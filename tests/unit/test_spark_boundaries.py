@@ -12,10 +12,10 @@ import pytest
 from logs import SEGMENT_SIZE
 from spark_reading import make_store
 
-from pystore.options import LogOptions
-from pystore.reader import LogReader
-from pystore.reading import open_reader
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
 from pystore.spark.boundaries import Step, first_from, last_below, walk
+from pystore.store.open_reader import open_reader
 
 Records = list[tuple[int, int]]
 

@@ -11,14 +11,14 @@ from compaction import CHOICE, make_store
 from golden_data import GoldenStore
 from logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore.epoch_file import EPOCHS, encode_epochs
-from pystore.epochs import EpochTable
+from pystore.core.log_writer import LogHandle
+from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.table import EpochTable
 from pystore.errors import NotAStoreError
-from pystore.exports import CHECKPOINT, CheckpointTimes
-from pystore.handle import LogHandle
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
+from pystore.rocketmq.side_files import CHECKPOINT, CheckpointTimes
 from pystore.spark.compact.plan import Plan, make_plan, still_holds
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from compaction import (
 )
 from logs import make_root, open_log
 
+from pystore.core.lock import Lock
 from pystore.errors import CorruptError, FullError, InvalidError, LockedError
-from pystore.lock import Lock
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark.compact.files import ENTRY_DTYPE
 from pystore.spark.compact.run import compact, survey
 from pystore.verify import verify_store
@@ -180,7 +180,7 @@ def test_nothing_above_the_confirm_offset_is_read(tmp_path: Path) -> None:
     """
     While the store is written; the confirm offset may lie in the middle of a record.
     """
-    from pystore.log import CommitLog  # noqa: PLC0415
+    from pystore.store.commit_log import CommitLog  # noqa: PLC0415
 
     store, into = tmp_path / "store", tmp_path / "out"
     with CommitLog(store, segment_size=65536) as log:

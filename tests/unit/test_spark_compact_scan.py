@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from logs import make_root, open_log
 
-from pystore.messages import Message
-from pystore.options import LogOptions
-from pystore.reading import open_reader
+from pystore.core.options import LogOptions
+from pystore.message.message import Message
 from pystore.spark.compact import scan
 from pystore.spark.compact.counts import Damage, QueueCount, parse_note, queue_hash
 from pystore.spark.compact.scan import NOTE, RECORD, SCANNED_SCHEMA, scan_segment
 from pystore.spark.split import Split
+from pystore.store.open_reader import open_reader
 
 
 def scanned(root: Path, topics: tuple[str, ...] = ()) -> list[dict[str, Any]]:

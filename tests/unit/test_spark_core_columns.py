@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from pystore.bindings.row import RECORD_DTYPE
 from pystore.errors import InvalidError
-from pystore.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
-from pystore.rows import RECORD_DTYPE
+from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
 from pystore.spark.core_columns import CoreColumns
 from pystore.spark.plain_columns import PlainColumns
 

@@ -18,17 +18,17 @@ from machine import cached_share
 from spark_reading import read
 from store_times import set_minutes
 
-from pystore.columns import gather_columns
-from pystore.exports import ABORT
-from pystore.messages import Message
-from pystore.options import LogOptions
-from pystore.queue import ENTRY_SIZE
-from pystore.reading import open_reader
+from pystore.consumequeue.queue import ENTRY_SIZE
+from pystore.core.options import LogOptions
+from pystore.message.columns import gather_columns
+from pystore.message.message import Message
+from pystore.rocketmq.side_files import ABORT
 from pystore.spark.coverage import Bare, bare_segments
 from pystore.spark.options import SourceOptions
 from pystore.spark.plan import plan_splits
 from pystore.spark.selection import Selection
-from pystore.store import Store
+from pystore.store.open_reader import open_reader
+from pystore.store.store import Store
 
 MEBIBYTE = 1 << 20
 _RECORDS = 25_001  # of the store of a hundred segments

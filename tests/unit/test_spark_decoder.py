@@ -71,7 +71,7 @@ def test_python_files_alone_are_enough_for_a_worker(tmp_path: Path) -> None:
         "batches = read_split(split, columns, Selection(), on_damage='skip',"
         " rows_per_batch=100)\n"
         "rows = [row for batch in batches for row in batch.to_pylist()]\n"
-        "assert 'pystore.reader' not in sys.modules\n"
+        "assert 'pystore.core.log_reader' not in sys.modules\n"
         "print(json.dumps(rows))\n"
     )
 

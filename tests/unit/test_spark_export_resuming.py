@@ -11,10 +11,10 @@ import pytest
 from exports import SEGMENT, Growing
 
 from pystore.errors import CutError, OffsetOutOfRange
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark.export.resuming import Bounds, StorePlan
 from pystore.spark.positions import Position
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.fixture

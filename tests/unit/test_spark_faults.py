@@ -13,8 +13,7 @@ import pytest
 from stores import SEGMENT, fill
 
 from pystore.errors import CutError, OffsetOutOfRange, PystoreError
-from pystore.log import CommitLog
-from pystore.messages import Message
+from pystore.message.message import Message
 from pystore.spark import reading
 from pystore.spark.batches import Batches
 from pystore.spark.columns import choose_columns
@@ -23,6 +22,7 @@ from pystore.spark.options import SourceOptions
 from pystore.spark.plan import plan_splits
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
+from pystore.store.commit_log import CommitLog
 
 MEBIBYTE = 1 << 20
 

@@ -13,8 +13,8 @@ from logs import make_root, open_log
 from numpy.typing import NDArray
 from spark_reading import read
 
-from pystore.messages import Message
-from pystore.rows import RECORD_DTYPE
+from pystore.bindings.row import RECORD_DTYPE
+from pystore.message.message import Message
 from pystore.spark import reading
 from pystore.spark.decoder import PlainSegment
 from pystore.spark.finding import rows_with

@@ -11,13 +11,13 @@ from logs import SEGMENT_SIZE, make_root, open_log
 from stores import SEGMENT, fill, kill_while
 
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.reading import find_end
+from pystore.message.message import Message
+from pystore.recovery.survey import Segments
 from pystore.spark import following
 from pystore.spark.following import Followed
 from pystore.spark.positions import Position
-from pystore.survey import Segments
+from pystore.store.commit_log import CommitLog
+from pystore.store.open_reader import find_end
 
 
 def test_a_live_store_is_followed_to_its_published_end(tmp_path: Path) -> None:

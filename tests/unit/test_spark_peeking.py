@@ -8,9 +8,9 @@ from pathlib import Path
 
 from golden_data import GoldenStore
 
-from pystore.options import LogOptions
-from pystore.reading import open_reader
+from pystore.core.options import LogOptions
 from pystore.spark.peeking import peek_bytes, peek_record
+from pystore.store.open_reader import open_reader
 
 
 def test_each_golden_record_says_what_the_core_reads(

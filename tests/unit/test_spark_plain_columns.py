@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from logs import make_root, open_log
 
-from pystore.messages import Message
-from pystore.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
-from pystore.reader import LogReader
+from pystore.core.log_reader import LogReader
+from pystore.message.message import Message
+from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
 from pystore.spark.plain_columns import PlainColumns
 
 COUNT = 12

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore.epoch_file import EPOCHS, encode_epochs
-from pystore.epochs import EpochTable
+from pystore.core.log_reader import LogReader
+from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.reader import LogReader
+from pystore.message.message import Message
 from pystore.spark.options import SourceOptions
 from pystore.spark.plan import plan_range, plan_splits
 from pystore.spark.selection import Selection
 from pystore.spark.split import Split
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pystore.properties import parse_properties
+from pystore.message.properties import parse_properties
 from pystore.spark.property_maps import parse_property_maps
 
 # Pieces of which property strings are made, whole and broken.

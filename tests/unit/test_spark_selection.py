@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pystore.rows import RECORD_DTYPE
+from pystore.bindings.row import RECORD_DTYPE
 from pystore.spark.selection import Selection
 
 TOPICS = ["A", "B"]

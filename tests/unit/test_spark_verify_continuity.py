@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pystore.queue import ENTRY_SIZE
-from pystore.queues import ConsumeQueues
+from pystore.consumequeue.queue import ENTRY_SIZE
+from pystore.consumequeue.queues import ConsumeQueues
 from pystore.spark.verify.continuity import check_entries, check_offsets, join_runs
 from pystore.spark.verify.queue_runs import QueueRun, QueueSummary
 from pystore.spark.verify.verdicts import Finding

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 import xxhash
 
-from pystore.epochs import EpochTable
+from pystore.core.log_reader import LogReader
+from pystore.epochs.table import EpochTable
 from pystore.errors import PystoreError
-from pystore.reader import LogReader
 from pystore.seals import BLOCK_BYTES, Seal, make_seal
 from pystore.spark.verify.digests import BlockDigests, blocks_of
 

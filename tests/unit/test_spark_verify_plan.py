@@ -11,13 +11,13 @@ import pytest
 from segment_files import end_of, restart_machine, segment
 from verify_job import SEGMENT, make_replicas
 
-from pystore.epoch_file import EPOCHS, encode_epochs
-from pystore.epochs import EpochTable
+from pystore.bindings.row import NO_OFFSET
+from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.table import EpochTable
 from pystore.errors import PystoreError
-from pystore.exports import IDENTITY, BrokerIdentity
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.rows import NO_OFFSET
+from pystore.message.message import Message
+from pystore.recovery.torn_tail import Bound, Evidence
+from pystore.rocketmq.side_files import IDENTITY, BrokerIdentity
 from pystore.spark.verify.listing import list_segments
 from pystore.spark.verify.plan import (
     StorePlan,
@@ -26,7 +26,7 @@ from pystore.spark.verify.plan import (
     plan_store,
     plan_tasks,
 )
-from pystore.torn import Bound, Evidence
+from pystore.store.commit_log import CommitLog
 
 
 @pytest.fixture(scope="module")

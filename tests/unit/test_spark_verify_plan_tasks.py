@@ -13,11 +13,9 @@ import pytest
 from segment_files import end_of, restart_machine
 from verify_job import SEGMENT, make_replicas
 
-from pystore.epoch_file import EPOCHS, encode_epochs
-from pystore.epochs import EpochTable
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.sealing import seal_next
+from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.table import EpochTable
+from pystore.message.message import Message
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.plan import (
     plan_store,
@@ -25,6 +23,8 @@ from pystore.spark.verify.plan import (
 )
 from pystore.spark.verify.sampling import sample_blocks
 from pystore.spark.verify.task import SegmentTask
+from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import seal_next
 
 
 @pytest.fixture(scope="module")

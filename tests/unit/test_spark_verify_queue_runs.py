@@ -14,11 +14,11 @@ import pytest
 from numpy.typing import NDArray
 from verify_job import SEGMENT, make_replicas
 
-from pystore.queues import ConsumeQueues
-from pystore.reader import LogReader
-from pystore.rows import RECORD_DTYPE, Check
+from pystore.bindings.row import RECORD_DTYPE, Check
+from pystore.consumequeue.queues import ConsumeQueues
+from pystore.core.log_reader import LogReader
 from pystore.spark.verify.queue_runs import QueueRun, QueueRuns, QueueSummary
-from pystore.starting import queue_file_size_of
+from pystore.store.open import queue_file_size_of
 
 PREPARED, COMMIT, ROLLBACK = 4, 8, 12
 ENTRY = 20

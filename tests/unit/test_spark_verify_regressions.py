@@ -14,15 +14,15 @@ from made_replicas import Made, judge, words
 from segment_files import flip, offsets, restart_machine, segment, write
 from verify_job import SEGMENT, by_word, check, make_replicas, run_here
 
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.sealing import seal_next
+from pystore.message.message import Message
 from pystore.spark.verify.difference import read_pages
 from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.run import verify_stores
 from pystore.spark.verify.store_judge import judge_store
 from pystore.spark.verify.task import check_segment
-from pystore.store import Store
+from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import seal_next
+from pystore.store.store import Store
 
 
 def test_an_epoch_at_the_end_is_fine_after_a_restart(tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 from verify_job import SEGMENT, by_word, check, make_replicas, run_here
 
 from pystore.errors import InvalidError, NotAStoreError
-from pystore.exports import BrokerIdentity
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.sealing import seal_next
+from pystore.message.message import Message
+from pystore.rocketmq.side_files import BrokerIdentity
 from pystore.spark.verify.run import verify_stores
+from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import seal_next
 
 
 def _segment(root: Path, base: int) -> Path:

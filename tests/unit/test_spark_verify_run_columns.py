@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import pystore.spark.verify.run_columns as module
-from pystore.rows import RECORD_DTYPE
+from pystore.bindings.row import RECORD_DTYPE
 from pystore.spark.verify.run_columns import RunColumns
 
 

@@ -14,13 +14,13 @@ from segment_files import end_of, offsets, segment, write
 from stores import fill, kill_while
 from verify_job import SEGMENT, make_replicas
 
-from pystore.log import CommitLog
-from pystore.sealing import seal_next
+from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
 from pystore.spark.verify.store_judge import StoreFindings, judge_store
 from pystore.spark.verify.task import SegmentCheck, check_segment
 from pystore.spark.verify.verdicts import Finding
-from pystore.torn import Bound, Evidence
+from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import seal_next
 
 ENTRY = 20
 

@@ -13,16 +13,16 @@ from segment_files import end_of, offsets, segment, write
 from stores import fill
 from verify_job import SEGMENT, make_replicas
 
-from pystore.epoch_file import EPOCHS, encode_epochs
-from pystore.epochs import EpochTable
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.reader import LogReader
-from pystore.sealing import seal_next
+from pystore.core.log_reader import LogReader
+from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.table import EpochTable
+from pystore.message.message import Message
 from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.store_judge import judge_store
 from pystore.spark.verify.task import SegmentCheck, check_segment
 from pystore.spark.verify.verdicts import Finding
+from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import seal_next
 
 ENTRY = 20
 

@@ -14,11 +14,9 @@ import xxhash
 from segment_files import flip, offsets, segment
 from verify_job import SEGMENT, make_replicas
 
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.reader import LogReader
-from pystore.rows import NO_OFFSET
-from pystore.sealing import seal_next
+from pystore.bindings.row import NO_OFFSET
+from pystore.core.log_reader import LogReader
+from pystore.message.message import Message
 from pystore.seals import BLOCK_BYTES, read_seal
 from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.task import (
@@ -27,6 +25,8 @@ from pystore.spark.verify.task import (
     StoreShare,
     check_segment,
 )
+from pystore.store.commit_log import CommitLog
+from pystore.store.sealer import seal_next
 
 LARGE = 4 * BLOCK_BYTES
 

@@ -12,10 +12,10 @@ from golden_data import STORES, GoldenStore
 from stores import SEGMENT, message
 
 from pystore.errors import InvalidError, OffsetOutOfRange
-from pystore.messages import Message
-from pystore.retention import Retention
-from pystore.store import Store
-from pystore.stored_truth import QUEUES
+from pystore.message.message import Message
+from pystore.metastore.schema import QUEUES
+from pystore.store.retention import Retention
+from pystore.store.store import Store
 
 HOUR_MS = 3_600_000
 

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import xxhash
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
-from pystore.exports import BrokerIdentity, TemporaryIdentity
-from pystore.stored_truth import (
+from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
     CUT,
@@ -27,7 +26,7 @@ from pystore.stored_truth import (
     PROMISED,
     Kind,
 )
-from pystore.truth import (
+from pystore.metastore.values import (
     Bounds,
     CleanMark,
     CutState,
@@ -39,6 +38,7 @@ from pystore.truth import (
     QueueMark,
     StoreFormat,
 )
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 IDENTIFIED = BrokerIdentity("集群", "broker-a", 2**63 - 1)
 MARKS = (QueueMark("a", 0, 5), QueueMark("a", 3, 2**62), QueueMark("b c", 1, 0))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from stores import SEGMENT, fill, kill_while
 
-from pystore.log import CommitLog
-from pystore.reader import LogReader
-from pystore.survey import Segments, nonzero_end, survey_ours
-from pystore.torn import Bound, Corrupt, Torn, Whole
+from pystore.core.log_reader import LogReader
+from pystore.recovery.survey import Segments, nonzero_end, survey_ours
+from pystore.recovery.torn_tail import Bound, Corrupt, Torn, Whole
+from pystore.store.commit_log import CommitLog
 
 
 def test_the_last_byte_that_is_not_zero_is_found_across_segments(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore._seam import Stop
+from pystore.bindings.ffi import Stop
 from pystore.errors import InvalidError
-from pystore.torn import (
+from pystore.recovery.torn_tail import (
     Bound,
     Corrupt,
     Evidence,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import FormatError, InvalidError
-from pystore.truth import (
+from pystore.metastore.values import (
     NO_FORMAT,
     Bounds,
     Exports,

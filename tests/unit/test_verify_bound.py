@@ -10,13 +10,13 @@ from pathlib import Path
 
 from cold_files import files_of, make_cold, pages_in_memory
 
-from pystore.log import CommitLog
-from pystore.messages import Message
-from pystore.queues import ConsumeQueues
-from pystore.reading import binding_page
-from pystore.starting import queue_file_size_of
-from pystore.survey import Segments
-from pystore.torn import Bound, Evidence
+from pystore.consumequeue.queues import ConsumeQueues
+from pystore.message.message import Message
+from pystore.recovery.survey import Segments
+from pystore.recovery.torn_tail import Bound, Evidence
+from pystore.store.commit_log import CommitLog
+from pystore.store.open import queue_file_size_of
+from pystore.store.open_reader import binding_page
 from pystore.verify.bound import find_bound, find_evidence
 from pystore.verify.report import Damage
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from golden_data import STORES, GoldenStore
 
-from pystore._seam import Check
+from pystore.bindings.ffi import Check
+from pystore.core.log_reader import LogReader
+from pystore.core.scan import check_record
 from pystore.errors import CorruptError
-from pystore.reader import LogReader
-from pystore.scan import check_record
 from pystore.verify.coverage import uncovered_bytes, uncovered_ranges
 
 CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET

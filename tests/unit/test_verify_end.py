@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pystore._seam import Stop
-from pystore.torn import Bound, Evidence
+from pystore.bindings.ffi import Stop
+from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.verify.end import Judgement, judge
 from pystore.verify.report import Fault, SegmentReport
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pystore.columns import gather_columns
-from pystore.epochs import EpochTable
-from pystore.log import CommitLog
+from pystore.epochs.table import EpochTable
+from pystore.message.columns import gather_columns
 from pystore.seals import make_seal, seal_name, write_seal
+from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
 SEGMENT = 32768

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pystore._seam import Stop
-from pystore.columns import gather_columns
-from pystore.log import CommitLog
-from pystore.reader import LogReader
+from pystore.bindings.ffi import Stop
+from pystore.core.log_reader import LogReader
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 from pystore.verify.segments import scan_segment
 
 SEGMENT = 32768

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from golden_data import VARIANTS, GoldenStore, apply_patch
 
-from pystore.columns import gather_columns
 from pystore.errors import NotAStoreError
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 from pystore.verify import StoreReport, verify_store
 
 SEGMENT = 65536
@@ -200,8 +200,8 @@ def test_a_lost_end_is_damage_below_what_was_synced(tmp_path: Path) -> None:
 
 CRASH = """
 import os, sys
-from pystore.columns import gather_columns
-from pystore.log import CommitLog
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 log = CommitLog(sys.argv[1], segment_size=65536, flush_interval_ms=0)
 log.append_columns(gather_columns("topic", [b"body"] * 700))
 print(log.end_offset, flush=True)

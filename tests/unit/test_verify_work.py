@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
-from pystore.columns import gather_columns
+from pystore.core.log_reader import LogReader
 from pystore.errors import CutError
-from pystore.log import CommitLog
-from pystore.reader import LogReader
+from pystore.message.columns import gather_columns
+from pystore.store.commit_log import CommitLog
 from pystore.verify.queues import QueueCheck
 from pystore.verify.seals import SealCheck
 from pystore.verify.work import SegmentWork

@@ -9,15 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pystore.exports import ABORT, abort_text
-from pystore.lock import running_writer
-from pystore.log import CommitLog
+from pystore.core.lock import running_writer
+from pystore.rocketmq.side_files import ABORT, abort_text
+from pystore.store.commit_log import CommitLog
 
 BITS = "1-" + "0" * 32
 ASK = """
 import sys
 from pathlib import Path
-from pystore.lock import running_writer
+from pystore.core.lock import running_writer
 print(running_writer(Path(sys.argv[1])))
 """
 

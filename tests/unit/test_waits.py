@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from pystore._seam import lib
+from pystore.bindings.ffi import lib
+from pystore.core.waits import WaitOutcome, Waits
 from pystore.errors import ForkedError, InvalidError
-from pystore.waits import WaitOutcome, Waits
 
 LONG_MS = 60_000
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from stores import message
 
+from pystore.core.waits import WaitOutcome, Waits
 from pystore.errors import ClosedError, InvalidError
-from pystore.log import CommitLog
-from pystore.waits import WaitOutcome, Waits
+from pystore.store.commit_log import CommitLog
 
 LONG_MS = 60_000
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.epochs import NO_EPOCH, EpochEntry, EpochTable
+from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.ha.codes import TruncateOutcome
 from pystore.ha.slave.effects import SlaveLog
 

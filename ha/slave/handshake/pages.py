@@ -6,7 +6,7 @@ Source: docs/protocol.md (K.3, RETURN_EPOCH).
 
 from __future__ import annotations
 
-from pystore.epochs import EpochTable
+from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.codes import EpochsFlag
 from pystore.ha.slave.handshake.meeting import History

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.files import replace_file, sync_directory
-from pystore.record_batch import move_records
-from pystore.rows import Check
+from pystore.bindings.row import Check
+from pystore.fs.atomic import replace_file, sync_directory
+from pystore.message.record_batch import move_records
 from pystore.spark.compact.files import ENTRY_DTYPE, LOGS, QUEUES, OutputFiles
 from pystore.spark.compact.plan import Plan
 from pystore.spark.compact.sizes import ENTRY_BYTES

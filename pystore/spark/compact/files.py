@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from pystore.files import storage_error, sync_descriptor
+from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.spark.compact.sizes import BLANK_BYTES, ENTRY_BYTES, FileSizes
 
 __all__ = ["ENTRY_DTYPE", "LOGS", "QUEUES", "OutputFiles", "make_files"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pystore.errors import InvalidError
-from pystore.files import storage_error, sync_directory
+from pystore.fs.atomic import storage_error, sync_directory
 from pystore.spark.compact.files import LOGS, make_files
 from pystore.spark.compact.layout import QueueLayout
 from pystore.spark.compact.plan import Plan

@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.core.live_page import Live
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
+from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.errors import OffsetOutOfRange, PystoreError
-from pystore.exports import CHECKPOINT, parse_checkpoint
-from pystore.live import Live
-from pystore.options import LogOptions
-from pystore.reader import LogReader
-from pystore.reading import binding_page, open_reader
+from pystore.rocketmq.side_files import CHECKPOINT, parse_checkpoint
 from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
 from pystore.spark.split import Split
+from pystore.store.open_reader import binding_page, open_reader
 
 __all__ = ["Choice", "Plan", "make_plan", "still_holds"]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from pystore.core.lock import Lock
 from pystore.errors import CorruptError, FullError, InvalidError
-from pystore.files import storage_error
-from pystore.lock import Lock
+from pystore.fs.atomic import storage_error
 from pystore.spark.compact.counts import Damage
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import (

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from pystore.properties import KEYS
-from pystore.record_batch import find_property
-from pystore.rows import Check
+from pystore.bindings.row import Check
+from pystore.message.properties import KEYS
+from pystore.message.record_batch import find_property
 from pystore.spark.compact.counts import Damage, QueueCount, out_of_order, queue_hash
 from pystore.spark.gathering import gather, texts
 from pystore.spark.segment import CoreSegment

@@ -15,7 +15,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.files import replace_file, storage_error, sync_descriptor, sync_directory
+from pystore.fs.atomic import (
+    replace_file,
+    storage_error,
+    sync_descriptor,
+    sync_directory,
+)
 from pystore.spark.compact.copying import marker_name
 from pystore.spark.compact.counts import Damage
 from pystore.spark.compact.layout import QueueLayout, parse_layout

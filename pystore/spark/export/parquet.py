@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pystore.files import storage_error, sync_descriptor
+from pystore.fs.atomic import storage_error, sync_descriptor
 
 __all__ = ["Limits", "ParquetParts", "Part", "PartFile"]
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pystore.core.lock import Lock
 from pystore.errors import FormatError, InvalidError, LockedError, StorageError
-from pystore.files import storage_error, sync_descriptor, sync_directory
-from pystore.lock import Lock
+from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
 from pystore.spark.export.commit import Commit, format_commit, parse_commit
 from pystore.spark.export.layout import (
     HIDDEN,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pystore.files import storage_error, sync_directory
+from pystore.fs.atomic import storage_error, sync_directory
 from pystore.spark.columns import DAMAGE, choose_columns
 from pystore.spark.export.commit import DamagedRange, Shape
 from pystore.spark.export.parquet import ParquetParts, PartFile

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from pystore.queue import ConsumeQueue, is_filler
-from pystore.queues import ConsumeQueues
+from pystore.consumequeue.queue import ConsumeQueue, is_filler
+from pystore.consumequeue.queues import ConsumeQueues
 from pystore.spark.verify.queue_runs import QueueRun, QueueSummary
 from pystore.spark.verify.verdicts import Finding
 

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import xxhash
 
-from pystore.reader import LogReader
+from pystore.core.log_reader import LogReader
 from pystore.seals import BLOCK_BYTES
 
 __all__ = ["BlockDigests", "blocks_of"]

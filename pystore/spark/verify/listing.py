@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.files import storage_error
+from pystore.fs.atomic import storage_error
 from pystore.spark.verify.view import segment_name
 
 __all__ = ["Listing", "list_segments"]

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from pystore.cli.output import SCHEMA_VERSION
-from pystore.files import replace_file
+from pystore.fs.atomic import replace_file
 from pystore.spark.verify.html_report import render_report
 from pystore.spark.verify.rounds import AUDIT, write_round
 from pystore.spark.verify.run import Round

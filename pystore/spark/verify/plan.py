@@ -13,22 +13,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pystore._seam import NO_OFFSET
-from pystore.epoch_file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.bindings.ffi import NO_OFFSET
+from pystore.consumequeue.queues import ConsumeQueues
+from pystore.core.log_reader import LogReader
+from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.errors import PystoreError
-from pystore.exports import ABORT, IDENTITY, parse_identity
-from pystore.queues import ConsumeQueues
-from pystore.reader import LogReader
-from pystore.reading import binding_page, find_end
+from pystore.recovery.survey import Segments
+from pystore.recovery.torn_tail import Bound, Evidence
+from pystore.rocketmq.side_files import ABORT, IDENTITY, parse_identity
 from pystore.spark.verify.digests import blocks_of
 from pystore.spark.verify.listing import Listing, list_segments
 from pystore.spark.verify.sampling import sample_blocks
 from pystore.spark.verify.task import SegmentTask, StoreShare
 from pystore.spark.verify.verdicts import Finding
 from pystore.spark.verify.view import open_view
-from pystore.starting import queue_file_size_of
-from pystore.survey import Segments
-from pystore.torn import Bound, Evidence
+from pystore.store.open import queue_file_size_of
+from pystore.store.open_reader import binding_page, find_end
 from pystore.verify.bound import find_bound, find_evidence
 from pystore.verify.report import Damage
 from pystore.verify.seals import SealCheck

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.dispatch import Dispatched, Group, groups_of
-from pystore.file_pool import FilePool
-from pystore.queue import ENTRY_SIZE, ConsumeQueue
-from pystore.queue_files import QueueFiles
-from pystore.queues import CONSUME_QUEUE
-from pystore.rows import Check
+from pystore.bindings.row import Check
+from pystore.consumequeue.build import Dispatched, Group, groups_of
+from pystore.consumequeue.files import QueueFiles
+from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue
+from pystore.consumequeue.queues import CONSUME_QUEUE
+from pystore.fs.fd_cache import FilePool
 from pystore.spark.verify.run_columns import RunColumns
 
 __all__ = ["QueueRun", "QueueRuns", "QueueSummary"]

@@ -19,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pystore.errors import InvalidError
-from pystore.files import storage_error
+from pystore.fs.atomic import storage_error
 from pystore.spark.verify.frame import row_of
 from pystore.spark.verify.run import Round
 from pystore.spark.verify.task import SegmentTask

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pystore.core.live_page import Live
 from pystore.errors import InvalidError, StorageError
-from pystore.first_start import META_NAME
-from pystore.live import Live
+from pystore.metastore.bootstrap import META_NAME
 from pystore.spark.paths import find_stores
 from pystore.spark.verify.closer_look import settle
 from pystore.spark.verify.executors import Run
@@ -22,7 +22,7 @@ from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
 from pystore.spark.verify.store_judge import StoreFindings, judge_store
 from pystore.spark.verify.task import SegmentCheck, SegmentTask, check_segment
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
-from pystore.starting import LIVE_NAME
+from pystore.store.open import LIVE_NAME
 
 __all__ = ["REPLICAS", "Round", "verify_stores"]
 

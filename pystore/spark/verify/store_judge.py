@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
+from pystore.consumequeue.queues import ConsumeQueues
+from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError, PystoreError
-from pystore.queues import ConsumeQueues
-from pystore.reader import LogReader
-from pystore.rocketmq import behind
+from pystore.recovery.rocketmq import behind
+from pystore.recovery.survey import Segments
+from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.spark.verify.continuity import check_entries, check_offsets, join_runs
 from pystore.spark.verify.listing import list_segments
 from pystore.spark.verify.plan import StorePlan, open_parts
 from pystore.spark.verify.task import SegmentCheck
 from pystore.spark.verify.verdicts import Finding
-from pystore.survey import Segments
-from pystore.torn import Bound, Evidence
 from pystore.verify.end import Judgement, judge
 from pystore.verify.report import SegmentReport
 

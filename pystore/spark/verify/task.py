@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pystore.bindings.row import Check
+from pystore.core.log_reader import LogReader
 from pystore.errors import FormatError, PystoreError
-from pystore.first_start import META_NAME
-from pystore.reader import LogReader
-from pystore.rows import Check
+from pystore.metastore.bootstrap import META_NAME
 from pystore.seals import BLOCK_BYTES, Seal, read_seal
 from pystore.spark.verify.digests import BlockDigests
 from pystore.spark.verify.queue_runs import QueueRuns, QueueSummary

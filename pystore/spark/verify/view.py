@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
-from pystore.reader import LogReader
 
 __all__ = ["open_view", "segment_name"]
 

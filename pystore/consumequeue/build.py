@@ -1,0 +1,208 @@
+"""
+From the rows of a scan to entries of consume queues. Pure.
+
+Rows are sorted into groups of one topic and queue, their order in the log kept;
+a group's entries are planned as runs of consecutive queue offsets.
+
+Source: docs/format.md, consume queues (RocketMQ 5.3: ``ConsumeQueue``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries
+from pystore.errors import CorruptError
+
+__all__ = ["Dispatched", "Gap", "Group", "Plan", "Refusal", "groups_of", "plan_group"]
+
+# PREPARED (4) and ROLLBACK (12) have this bit, none (0) and COMMIT (8) have not.
+_NO_ENTRY = 0x4
+_INNER_BATCH = 0x80
+_INDEX_MAX = (2**63 - 1) // ENTRY_SIZE
+
+
+class Gap(NamedTuple):
+    """
+    Queue offsets whose records are nowhere in the log.
+    """
+
+    topic: str
+    queue_id: int
+    first: int
+    missing: int
+
+
+class Refusal(NamedTuple):
+    """
+    Records that can have no entry: the first one's offset, how many, and why.
+    """
+
+    offset: int
+    records: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Dispatched:
+    """
+    What a dispatch did.
+
+    Attributes:
+        written: entries.
+        repeated: records that had an entry, or claim a queue offset that has one.
+        transactions: PREPARED and ROLLBACK records, which get none.
+        gaps: slots filled because the log has lost their records.
+        refused: records that can have no entry.
+    """
+
+    written: int = 0
+    repeated: int = 0
+    transactions: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+    def add(self, plan: Plan) -> None:
+        """
+        Counts what a plan leaves out.
+        """
+        self.repeated += plan.repeated
+        self.gaps += plan.gaps
+        self.refused += plan.refused
+
+    def refuse(self, group: Group, reason: str) -> None:
+        """
+        Counts a whole group as refused.
+        """
+        offset, count = int(group.entries["offset"][0]), len(group.entries)
+        self.refused.append(Refusal(offset, count, reason))
+
+
+class Group(NamedTuple):
+    """
+    The entries of one topic and queue, in log order, and their queue offsets.
+    """
+
+    topic: str
+    queue_id: int
+    indexes: NDArray[np.int64]
+    entries: Entries
+
+
+@dataclass(slots=True)
+class Plan:
+    """
+    What to write for a group: runs of (queue offset, entries), ascending.
+    """
+
+    runs: list[tuple[int, Entries]] = field(default_factory=list)
+    repeated: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+def groups_of(
+    rows: NDArray[np.void], topic_name: Callable[[int], str], result: Dispatched
+) -> Iterator[Group]:
+    """
+    Sorts rows into groups, without the records that get no entry.
+
+    Args:
+        rows: of a scan, in log order.
+        topic_name: names a topic id.
+        result: counts what is left out.
+    """
+    is_left_out = (rows["sys_flag"] & _NO_ENTRY) != 0
+    if is_left_out.any():
+        result.transactions += int(is_left_out.sum())
+        rows = rows[~is_left_out]
+    is_inner = (rows["sys_flag"] & _INNER_BATCH) != 0
+    if is_inner.any():
+        reason = "inner batches belong into a batch consume queue"
+        first, count = int(rows["offset"][is_inner][0]), int(is_inner.sum())
+        result.refused.append(Refusal(first, count, reason))
+        rows = rows[~is_inner]
+    if not len(rows):
+        return
+    queue = rows["queue_id"].view(np.uint32).astype(np.uint64)
+    key = rows["topic_id"].astype(np.uint64) << np.uint64(32) | queue
+    order = np.argsort(key, kind="stable")
+    rows, key = rows[order], key[order]
+    entries = np.empty(len(rows), ENTRY_DTYPE)
+    for name in ("offset", "size", "tags_code"):
+        entries[name] = rows[name]
+    indexes = rows["queue_offset"].astype(np.int64)
+    starts = np.flatnonzero(np.diff(key, prepend=~key[:1])).tolist()
+    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+        yield Group(
+            topic_name(int(rows["topic_id"][start])),
+            int(rows["queue_id"][start]),
+            indexes[start:end],
+            entries[start:end],
+        )
+
+
+def plan_group(
+    group: Group, *, next_index: int, end_offset: int, is_new: bool, gap_max: int
+) -> Plan:
+    """
+    Decides which entries of a group are written, and where.
+
+    As RocketMQ does: a record that ends at or below the last one named has its
+    entry, one with a queue offset below the end is passed over, and a queue's first
+    entry may stand anywhere.
+
+    Args:
+        group: what to write.
+        next_index: where the queue ends.
+        end_offset: where the last record it names ends.
+        is_new: whether the queue has no files.
+        gap_max: how many missing entries in a row may be filled; 0: none.
+
+    Raises:
+        CorruptError: entries are missing, and may not be filled.
+    """
+    plan = Plan()
+    indexes, entries = group.indexes, group.entries
+    if int(entries["offset"][0]) < end_offset:
+        is_known = entries["offset"] + entries["size"] <= end_offset
+        plan.repeated = int(is_known.sum())
+        indexes, entries = indexes[~is_known], entries[~is_known]
+    edges = np.flatnonzero(np.diff(indexes) != 1) + 1
+    for start, end in pairwise([0, *edges.tolist(), len(indexes)]):
+        run = entries[start:end]
+        index = int(indexes[start]) if len(run) else next_index
+        passed = min(len(run), max(0, next_index - index))
+        plan.repeated += passed
+        index, run = index + passed, run[passed:]
+        if not len(run):
+            continue
+        offset = int(run["offset"][0])
+        missing = 0 if is_new else index - next_index
+        if missing > 0 and not gap_max:
+            raise _missing(group, next_index, index, offset)
+        if missing > gap_max or index < 0 or index + len(run) > _INDEX_MAX:
+            reason = f"queue offset {index} is impossible: the queue ends at "
+            refusal = Refusal(offset, len(run), f"{reason}{next_index}")
+            plan.refused.append(refusal)
+            continue
+        if missing > 0:
+            plan.gaps.append(Gap(group.topic, group.queue_id, next_index, missing))
+        plan.runs.append((index, run))
+        next_index, is_new = index + len(run), False
+    return plan
+
+
+def _missing(group: Group, expected: int, found: int, offset: int) -> CorruptError:
+    return CorruptError(
+        f"{group.topic}, queue {group.queue_id}: the record at offset {offset} has "
+        f"queue offset {found}, but the queue ends at {expected}: dispatch from a "
+        "lower offset, or move the queue's folder away to build it anew",
+        offset=offset,
+    )

@@ -1,0 +1,390 @@
+"""
+One consume queue: where the records of one topic and queue are in the log.
+
+The entry of queue offset n stands at byte 20 n. Slots before the first entry
+that was ever written, in the file it went to, hold a filler. Entries ascend in
+the log's order; the first slot that is no valid entry ends the queue.
+
+Layout: docs/format.md, consume queues (RocketMQ 5.3: ``ConsumeQueue``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.consumequeue.files import QueueFiles
+from pystore.errors import InvalidError, OffsetOutOfRange
+from pystore.fs.fd_cache import Descriptor
+
+__all__ = ["ENTRY_DTYPE", "ENTRY_SIZE", "ConsumeQueue", "Entries", "QueueEntry"]
+
+ENTRY_DTYPE = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
+"""One entry as it is on disk: log offset, record size, tags code."""
+
+ENTRY_SIZE = ENTRY_DTYPE.itemsize
+
+Entries: TypeAlias = NDArray[np.void]
+"""An array of `ENTRY_DTYPE`."""
+
+_ENTRY = struct.Struct(">qiq")
+_FILLER_SIZE = 2**31 - 1
+_unpack_entry = _ENTRY.unpack
+_tuple_new = tuple.__new__
+_FILLER = _ENTRY.pack(0, _FILLER_SIZE, 0)
+_LAST_INDEX = (2**63 - 1) // ENTRY_SIZE - 1
+
+
+class QueueEntry(NamedTuple):
+    """
+    Where one record is, and the code of its tags.
+    """
+
+    offset: int
+    size: int
+    tags_code: int
+
+
+class ConsumeQueue:
+    """
+    The entries of one topic and queue.
+
+    Reads: any thread. Changes: one thread at a time.
+
+    Args:
+        topic: its name.
+        queue_id: its number.
+        files: its bytes.
+
+    Attributes:
+        first_slot: the lowest queue offset with a file behind it.
+        max_index: one past the last queue offset: the next record's.
+        end_offset: the log offset at which the last named record ends; 0 if the
+            queue names none.
+    """
+
+    def __init__(self, topic: str, queue_id: int, files: QueueFiles) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.files = files
+        self.first_slot = 0
+        self.max_index = 0
+        self.end_offset = 0
+        self._file_size = files.file_size
+
+    def __repr__(self) -> str:
+        return f"ConsumeQueue({self.topic!r}, {self.queue_id}, max={self.max_index})"
+
+    # -- opening --------------------------------------------------------------
+
+    def load(self, expected: int | None = None) -> None:
+        """
+        Finds the end of the queue anew.
+
+        As RocketMQ it looks at the last three files, and stops at the first slot
+        that is no entry; but if the queue ends exactly where it is expected to,
+        two slots are enough.
+
+        Args:
+            expected: the ``max_index`` that was stored when the store was closed.
+
+        Raises:
+            CorruptError: a file has a wrong name or length.
+            StorageError: the system refused.
+        """
+        self.files.load()
+        self._find_first_slot()
+        if expected is None or not self._ends_at(expected):
+            self.max_index = self._count_entries()
+        else:
+            self.max_index = expected
+        self._find_end_offset()
+
+    def _ends_at(self, index: int) -> bool:
+        end = self.files.end // ENTRY_SIZE
+        if not self.first_slot < index <= end:
+            return False
+        last, after = _ENTRY.unpack(self._slot(index - 1)), bytes(ENTRY_SIZE)
+        if index < end:
+            after = self._slot(index)
+        return _is_entry(*last) and not any(after)
+
+    def _count_entries(self) -> int:
+        for base in self.files.bases[-3:]:
+            entries = self._file_entries(base)
+            valid = (entries["offset"] >= 0) & (entries["size"] > 0)
+            if not valid.all():
+                return base // ENTRY_SIZE + int(valid.argmin())
+        return self.files.end // ENTRY_SIZE
+
+    def _find_first_slot(self) -> None:
+        bases = self.files.bases
+        self.first_slot = bases[0] // ENTRY_SIZE if bases else 0
+
+    def _find_end_offset(self) -> None:
+        last = self.last_entry()
+        self.end_offset = last.offset + last.size if last else 0
+
+    # -- reading --------------------------------------------------------------
+
+    def _slot(self, index: int) -> bytes:
+        return self.files.read(index * ENTRY_SIZE, ENTRY_SIZE)
+
+    def _file_entries(self, base: int) -> Entries:
+        return np.frombuffer(self.files.read(base, self._file_size), ENTRY_DTYPE)
+
+    def read(self, index: int) -> QueueEntry:
+        """
+        Returns the entry of one queue offset.
+
+        Raises:
+            OffsetOutOfRange: the queue has no such entry, or no longer.
+        """
+        if not self.first_slot <= index < self.max_index:
+            raise self._out_of_range(index)
+        data = self.files.read(index * ENTRY_SIZE, ENTRY_SIZE)
+        if data == _FILLER:
+            raise self._out_of_range(index)
+        return _tuple_new(QueueEntry, _unpack_entry(data))
+
+    def place(self, index: int) -> tuple[Descriptor, int]:
+        """
+        Returns the file with the entry of one queue offset, and where it begins.
+
+        Raises:
+            OffsetOutOfRange: as `read`.
+            StorageError: the system refused.
+        """
+        if not self.first_slot <= index < self.max_index:
+            raise self._out_of_range(index)
+        return self.files.place(index * ENTRY_SIZE)
+
+    def _out_of_range(self, index: int) -> OffsetOutOfRange:
+        return OffsetOutOfRange(
+            f"{self.topic}, queue {self.queue_id}: queue offset {index} is not within "
+            f"[{self.first_slot}, {self.max_index})"
+        )
+
+    def last_entry(self) -> QueueEntry | None:
+        """
+        Returns the last entry that names a record.
+        """
+        for base in reversed(self.files.bases):
+            first = base // ENTRY_SIZE
+            if first < self.max_index:
+                entries = self.entries(first, self._file_size // ENTRY_SIZE)
+                named = np.flatnonzero(~is_filler(entries))
+                if len(named):
+                    return QueueEntry._make(entries[named[-1]].item())
+        return None
+
+    def entries(self, first: int, count: int) -> Entries:
+        """
+        Returns up to ``count`` entries from ``first`` on, read-only; fewer at the
+        end of the queue. Fillers are among them (`is_filler`).
+
+        Raises:
+            OffsetOutOfRange: ``first`` is below the first file or above the end.
+        """
+        if not self.first_slot <= first <= self.max_index:
+            raise self._out_of_range(first)
+        count = max(0, min(count, self.max_index - first))
+        data = self.files.read(first * ENTRY_SIZE, count * ENTRY_SIZE) if count else b""
+        return np.frombuffer(data, ENTRY_DTYPE)
+
+    def find_tags(self, code: int, first: int, count: int) -> NDArray[np.int64]:
+        """
+        Returns the queue offsets, among ``count`` from ``first`` on, whose records
+        may have a tag. The caller compares the tag itself.
+
+        Args:
+            code: `pystore.message.properties.tags_code` of the tag.
+            first: the queue offset to begin at.
+            count: how many entries to look at.
+        """
+        entries = self.entries(first, count)
+        found = (entries["tags_code"] == code) & ~is_filler(entries)
+        return np.flatnonzero(found).astype(np.int64) + first
+
+    def first_index(self, min_offset: int) -> int:
+        """
+        Returns the first queue offset whose record is still in the log; the end if
+        there is none.
+
+        Args:
+            min_offset: the log's minimum offset.
+        """
+        for base in self.files.bases:
+            first = base // ENTRY_SIZE
+            entries = self.entries(first, self._file_size // ENTRY_SIZE)
+            kept = (entries["offset"] >= min_offset) & ~is_filler(entries)
+            if kept.any():
+                return first + int(kept.argmax())
+        return self.max_index
+
+    def min_index(self, min_offset: int) -> int:
+        """
+        Returns what RocketMQ reports as the minimum queue offset after a restart.
+
+        It searches the first file only; if no record of that file is left, it
+        answers 0 although nothing can be read there (`first_index` is the truth).
+
+        Args:
+            min_offset: the log's minimum offset.
+        """
+        first = self.first_slot
+        if first >= self.max_index:
+            return 0
+        if self._offset_at(self.max_index - 1) < min_offset:
+            return self.max_index
+        if first == 0 and self._offset_at(0) >= min_offset:
+            return 0
+        offsets = self.entries(first, self._file_size // ENTRY_SIZE)["offset"]
+        low, high = 0, len(offsets) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if offsets[middle] == min_offset:
+                low = high = middle
+            elif offsets[middle] > min_offset:
+                high = middle
+            else:
+                low = middle
+        for at in range(low, high + 1):
+            if offsets[at] >= min_offset:
+                return first + at
+        return 0
+
+    def _offset_at(self, index: int) -> int:
+        return int(_ENTRY.unpack(self._slot(index))[0])
+
+    def index_at_time(
+        self, time_ms: int, min_offset: int, store_ms: Callable[[int], int]
+    ) -> int:
+        """
+        Returns the first queue offset whose record was stored at or after a time;
+        the end if there is none. Reads about 20 records.
+
+        Args:
+            time_ms: the time.
+            min_offset: the log's minimum offset.
+            store_ms: the store time of the record at a log offset.
+        """
+        low, high = self.first_index(min_offset), self.max_index
+        while low < high:
+            middle = (low + high) // 2
+            if store_ms(self._offset_at(middle)) < time_ms:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    # -- changing -------------------------------------------------------------
+
+    def append(self, index: int, entries: Entries) -> None:
+        """
+        Writes entries at consecutive queue offsets, all or none.
+
+        Slots that are skipped hold the filler: those from the beginning of the
+        first file, or, where the log has lost records, from the end of the queue.
+
+        Args:
+            index: the queue offset of the first; not below ``max_index``.
+            entries: in the order of the log.
+
+        Raises:
+            InvalidError: an index below the end, or beyond what a file can hold.
+            FullError: no space is left; nothing was written.
+            StorageError: the system refused; nothing was written.
+        """
+        if not len(entries):
+            return
+        if not self.max_index <= index <= _LAST_INDEX - len(entries):
+            raise InvalidError(
+                f"{self.topic}, queue {self.queue_id}: cannot append at queue offset "
+                f"{index}, the queue ends at {self.max_index}"
+            )
+        start = self.max_index
+        if not self.files.bases:
+            start = index - index % (self._file_size // ENTRY_SIZE)
+        data = _FILLER * (index - start) + entries.tobytes()
+        self.files.write(start * ENTRY_SIZE, data)
+        self._find_first_slot()
+        self.end_offset = int(entries["offset"][-1]) + int(entries["size"][-1])
+        self.max_index = index + len(entries)
+
+    def cut(self, end: int) -> int:
+        """
+        Removes the entries of records at or above a log offset, and makes every
+        byte behind the last entry zero.
+
+        Where files of the front were deleted, the last file stays, so that queue
+        offsets never begin again.
+
+        Args:
+            end: the log's end.
+
+        Returns:
+            How many entries went.
+        """
+        before, self.max_index = self.max_index, self._cut_index(end)
+        self.files.cut(self.max_index * ENTRY_SIZE, keep_first=self.first_slot > 0)
+        self._find_first_slot()
+        self._find_end_offset()
+        return before - self.max_index
+
+    def length_below(self, end: int) -> int:
+        """
+        The next queue offset behind the records below a log offset.
+        """
+        return self._cut_index(end)
+
+    def _cut_index(self, end: int) -> int:
+        for base in reversed(self.files.bases):
+            first = base // ENTRY_SIZE
+            if first >= self.max_index:
+                continue
+            entries = self.entries(first, self._file_size // ENTRY_SIZE)
+            gone = (entries["offset"] >= end) & ~is_filler(entries)
+            if not gone.any():
+                return first + len(entries)
+            if not gone[0]:
+                return first + int(gone.argmax())
+        return self.first_slot
+
+    def delete_before(self, min_offset: int) -> int:
+        """
+        Removes files of the front whose records are all gone from the log; the
+        last file stays.
+
+        Args:
+            min_offset: the log's minimum offset.
+
+        Returns:
+            How many files went.
+        """
+        removed = 0
+        per_file = self._file_size // ENTRY_SIZE
+        while len(self.files.bases) > 1:
+            base = self.files.bases[0]
+            if self._offset_at(base // ENTRY_SIZE + per_file - 1) >= min_offset:
+                break
+            self.files.remove(base)
+            self._find_first_slot()
+            removed += 1
+        return removed
+
+
+def is_filler(entries: Entries) -> NDArray[np.bool_]:
+    """
+    Marks the slots that name no record.
+    """
+    found: Any = (entries["size"] == _FILLER_SIZE) & (entries["offset"] == 0)
+    return np.asarray(found, dtype=np.bool_)
+
+
+def _is_entry(offset: int, size: int, _tags_code: int) -> bool:
+    return offset >= 0 and size > 0

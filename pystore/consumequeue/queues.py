@@ -1,0 +1,395 @@
+"""
+All consume queues of a store, built from the columns of a scan.
+
+The queues are derived: every entry can be made again from the log. So what is
+not sure to be on disk is not repaired but cut and dispatched again: after a
+close that was not clean, ``cut(synced end of the queues)`` and then ``dispatch``
+from there write anew what the page cache may have lost.
+
+Rows are grouped by topic and queue with numpy; Python runs once per group.
+
+Layout: docs/format.md, consume queues.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.consumequeue.build import Dispatched, Group, Plan, groups_of, plan_group
+from pystore.consumequeue.files import QueueFiles
+from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue, is_filler
+from pystore.errors import InvalidError
+from pystore.fs.atomic import storage_error, sync_descriptor
+from pystore.fs.fd_cache import FilePool
+
+__all__ = ["CONSUME_QUEUE", "ConsumeQueues", "queue_file_size"]
+
+CONSUME_QUEUE = "consumequeue"
+"""The folder below the root of a store."""
+
+_QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
+_TOPIC_BYTES_MAX = 255
+_FILES_MAX = 1 << 16
+
+
+def queue_file_size(configured: int = 6_000_000) -> int:
+    """
+    The size in bytes of a queue file: ``mappedFileSizeConsumeQueue``, rounded up to
+    whole entries.
+    """
+    if configured <= 0:
+        raise InvalidError(f"a queue file cannot have {configured} bytes")
+    return -(-configured // ENTRY_SIZE) * ENTRY_SIZE
+
+
+class ConsumeQueues:
+    """
+    The queues of one store by topic and queue.
+
+    Reads: any thread. Changes (`load`, `dispatch`, `cut`, `delete_before`, `sync`):
+    one thread at a time. A context manager; closing again is fine.
+
+    Args:
+        root: of the store.
+        file_size: of a queue file in bytes, a multiple of 20.
+        is_writable: whether queues may be changed.
+        sync: puts a descriptor's bytes onto the disk.
+
+    Attributes:
+        dispatched_end: the log's records below it have their entries.
+        dispatched_ms: the store time of the last record dispatched.
+        synced_end: the same, for entries that are on disk.
+        synced_ms: likewise.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        file_size: int,
+        *,
+        is_writable: bool = False,
+        sync: Callable[[int], None] = sync_descriptor,
+    ) -> None:
+        if file_size <= 0 or file_size % ENTRY_SIZE:
+            raise InvalidError(f"queue files of {file_size} bytes: not whole entries")
+        self.folder = root / CONSUME_QUEUE
+        self.file_size = file_size
+        self.dispatched_end = self.dispatched_ms = 0
+        self.synced_end = self.synced_ms = 0
+        self._is_writable = is_writable
+        self._sync = sync
+        self._pool = FilePool()
+        self._queues: dict[tuple[str, int], ConsumeQueue] = {}
+        self._dirty: set[ConsumeQueue] = set()
+        self._dirty_max = _dirty_max()
+
+    def __enter__(self) -> ConsumeQueues:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[ConsumeQueue]:
+        return iter(list(self._queues.values()))
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def close(self) -> None:
+        """
+        Lets go of every file, without a sync.
+        """
+        self._pool.close()
+
+    # -- opening --------------------------------------------------------------
+
+    def load(self, expected: Mapping[tuple[str, int], int] | None = None) -> None:
+        """
+        Finds the queues of the store and their ends, anew.
+
+        Args:
+            expected: `lengths` as they were when the store was closed; a queue that
+                still ends there is not read through.
+
+        Raises:
+            CorruptError: a queue's files have wrong names or lengths.
+            StorageError: the system refused.
+        """
+        queues = {}
+        for topic, queue_id in sorted(self._names()):
+            queue = self._make(topic, queue_id)
+            queue.load(expected.get((topic, queue_id)) if expected else None)
+            queues[topic, queue_id] = queue
+        self._queues = queues
+        self._dirty = {queue for queue in self if queue.files.is_dirty}
+
+    def resume(self, end: int, store_ms: int) -> None:
+        """
+        Says up to where every record has its entry, and the entry is on disk. Until
+        then nothing is known to be there (0).
+
+        Args:
+            end: a log offset.
+            store_ms: the store time of the last record below it.
+        """
+        self.dispatched_end = self.synced_end = end
+        self.dispatched_ms = self.synced_ms = store_ms
+
+    def _names(self) -> Iterator[tuple[str, int]]:
+        try:
+            topics = [path for path in self.folder.iterdir() if path.is_dir()]
+            for topic in topics:
+                for path in topic.iterdir():
+                    # RocketMQ passes over other names as well.
+                    if path.is_dir() and _QUEUE_ID.fullmatch(path.name):
+                        yield _topic_of(topic), int(path.name)
+        except FileNotFoundError:
+            # A store that never had a record has no queues.
+            return
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("read", self.folder, error) from error
+
+    def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
+        name = os.fsdecode(topic.encode("utf-8", "surrogateescape"))
+        files = QueueFiles(
+            self.folder / name / str(queue_id),
+            self.file_size,
+            is_writable=self._is_writable,
+            pool=self._pool,
+            sync=self._sync,
+        )
+        return ConsumeQueue(topic, queue_id, files)
+
+    # -- reading --------------------------------------------------------------
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        """
+        Returns a queue, or ``None`` if it never had an entry.
+        """
+        return self._queues.get((topic, queue_id))
+
+    def lengths(self) -> dict[tuple[str, int], int]:
+        """
+        Returns where each queue ends, the next queue offset: what the core's table
+        is loaded with, and what we left (A7).
+        """
+        return {key: queue.max_index for key, queue in self._queues.items()}
+
+    def lengths_below(self, end: int) -> dict[tuple[str, int], int]:
+        """
+        The same, counting only records below a log offset.
+        """
+        return {key: queue.length_below(end) for key, queue in self._queues.items()}
+
+    def changed(self, left: Mapping[tuple[str, int], int]) -> list[str]:
+        """
+        Returns how the queues differ from what we left, one line for each that
+        does; empty: nobody else wrote (A7).
+
+        Args:
+            left: `lengths` when the store was last in our hands.
+        """
+        now = self.lengths()
+        return [
+            f"{topic}, queue {queue_id}: {left.get(key, 0)} entries were left, "
+            f"{now.get(key, 0)} are there"
+            for key in sorted(left.keys() | now.keys())
+            if left.get(key, 0) != now.get(key, 0)
+            for topic, queue_id in [key]
+        ]
+
+    def last_named(self) -> tuple[int, int] | None:
+        """
+        Returns offset and end of the last record that any queue names.
+        """
+        last = [entry for queue in self if (entry := queue.last_entry())]
+        if not last:
+            return None
+        entry = max(last)
+        return entry.offset, entry.offset + entry.size
+
+    def named_above(self, offset: int) -> NDArray[np.int64]:
+        """
+        Returns the offsets above ``offset`` that queues name, ascending.
+        """
+        found = [np.empty(0, np.int64)]
+        for queue in self:
+            for base in reversed(queue.files.bases):
+                first = base // ENTRY_SIZE
+                if first >= queue.max_index:
+                    continue
+                entries = queue.entries(first, self.file_size // ENTRY_SIZE)
+                named = entries[~is_filler(entries)]["offset"].astype(np.int64)
+                found.append(named[named > offset])
+                if (named <= offset).any():
+                    break
+        return np.unique(np.concatenate(found))
+
+    # -- changing -------------------------------------------------------------
+
+    def dispatch(
+        self,
+        rows: NDArray[np.void],
+        end: int,
+        topic_name: Callable[[int], str],
+        *,
+        fill_gaps: bool = False,
+    ) -> Dispatched:
+        """
+        Gives every record its entry.
+
+        Records that have one are passed over, so the same rows may come again.
+        PREPARED and ROLLBACK records get none. If a queue offset lies above the end
+        of its queue, entries are missing and nothing at all is written, unless the
+        log itself has lost them: then ``fill_gaps`` fills their slots.
+
+        Args:
+            rows: of a scan, in log order, with queue id, topic id and tags code.
+            end: the log offset at which the scan stopped.
+            topic_name: names a topic id.
+            fill_gaps: see above.
+
+        Returns:
+            What was written, and what was not and why.
+
+        Raises:
+            CorruptError: entries are missing (offset of the record that shows it).
+            FullError: no space is left. Dispatching the same rows again is fine.
+            StorageError: the system refused. As above.
+        """
+        result = Dispatched()
+        plans: list[tuple[Group, Plan]] = []
+        for group in groups_of(rows, topic_name, result):
+            queue = self._queues.get((group.topic, group.queue_id))
+            if problem := _unfit(group.topic, group.queue_id):
+                result.refuse(group, problem)
+                continue
+            plan = plan_group(
+                group,
+                next_index=queue.max_index if queue else 0,
+                end_offset=queue.end_offset if queue else 0,
+                is_new=queue is None or not queue.files.bases,
+                gap_max=self.file_size // ENTRY_SIZE if fill_gaps else 0,
+            )
+            plans.append((group, plan))
+        for group, plan in plans:
+            self._write(group, plan, result)
+        if len(rows):
+            self.dispatched_ms = int(rows["store_ms"][-1])
+        self.dispatched_end = max(self.dispatched_end, end)
+        return result
+
+    def _write(self, group: Group, plan: Plan, result: Dispatched) -> None:
+        result.add(plan)
+        if not plan.runs:
+            return
+        key = group.topic, group.queue_id
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._make(*key)
+        for index, entries in plan.runs:
+            queue.append(index, entries)
+            # Known only once it has an entry, for readers in other threads.
+            self._queues[key] = queue
+            result.written += len(entries)
+        self._note(queue)
+
+    def _note(self, queue: ConsumeQueue) -> None:
+        """
+        Remembers what a sync must do. What is dirty keeps a descriptor open: before
+        they run out, what there is is synced, which promises nothing by itself.
+        """
+        if queue.files.is_dirty:
+            self._dirty.add(queue)
+        if len(self._dirty) >= self._dirty_max:
+            self._sync_files()
+
+    def cut(self, end: int) -> int:
+        """
+        Removes the entries of records at or above a log offset, from every queue,
+        and zeroes what stands behind the last entry (A2).
+
+        Returns:
+            How many entries went.
+
+        Raises:
+            StorageError: the system refused; cut again after it is mended.
+        """
+        removed = 0
+        for queue in self:
+            removed += queue.cut(end)
+            self._note(queue)
+        self.dispatched_end = min(self.dispatched_end, end)
+        self.synced_end = min(self.synced_end, end)
+        return removed
+
+    def delete_before(self, min_offset: int) -> int:
+        """
+        Removes queue files whose records are all gone from the log's front.
+
+        Args:
+            min_offset: the log's minimum offset.
+
+        Returns:
+            How many files went.
+        """
+        removed = 0
+        for queue in self:
+            removed += queue.delete_before(min_offset)
+            self._note(queue)
+        return removed
+
+    def sync(self) -> None:
+        """
+        Puts every entry onto the disk, then moves ``synced_end`` and ``synced_ms``.
+
+        Raises:
+            PoisonedError: it failed, now or before: nothing above ``synced_end`` is
+                promised.
+        """
+        end, time_ms = self.dispatched_end, self.dispatched_ms
+        self._sync_files()
+        self._pool.sync_names()
+        self.synced_end, self.synced_ms = end, time_ms
+
+    def _sync_files(self) -> None:
+        for queue in list(self._dirty):
+            queue.files.sync()
+            self._dirty.discard(queue)
+
+
+def _dirty_max() -> int:
+    """
+    How many files may wait for a sync: half of what the process may open.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(1, min(limit, _FILES_MAX) // 2) if limit >= 0 else _FILES_MAX // 2
+
+
+def _topic_of(folder: Path) -> str:
+    return os.fsencode(folder.name).decode("utf-8", "surrogateescape")
+
+
+def _unfit(topic: str, queue_id: int) -> str:
+    """
+    Says why a topic and queue cannot have a folder; empty: they can.
+
+    A topic is not covered by the body CRC: it may be garbled, and must not lead out
+    of the store.
+    """
+    size = len(topic.encode("utf-8", "surrogateescape"))
+    if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
+        return f"the topic {topic!r} cannot be the name of a folder"
+    if size > _TOPIC_BYTES_MAX:
+        return f"the topic has {size} bytes, a folder's name at most {_TOPIC_BYTES_MAX}"
+    if queue_id < 0:
+        return f"the queue id {queue_id} is negative"
+    return ""

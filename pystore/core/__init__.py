@@ -1,0 +1,3 @@
+"""
+The open log of the C core: writer, reader, scan, waits, lock, live page.
+"""

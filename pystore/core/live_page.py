@@ -1,0 +1,127 @@
+"""
+``meta/live``: the mapped page through which a writer tells readers its ends.
+
+Source: docs/crash-safety.md, A4.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, Self
+
+from pystore.bindings.ffi import borrow, check, ffi, give_back, lib
+from pystore.core.results import LiveWords
+from pystore.errors import ClosedError, InvalidError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pystore._core import CData
+
+__all__ = ["Live"]
+
+_WORDS = struct.Struct("=QQ16sQQQQQQQ")
+
+
+class Live:
+    """
+    The live page, mapped. Any thread may call.
+
+    Args:
+        path: of the file.
+        writable: for the one writer; readers cannot change a word.
+
+    Raises:
+        StorageError: the system refused.
+        NotAStoreError: missing, of a wrong size, or no live page.
+    """
+
+    __slots__ = ("_held", "path")
+
+    def __init__(self, path: str | os.PathLike[str], *, writable: bool = False) -> None:
+        self.path = os.fspath(path)
+        found = ffi.new("ps_live **")
+        scratch = borrow()
+        status = lib.ps_live_open(
+            os.fsencode(self.path), int(writable), found, scratch.error
+        )
+        check(status, scratch.error, self.path)
+        give_back(scratch)
+        # Unmapped with the last reference: a log that uses the page keeps one.
+        self._held: CData | None = ffi.gc(found[0], lib.ps_live_close)
+
+    @staticmethod
+    def create(path: str | os.PathLike[str]) -> None:
+        """
+        Writes a new page of zero words, allocated and synced.
+
+        Raises:
+            StorageError: the system refused.
+            FullError: no space.
+        """
+        scratch = borrow()
+        status = lib.ps_live_create(os.fsencode(path), scratch.error)
+        check(status, scratch.error, os.fspath(path))
+        give_back(scratch)
+
+    @property
+    def pointer(self) -> CData:
+        """
+        The ``ps_live``; whoever holds it keeps the page mapped.
+
+        Raises:
+            ClosedError: after ``close``.
+        """
+        held = self._held
+        if held is None:
+            raise ClosedError(f"{self.path} was closed", path=self.path)
+        return held
+
+    def read(self) -> LiveWords:
+        """
+        Returns every word, each one whole.
+
+        Raises:
+            ClosedError: after ``close``.
+        """
+        words = ffi.new("ps_live_words *")
+        lib.ps_live_read(self.pointer, words)
+        return LiveWords._make(_WORDS.unpack(ffi.buffer(words)))
+
+    def begin(self, words: LiveWords) -> None:
+        """
+        Announces a writer: all words first, the boot id last, then synced.
+
+        Raises:
+            StorageError: the page could not be synced.
+            InvalidError: opened for reading, or a word that does not fit.
+            ClosedError: after ``close``.
+        """
+        try:
+            raw = _WORDS.pack(*words)
+        except struct.error as error:
+            raise InvalidError(f"no words for {self.path}: {error}") from error
+        packed = ffi.new("ps_live_words *")
+        ffi.memmove(packed, raw, len(raw))
+        scratch = borrow()
+        status = lib.ps_live_begin(self.pointer, packed, scratch.error)
+        check(status, scratch.error, self.path)
+        give_back(scratch)
+
+    def close(self) -> None:
+        """
+        Lets go of the page; again is fine. A log that uses it keeps it mapped.
+        """
+        self._held = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,392 @@
+"""
+The reading side of a log handle: each method is one call of the core.
+
+Arguments are checked by the core, which knows the log. What a call answers is
+copied out of the core's memory, except for views, which keep theirs alive.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Self
+
+from pystore.bindings.ffi import (
+    NO_CHECK,
+    NO_OFFSET,
+    Check,
+    Scratch,
+    Stop,
+    borrow,
+    check,
+    fail,
+    ffi,
+    give_back,
+    lib,
+    take,
+    unpack_record,
+    view,
+)
+from pystore.core.options import LogOptions
+from pystore.core.results import Block, Cursor, Ends
+from pystore.core.scan import ROWS, Scan
+from pystore.errors import ForkedError, InvalidError
+from pystore.message.record import Record
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pystore._core import CData
+    from pystore.core.live_page import Live
+
+__all__ = ["BLOCK_BYTES", "LogReader"]
+
+BLOCK_BYTES = 4 * 1024 * 1024
+"""Size of a block, as long as nobody says otherwise."""
+
+_ENDS = struct.Struct("=QQQQQQQQII")
+_SEGMENTS = 256
+_tuple_new = tuple.__new__
+_SIZE = Record._fields.index("size")
+_TOPIC_BYTES = 65536
+
+# Looking a function up in `lib` takes half as long as calling it.
+_ps_log_ends = lib.ps_log_ends
+_ps_log_read = lib.ps_log_read
+_ps_log_read_entry = lib.ps_log_read_entry
+
+
+class LogReader:
+    """
+    A log, open for reading. Any thread may call, also while another closes.
+
+    After ``close`` every call raises ``ClosedError``, in a forked child
+    ``ForkedError``; views that were handed out stay readable.
+
+    Args:
+        root: the store directory, which holds ``commitlog/``.
+        options: how to open it.
+        live: the live page that tells the published end; it stays mapped as
+            long as the log needs it.
+
+    Raises:
+        NotAStoreError: missing, or files that are no segments.
+        InvalidError: options that no log could have.
+        StorageError: the system refused.
+    """
+
+    __slots__ = ("_log", "_topics", "path")
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        options: LogOptions | None = None,
+        live: Live | None = None,
+    ) -> None:
+        self.path = os.fspath(root)
+        page = ffi.NULL if live is None else live.pointer
+        found = ffi.new("ps_log **")
+        scratch = borrow()
+        status = lib.ps_log_open(
+            os.fsencode(self.path),
+            (options or LogOptions()).pack(),
+            page,
+            found,
+            scratch.error,
+        )
+        check(status, scratch.error, self.path)
+        give_back(scratch)
+
+        # Freed with the last reference, which may be a running call's. It keeps the
+        # page mapped by itself, and a view what it needs of the log: the garbage
+        # collector ends a cycle in any order.
+        self._log: CData = ffi.gc(found[0], lib.ps_log_free)
+        self._topics: dict[int, str] = {}
+
+    def close(self) -> None:
+        """
+        Waits for running calls, syncs if it can and closes; again is fine.
+
+        In a forked child it does nothing, since there is nothing of its own.
+
+        Raises:
+            StorageError: the last sync failed; closed all the same.
+            PoisonedError: an earlier one did; closed all the same.
+        """
+        try:
+            self._call(lib.ps_log_close)
+        except ForkedError:  # a `with` of the parent ends in the child, too
+            return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _call(self, function: Callable[..., int], *arguments: object) -> None:
+        """
+        Calls what is not worth a line of its own.
+        """
+        scratch = borrow()
+        try:
+            status = function(self._log, *arguments, scratch.error)
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            given = ", ".join(repr(argument) for argument in arguments)
+            text = f"{function.__name__} cannot take ({given}): {error}"
+            raise InvalidError(text) from error
+        if status:
+            fail(status, scratch.error, self.path)
+        give_back(scratch)
+
+    @property
+    def pointer(self) -> CData:
+        """
+        The log of the core, for what takes one.
+        """
+        return self._log
+
+    def limit(self, end: int) -> None:
+        """
+        Sets the end where no live page does.
+
+        Raises:
+            InvalidError: the log is open for writing.
+            OffsetOutOfRange: not within the segments.
+        """
+        self._call(lib.ps_log_limit, end)
+
+    def ends(self) -> Ends:
+        """
+        Returns how far the log reaches.
+        """
+        scratch = borrow()
+        status = _ps_log_ends(self._log, scratch.ends, scratch.error)
+        if status:
+            fail(status, scratch.error, self.path)
+        *ends, last, segments, poisoned = _ENDS.unpack(scratch.ends_bytes)
+        give_back(scratch)
+        last_offset = None if last == NO_OFFSET else last
+        return Ends._make((*ends, last_offset, segments, poisoned != 0))
+
+    def segments(self) -> list[int]:
+        """
+        Returns the base offsets of the segments, oldest first.
+        """
+        return self._bases(lib.ps_log_segments)
+
+    def stranded(self) -> list[int]:
+        """
+        Returns the base offsets of the segments that were found behind a missing one
+        and hold nothing; starting a log for writing removes them (A2).
+        """
+        return self._bases(lib.ps_log_stranded)
+
+    def _bases(self, fill: Callable[..., int]) -> list[int]:
+        count = ffi.new("uint32_t *")
+        capacity = _SEGMENTS
+        while True:
+            bases = ffi.new("uint64_t[]", capacity)
+            self._call(fill, bases, capacity, count)
+            if count[0] <= capacity:
+                found: list[int] = ffi.unpack(bases, count[0])
+                return found
+            capacity = count[0] + _SEGMENTS  # some may be added meanwhile
+
+    def read(self, offset: int) -> Record:
+        """
+        Returns the record at *offset*, copied; its structure was checked.
+
+        Raises:
+            OffsetOutOfRange: below the minimum offset or not below the end.
+            CorruptError: no whole record is there.
+            CutError: the log was cut meanwhile.
+        """
+        scratch = borrow()
+        data, size = scratch.data, Scratch.DATA_SIZE
+        while True:
+            try:
+                status = _ps_log_read(
+                    self._log,
+                    offset,
+                    data,
+                    size,
+                    scratch.count,
+                    scratch.record,
+                    scratch.error,
+                )
+            except (OverflowError, TypeError) as error:  # what cffi raises
+                raise InvalidError(f"no offset: {offset!r}: {error}") from error
+            if status != lib.PS_E_SPACE:
+                break
+            size = scratch.count[0]
+            data = ffi.new("uint8_t[]", size)
+        if status:
+            fail(status, scratch.error, self.path)
+        record = Record.of(
+            unpack_record(scratch.record_bytes),
+            ffi.buffer(data, scratch.count[0])[:],
+        )
+        give_back(scratch)
+        return record
+
+    def read_entry(self, file: int, at: int) -> Record | None:
+        """
+        Returns the record that a consume queue's entry names, read in one crossing.
+
+        Args:
+            file: an open descriptor of the queue's file.
+            at: where the entry begins in it.
+
+        Returns:
+            ``None`` if that fails for any reason: the two reads one by one say why.
+        """
+        try:
+            scratch = take()
+        except IndexError:  # more calls run at once than ever before
+            scratch = Scratch()
+        status = _ps_log_read_entry(
+            self._log,
+            file,
+            at,
+            scratch.data,
+            Scratch.DATA_SIZE,
+            scratch.count,
+            scratch.record,
+            scratch.error,
+        )
+        if status:
+            give_back(scratch)
+            return None
+        fields = unpack_record(scratch.record_bytes)
+        data = scratch.data_bytes[: fields[_SIZE]]
+        give_back(scratch)
+        return _tuple_new(Record, fields + (data,))  # noqa: RUF005, a fifth faster
+
+    def scan(
+        self,
+        from_offset: int,
+        to_offset: int = NO_OFFSET,
+        checks: Check = NO_CHECK,
+        *,
+        rows: int = ROWS,
+        stale_above: int = NO_OFFSET,
+        after: Cursor | None = None,
+        raises: bool = False,
+    ) -> Scan:
+        """
+        Returns an iterator over the rows of a range.
+
+        Args:
+            from_offset: where a record begins.
+            to_offset: the first record not wholly below it ends the scan.
+            checks: what to check beyond the structure, and what to fill.
+            rows: of one array; ``scan(...).finish()`` makes none at all.
+            stale_above: from here a store time that falls back by more than 3 s
+                is bad (A8).
+            after: the scan that this one continues: store times are compared
+                with its last record's, too.
+            raises: whether iterating ends with an error at a bad record; else the
+                cursor alone says so.
+
+        Raises:
+            InvalidError: no offset, no checks, or no rows.
+            OffsetOutOfRange, CutError, StorageError: while iterating.
+        """
+        cursor = ffi.new("ps_cursor *")
+        try:
+            cursor.offset = cursor.record_end = from_offset
+            cursor.limit = to_offset
+            cursor.stale_above = stale_above
+            cursor.checks = checks
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            text = f"no range or checks: {from_offset!r}, {to_offset!r}, {checks!r}"
+            raise InvalidError(text) from error
+        cursor.record_start = NO_OFFSET
+        if after is not None and after.record_start is not None:
+            cursor.record_start = after.record_start
+            cursor.record_end = after.record_end
+            cursor.record_ms = after.record_ms
+        cursor.stop = Stop.ROWS
+        return Scan(self._log, self.path, cursor, rows, raises=raises)
+
+    def acquire(self, offset: int, size_max: int = BLOCK_BYTES) -> memoryview:
+        """
+        Returns bytes from *offset* on, read-only and without a copy.
+
+        A cut below their end is refused as long as the view or a slice of it
+        lives; deletion goes on, and the bytes stay.
+
+        Args:
+            offset: any byte below the end.
+            size_max: the view is shorter at the end of a segment or of the log.
+
+        Raises:
+            OffsetOutOfRange: below the minimum offset or not below the end.
+            CorruptError: the file is shorter than it should be.
+            CutError: the log was cut meanwhile.
+        """
+        block = ffi.new("ps_block *")
+        self._call(lib.ps_block_acquire, offset, size_max, block)
+        return view(block)
+
+    def blocks(
+        self,
+        from_offset: int,
+        to_offset: int | None = None,
+        size_max: int = BLOCK_BYTES,
+    ) -> Iterator[Block]:
+        """
+        Yields the bytes of a range block by block, without a copy.
+
+        Args:
+            from_offset: any byte below the end.
+            to_offset: exclusive; ``None``: the end as it is now.
+            size_max: of one block; blocks never span segments.
+
+        Raises:
+            OffsetOutOfRange, CorruptError, CutError: as ``acquire``.
+        """
+        end = self.ends().published_end if to_offset is None else to_offset
+        offset = from_offset
+        while offset < end:
+            found = self.acquire(offset, min(size_max, end - offset))
+            yield Block(offset, found)
+            offset += len(found)
+
+    def topic(self, topic_id: int) -> str:
+        """
+        Returns the topic that rows name by *topic_id*.
+
+        What is no UTF-8 is kept by surrogates, as in file names.
+
+        Raises:
+            OffsetOutOfRange: no such id.
+        """
+        known = self._topics.get(topic_id)
+        if known is None:
+            name = ffi.new("uint8_t[]", _TOPIC_BYTES)
+            size = ffi.new("uint32_t *")
+            self._call(lib.ps_log_topic, topic_id, name, _TOPIC_BYTES, size)
+            raw = bytes(ffi.buffer(name, size[0]))
+            known = self._topics[topic_id] = raw.decode("utf-8", "surrogateescape")
+        return known
+
+    def unchanged(self, generation: int, end: int) -> None:
+        """
+        Returns if what was read below *end* still counts.
+
+        Args:
+            generation: the cut generation from before it was read.
+            end: of what was read.
+
+        Raises:
+            CutError: the log was cut below it.
+        """
+        self._call(lib.ps_log_unchanged, generation, end)

@@ -1,0 +1,120 @@
+"""
+What a caller chooses, in the structs of the core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from pystore.bindings.ffi import HAS_GIL, ffi, lib
+from pystore.errors import InvalidError
+from pystore.message.form import encode_topic
+from pystore.message.host import pack_host
+from pystore.message.message import BODY_SIZE_MAX
+
+if TYPE_CHECKING:
+    from pystore._core import CData
+
+__all__ = ["LogArguments", "LogOptions", "Route"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """
+    How a log is opened.
+
+    Attributes:
+        writable: whether appends are meant; then ``start`` comes first.
+        segment_size: in bytes; 0: that of the files, else 1 GiB.
+        property_crc: whether records get RocketMQ's property CRC.
+        message_size_max: the largest body, in bytes.
+        flush_interval_ms: how often a thread of the core syncs; 0: only when
+            asked.
+        writeback_bytes: early write-back each so many bytes; 0: none.
+        store_host: ``address:port`` that records name as their broker.
+    """
+
+    writable: bool = False
+    segment_size: int = 0
+    property_crc: bool = True
+    message_size_max: int = BODY_SIZE_MAX
+    flush_interval_ms: int = 500
+    writeback_bytes: int = 8 * 1024 * 1024
+    store_host: str = "127.0.0.1:10911"
+
+    def pack(self) -> CData:
+        """
+        Returns the ``ps_options``.
+
+        Raises:
+            InvalidError: a number that its field cannot hold, or no host.
+        """
+        host = pack_host(self.store_host)
+        options = ffi.new("ps_options *")
+        try:
+            options.segment_size = self.segment_size
+            options.message_size_max = self.message_size_max
+            options.flush_interval_ms = self.flush_interval_ms
+            options.writeback_bytes = self.writeback_bytes
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            raise InvalidError(f"{self}: {error}") from error
+        options.mode = lib.PS_MODE_WRITE if self.writable else lib.PS_MODE_READ
+        options.property_crc = int(self.property_crc)
+        options.wake_in_line = int(HAS_GIL)
+        options.store_host_size = len(host)
+        ffi.memmove(options.store_host, host, len(host))
+        return options
+
+
+class LogArguments(TypedDict, total=False):
+    """
+    What `pystore.store.commit_log.CommitLog` takes beside a path and a mode.
+    """
+
+    create: bool
+    segment_size: int
+    property_crc: bool
+    message_size_max: int
+    flush_interval_ms: int
+    writeback_bytes: int
+    store_host: str
+    accept_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """
+    What the entries of a client batch share; as in ``Message``.
+    """
+
+    topic: str
+    queue_id: int = 0
+    born_ms: int = 0
+    sys_flag: int = 0
+    reconsume_times: int = 0
+    born_host: str | None = None
+
+    def pack(self) -> tuple[CData, CData]:
+        """
+        Returns the ``ps_route``, and the topic that must live as long.
+
+        Raises:
+            InvalidError: a number that its field cannot hold, no topic, no host.
+        """
+        topic = ffi.from_buffer("uint8_t[]", encode_topic(self.topic))
+        route = ffi.new("ps_route *")
+        try:
+            route.queue_id = self.queue_id
+            route.born_ms = self.born_ms
+            route.sys_flag = self.sys_flag
+            route.reconsume_times = self.reconsume_times
+        except (OverflowError, TypeError) as error:  # what cffi raises
+            raise InvalidError(f"{self}: {error}") from error
+        route.topic = topic
+        route.topic_size = len(topic)
+        if self.born_host is not None:
+            host = pack_host(self.born_host)
+            route.born_host_size = len(host)
+            ffi.memmove(route.born_host, host, len(host))
+        return route, topic

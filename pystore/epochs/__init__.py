@@ -1,0 +1,3 @@
+"""
+Epoch tables and their file: the terms of mastership of a log.
+"""

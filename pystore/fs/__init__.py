@@ -1,0 +1,3 @@
+"""
+Files and folders of a store: names, atomic replacement, descriptors, boot identity.
+"""

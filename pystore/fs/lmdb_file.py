@@ -1,0 +1,258 @@
+"""
+``data.mdb`` as a file: is it whole, has it room, is it on the disk?
+
+LMDB maps the file and trusts it: a short file is a SIGBUS, garbage can be one,
+and an empty file silently starts anew. So every page that LMDB could reach is
+checked before LMDB sees the file. And LMDB grows the file as it commits, which
+a full disk refuses: so the file is grown ahead, by bytes that are really
+written (safety A13).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import lmdb.verify
+
+from pystore.errors import FormatError
+from pystore.fs.atomic import storage_error, sync_descriptor
+
+__all__ = [
+    "RESERVE_BYTES",
+    "allocate_lock_file",
+    "check_data_file",
+    "reserve",
+    "rewrite",
+]
+
+RESERVE_BYTES = 1 << 20
+"""Free bytes that `reserve` keeps behind the last page in use."""
+
+_LOCK_BYTES = 8192  # LMDB's lock file with 126 readers
+_MAGIC = 0xBEEFC0DE
+_META_AT = 16  # behind the page header of LMDB 0.9
+_NEW_META_AT = 24  # the same in LMDB 1.0
+_VERSION = 1
+_HEAD = struct.Struct("=II")
+_PAGE_SIZE = struct.Struct("=I")
+_LAST_PAGE = struct.Struct("=QQ")
+_PAGE_SIZE_AT = _META_AT + 24
+_LAST_PAGE_AT = _META_AT + 120
+_META_BYTES = 152
+_ZEROS = bytes(1 << 16)
+_ADVICE = (
+    "restore meta/ from a backup, or move meta/ away and open again: the log stays, "
+    "RocketMQ's own rules then decide where it ends"
+)
+_problems: Callable[[str], list[str]] = lmdb.verify.verify
+
+
+def check_data_file(path: Path) -> None:
+    """
+    Make sure that LMDB can open the file without harm.
+
+    Nobody may write the file meanwhile.
+
+    Args:
+        path: of ``data.mdb``, in an existing ``meta/``.
+
+    Raises:
+        FormatError: it is missing, empty, short, damaged, or of LMDB 1.0.
+        StorageError: the system refused to read it.
+    """
+    try:
+        with path.open("rb") as file:
+            problem = _head_problem(file.read(64))
+        if problem is None:
+            problem = _structure_problem(path)
+    except FileNotFoundError:
+        # Only an absent meta/ means a new store (safety A14).
+        problem = "the file is missing"
+    except lmdb.verify.VerifyError as error:
+        # The verifier could not even begin.
+        problem = str(error)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("read", path, error) from error
+    if problem is not None:
+        raise FormatError(f"{path}: {problem}: {_ADVICE}", path=str(path))
+
+
+def _head_problem(head: bytes) -> str | None:
+    if not head:
+        return "the file is empty, which a new one never is"
+    head = head.ljust(64, b"\0")
+    if _HEAD.unpack_from(head, _NEW_META_AT)[0] == _MAGIC:
+        return "LMDB 1.0 wrote it, and pystore reads LMDB 0.9"
+    if _HEAD.unpack_from(head, _META_AT) != (_MAGIC, _VERSION):
+        return "it does not begin as LMDB 0.9 does"
+    return None
+
+
+def _structure_problem(path: Path) -> str | None:
+    problems = _problems(str(path))
+    if len(problems) > 1:
+        return f"{problems[0]} (and {len(problems) - 1} more problems)"
+    if problems:
+        return problems[0]
+    roots = _Roots.read(path)
+    return roots.size_problem(path.stat().st_size) or roots.order_problem()
+
+
+@dataclass(frozen=True, slots=True)
+class _Roots:
+    """
+    What both meta pages say: the last page in use, and the transaction.
+    """
+
+    page_bytes: int
+    last_pages: tuple[int, int]
+    transactions: tuple[int, int]
+
+    @classmethod
+    def read(cls, path: Path) -> _Roots:
+        with path.open("rb") as file:
+            first = file.read(_META_BYTES).ljust(_META_BYTES, b"\0")
+            (page_bytes,) = _PAGE_SIZE.unpack_from(first, _PAGE_SIZE_AT)
+            file.seek(page_bytes)
+            second = file.read(_META_BYTES).ljust(_META_BYTES, b"\0")
+        pairs = [
+            _LAST_PAGE.unpack_from(meta, _LAST_PAGE_AT) for meta in (first, second)
+        ]
+        last_pages, transactions = zip(*pairs, strict=True)
+        return cls(page_bytes, last_pages, transactions)
+
+    @property
+    def used_bytes(self) -> int:
+        return int((max(self.last_pages) + 1) * self.page_bytes)
+
+    def size_problem(self, size: int) -> str | None:
+        """
+        The verifier looks only at the first page of a large value, LMDB at all.
+        """
+        if self.used_bytes <= size:
+            return None
+        return f"the file has {size} bytes, but {self.used_bytes} are in use"
+
+    def order_problem(self) -> str | None:
+        """
+        LMDB alternates its roots and takes the newer one, without a checksum: a
+        flipped bit in a number would silently bring back the state before.
+        """
+        first, second = self.transactions
+        is_fresh = first == second == 0
+        if is_fresh or (abs(first - second) == 1 and first % 2 == 0):
+            return None
+        return f"its roots are of transactions {first} and {second}, not of neighbours"
+
+
+def rewrite(path: Path) -> int:
+    """
+    Write the pages in use onto themselves and sync them (safety A12).
+
+    After a failed sync the page cache can hold pages that the disk never got and
+    nobody would write again. What we are about to believe is made durable first.
+
+    The caller holds the store's lock, LMDB has not opened the file, and it was
+    checked.
+
+    Returns:
+        How many bytes were written.
+
+    Raises:
+        StorageError: the system refused; do not believe the file.
+    """
+    try:
+        used = min(_Roots.read(path).used_bytes, path.stat().st_size)
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            for at in range(0, used, len(_ZEROS)):
+                piece = os.pread(descriptor, min(len(_ZEROS), used - at), at)
+                _write_at(descriptor, piece, at)
+            sync_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("rewrite", path, error) from error
+    return used
+
+
+def reserve(path: Path, used_bytes: int, reserve_bytes: int = RESERVE_BYTES) -> bool:
+    """
+    Grow the file where less than ``reserve_bytes`` are behind what is in use.
+
+    It is grown by zeros, not by a hole: every file system then has the blocks,
+    LMDB never truncates, and no page in use can lie behind the end of the file.
+
+    No LMDB transaction may write meanwhile but the caller's own.
+
+    Args:
+        path: of ``data.mdb``.
+        used_bytes: the end of the last page in use.
+        reserve_bytes: how much room to keep.
+
+    Returns:
+        Whether bytes were added.
+
+    Raises:
+        FullError: no space for it; what is in use is untouched.
+        StorageError: the system refused.
+    """
+    try:
+        size = path.stat().st_size
+        if size >= used_bytes + reserve_bytes:
+            return False
+        # Twice the room, so that not every commit has to renew it.
+        target = used_bytes + 2 * reserve_bytes
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            for at in range(size, target, len(_ZEROS)):
+                _write_at(descriptor, _ZEROS[: min(len(_ZEROS), target - at)], at)
+            sync_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("reserve room in", path, error) from error
+    return True
+
+
+def _write_at(descriptor: int, content: bytes, at: int) -> None:
+    rest = memoryview(content)
+    while rest:
+        written = os.pwrite(descriptor, rest, at)
+        rest, at = rest[written:], at + written
+
+
+def allocate_lock_file(path: Path, *, read_only: bool = False) -> None:
+    """
+    Give LMDB's lock file its blocks: LMDB maps it, and a full disk would be SIGBUS.
+
+    Before LMDB opens the file, since closing a descriptor gives its locks up.
+
+    Args:
+        path: of ``lock.mdb``; made if it is missing.
+        read_only: a file system that nobody may write to needs none.
+
+    Raises:
+        FullError: there is no room for them.
+        StorageError: the system refused.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return  # macOS has no call that leaves the content alone
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # On a read-only file system LMDB reads without a lock file.
+        if not (read_only and error.errno in (errno.EROFS, errno.EACCES)):
+            raise storage_error("reserve room in", path, error) from error

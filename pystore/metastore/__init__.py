@@ -1,0 +1,3 @@
+"""
+The small durable facts of a store, in LMDB.
+"""

@@ -1,0 +1,359 @@
+"""
+The durable small truth of a store, in LMDB: ``meta/lmdb``.
+
+One transaction with full sync per change, never NOSYNC, never WRITEMAP, never on
+the append path. The engine is LMDB 0.9 (``lib_version=0``). Before LMDB opens
+the file, every page it could reach is checked, and made durable once more
+(`pystore.fs.lmdb_file`).
+
+The strategy for faults: LMDB writes its new root last, so a commit that fails
+left nothing, and the next one may succeed. Only when the write of the root
+itself fails does LMDB stop; then the store is opened again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+from weakref import WeakSet
+
+import lmdb
+
+from pystore.errors import (
+    BusyError,
+    ClosedError,
+    ForkedError,
+    FormatError,
+    FullError,
+    InvalidError,
+    PoisonedError,
+    PystoreError,
+    StorageError,
+)
+from pystore.fs.atomic import storage_error
+from pystore.fs.lmdb_file import (
+    RESERVE_BYTES,
+    allocate_lock_file,
+    check_data_file,
+    reserve,
+    rewrite,
+)
+from pystore.metastore.schema import FORMAT, Kind
+from pystore.metastore.transaction import Change, View
+from pystore.metastore.values import StoreFormat
+
+__all__ = ["LMDB_NAME", "Checkpoint"]
+
+LMDB_NAME = "lmdb"
+"""The database's directory inside ``meta/``."""
+
+T = TypeVar("T")
+
+_MAP_BYTES = 1 << 28  # address space, not memory
+_CHECKS_MAX = 5
+_open_checkpoints: WeakSet[Checkpoint] = WeakSet()
+
+
+def _after_fork() -> None:
+    for checkpoint in list(_open_checkpoints):
+        checkpoint.orphan()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Checkpoint:
+    """
+    An open ``meta/lmdb``.
+
+    Any thread may use it at any time, but a thread must end its change before it
+    begins another one; `close` waits for nobody. After a fork the child's handle
+    raises `ForkedError`; the parent's goes on.
+
+    Use `create`, `open` or `open_read_only`.
+
+    Attributes:
+        path: the database's directory.
+        reserve_problem: why the room for a full disk could not be renewed, or
+            ``None``. Tried again at each change.
+    """
+
+    def __init__(self, path: Path, environment: lmdb.Environment) -> None:
+        self.path = path
+        self.reserve_problem: str | None = None
+        self._environment: lmdb.Environment | None = environment
+        self._page_bytes = int(environment.stat()["psize"])
+        self._is_forked = False
+        _open_checkpoints.add(self)
+
+    @classmethod
+    def create(cls, meta: Path, first: Callable[[Change], object]) -> Checkpoint:
+        """
+        Make a database in a directory that has none, with room for a full disk.
+
+        Args:
+            meta: an existing directory, not yet published (`first_start`).
+            first: writes the first records.
+
+        Raises:
+            FullError: no space.
+            StorageError: the system refused.
+        """
+        path = meta / LMDB_NAME
+        try:
+            path.mkdir()
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("create", path, error) from error
+        checkpoint = cls(path, _open_environment(path, read_only=False))
+        try:
+            with checkpoint.change() as change:
+                change.write(FORMAT, StoreFormat())
+                first(change)
+            if checkpoint.reserve_problem is not None:
+                raise FullError(checkpoint.reserve_problem, path=str(path))
+        except BaseException:
+            # Whatever it was: the caller removes the unpublished directory.
+            checkpoint.close()
+            raise
+        return checkpoint
+
+    @classmethod
+    def open(cls, meta: Path) -> Checkpoint:
+        """
+        Open for writing; the caller holds the store's lock.
+
+        Raises:
+            FormatError: missing, empty, damaged, or of a newer pystore or LMDB.
+            BusyError: it is open in this process.
+            StorageError: the system refused.
+        """
+        path = meta / LMDB_NAME
+        check_data_file(path / "data.mdb")
+        rewrite(path / "data.mdb")
+        return cls(path, _open_environment(path, read_only=False))._checked()
+
+    @classmethod
+    def open_read_only(cls, meta: Path) -> Checkpoint:
+        """
+        Open for reading, also while another process writes.
+
+        Raises:
+            FormatError: missing, empty, damaged, or of a newer pystore or LMDB.
+            BusyError: it is open in this process.
+            StorageError: the system refused.
+        """
+        path = meta / LMDB_NAME
+        _check_while_written(path / "data.mdb")
+        return cls(path, _open_environment(path, read_only=True))._checked()
+
+    def _checked(self) -> Checkpoint:
+        try:
+            with self.view() as view:
+                view.read(FORMAT).refuse_unknown(str(self.path))
+        except BaseException:
+            # The handle does not leave this function.
+            self.close()
+            raise
+        return self
+
+    def __enter__(self) -> Checkpoint:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """
+        Give the database back. Again, or in a forked child, it does nothing.
+        """
+        environment, self._environment = self._environment, None
+        if environment is not None and not self._is_forked:
+            environment.close()
+
+    def orphan(self) -> None:
+        """
+        This is a forked child: the handle belongs to the parent.
+        """
+        self._is_forked = True
+
+    def _usable(self) -> lmdb.Environment:
+        if self._is_forked:
+            raise ForkedError(
+                f"{self.path} was opened by the parent process: open the store again",
+                path=str(self.path),
+            )
+        if self._environment is None:
+            raise ClosedError(f"{self.path} is closed", path=str(self.path))
+        return self._environment
+
+    @contextlib.contextmanager
+    def view(self) -> Iterator[View]:
+        """
+        The records as of now, all of one moment, while the block lasts.
+
+        Raises:
+            StorageError: LMDB refused.
+        """
+        environment = self._usable()
+        try:
+            with environment.begin() as transaction:
+                yield View(transaction.get, str(self.path))
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            raise self._refused("read", error) from error
+
+    def read(self, kind: Kind[T]) -> T:
+        """
+        One record as of now.
+
+        Raises:
+            FormatError: its bytes do not prove themselves.
+            StorageError: LMDB refused.
+        """
+        with self.view() as view:
+            return view.read(kind)
+
+    @contextlib.contextmanager
+    def change(self) -> Iterator[Change]:
+        """
+        One transaction: durable when the block ends, nothing if it raises.
+
+        After a `StorageError` (but not `PoisonedError`) nothing was changed and
+        the next change may succeed.
+
+        Raises:
+            FullError: no space.
+            PoisonedError: what the disk has is unknown; open the store again.
+            StorageError: the system refused.
+            InvalidError: opened for reading only.
+        """
+        environment = self._usable()
+        try:
+            with environment.begin(write=True) as transaction:
+                self._renew_reserve(environment)
+                change = Change(transaction.get, str(self.path))
+                yield change
+                # Each key once: LMDB keeps the longer run of pages when a large
+                # value shrinks twice in one transaction, which its own verifier
+                # calls damage.
+                for key, value in change.records():
+                    transaction.put(key, value)
+        except lmdb.ReadonlyError as error:
+            # A mistake of the caller, not of the disk.
+            raise InvalidError(f"{self.path} is open for reading only") from error
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            if _is_stopped(environment):
+                raise self._poisoned() from error
+            raise self._refused("commit to", error) from error
+
+    def _renew_reserve(self, environment: lmdb.Environment) -> None:
+        """
+        Under LMDB's write lock, so that nobody else grows the file.
+        """
+        used = (int(environment.info()["last_pgno"]) + 1) * self._page_bytes
+        try:
+            reserve(self.path / "data.mdb", used, RESERVE_BYTES)
+        except StorageError as error:
+            # The room that is left is there for exactly this transaction.
+            self.reserve_problem = str(error)
+        else:
+            self.reserve_problem = None
+
+    def _poisoned(self) -> PoisonedError:
+        return PoisonedError(
+            f"{self.path}: the write of LMDB's root failed, so it is not known "
+            "whether the change was made: close the store and open it again",
+            errno=errno.EIO,
+            path=str(self.path),
+        )
+
+    def _refused(self, doing: str, error: lmdb.Error) -> PystoreError:
+        where = str(self.path)
+        number = max(error.code, 0)
+        system = os.statvfs(self.path)
+        free = system.f_bavail * system.f_frsize
+        # LMDB reports a write that was cut short by a full disk as EIO.
+        is_full = number == errno.ENOSPC or (number == errno.EIO and free == 0)
+        if is_full or isinstance(error, lmdb.MapFullError):
+            return FullError(
+                f"cannot {doing} {where}: {error} ({free} bytes free): "
+                "nothing was changed: make space, then try again",
+                errno=errno.ENOSPC,
+                path=where,
+            )
+        return StorageError(
+            f"cannot {doing} {where}: {error}", errno=number, path=where
+        )
+
+
+def _is_stopped(environment: lmdb.Environment) -> bool:
+    """
+    Whether LMDB gave up because the write of its root failed.
+    """
+    try:
+        environment.begin(write=True).abort()
+    except lmdb.PanicError:
+        # The one error that does not go away.
+        return True
+    except lmdb.Error:
+        # The caller has the first error, which tells more.
+        return False
+    return False
+
+
+def _check_while_written(path: Path) -> None:
+    """
+    Check a file that may change meanwhile: what stays wrong is wrong.
+    """
+    for attempt in range(_CHECKS_MAX):
+        try:
+            check_data_file(path)
+        except FormatError:
+            # A commit in between looks like damage, but not every time.
+            if attempt == _CHECKS_MAX - 1:
+                raise
+        else:
+            return
+
+
+def _open_environment(path: Path, *, read_only: bool) -> lmdb.Environment:
+    allocate_lock_file(path / "lock.mdb", read_only=read_only)
+    try:
+        environment = lmdb.Environment(
+            str(path),
+            map_size=_MAP_BYTES,
+            readonly=read_only,
+            create=False,
+            sync=True,
+            metasync=True,
+            writemap=False,
+            lib_version=0,
+        )
+        # Readers that were killed would keep old pages from being used again.
+        environment.reader_check()
+    except lmdb.Error as error:
+        # LMDB's errors do not leave this file.
+        raise _not_opened(path, error) from error
+    return environment
+
+
+def _not_opened(path: Path, error: lmdb.Error) -> PystoreError:
+    if "already open in this process" in str(error):
+        return BusyError(
+            f"{path} is open in this process: close that store first", path=str(path)
+        )
+    if error.code > 0:
+        return storage_error("open", path, OSError(error.code, str(error)))
+    return FormatError(f"{path}: {error}: restore meta/ from a backup", path=str(path))

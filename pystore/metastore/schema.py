@@ -1,0 +1,232 @@
+"""
+How each truth is stored: its key, its JSON form, its proof. Pure.
+
+A record is JSON behind its XXH3-64, so that bytes that a disk changed are seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import xxhash
+
+from pystore.epochs.table import NO_EPOCH, EpochTable
+from pystore.errors import FormatError
+from pystore.metastore.values import (
+    NO_FORMAT,
+    Bounds,
+    CleanMark,
+    CutState,
+    Exports,
+    Identity,
+    Incarnation,
+    Left,
+    Place,
+    Positions,
+    QueueBounds,
+    QueueMark,
+    StoreFormat,
+)
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+
+__all__ = [
+    "BOUNDS",
+    "CLEAN",
+    "CUT",
+    "EPOCHS",
+    "EXPORTS",
+    "FORMAT",
+    "IDENTITY",
+    "INCARNATION",
+    "LEFT",
+    "PLACE",
+    "POSITIONS",
+    "PROMISED",
+    "QUEUES",
+    "Kind",
+]
+
+T = TypeVar("T")
+Json = Any
+
+_PROOF_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """
+    A record: its key, its value when it was never written, and its JSON form.
+    """
+
+    name: str
+    default: T
+    to_json: Callable[[T], Json]
+    from_json: Callable[[Json], T]
+
+    @property
+    def key(self) -> bytes:
+        """
+        The key in LMDB.
+        """
+        return self.name.encode()
+
+    def encode(self, value: T) -> bytes:
+        """
+        The stored form: XXH3-64 and JSON.
+        """
+        text = json.dumps(self.to_json(value), separators=(",", ":"), sort_keys=True)
+        content = text.encode()
+        return xxhash.xxh3_64_digest(content) + content
+
+    def decode(self, stored: bytes | None, path: str) -> T:
+        """
+        The value of a stored form; the default for ``None``.
+
+        Raises:
+            FormatError: the bytes do not prove themselves, or are of no known
+                form.
+        """
+        if stored is None:
+            return self.default
+        content = stored[_PROOF_BYTES:]
+        advice = "restore meta/ from a backup, or move meta/ away and open again"
+        if stored[:_PROOF_BYTES] != xxhash.xxh3_64_digest(content):
+            raise FormatError(
+                f"{path}: the record '{self.name}' is damaged: {advice}", path=path
+            )
+        try:
+            return self.from_json(json.loads(content))
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            # Whole bytes of another form: a defect, or a newer pystore.
+            raise FormatError(
+                f"{path}: the record '{self.name}' has an unknown form "
+                f"({type(error).__name__}: {error}): {advice}",
+                path=path,
+            ) from error
+
+
+def _identity_to_json(identity: Identity) -> Json:
+    if identity is None:
+        return None
+    if isinstance(identity, TemporaryIdentity):
+        return [*_identity_to_json(identity.identity), identity.register_check_code]
+    return [identity.cluster, identity.broker, identity.broker_id]
+
+
+def _identity_from_json(stored: Json) -> Identity:
+    if stored is None:
+        return None
+    identity = BrokerIdentity(stored[0], stored[1], stored[2])
+    return TemporaryIdentity(identity, stored[3]) if len(stored) > 3 else identity
+
+
+def _marks_to_json(marks: tuple[QueueMark, ...]) -> dict[str, list[list[int]]]:
+    # A topic's queues stand together: names take most of the space.
+    columns: dict[str, list[list[int]]] = {}
+    for topic, queue_id, value in marks:
+        queues, values = columns.setdefault(topic, [[], []])
+        queues.append(queue_id)
+        values.append(value)
+    return columns
+
+
+def _marks_from_json(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ...]:
+    return tuple(
+        QueueMark(topic, queue_id, value)
+        for topic, (queues, values) in columns.items()
+        for queue_id, value in zip(queues, values, strict=True)
+    )
+
+
+def _left_to_json(left: Left) -> Json:
+    return [left.segments, _marks_to_json(left.queue_lengths)]
+
+
+def _left_from_json(stored: Json) -> Left:
+    segments, lengths = stored
+    return Left(
+        tuple((int(base), int(size)) for base, size in segments),
+        _marks_from_json(lengths),
+    )
+
+
+def _clean_to_json(mark: CleanMark | None) -> Json:
+    if mark is None:
+        return None
+    return [mark.end_offset, mark.last_offset, mark.last_digest.hex()]
+
+
+def _clean_from_json(stored: Json) -> CleanMark | None:
+    if stored is None:
+        return None
+    return CleanMark(stored[0], stored[1], bytes.fromhex(stored[2]))
+
+
+FORMAT: Kind[StoreFormat] = Kind(
+    "format",
+    NO_FORMAT,
+    lambda it: [it.version, it.incompatible, it.compatible],
+    lambda stored: StoreFormat(stored[0], stored[1], stored[2]),
+)
+INCARNATION: Kind[Incarnation] = Kind(
+    "incarnation",
+    Incarnation(),
+    lambda it: [it.counter, it.bits.hex()],
+    lambda stored: Incarnation(stored[0], bytes.fromhex(stored[1])),
+)
+PLACE: Kind[Place] = Kind(
+    "place",
+    Place(),
+    lambda it: [it.device, it.inode],
+    lambda stored: Place(stored[0], stored[1]),
+)
+IDENTITY: Kind[Identity] = Kind(
+    "identity", None, _identity_to_json, _identity_from_json
+)
+PROMISED: Kind[int] = Kind("promised", NO_EPOCH, int, int)
+EPOCHS: Kind[EpochTable] = Kind(
+    "epochs",
+    EpochTable(),
+    lambda it: it.pairs(),
+    lambda stored: EpochTable.of((epoch, start) for epoch, start in stored),
+)
+BOUNDS: Kind[Bounds] = Kind(
+    "bounds",
+    Bounds(),
+    lambda it: [it.synced_end, it.confirm_offset, it.boot_id, it.mount_id],
+    lambda stored: Bounds(stored[0], stored[1], stored[2], stored[3]),
+)
+POSITIONS: Kind[Positions] = Kind(
+    "positions",
+    Positions(),
+    lambda it: [it.as_of, _marks_to_json(it.next_offsets)],
+    lambda stored: Positions(stored[0], _marks_from_json(stored[1])),
+)
+QUEUES: Kind[QueueBounds] = Kind(
+    "queues",
+    QueueBounds(),
+    lambda it: [it.synced_end, it.synced_ms],
+    lambda stored: QueueBounds(stored[0], stored[1]),
+)
+CUT: Kind[CutState] = Kind(
+    "cut",
+    CutState(),
+    lambda it: [it.generation, it.intent],
+    lambda stored: CutState(stored[0], stored[1]),
+)
+EXPORTS: Kind[Exports] = Kind(
+    "exports",
+    Exports(),
+    lambda it: {name: [one.hex() for one in all_] for name, all_ in it.digests.items()},
+    lambda stored: Exports(
+        {
+            name: tuple(bytes.fromhex(one) for one in all_)
+            for name, all_ in stored.items()
+        }
+    ),
+)
+CLEAN: Kind[CleanMark | None] = Kind("clean", None, _clean_to_json, _clean_from_json)
+LEFT: Kind[Left] = Kind("left", Left(), _left_to_json, _left_from_json)

@@ -1,0 +1,286 @@
+"""
+Which truths change together: the verbs of one transaction. Pure.
+
+A `Change` collects what one transaction will store. Each verb keeps a rule that
+spans several records, so that no caller can store half of it. The digest of an
+export goes with the fact that it exports (design: on disk).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pystore.epochs.file import EPOCHS as EPOCH_FILE
+from pystore.epochs.file import encode_epochs
+from pystore.epochs.table import EpochTable
+from pystore.errors import FencedError, InvalidError
+from pystore.metastore.schema import (
+    BOUNDS,
+    CLEAN,
+    CUT,
+    EPOCHS,
+    EXPORTS,
+    IDENTITY,
+    INCARNATION,
+    LEFT,
+    PLACE,
+    POSITIONS,
+    PROMISED,
+    QUEUES,
+    Kind,
+)
+from pystore.metastore.values import (
+    Bounds,
+    CleanMark,
+    CutState,
+    Identity,
+    Incarnation,
+    Left,
+    Place,
+    Positions,
+)
+from pystore.rocketmq.side_files import (
+    CHECKPOINT,
+    TEMPORARY_IDENTITY,
+    CheckpointTimes,
+    TemporaryIdentity,
+)
+from pystore.rocketmq.side_files import IDENTITY as IDENTITY_FILE
+
+__all__ = ["Change", "View"]
+
+T = TypeVar("T")
+
+
+class View:
+    """
+    The records as one moment has them.
+
+    Args:
+        get: the stored bytes of a key, or ``None``.
+        path: of the database, for messages.
+    """
+
+    def __init__(self, get: Callable[[bytes], bytes | None], path: str) -> None:
+        self._get = get
+        self._path = path
+
+    def read(self, kind: Kind[T]) -> T:
+        """
+        The value of a record, its default if it was never written.
+
+        Raises:
+            FormatError: the stored bytes do not prove themselves.
+        """
+        return kind.decode(self._get(kind.key), self._path)
+
+
+class Change(View):
+    """
+    A view that can be changed; nothing is stored before the transaction ends.
+    """
+
+    def __init__(self, get: Callable[[bytes], bytes | None], path: str) -> None:
+        super().__init__(get, path)
+        self._written: dict[str, tuple[Kind[Any], Any]] = {}
+
+    def read(self, kind: Kind[T]) -> T:
+        """
+        The value as this transaction has it.
+        """
+        if kind.name in self._written:
+            value: T = self._written[kind.name][1]
+            return value
+        return super().read(kind)
+
+    def write(self, kind: Kind[T], value: T) -> None:
+        """
+        Give a record a value. Prefer a verb where there is one.
+        """
+        self._written[kind.name] = (kind, value)
+
+    def records(self) -> list[tuple[bytes, bytes]]:
+        """
+        The keys and bytes to store: each key once, and only what differs.
+        """
+        encoded = [
+            (kind.key, kind.encode(value)) for kind, value in self._written.values()
+        ]
+        return sorted(pair for pair in encoded if self._get(pair[0]) != pair[1])
+
+    def begin_incarnation(self, draw: Callable[[int], bytes]) -> Incarnation:
+        """
+        A new process has the store: the counter rises, the bits are new (B1).
+
+        Args:
+            draw: n random bytes; `os.urandom`.
+        """
+        incarnation = Incarnation(self.read(INCARNATION).counter + 1, draw(16))
+        self.write(INCARNATION, incarnation)
+        return incarnation
+
+    def settle_place(self, place: Place) -> None:
+        """
+        The store lives here now (A15); what its bounds said was judged before.
+        """
+        self.write(PLACE, place)
+
+    def identify(self, identity: Identity) -> None:
+        """
+        Who the broker is, with what both identity files will hold.
+        """
+        self.write(IDENTITY, identity)
+        is_temporary = isinstance(identity, TemporaryIdentity)
+        content = None if identity is None else identity.encode()
+        self.intend_export(IDENTITY_FILE, None if is_temporary else content)
+        self.intend_export(TEMPORARY_IDENTITY, content if is_temporary else None)
+
+    def promise(self, epoch: int) -> None:
+        """
+        Never again accept a lower epoch (B6).
+
+        Raises:
+            FencedError: a higher one is promised already.
+        """
+        promised = self.read(PROMISED)
+        if epoch < promised:
+            raise FencedError(
+                f"epoch {epoch} is below the promised epoch {promised}: "
+                "another master was accepted since"
+            )
+        self.write(PROMISED, epoch)
+
+    def begin_epoch(self, epoch: int, start_offset: int) -> EpochTable:
+        """
+        A mastership begins at the log's end; its first byte may follow.
+
+        Raises:
+            FencedError: a higher epoch is promised.
+            InvalidError: the epoch is not new, or starts below the last one.
+        """
+        self.promise(epoch)
+        table = self.read(EPOCHS).append(epoch, start_offset)
+        self.replace_epochs(table)
+        return table
+
+    def replace_epochs(self, table: EpochTable) -> None:
+        """
+        The epoch table is this one: imported, or cut at either side.
+        """
+        self.write(EPOCHS, table)
+        self.intend_export(EPOCH_FILE, encode_epochs(table))
+
+    def store_bounds(
+        self,
+        bounds: Bounds,
+        positions: Positions | None = None,
+        times: CheckpointTimes | None = None,
+    ) -> None:
+        """
+        The log is at least this good (A5).
+
+        Args:
+            bounds: what was synced and confirmed; ends of records.
+            positions: of the queues; ``None`` leaves them.
+            times: what ``checkpoint`` will hold; ``None`` leaves it.
+
+        Raises:
+            InvalidError: the synced end is above a cut that is not finished.
+        """
+        intent = self.read(CUT).intent
+        if intent is not None and bounds.synced_end > intent:
+            raise InvalidError(
+                f"synced end {bounds.synced_end} is above the unfinished cut "
+                f"at {intent}",
+                offset=bounds.synced_end,
+            )
+        self.write(BOUNDS, bounds)
+        if positions is not None:
+            self.write(POSITIONS, positions)
+        if times is not None:
+            self.intend_export(CHECKPOINT, times.encode())
+
+    def intend_cut(self, offset: int) -> CutState:
+        """
+        The log will be cut at ``offset``: the first step of every cut (A3).
+
+        Bounds come down to it, the epoch table is cut, queue positions of a
+        longer log and the clean mark are void. A cut that is not finished stays
+        as low as it was.
+
+        Returns:
+            The new generation, and the offset to cut at.
+        """
+        if offset < 0:
+            raise InvalidError(f"cannot cut at {offset}", offset=offset)
+        state = self.read(CUT)
+        if state.intent is not None:
+            offset = min(offset, state.intent)
+        state = CutState(state.generation + 1, offset)
+        self.write(CUT, state)
+        bounds = self.read(BOUNDS)
+        self.write(
+            BOUNDS,
+            replace(
+                bounds,
+                synced_end=min(bounds.synced_end, offset),
+                confirm_offset=min(bounds.confirm_offset, offset),
+            ),
+        )
+        if self.read(POSITIONS).as_of > offset:
+            self.write(POSITIONS, Positions())
+        queues = self.read(QUEUES)
+        if queues.synced_end > offset:
+            self.write(QUEUES, replace(queues, synced_end=offset))
+        self.replace_epochs(self.read(EPOCHS).cut_suffix(offset))
+        self.void_clean()
+        return state
+
+    def finish_cut(self) -> None:
+        """
+        What was above the cut is gone and zero on disk (A2, A3).
+        """
+        self.write(CUT, replace(self.read(CUT), intent=None))
+
+    def mark_clean(self, mark: CleanMark) -> None:
+        """
+        Everything is on disk and nothing will be written (A9).
+
+        Raises:
+            InvalidError: a cut is not finished.
+        """
+        intent = self.read(CUT).intent
+        if intent is not None:
+            raise InvalidError(
+                f"the cut at {intent} is not finished: the store is not clean",
+                offset=intent,
+            )
+        self.write(CLEAN, mark)
+
+    def void_clean(self) -> None:
+        """
+        Something will be written (A9).
+        """
+        self.write(CLEAN, None)
+
+    def leave(self, left: Left) -> None:
+        """
+        The files that another program would change look like this now (A7).
+        """
+        self.write(LEFT, left)
+
+    def intend_export(self, name: str, content: bytes | None) -> None:
+        """
+        The file will be written with ``content``; ``None``: removed (A7).
+        """
+        exports = self.read(EXPORTS)
+        if not exports.is_current(name, content):
+            self.write(EXPORTS, exports.intend(name, content))
+
+    def settle_export(self, name: str) -> None:
+        """
+        The file is durably what was intended last.
+        """
+        self.write(EXPORTS, self.read(EXPORTS).settle(name))

@@ -1,0 +1,148 @@
+"""
+The dry run: what opening for writing would decide, while nothing is changed.
+
+Works on any RocketMQ store, with or without ``meta/``, and beside a running
+writer, whose bytes above the published end then count as its own affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.consumequeue.queues import ConsumeQueues
+from pystore.core.live_page import Live
+from pystore.core.log_reader import LogReader
+from pystore.core.results import LiveWords
+from pystore.fs.boot import boot_of
+from pystore.metastore.bootstrap import META_NAME
+from pystore.metastore.database import Checkpoint
+from pystore.metastore.schema import CLEAN, INCARNATION
+from pystore.metastore.values import Incarnation
+from pystore.recovery.foreign_writer import Found, find
+from pystore.recovery.plan import Plan, plan
+from pystore.recovery.rocketmq import Opening
+from pystore.recovery.state import (
+    Situation,
+    has_lost_segments,
+    opening_of,
+    reasons_against,
+)
+from pystore.recovery.survey import Segments
+from pystore.store.open import LIVE_NAME, queue_file_size_of
+from pystore.store.open_reader import require_store
+
+__all__ = ["Inspection", "inspect", "inspect_ours"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """
+    A store as it was found.
+
+    Attributes:
+        plan: what opening would decide.
+        found: the small files of its root.
+        live: the words of the live page, or ``None``.
+        incarnation: of the last writer, or ``None`` without ``meta/``.
+        has_clean_mark: whether the last writer left one, valid or not.
+        segments: base offsets.
+        segment_size: in bytes.
+    """
+
+    plan: Plan
+    found: Found
+    live: LiveWords | None
+    incarnation: Incarnation | None
+    has_clean_mark: bool
+    segments: tuple[int, ...]
+    segment_size: int
+
+
+def inspect(
+    root: Path,
+    adjust: Callable[[Opening], Opening] = lambda opening: opening,
+    *,
+    with_rocketmq: bool = True,
+) -> Inspection:
+    """
+    Look at a store.
+
+    Args:
+        root: the store's directory.
+        adjust: gives RocketMQ's side another configuration than the default.
+        with_rocketmq: also find the end that RocketMQ would find: one more scan.
+
+    Raises:
+        NotAStoreError: missing, or no store.
+        FormatError: a small file cannot be read.
+        StorageError: the system refused.
+    """
+    found = _look(root, adjust, with_rocketmq=with_rocketmq, only_ours=False)
+    assert found is not None
+    return found
+
+
+def inspect_ours(root: Path) -> Inspection | None:
+    """
+    The same where our own bounds hold; ``None``: they are void, or there are none,
+    and only a scan of the whole log would tell more (A8).
+
+    Raises:
+        NotAStoreError, FormatError, StorageError: as `inspect`.
+    """
+    return _look(root, lambda opening: opening, with_rocketmq=False, only_ours=True)
+
+
+def _look(
+    root: Path,
+    adjust: Callable[[Opening], Opening],
+    *,
+    with_rocketmq: bool,
+    only_ours: bool,
+) -> Inspection | None:
+    require_store(root)
+    with ExitStack() as stack:
+        log = stack.enter_context(LogReader(root))
+        queues = stack.enter_context(ConsumeQueues(root, queue_file_size_of(root)))
+        queues.load()
+        found = find(root)
+        view = live = None
+        if (root / META_NAME).is_dir():
+            checkpoint = Checkpoint.open_read_only(root / META_NAME)
+            stack.enter_context(checkpoint)
+            view = stack.enter_context(checkpoint.view())
+            live = Live(root / META_NAME / LIVE_NAME).read()
+        incarnation = view.read(INCARNATION) if view else None
+        segments = Segments(log)
+        situation = Situation(
+            root=root,
+            segments=segments,
+            found=found,
+            queues=queues,
+            view=view if incarnation and incarnation.counter else None,
+            live=live,
+            boot=boot_of(root),
+            opening=adjust(opening_of(found, queues)),
+        )
+        if only_ours and not _holds(situation):
+            return None
+        made = plan(situation, with_rocketmq=with_rocketmq)
+        return Inspection(
+            plan=made,
+            found=found,
+            live=live,
+            incarnation=incarnation,
+            has_clean_mark=view is not None and view.read(CLEAN) is not None,
+            segments=tuple(segments.bases),
+            segment_size=segments.segment_size,
+        )
+
+
+def _holds(situation: Situation) -> bool:
+    view = situation.view
+    if view is None:
+        return False
+    return has_lost_segments(situation, view) or not reasons_against(situation)

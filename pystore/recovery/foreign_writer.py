@@ -1,0 +1,228 @@
+"""
+Was somebody else here? What another program leaves behind (A7, A15).
+
+A store is also RocketMQ's: any Java broker may have opened it since. What we
+know in ``meta/`` then says nothing about the log any more, and what the other
+program wrote is imported. Every file that it would have changed is compared
+with what we left; the digests in LMDB name each content that it may have.
+
+Rules: docs/crash-safety.md, A7 and A15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.epochs.table import EpochTable
+from pystore.errors import NotAStoreError
+from pystore.fs.atomic import storage_error
+from pystore.metastore.bootstrap import place_of
+from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
+from pystore.metastore.transaction import View
+from pystore.metastore.values import Identity, Left, Place
+from pystore.rocketmq.side_files import (
+    ABORT,
+    CHECKPOINT,
+    IDENTITY,
+    TEMPORARY_IDENTITY,
+    CheckpointTimes,
+    parse_abort,
+    parse_checkpoint,
+    parse_identity,
+    parse_temporary_identity,
+)
+
+__all__ = [
+    "EXPORT_NAMES",
+    "Found",
+    "Import",
+    "changed_exports",
+    "check_sizes",
+    "find",
+    "reasons_of",
+]
+
+EXPORT_NAMES = (ABORT, CHECKPOINT, EPOCHS, IDENTITY, TEMPORARY_IDENTITY)
+"""RocketMQ's files whose content we write and compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """
+    What RocketMQ's own files say.
+
+    Attributes:
+        times: of ``checkpoint``; ``None``: there is none.
+        epochs: of the epoch file or its backup; ``None``: there is neither.
+        identity: who the broker is.
+    """
+
+    times: CheckpointTimes | None
+    epochs: EpochTable | None
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """
+    The small files of a store's root, as they are.
+
+    Attributes:
+        root: the store.
+        contents: of each of `EXPORT_NAMES`, and of the epoch file's backup;
+            ``None``: there is no such file.
+    """
+
+    root: Path
+    contents: dict[str, bytes | None]
+
+    @property
+    def is_abort(self) -> bool:
+        """
+        Whether somebody did not close the store.
+        """
+        return self.contents[ABORT] is not None
+
+    def read(self) -> Import:
+        """
+        What the files say.
+
+        Raises:
+            FormatError: one is there and cannot be read (R16).
+        """
+        times, identity, temporary = (
+            self.contents[name] for name in (CHECKPOINT, IDENTITY, TEMPORARY_IDENTITY)
+        )
+        epochs = read_epochs(
+            self.contents[EPOCHS],
+            self.contents[EPOCHS_BACKUP],
+            str(self.root / EPOCHS),
+        )
+        who: Identity = None
+        if identity is not None:  # the final file wins (R11)
+            who = parse_identity(identity, str(self.root / IDENTITY))
+        elif temporary is not None:
+            path = str(self.root / TEMPORARY_IDENTITY)
+            who = parse_temporary_identity(temporary, path)
+        return Import(
+            times=None
+            if times is None
+            else parse_checkpoint(times, str(self.root / CHECKPOINT)),
+            epochs=None if epochs is None else epochs.table,
+            identity=who,
+        )
+
+
+def find(root: Path) -> Found:
+    """
+    Read the small files of a store's root.
+
+    Raises:
+        StorageError: one is there and the system does not give it.
+    """
+    names = (*EXPORT_NAMES, EPOCHS_BACKUP)
+    return Found(root, {name: _content(root / name) for name in names})
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        # Absent is an answer (R16).
+        return None
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("read", path, error) from error
+
+
+def check_sizes(root: Path, left: Left, segments: tuple[tuple[int, int], ...]) -> None:
+    """
+    No program makes a segment shorter or longer: that is damage, not a visit.
+
+    Raises:
+        NotAStoreError: a segment has another size than when it was left.
+    """
+    sizes = dict(segments)
+    for base, size in left.segments:
+        if sizes.get(base, size) != size:
+            path = root / "commitlog" / f"{base:020}"
+            raise NotAStoreError(
+                f"{path}: {sizes[base]} bytes, but {size} when pystore left it: "
+                "restore it from a replica",
+                offset=base,
+                path=str(path),
+            )
+
+
+def reasons_of(
+    view: View,
+    found: Found,
+    segments: tuple[tuple[int, int], ...],
+    queues_changed: list[str],
+) -> list[str]:
+    """
+    Why the store is not as we left it, one line each; none: nobody was here.
+
+    Args:
+        view: the store's truth.
+        found: the small files.
+        segments: (base offset, size) of each segment, ascending.
+        queues_changed: how consume queues differ, if the store was closed cleanly.
+    """
+    reasons = _of_place(view.read(PLACE), place_of(found.root))
+    reasons.extend(changed_exports(view, found))
+    left = view.read(LEFT)
+    if view.read(CLEAN) is not None:
+        if segments != left.segments:
+            reasons.append("the list of segments is another")
+        reasons.extend(queues_changed)
+    elif lost := _lost_segments(left.segments, segments):
+        reasons.append(f"segment {lost[0]:020} is gone")
+    return reasons
+
+
+def changed_exports(view: View, found: Found) -> list[str]:
+    """
+    Which small files are not as we left them, one line each.
+    """
+    exports = view.read(EXPORTS)
+    reasons = []
+    for name in EXPORT_NAMES:
+        content = found.contents[name]
+        if name == ABORT and _is_our_abort(view, content):
+            continue
+        if not exports.is_ours(name, content):
+            reasons.append(f"{name} {_change(content)}")
+    return reasons
+
+
+def _of_place(left: Place, now: Place) -> list[str]:
+    if left == now:
+        return []
+    return ["the directory is a copy or a restore of the store (A15)"]
+
+
+def _is_our_abort(view: View, content: bytes | None) -> bool:
+    """
+    A text with our incarnation is ours whenever it was written.
+    """
+    if content is None:
+        return False
+    return parse_abort(content).incarnation == view.read(INCARNATION).text
+
+
+def _change(content: bytes | None) -> str:
+    return "was removed" if content is None else "was written by another program"
+
+
+def _lost_segments(
+    left: tuple[tuple[int, int], ...], now: tuple[tuple[int, int], ...]
+) -> list[int]:
+    """
+    Segments that were there and are gone from the end: a truncation by another
+    program. Retention takes from the front, and says so afterwards.
+    """
+    last = now[-1][0] if now else -1
+    return [base for base, _ in left if base > last]

@@ -1,0 +1,341 @@
+"""
+What opening a store for writing would decide, without changing a byte.
+
+`inspect` is the dry run; `plan` is what `pystore.store.commit_log.CommitLog` acts on. The
+order of the questions is that of docs/crash-safety.md: was somebody else here
+(A7, A15), is a cut unfinished (A3), does the clean mark hold (A9), else where
+does the log end and what does its end mean (A5, A6, A8), and what do imported
+epochs say (A10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pystore.bindings.ffi import NO_OFFSET
+from pystore.core.results import LiveWords
+from pystore.epochs.table import EpochTable
+from pystore.fs.boot import Boot
+from pystore.metastore.schema import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, POSITIONS
+from pystore.metastore.transaction import View
+from pystore.metastore.values import (
+    Bounds,
+    CleanMark,
+    CutState,
+    Identity,
+    Positions,
+    digest_of,
+)
+from pystore.recovery.foreign_writer import Import, changed_exports
+from pystore.recovery.rocketmq import rocketmq_end
+from pystore.recovery.state import (
+    Situation,
+    has_lost_segments,
+    reasons_against,
+    text_of_stranded,
+)
+from pystore.recovery.survey import Survey, nonzero_end, survey_evidence, survey_ours
+from pystore.recovery.torn_tail import Bound, Corrupt, Whole
+
+__all__ = ["Plan", "plan"]
+
+NO_BOUNDS = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """
+    What opening for writing would find and do.
+
+    Attributes:
+        reasons: why the store is not as we left it; empty: nobody else was here.
+        is_new: there was no ``meta/``.
+        is_clean: the clean mark holds, nothing was scanned.
+        survey: what the scan found.
+        min_offset: the first byte.
+        end_offset: where the log will end.
+        synced_end: what is durable for sure, at most the end.
+        confirm_offset: the confirm offset, at most the end.
+        bound: nothing below it may be bad.
+        bound_name: whose bound that is.
+        epochs: the epoch table afterwards.
+        identity: who the broker is.
+        imported: what RocketMQ's files said, if another program was here.
+        import_cut: where imported epochs cut the log (A10), or ``None``.
+        intent: the offset of a cut that is finished first (A3), or ``None``.
+        cut: the state of cuts.
+        cut_bytes: what stands above the end and will be gone.
+        cut_reason: why; empty if nothing is cut.
+        rule: of docs/crash-safety.md, that decided the end.
+        positions: of the queues, as far as they still hold.
+        rocketmq_end: the end that RocketMQ itself would find, or ``None``: not
+            asked for.
+        stranded: base offsets of the segments behind a missing one; they hold
+            nothing and will be gone (A2).
+    """
+
+    reasons: tuple[str, ...]
+    is_new: bool
+    is_clean: bool
+    survey: Survey
+    min_offset: int
+    end_offset: int
+    synced_end: int
+    confirm_offset: int
+    bound: int
+    bound_name: str
+    epochs: EpochTable
+    identity: Identity
+    imported: Import | None
+    import_cut: int | None
+    intent: int | None
+    cut: CutState
+    cut_bytes: int
+    cut_reason: str
+    rule: str
+    positions: Positions
+    rocketmq_end: int | None
+    stranded: tuple[int, ...] = ()
+
+    @property
+    def corrupt(self) -> Corrupt | None:
+        """
+        The damage that forbids to open for writing, or ``None``.
+        """
+        verdict = self.survey.verdict
+        return verdict if isinstance(verdict, Corrupt) else None
+
+
+def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
+    """
+    Decide.
+
+    Args:
+        situation: of the store.
+        with_rocketmq: also find the end that RocketMQ would find.
+
+    Raises:
+        FormatError: a file of the root cannot be read and another program wrote
+            it, or the truth does not prove itself.
+        NotAStoreError: a segment has another size than it had.
+        CorruptError: a consume queue cannot be read.
+    """
+    view = situation.view
+    reasons = reasons_against(situation)
+    if view is not None and has_lost_segments(situation, view):
+        made = _plan_ours(situation, view)
+    elif view is not None and not reasons:
+        if mark := _clean_mark(situation, view):
+            made = _plan_clean(situation, view, mark)
+        else:
+            made = _plan_ours(situation, view)
+    else:
+        made = _plan_foreign(situation, reasons)
+    made = _with_cut_bytes(situation, made)
+    if with_rocketmq:
+        stranded = situation.segments.stranded
+        end = rocketmq_end(situation.segments, situation.opening, *stranded[:1])
+        made = replace(made, rocketmq_end=end)
+    return made
+
+
+def _clean_mark(situation: Situation, view: View) -> CleanMark | None:
+    """
+    The mark, if it holds (A9): no ``abort``, the last record as it was, and the
+    bytes at the end zero.
+    """
+    mark = view.read(CLEAN)
+    if mark is None or situation.found.is_abort:
+        return None
+    segments = situation.segments
+    if mark.end_offset > segments.end or view.read(CUT).intent is not None:
+        return None
+    if any(segments.raw(mark.end_offset, 8)):
+        return None
+    if mark.last_offset is not None:
+        head = int.from_bytes(segments.raw(mark.last_offset, 4), "big")
+        record = segments.raw(mark.last_offset, head)
+        if digest_of(record) != mark.last_digest:
+            return None
+    return mark
+
+
+def _plan_clean(situation: Situation, view: View, mark: CleanMark) -> Plan:
+    end = mark.end_offset
+    store_ms = 0
+    if mark.last_offset is not None:
+        store_ms = situation.segments.log.read(mark.last_offset).store_ms
+    survey = Survey(Whole(end), end, end, 0, 0, 0, store_ms, mark.last_offset, "")
+    return _base(situation, view, survey, Bound(end, "clean mark"), is_clean=True)
+
+
+def _plan_ours(situation: Situation, view: View) -> Plan:
+    """
+    Our own bounds hold: the page's in the same boot, else LMDB's (A5).
+    """
+    bounds = view.read(BOUNDS)
+    intent = view.read(CUT).intent
+    bound = Bound(bounds.synced_end)
+    synced = bounds.synced_end
+    live = situation.live
+    if live is not None and _binds(live, situation.boot):
+        bound = Bound(max(live.published_end, bound.offset), "published end")
+        synced = max(live.synced_end, synced)
+    if intent is not None:
+        bound = Bound(min(bound.offset, intent), bound.name)
+        synced = min(synced, intent)
+    segments = situation.segments
+    start = segments.base_of(min(bounds.synced_end, bound.offset))
+    if not segments.bases:
+        start = 0  # all of it is gone: nothing is whole below the bound
+    limit = NO_OFFSET if intent is None else intent
+    if limit < start:
+        # All of a log that began above 0 is cut: nothing of it is looked at.
+        survey = Survey(Whole(limit), limit, limit, 0, 0, 0, 0, None, "")
+    else:
+        survey = survey_ours(segments, bound, start, limit)
+    made = _base(situation, view, survey, bound, is_clean=False)
+    return replace(made, synced_end=min(synced, made.end_offset), intent=intent)
+
+
+def _binds(live: LiveWords, boot: Boot) -> bool:
+    return (live.boot_id, live.mount_id) == (boot.boot_id, boot.mount_id)
+
+
+def _plan_foreign(situation: Situation, reasons: list[str]) -> Plan:
+    """
+    Our bounds are void, or there are none: RocketMQ's evidence decides (A8).
+    """
+    survey, evidence = survey_evidence(
+        situation.segments, situation.queues, situation.opening
+    )
+    view = situation.view
+    imported = situation.found.read()
+    bound = Bound(evidence.bound, "RocketMQ's evidence")
+    made = _base(situation, view, survey, bound, is_clean=False)
+    # What RocketMQ would not even look at was on disk long before.
+    synced = evidence.start_offset if evidence.is_abort else made.end_offset
+    made = replace(
+        made,
+        reasons=tuple(reasons),
+        imported=imported,
+        identity=imported.identity if imported.identity is not None else made.identity,
+        synced_end=min(synced, made.end_offset),
+        confirm_offset=min(situation.opening.times.confirm_offset, made.end_offset),
+        positions=Positions(),
+        cut=replace(made.cut, intent=None),
+    )
+    return _with_copied_cut(situation, _with_imported_epochs(made, imported))
+
+
+def _with_copied_cut(situation: Situation, made: Plan) -> Plan:
+    """
+    A copy of a store whose cut was unfinished finishes it, if nobody else wrote
+    (A3, A15): what a master ordered to be cut does not come back by copying.
+    """
+    view = situation.view
+    end = view.read(CUT).intent if view is not None else None
+    if view is None or end is None or end >= made.end_offset:
+        return made
+    if changed_exports(view, situation.found) or made.corrupt is not None:
+        return made
+    return replace(
+        made,
+        end_offset=end,
+        synced_end=min(made.synced_end, end),
+        confirm_offset=min(made.confirm_offset, end),
+        epochs=made.epochs.drop_above(end),
+        cut_reason="a cut is finished first",
+        rule="A3",
+    )
+
+
+def _with_imported_epochs(made: Plan, imported: Import) -> Plan:
+    """
+    An imported table decides, and may show that the other program cut (A10).
+    """
+    if imported.epochs is None:
+        return made
+    end = made.end_offset
+    cut = made.epochs.cut_for_import(imported.epochs, made.min_offset)
+    if cut is not None and cut < end:
+        end = max(cut, made.min_offset)
+        made = replace(made, import_cut=end, rule="A10")
+        reason = "the imported epoch table lacks our epoch that starts here"
+        made = replace(made, cut_reason=reason)
+    return replace(
+        made,
+        end_offset=end,
+        synced_end=min(made.synced_end, end),
+        confirm_offset=min(made.confirm_offset, end),
+        epochs=imported.epochs.drop_above(end),
+    )
+
+
+def _base(
+    situation: Situation,
+    view: View | None,
+    survey: Survey,
+    bound: Bound,
+    *,
+    is_clean: bool,
+) -> Plan:
+    """
+    The plan as the truth in LMDB has it.
+    """
+    end = survey.end_offset
+    bases = situation.segments.bases
+    bounds = view.read(BOUNDS) if view else NO_BOUNDS
+    times = situation.opening.times
+    confirm = max(bounds.confirm_offset, 0) if view else times.confirm_offset
+    verdict = survey.verdict
+    reason, rule = (
+        ("", "") if isinstance(verdict, Whole) else (verdict.reason, verdict.rule)
+    )
+    positions = view.read(POSITIONS) if view else Positions()
+    epochs = view.read(EPOCHS) if view else EpochTable()
+    return Plan(
+        reasons=(),
+        is_new=view is None,
+        is_clean=is_clean,
+        survey=survey,
+        min_offset=bases[0] if bases else min(end, 0),
+        end_offset=end,
+        synced_end=end,
+        confirm_offset=min(confirm, end),
+        bound=bound.offset,
+        bound_name=bound.name,
+        epochs=epochs.drop_above(end),
+        identity=view.read(IDENTITY) if view else None,
+        imported=None,
+        import_cut=None,
+        intent=None,
+        cut=view.read(CUT) if view else CutState(),
+        cut_bytes=0,
+        cut_reason=reason,
+        rule=rule,
+        positions=positions if positions.as_of <= end else Positions(),
+        rocketmq_end=None,
+        stranded=tuple(situation.segments.stranded),
+    )
+
+
+def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
+    if made.is_clean:
+        return made
+    end = made.end_offset
+    above = nonzero_end(situation.root, situation.segments, end) - end
+    if made.stranded and not made.cut_reason and not above:
+        return replace(made, cut_reason=text_of_stranded(made.stranded), rule="A2")
+    if above == 0 and made.corrupt is None:
+        return replace(made, cut_reason=made.cut_reason if made.import_cut else "")
+    reason, rule = made.cut_reason, made.rule
+    if not reason:
+        # The scan ended at zeros or at a cut, with more bytes behind.
+        reason = (
+            "a cut is finished first"
+            if made.intent is not None
+            else "bytes stand behind the end"
+        )
+        rule = "A3" if made.intent is not None else "A2"
+    return replace(made, cut_bytes=above, cut_reason=reason, rule=rule)

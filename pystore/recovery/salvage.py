@@ -1,0 +1,138 @@
+"""
+Giving up damaged bytes: what is removed is saved first, and named (A6).
+
+``recover --accept-loss`` cuts the log where the damage begins. Behind it there
+may be thousands of good records: every byte above the cut is copied beside the
+store, and every record in it that proves itself is listed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.bindings.ffi import Check
+from pystore.core.scan import check_record
+from pystore.errors import CorruptError, InvalidError
+from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
+from pystore.recovery.survey import Segments
+
+__all__ = ["Loss", "save_loss", "whole_records"]
+
+_MAGIC = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
+_PROOF = Check.BODY | Check.PROPERTY | Check.OFFSET
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """
+    What was given up.
+
+    Attributes:
+        directory: where the bytes were saved: one file for each segment, named by
+            the offset of its first byte.
+        bytes_saved: how many, trailing zeros left out.
+        records: offsets of whole records behind the damage, ascending.
+    """
+
+    directory: Path
+    bytes_saved: int
+    records: tuple[int, ...]
+
+
+def save_loss(root: Path, segments: Segments, end: int) -> Loss:
+    """
+    Copy everything above ``end`` beside the store, durably.
+
+    Args:
+        root: the store.
+        segments: of its log.
+        end: where the log will be cut.
+
+    Raises:
+        InvalidError: the directory for it exists.
+        FullError: no space; the store is unchanged.
+        StorageError: the system refused.
+    """
+    directory = root.parent / f"{root.name}.lost-{end:020d}"
+    try:
+        directory.mkdir()
+    except FileExistsError as error:
+        # An earlier run was killed, or the same loss came twice.
+        raise InvalidError(
+            f"{directory} exists: look at it, move it away, then try again",
+            path=str(directory),
+        ) from error
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("create", directory, error) from error
+    try:
+        loss = _save(directory, segments, end)
+    except BaseException:
+        # Half a copy would only be in the way of the next attempt.
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return loss
+
+
+def _save(directory: Path, segments: Segments, end: int) -> Loss:
+    saved, records = 0, []
+    for base in segments.bases:
+        at = max(end, base)
+        left = base + segments.segment_size - at
+        if left <= 0:
+            continue
+        data = segments.raw(at, left).rstrip(b"\0")
+        if data:
+            _write(directory / f"{at:020d}", data)
+            saved += len(data)
+            records.extend(whole_records(data, at))
+    sync_directory(directory)
+    sync_directory(directory.parent)
+    return Loss(directory, saved, tuple(records))
+
+
+def whole_records(data: bytes, offset: int) -> list[int]:
+    """
+    Offsets of the records in ``data`` that prove themselves.
+
+    A record says where it is, so it is found by its magic wherever the chain of
+    sizes is broken.
+
+    Args:
+        data: any bytes of a log.
+        offset: of the first of them.
+    """
+    found = []
+    at = 0
+    while match := _MAGIC.search(data, at + 4):
+        start = match.start() - 4
+        try:
+            size = int.from_bytes(data[start : start + 4], "big")
+            record = check_record(data[start : start + size], offset + start, _PROOF)
+        except CorruptError:
+            # Bytes that look like a record's begin; search on behind them.
+            at = start + 1
+        else:
+            found.append(offset + start)
+            at = start + record.size
+    return found
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest[:_CHUNK]) :]
+            sync_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("save", path, error) from error

@@ -1,0 +1,242 @@
+"""
+Torn or corrupt: what the end of a log means. Pure.
+
+Every log that was not closed cleanly ends somewhere, and the bytes there look
+the same whether a crash left them or somebody lost data. What tells them apart
+is a bound: below it nothing may be bad. Our own bound is an offset (A5, A6). A
+store without one brings evidence instead (A8): consume queues, checkpoint times
+and ``abort``, as RocketMQ left them.
+
+Rules A5 to A8: docs/crash-safety.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pystore.bindings.ffi import Stop
+from pystore.errors import InvalidError
+
+__all__ = [
+    "Bound",
+    "Corrupt",
+    "Evidence",
+    "Findings",
+    "Stale",
+    "Torn",
+    "Verdict",
+    "Whole",
+    "decide",
+]
+
+_REASONS = {
+    Stop.ZERO: "nothing was written here",
+    Stop.LAST: "the last segment ends here",
+    Stop.SIZE: "the record's size is impossible",
+    Stop.MAGIC: "there is no record",
+    Stop.LENGTHS: "the record's lengths do not add up",
+    Stop.BODY: "the body's checksum differs",
+    Stop.PROPERTY: "the record's checksum differs or is missing",
+    Stop.OFFSET: "the record claims another offset",
+    Stop.FIELDS: "the record has fields that no writer leaves",
+    Stop.STALE: "stale: the store time falls back by over 3 s",
+    Stop.UNREADABLE: "the bytes cannot be read",
+    Stop.BLANK: "the blank record has a wrong size",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """
+    Where a scan from the front stopped, and what lies behind.
+
+    Attributes:
+        offset: the bad record, or the end of the good ones.
+        stop: why; not ``ROWS`` nor ``LIMIT``, after which a scan goes on.
+        record_end: the end of the last whole record below, ``None`` if there is
+            none: it differs from ``offset`` behind a blank record.
+        named_behind: above ``offset``, a whole record that a queue names and that
+            was stored no later than the checkpoint says was flushed.
+        later_segment: above ``offset``, a segment that begins with a whole record.
+        last_base: where the last segment begins, if ``stop`` is ``LAST``.
+    """
+
+    offset: int
+    stop: Stop
+    record_end: int | None = None
+    named_behind: int | None = None
+    later_segment: int | None = None
+    last_base: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.stop in (Stop.ROWS, Stop.LIMIT):
+            raise InvalidError(f"a scan that stopped at {self.stop.name} has not ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """
+    Our own: nothing below ``offset`` may be bad (A5).
+
+    Attributes:
+        offset: the published end in the same boot and mount, else the synced end.
+        name: which of them, for the message.
+    """
+
+    offset: int
+    name: str = "synced end"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """
+    What a store without valid bounds shows (A8).
+
+    Attributes:
+        is_abort: whether ``abort`` was there: RocketMQ did not stop cleanly.
+        start_offset: where RocketMQ's recovery would start.
+        named_offset: the last record that consume queues name; ``None``: none.
+        named_end: its end.
+        checkpoint_ms: the store time up to which the checkpoint says that the log
+            was flushed.
+    """
+
+    is_abort: bool
+    start_offset: int
+    named_offset: int | None = None
+    named_end: int | None = None
+    checkpoint_ms: int = 0
+
+    @property
+    def bound(self) -> int:
+        """
+        The offset below which nothing may be bad. From here on a scan checks the
+        fields of records without property CRC (A6).
+        """
+        return self.start_offset if self.is_abort else self.named_offset or 0
+
+    @property
+    def stale_above(self) -> int | None:
+        """
+        From where on a store time that falls back marks stale bytes.
+
+        ``None`` if no queue names a record: then a clock that was set back could
+        not be told from a truncation, and would cost what follows it.
+        """
+        return self.named_end
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """
+    Nothing bad was found; the log ends at ``end``.
+    """
+
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """
+    A crash left half a record: the log is cut at ``end``.
+    """
+
+    end: int
+    reason: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """
+    Records follow that a truncation left behind: the log is cut at ``end``.
+    """
+
+    end: int
+    reason: str
+    rule: str = "A8"
+
+
+@dataclass(frozen=True, slots=True)
+class Corrupt:
+    """
+    Something is bad, or missing, that was promised: no opening for writing.
+
+    Attributes:
+        end: the end of what is whole below.
+        offset: where the damage is.
+        reason: one line.
+        rule: of docs/crash-safety.md.
+    """
+
+    end: int
+    offset: int
+    reason: str
+    rule: str
+
+
+Verdict: TypeAlias = Whole | Torn | Stale | Corrupt
+
+
+def decide(findings: Findings, bound: Bound | Evidence) -> Verdict:
+    """
+    Says what the end of a log means.
+
+    Args:
+        findings: of a scan from the front, or from a bound that was checked before.
+        bound: our own, or a store's evidence where ours is void (A7) or never was.
+    """
+    if isinstance(bound, Bound):
+        end, rule = findings.offset, "A6"
+        promise = _promise_of_ours(findings, bound)
+    else:
+        end, rule = _end_as_rocketmq(findings), "A8"
+        promise = _promise_of_evidence(findings, bound)
+    if not promise and findings.stop is Stop.UNREADABLE:
+        promise = "what cannot be read cannot be called torn"
+        rule = "A6"
+    reason = _REASONS[findings.stop]
+    if promise:
+        return Corrupt(end, findings.offset, f"{reason}, but {promise}", rule)
+    if findings.stop is Stop.STALE:
+        return Stale(end, reason)
+    if findings.stop.is_bad:
+        return Torn(end, reason, "A6")
+    return Whole(end)
+
+
+def _promise_of_ours(findings: Findings, bound: Bound) -> str:
+    if findings.offset < bound.offset:
+        return f"the {bound.name} is {bound.offset}"
+    return ""
+
+
+def _promise_of_evidence(findings: Findings, evidence: Evidence) -> str:
+    """
+    The clauses of A8, in its order.
+    """
+    offset = findings.offset
+    if evidence.is_abort and offset < evidence.start_offset:
+        return f"RocketMQ's recovery would start at {evidence.start_offset}"
+    if not evidence.is_abort and offset < (evidence.named_offset or 0):
+        return f"consume queues name the record at {evidence.named_offset}"
+    if findings.named_behind is not None:
+        return (
+            f"the record at {findings.named_behind} is whole, named by a consume "
+            "queue and older than the checkpoint"
+        )
+    if findings.later_segment is not None:
+        return f"segment {findings.later_segment} begins with a whole record"
+    return ""
+
+
+def _end_as_rocketmq(findings: Findings) -> int:
+    """
+    A blank record with no segment behind it is not part of RocketMQ's log: its end
+    is that of the last record, and the next record may replace the blank.
+    """
+    if findings.stop is not Stop.LAST:
+        return findings.offset
+    ends = (findings.record_end, findings.last_base)
+    return max((end for end in ends if end is not None), default=findings.offset)

@@ -1,0 +1,3 @@
+"""
+RocketMQ's own small files: checkpoint, abort, broker identity, index.
+"""

@@ -1,0 +1,3 @@
+"""
+A store: a log with its consume queues, opened, maintained and closed.
+"""

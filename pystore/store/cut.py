@@ -1,0 +1,150 @@
+"""
+Cutting the log's end: an intent first, then the page, then the bytes (A3). A log
+of which nothing is left may begin elsewhere.
+
+The core holds every append back from the first step to the last. Between its
+steps the truth is changed, so that a crash anywhere leaves either the whole log
+or a cut that the next opening finishes.
+
+Rules: docs/crash-safety.md, A2 and A3.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pystore.bindings.ffi import Check
+from pystore.errors import InvalidError, PoisonedError, PystoreError
+from pystore.metastore.schema import EPOCHS, LEFT, POSITIONS
+from pystore.metastore.values import Left, Positions, QueueMark
+from pystore.store.sealer import remove_seals
+
+if TYPE_CHECKING:
+    from pystore.core.results import CutReport
+    from pystore.epochs.table import EpochTable
+    from pystore.store.open import Writer
+
+__all__ = ["begin_at", "cut_log"]
+
+_NO_ENTRY = 0x4  # PREPARED and ROLLBACK records take no queue offset
+
+
+def cut_log(writer: Writer, offset: int) -> CutReport:
+    """
+    Cut the log at ``offset``; at 0 nothing stays of it and of its epochs, wherever
+    it began.
+
+    Raises:
+        InvalidError: no record ends there.
+        BusyError: a block above it is held.
+        StorageError: the system refused; if the log takes no appends any more, open
+            the store again, which finishes the cut.
+    """
+    log = writer.log
+    is_intended = is_done = False
+    try:
+        log.cut_begin(offset)
+        queues = _queues_at(writer, offset) if offset else {}
+        is_intended = True
+        try:
+            generation, table = _intend(writer, offset, queues)
+        except PystoreError as error:
+            # A refused transaction left nothing, but for one whose end is unknown.
+            is_intended = isinstance(error, PoisonedError)
+            raise
+        log.cut_publish(generation)
+        report = log.cut_apply()
+        log.queues_load(queues)
+        remove_seals(writer.root, offset, log.ends().segment_size)
+        writer.limit_checkpoint(offset)
+        with writer.checkpoint.change() as change:
+            change.finish_cut()
+        is_done = True
+    finally:
+        _end(writer, is_intended=is_intended, is_done=is_done)
+    writer.export_epochs(table)
+    return report
+
+
+def begin_at(writer: Writer, base: int) -> None:
+    """
+    Let an empty log begin at the base of a segment, as that of another replica
+    whose first segments are gone. The caller has removed the consume queues.
+
+    A crash leaves an empty log, which begins at 0 or here.
+
+    Raises:
+        InvalidError: the log is not empty, or no segment can begin there.
+        FullError: no space for a segment; try again later.
+        StorageError: the system refused.
+    """
+    if writer.log.ends().received_end == base:
+        return
+    if writer.log.ends().received_end:
+        cut_log(writer, 0)
+    with writer.checkpoint.change() as change:
+        # The segment at 0 goes; that is no visit of another program (A7).
+        change.leave(Left((), change.read(LEFT).queue_lengths))
+    writer.log.begin_at(base)
+
+
+def _intend(
+    writer: Writer, offset: int, queues: dict[tuple[str, int], int]
+) -> tuple[int, EpochTable]:
+    """
+    Make the intent durable; answers the generation and the epochs that are left.
+    """
+    with writer.checkpoint.change() as change:
+        if change.read(POSITIONS).as_of > offset:
+            # Retention may have taken the records that would tell them. Those of a
+            # lower end stay: this one may not be on disk yet.
+            marks = (QueueMark(*key, value) for key, value in queues.items())
+            change.write(POSITIONS, Positions(offset, tuple(marks)))
+        state = change.intend_cut(offset)
+        left = change.read(LEFT)
+        # One that retention took may still be named.
+        present = {base for base in writer.log.segments() if base <= offset}
+        kept = tuple(pair for pair in left.segments if pair[0] in present)
+        change.leave(Left(kept, left.queue_lengths))
+        table = change.read(EPOCHS)
+        writer.cuts.append(offset)
+    return state.generation, table
+
+
+def _end(writer: Writer, *, is_intended: bool, is_done: bool) -> None:
+    """
+    End the cut of this thread, if it has begun one.
+
+    What is appended behind an intent that is still open would be cut by the next
+    opening. Ctrl-C may come between the intent and the step that holds appends
+    back for good, so that step is made up for here.
+    """
+    log = writer.log
+    try:
+        if is_intended and not is_done:
+            with suppress(InvalidError):  # it was published
+                log.cut_publish(log.ends().cut_generation + 1)
+    finally:
+        with suppress(InvalidError):  # none was begun
+            log.cut_end(is_done)
+
+
+def _queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:
+    """
+    The next queue offsets once everything from ``offset`` on is gone: of each
+    queue the lowest that is cut, else what it was.
+    """
+    log = writer.log
+    queues, end = log.queues_fill()
+    for rows in log.scan(offset, end, Check.TOPIC):
+        counted = rows[(rows["sys_flag"] & _NO_ENTRY) == 0]
+        keys = counted[["topic_id", "queue_id"]]
+        groups, first = np.unique(keys, return_index=True)
+        for group, at in zip(groups, first, strict=True):
+            key = log.topic(int(group["topic_id"])), int(group["queue_id"])
+            lowest = int(counted["queue_offset"][at])
+            queues[key] = min(queues.get(key, lowest), lowest)
+    return queues

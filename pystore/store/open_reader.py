@@ -1,0 +1,135 @@
+"""
+Opening a store for reading, also while another process writes it.
+
+The live page tells a reader how far to read, if it was stored in this boot, on
+this mount, and nobody else wrote since. Where it does not bind, the end is found
+by a scan of the newest segment that holds a record (A4).
+
+Nothing is written, no lock is taken, LMDB is not opened.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pystore.bindings.ffi import Check
+from pystore.core.live_page import Live
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
+from pystore.errors import NotAStoreError
+from pystore.fs.boot import boot_of
+from pystore.metastore.bootstrap import META_NAME
+from pystore.recovery.survey import Segments
+from pystore.rocketmq.side_files import ABORT, parse_abort
+from pystore.store.open import LIVE_NAME
+from pystore.store.report import RecoveryReport
+
+__all__ = ["binding_page", "find_end", "open_reader", "require_store"]
+
+
+def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryReport]:
+    """
+    Open a store for reading.
+
+    Raises:
+        NotAStoreError: missing, or no store.
+        StorageError: the system refused.
+    """
+    require_store(root)
+    live = binding_page(root)
+    if live is not None:
+        log = LogReader(root, options, live)
+        ends = log.ends()
+        return log, _report(ends.min_offset, ends.published_end, ends.synced_end, "")
+    log = LogReader(root, options)
+    end, reason = find_end(Segments(log))
+    log.limit(end)
+    return log, _report(log.ends().min_offset, end, 0, reason)
+
+
+def require_store(root: Path) -> None:
+    """
+    Make sure that there is a store to look at.
+
+    Raises:
+        NotAStoreError: there is none.
+    """
+    if (root / "commitlog").is_dir():
+        return
+    what = "no such directory: check the path"
+    if root.is_dir():
+        what = "not a store: it has no commitlog/: give the root of a store"
+    elif root.exists():
+        what = "not a directory: give the root of a store"
+    raise NotAStoreError(f"{root}: {what}", path=str(root))
+
+
+def binding_page(root: Path) -> Live | None:
+    """
+    The live page, if what it says holds.
+    """
+    path = root / META_NAME / LIVE_NAME
+    if not path.exists():
+        return None
+    try:
+        live = Live(path)
+    except NotAStoreError:
+        # A damaged page binds nobody; whoever opens for writing is told.
+        return None
+    words, boot = live.read(), boot_of(root)
+    if (words.boot_id, words.mount_id) != (boot.boot_id, boot.mount_id):
+        return None
+    abort = root / ABORT
+    try:
+        note = parse_abort(abort.read_bytes())
+    except FileNotFoundError:
+        # Closed, by us or after us by a Java broker: look at the bytes.
+        return live if _ends_in_zeros(root, live) else None
+    writer = (note.incarnation or "").partition("-")[0]
+    return live if writer == str(words.incarnation) else None
+
+
+def _ends_in_zeros(root: Path, live: Live) -> bool:
+    """
+    Whether nothing stands at the published end: nobody has gone on from there.
+    """
+    with LogReader(root) as log:
+        return not any(Segments(log).raw(live.read().published_end, 8))
+
+
+def find_end(segments: Segments) -> tuple[int, str]:
+    """
+    The end of the last whole record, found in the newest segment that begins with
+    one, and why the scan ended there.
+
+    Structure and embedded offsets are checked; whether the bytes below are whole
+    is what verifying is for.
+    """
+    for base in reversed(segments.bases):
+        tail = segments.scan_end(base, Check.OFFSET)
+        if tail.records or tail.blanks:
+            end = tail.offset
+            if tail.stop.is_bad or end > segments.end:
+                end = tail.record_end
+            return end, tail.text
+    return (segments.bases[0] if segments.bases else 0), ""
+
+
+def _report(min_offset: int, end: int, synced: int, reason: str) -> RecoveryReport:
+    return RecoveryReport(
+        is_new=False,
+        is_clean=False,
+        foreign=(),
+        min_offset=min_offset,
+        end_offset=end,
+        synced_end=synced,
+        bound=0,
+        bound_name="",
+        cut_offset=None,
+        cut_bytes=0,
+        cut_reason=reason,
+        rule="",
+        scanned_bytes=0,
+        records=0,
+        unproved=0,
+    )

@@ -1,0 +1,117 @@
+"""
+Sealing segments: one at a time, in the background, once they are on disk.
+
+A seal is made of what is in the file, so the segment is scanned with every
+check before it is sealed: a seal never vouches for damage.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystore.bindings.ffi import Check
+from pystore.errors import CorruptError
+from pystore.fs.atomic import remove_file
+from pystore.metastore.bootstrap import META_NAME, SEALS_NAME
+from pystore.metastore.schema import EPOCHS, IDENTITY
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.seals import (
+    NO_CHAIN,
+    list_seals,
+    make_seal,
+    read_seal,
+    seal_name,
+    write_seal,
+)
+
+if TYPE_CHECKING:
+    from pystore.store.open import Writer
+
+__all__ = ["LONE_GROUP", "remove_seals", "seal_next"]
+
+LONE_GROUP = "DEFAULT_BROKER"
+"""The group of a store without an identity: RocketMQ's default broker name."""
+
+_CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
+
+
+def seal_next(writer: Writer) -> bool:
+    """
+    Seal the oldest segment that has no seal yet and is wholly synced.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        CorruptError: the segment has a bad record.
+        StorageError: the system refused.
+    """
+    log = writer.log
+    ends = log.ends()
+    directory = writer.root / META_NAME / SEALS_NAME
+    sealed = set(list_seals(directory))
+    for base in log.segments():
+        end = base + ends.segment_size
+        if base in sealed or base in writer.unsealable:
+            continue
+        if end > ends.synced_end:
+            return False
+        _seal(writer, base, end)
+        return True
+    return False
+
+
+def _seal(writer: Writer, base: int, end: int) -> None:
+    log = writer.log
+    generation = log.ends().cut_generation
+    scan = log.scan(base, end, _CHECKS)
+    first_ms = 0
+    for rows in scan:
+        first_ms = int(rows["store_ms"][0])
+        break
+    found = scan.finish()
+    if found.stop.is_bad:
+        writer.unsealable.add(base)
+        raise CorruptError(
+            f"{writer.root}: segment {base:020} cannot be sealed: {found.text}",
+            offset=found.offset,
+            path=str(writer.root),
+        )
+    directory = writer.root / META_NAME / SEALS_NAME
+    before = read_seal(directory, base - (end - base)) if base >= end - base else None
+    seal = make_seal(
+        (block.view for block in log.blocks(base, end)),
+        group=_group(writer),
+        start_offset=base,
+        record_count=found.records,
+        first_store_ms=first_ms,
+        last_store_ms=found.record_ms,
+        epochs=writer.checkpoint.read(EPOCHS),
+        previous_chain=NO_CHAIN if before is None else before.chain,
+    )
+    write_seal(directory, seal, writer.temporary)
+    if log.ends().cut_generation != generation:
+        # The bytes may be from before the cut, which removed the seals it saw.
+        remove_seals(writer.root, base, end - base)
+
+
+def remove_seals(root: Path, end: int, segment_size: int) -> None:
+    """
+    Durably remove the seals of segments that hold a byte at or above ``end``: a
+    segment that was cut is not sealed any more.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    directory = root / META_NAME / SEALS_NAME
+    for base in list_seals(directory):
+        if base + segment_size > end:
+            remove_file(directory / seal_name(base))
+
+
+def _group(writer: Writer) -> str:
+    identity = writer.checkpoint.read(IDENTITY)
+    if isinstance(identity, TemporaryIdentity):
+        identity = identity.identity
+    return identity.broker if isinstance(identity, BrokerIdentity) else LONE_GROUP
