@@ -36,6 +36,7 @@ setup(
         "pystore.message",
         "pystore.metastore",
         "pystore.nameserver",
+        "pystore.net",
         "pystore.records",
         "pystore.recovery",
         "pystore.remoting",

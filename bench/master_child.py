@@ -20,8 +20,8 @@ from writers import WAYS
 
 from pystore.ha.insync.ack import Ack, Outcome, Settled
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.master.config import Terms
 from pystore.ha.master.service import MasterService, Mastership
-from pystore.ha.master.terms import Terms
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["EPOCH"]

@@ -16,11 +16,11 @@ from machine import Growth
 from master_child import EPOCH
 
 from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.follower import Follower, Rim
+from pystore.ha.slave.protocol_v3 import SlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.stream import Stream, connect
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.transport import Stream, connect
 
 __all__ = ["Slave"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.lease import Lease
+from pystore.ha.master.lease import Lease
 
 __all__ = ["Decision"]
 

@@ -22,16 +22,16 @@ from pystore.errors import (
     PoisonedError,
     StorageError,
 )
-from pystore.ha.answers import AppendResult, ReplicaStanding
+from pystore.ha.config import Place
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.member import Member
-from pystore.ha.lease import Lease
-from pystore.ha.master.asking import Controller
-from pystore.ha.master.authority import WriteAuthority
+from pystore.ha.master.append_future import Ticket, wait_all
+from pystore.ha.master.lease import Lease
 from pystore.ha.master.service import MasterService, Mastership, clock_ms
-from pystore.ha.master.ticket import Ticket, wait_all
-from pystore.ha.place import Place
+from pystore.ha.master.set_change_requests import Controller
+from pystore.ha.master.write_authority import WriteAuthority
+from pystore.ha.result import AppendResult, ReplicaStanding
 from pystore.ha.role import (
     BeginMastership,
     Effect,
@@ -45,7 +45,7 @@ from pystore.ha.role import (
     TakeSet,
 )
 from pystore.ha.slave.effects import Promise
-from pystore.ha.slave.following import Following
+from pystore.ha.slave.follower_thread import Following
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.message.message import Message
 
@@ -181,7 +181,7 @@ class Replica:
     ) -> list[Settled]:
         """
         Waits for tickets, of this mastership or earlier ones; see
-        `pystore.ha.master.ticket.wait_all`.
+        `pystore.ha.master.append_future.wait_all`.
         """
         return wait_all(tickets, timeout_ms, self._now_ms)
 

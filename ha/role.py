@@ -22,7 +22,7 @@ from enum import Enum
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.lease import Lease
+from pystore.ha.master.lease import Lease
 from pystore.ha.slave.effects import Promise
 
 __all__ = [
@@ -189,7 +189,7 @@ class RoleMachine:
 
     def leased(self, epoch: int, lease: Lease) -> None:
         """
-        The controller granted a lease, or took it away (`pystore.ha.lease.NO_LEASE`).
+        The controller granted a lease, or took it away (`pystore.ha.master.lease.NO_LEASE`).
         """
         if self._is_mine(epoch) and lease != self._lease:
             self._lease = lease

@@ -6,7 +6,7 @@ of the judgement alone. A service's appends wait in the core (`pystore.core.wait
 from __future__ import annotations
 
 from pystore.ha.insync.ack import Ack, Outcome, Settled
-from pystore.ha.insync.promises import Promises
+from pystore.ha.insync.ack_policy import Promises
 
 __all__ = ["AckWaits"]
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from stores import message
 
-from pystore.ha.codes import AckStatus
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.insync.rules import SetRules
 from pystore.ha.master.effects import Acked, Left, Opened
-from pystore.ha.master.judge import Judge
+from pystore.ha.master.insync_monitor import Judge
+from pystore.ha.wire.codes import AckStatus
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["EPOCH", "LONG_MS", "Court"]

@@ -16,12 +16,12 @@ from serving_master import LegacyMaster, MasterLink
 from stores import SEGMENT, fill
 
 from pystore.ha.slave.backoff import BackOff
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Connection
 from pystore.ha.slave.follower import Follower, Rim, Standing
-from pystore.ha.slave.legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.stream import Stream, StreamLost
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.transport import Stream, StreamLost
 from pystore.store.commit_log import CommitLog
 
 TERMS = Terms("cluster", "broker", 7, is_learner=True)

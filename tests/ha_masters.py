@@ -8,17 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.codes import (
+from pystore.ha.master.config import Roster, Terms
+from pystore.ha.master.effects import Close, Effect, MasterLog, Send, SendBlock
+from pystore.ha.master.protocol_legacy import LegacyMasterConnection
+from pystore.ha.master.protocol_v3 import MasterConnection
+from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
     SlaveFlag,
     TruncateFlag,
     TruncateOutcome,
 )
-from pystore.ha.master.connection import MasterConnection
-from pystore.ha.master.effects import Close, Effect, MasterLog, Send, SendBlock
-from pystore.ha.master.legacy import LegacyMasterConnection
-from pystore.ha.master.terms import Roster, Terms
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,
@@ -29,7 +30,6 @@ from pystore.ha.wire.frames import (
     TransferAck,
     TransferData,
 )
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,

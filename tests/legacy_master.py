@@ -9,11 +9,11 @@ from __future__ import annotations
 from slave_side import Owner, ShortLog
 
 from pystore.epochs.table import EpochTable
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import (
     Close,
 )
-from pystore.ha.slave.legacy import LegacySlaveConnection
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
 from pystore.ha.wire.legacy import (
     LegacyData,
     LegacyEpochs,

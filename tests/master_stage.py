@@ -19,16 +19,16 @@ from stores import SEGMENT
 
 from pystore.errors import PystoreError
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.master.config import Terms
 from pystore.ha.master.service import MasterService, Mastership, clock_ms
-from pystore.ha.master.terms import Terms
 from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms as SlaveTerms
 from pystore.ha.slave.effects import Connection
 from pystore.ha.slave.follower import Follower, Rim, Standing
-from pystore.ha.slave.legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_v3 import SlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.stream import Stream, connect
-from pystore.ha.slave.terms import Terms as SlaveTerms
+from pystore.ha.slave.transport import Stream, connect
 from pystore.store.commit_log import CommitLog
 
 __all__ = [

@@ -12,8 +12,8 @@ from ha_masters import EMPTY, ack, shake
 from master_stage import EPOCH, MasterStage
 from stores import SEGMENT
 
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Body, Frame, HandshakeMaster, TransferData
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.v3 import encode
 
 __all__ = ["RawSlave"]

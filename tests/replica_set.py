@@ -12,11 +12,11 @@ from itertools import count
 
 from ack_waits import AckWaits
 
-from pystore.ha.codes import AckStatus
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.insync.rules import SetRules
 from pystore.ha.master.effects import Acked, Left, Opened
+from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["EPOCH", "ReplicaSet", "member", "members"]
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from stores import SEGMENT
 
-from pystore.ha.answers import ReplicaStanding
+from pystore.ha.config import Place
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.lease import Lease
-from pystore.ha.place import Place
+from pystore.ha.master.lease import Lease
 from pystore.ha.replica import Replica
+from pystore.ha.result import ReplicaStanding
 from pystore.ha.role import Role
 from pystore.ha.slave.backoff import Pace
 

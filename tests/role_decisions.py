@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.lease import Lease
+from pystore.ha.master.lease import Lease
 
 __all__ = ["ME", "OTHER", "SET", "to_follow", "to_lead"]
 

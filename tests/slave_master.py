@@ -12,18 +12,13 @@ from typing import Any
 from slave_side import Owner, ShortLog
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.codes import (
-    CheckResult,
-    DataFlag,
-    EpochsFlag,
-    MasterFlag,
-    State,
-)
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import (
     Close,
 )
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.wire.codes import CheckResult, DataFlag, EpochsFlag, MasterFlag, State
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
     Body,
     Frame,
@@ -31,7 +26,6 @@ from pystore.ha.wire.frames import (
     ReturnEpoch,
     TransferData,
 )
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.v3 import encode
 
 SESSION = 0x5E55

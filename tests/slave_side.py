@@ -13,7 +13,6 @@ from typing import Protocol
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import CorruptError, FullError, InvalidError
-from pystore.ha.codes import AckStatus
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
@@ -28,6 +27,7 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
+from pystore.ha.wire.codes import AckStatus
 from pystore.metastore.schema import EPOCHS, PROMISED
 from pystore.store.commit_log import CommitLog
 

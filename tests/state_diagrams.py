@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pystore.controller.negotiation import NEGOTIATION, Step
-from pystore.ha.codes import State
-from pystore.ha.machine import MASTER, SLAVE
 from pystore.ha.role import ROLES, Role
+from pystore.ha.wire.codes import State
+from pystore.ha.wire.link_state import MASTER, SLAVE
 
 __all__ = ["IDENTITY_PAGE", "PAGE", "drawn"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pystore.ha.codes import (
+from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
     CheckResult,

@@ -23,17 +23,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pystore.ha.codes import AckStatus
 from pystore.ha.insync.ack import Ack, Refusal
-from pystore.ha.insync.agreement import Agreement
-from pystore.ha.insync.catch_up import CatchUp, EndHistory
+from pystore.ha.insync.ack_policy import Promises
+from pystore.ha.insync.config import SetRules
+from pystore.ha.insync.confirm_offset import Holders, Progress
+from pystore.ha.insync.lag import CatchUp, EndHistory
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.insync.membership import Membership
-from pystore.ha.insync.progress import Holders, Progress
-from pystore.ha.insync.promises import Promises
-from pystore.ha.insync.rules import SetRules
 from pystore.ha.insync.sessions import Session, Sessions
+from pystore.ha.insync.set_state import Agreement
 from pystore.ha.master.effects import Acked, Left, Opened
+from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["InSync"]
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pystore.ha.codes import AckStatus
-from pystore.ha.insync.agreement import Agreement
-from pystore.ha.insync.catch_up import CatchUp, EndHistory
+from pystore.ha.insync.config import SetRules
+from pystore.ha.insync.confirm_offset import Progress
+from pystore.ha.insync.lag import CatchUp, EndHistory
 from pystore.ha.insync.member import Member
-from pystore.ha.insync.progress import Progress
-from pystore.ha.insync.rules import SetRules
 from pystore.ha.insync.sessions import Session, Sessions
+from pystore.ha.insync.set_state import Agreement
+from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["Membership", "Wish"]
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import AckStatus
 from pystore.ha.insync.member import Member
 from pystore.ha.master.effects import Acked, Left, Opened
+from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["Session", "Sessions"]
 

@@ -1,346 +1,370 @@
 """
-The master's end of a v3 connection: bytes and times in, effects out. Pure.
+One accepted link at work: a thread that receives, and one that sends.
 
-A slave shakes hands, asks for our epochs, cuts its log to our history, and says
-where it goes on; then blocks go one way and acks the other. Every number that a
-slave says is checked against what it was sent on this session.
+Both spend their time in calls of the system, which run without the interpreter's
+lock. What stands between them is the pure connection, under one lock that is never
+held while anything waits. Frames leave in the order in which the connection made
+them: one at a time has the right to take them from it and to send them
+(`pystore.ha.master.sender`).
 
-Source: docs/protocol.md (K.3), docs/replication.md.
+Rules: docs/replication.md; R182, R194, R217.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import (
-    FRAME_BYTES_UNSETTLED,
-    PROTOCOL_V3,
-    AckFlag,
-    AckStatus,
-    CheckResult,
-    DataFlag,
-    MasterFlag,
-    SlaveFlag,
-    State,
-    TruncateFlag,
-)
-from pystore.ha.machine import MASTER, Event, next_state
-from pystore.ha.master.admission import Verdict, admit
-from pystore.ha.master.agreement import Agreement, agree, refusal_of_member
 from pystore.ha.master.effects import (
     Acked,
     Close,
+    Connection,
+    Left,
     MasterLog,
     Opened,
     Send,
     SendBlock,
     StepDown,
 )
-from pystore.ha.master.link import Link
-from pystore.ha.master.terms import Roster, Terms
-from pystore.ha.wire.blocks import BlockRange
-from pystore.ha.wire.epoch_pages import EpochSnapshot, page_of
-from pystore.ha.wire.frames import (
-    Body,
-    ConfirmTruncate,
-    Frame,
-    HandshakeMaster,
-    HandshakeSlave,
-    QueryEpoch,
-    TransferAck,
-    TransferData,
+from pystore.ha.master.protocol_legacy import LegacyMasterConnection
+from pystore.ha.master.protocol_v3 import MasterConnection
+from pystore.ha.master.rate_limit import Flow
+from pystore.ha.master.sender import Gathered, Sender
+from pystore.ha.master.transport import (
+    GATHER_FRAMES,
+    Acquire,
+    LinkLost,
+    Wire,
 )
-from pystore.ha.wire.framing import take_frame
-from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
+from pystore.ha.wire.codes import State
+from pystore.ha.wire.legacy import is_legacy
 
-__all__ = ["MasterConnection"]
+if TYPE_CHECKING:
+    from pystore.ha.master.config import Roster, Terms
+    from pystore.ha.master.notifier import Bell
 
-_ENDING = (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
-"""The slave did not take what was sent."""
+__all__ = ["Owner", "ServedLink"]
 
-_EPOCH_BEGINS, _ACK_NOW = int(DataFlag.EPOCH_BEGINS), int(DataFlag.ACK_NOW)
-_CRC_AT = DATA_BYTES_MIN - 12
-"""Where the head of a block has the checksum: before its flags."""
+FAREWELL_MS = 1_000
+"""How long a slave that is refused may take to read why."""
 
 
-class MasterConnection(Link):
+@dataclass(frozen=True, slots=True)
+class Owner:
     """
-    One link to a slave that speaks v3. One thread.
+    What a link needs of the service.
+
+    Attributes:
+        terms: under which it serves.
+        roster: what is known of the set now.
+        log: how the log stands now.
+        acquire: bytes of it.
+        now_ms: a clock that never steps back.
+        bell: rings when the log grew.
+        opened: a session counts; answers which one is to be closed.
+        acked: a slave said what it holds.
+        left: a session is over.
+        step_down: a newer epoch is known.
+        close: ends the link of a session.
+        say: one line for people.
+        bytes_per_second: to one slave; 0: as many as there are.
+    """
+
+    terms: Terms
+    roster: Callable[[], Roster]
+    log: Callable[[], MasterLog]
+    acquire: Acquire
+    now_ms: Callable[[], int]
+    bell: Bell
+    opened: Callable[[Opened], int | None]
+    acked: Callable[[Acked], None]
+    left: Callable[[Left], None]
+    step_down: Callable[[int], None]
+    close: Callable[[int, str], None]
+    say: Callable[[str], object]
+    bytes_per_second: int = 0
+
+
+class ServedLink:
+    """
+    A slave's link, until it ends.
 
     Args:
-        terms: ours.
-        roster: returns what is known of the set at this moment.
+        owner: the service.
+        wire: the socket, which the link closes.
         session_id: random, not 0.
-        now_ms: when the link was accepted.
+
+    Attributes:
+        session_id: of this link.
+        reason: why it ended; empty: it has not.
+        acked_offset: what the slave acknowledged last, ``None`` before it did.
     """
 
-    def __init__(
-        self,
-        terms: Terms,
-        roster: Callable[[], Roster],
-        session_id: int,
-        now_ms: int,
-    ) -> None:
-        super().__init__(terms, roster, session_id, now_ms)
-        self._frame_bytes_max = FRAME_BYTES_UNSETTLED
-        self._slave: HandshakeSlave | None = None
-        self._has_crc = False
-        self._is_learner = False
-        self._flushed = 0
-        self._begin_offset = 0
-        self._empty_end: int | None = None
+    def __init__(self, owner: Owner, wire: Wire, session_id: int) -> None:
+        self.session_id = session_id
+        self.reason = ""
+        self.acked_offset: int | None = None
+        self._owner = owner
+        self._wire = wire
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._unsent: list[bytes | SendBlock] = []
+        self._is_closing = False
+        self._is_read = threading.Event()
+        self._flow = Flow(owner.bytes_per_second, owner.now_ms())
 
     @property
-    def _block_bytes_max(self) -> int:
-        return self.terms.block_bytes(self._frame_bytes_max)
-
-    def _first_offset(self, log: MasterLog) -> int | None:
-        del log
-        return self._offset  # CONFIRM_TRUNCATE settled it
-
-    def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
-        frame, size = take_frame(data, self._frame_bytes_max)
-        if frame is None:
-            return size
-        body = frame.body
-        if isinstance(body, HandshakeSlave):
-            self._shake(frame.epoch, body, log, now_ms)
-        elif isinstance(body, QueryEpoch | ConfirmTruncate | TransferAck):
-            self._converse(frame.epoch, body, log, now_ms)
-        else:
-            raise RemoteViolation(f"a slave sends no {type(body).__name__}")
-        return size
-
-    def _shake(
-        self, epoch: int, body: HandshakeSlave, log: MasterLog, now_ms: int
-    ) -> None:
-        self._heard(Event.HEARD_HANDSHAKE)
-        if self._slave is not None:
-            raise RemoteViolation("a second handshake on one link")
-        verdict = admit(body, epoch, self.terms, self._roster())
-        if verdict.newer_epoch is not None:
-            self._effects.append(StepDown(verdict.newer_epoch))
-        if verdict.result is not CheckResult.SUCCESS:
-            self._refuse(verdict, log, now_ms)
-            return
-        if self._roster().counts(body.broker_id):
-            reason = refusal_of_member(body, log)
-            if reason is not None:
-                self._turn_away(reason, log, now_ms)
-                return
-        self._slave = body
-        self._has_crc = self.terms.has_block_crc and bool(
-            body.flags & SlaveFlag.BLOCK_CRC
-        )
-        self._is_to_suspend |= bool(body.flags & SlaveFlag.START_SUSPENDED)
-        answer = self._answer(Verdict(CheckResult.SUCCESS), log)
-        self._frame_bytes_max = answer.frame_bytes_max
-        self._send(answer, now_ms)
-
-    def _refuse(self, verdict: Verdict, log: MasterLog, now_ms: int) -> None:
-        self._send(self._answer(verdict, log), now_ms)
-        self._close(f"{verdict.result.name}: {verdict.reason}")
-
-    def _turn_away(self, reason: str, log: MasterLog, now_ms: int) -> None:
-        self._refuse(Verdict(CheckResult.REJECTED, reason), log, now_ms)
-
-    def _answer(self, verdict: Verdict, log: MasterLog) -> HandshakeMaster:
-        terms, slave = self.terms, self._slave
-        is_success = verdict.result is CheckResult.SUCCESS
-        flags = MasterFlag(0)
-        if self._has_crc:
-            flags |= MasterFlag.BLOCK_CRC
-        if slave is not None and self._is_suspended_for(slave):
-            flags |= MasterFlag.SUSPENDED
-        is_elsewhere = verdict.result is CheckResult.NOT_MASTER
-        return HandshakeMaster(
-            result=verdict.result,
-            protocol=PROTOCOL_V3 if is_success else 0,
-            broker_id=terms.broker_id,
-            session_id=self.session_id if is_success else 0,
-            epoch_start=log.epochs.entries[-1].start_offset,
-            min_offset=log.min_offset,
-            end_offset=log.end_offset,
-            confirm_offset=log.confirm_offset,
-            segment_size=log.segment_size,
-            frame_bytes_max=terms.frame_bytes(
-                slave.frame_bytes_max if slave is not None else FRAME_BYTES_UNSETTLED
-            ),
-            heartbeat_ms=terms.heartbeat_ms,
-            housekeeping_ms=terms.housekeeping_ms,
-            flags=flags,
-            redirect=self._roster().redirect if is_elsewhere else "",
-            reason=verdict.reason,
-        )
-
-    def _is_suspended_for(self, slave: HandshakeSlave) -> bool:
-        # Who is waited for is never suspended (K.3).
-        return self._is_to_suspend and not self._roster().counts(slave.broker_id)
-
-    def _converse(
-        self,
-        epoch: int,
-        body: QueryEpoch | ConfirmTruncate | TransferAck,
-        log: MasterLog,
-        now_ms: int,
-    ) -> None:
-        slave = self._slave
-        if slave is None:
-            raise RemoteViolation(f"{type(body).__name__} before a handshake")
-        is_any = isinstance(body, QueryEpoch) and body.session_id == 0
-        if body.session_id != self.session_id and not is_any:
-            raise RemoteViolation(f"a frame of session {body.session_id}, not of this")
-        if epoch > self.terms.epoch:
-            self._effects.append(StepDown(epoch))
-        if epoch != self.terms.epoch:
-            raise RemoteViolation(
-                f"a frame of epoch {epoch} in a session of {self.terms.epoch}"
-            )
-        if isinstance(body, QueryEpoch):
-            self._return_epochs(body, log, now_ms)
-        elif isinstance(body, ConfirmTruncate):
-            self._begin(slave, body, log, now_ms)
-        else:
-            self._evaluate(slave, body, now_ms)
-
-    def _return_epochs(self, body: QueryEpoch, log: MasterLog, now_ms: int) -> None:
-        self._heard(Event.HEARD_QUERY)
-        snapshot = EpochSnapshot(log.epochs, log.min_offset, log.end_offset)
-        page = page_of(snapshot, body, self.session_id, self._frame_bytes_max)
-        self._send(page, now_ms)
-
-    def _begin(
-        self, slave: HandshakeSlave, body: ConfirmTruncate, log: MasterLog, now_ms: int
-    ) -> None:
-        state = next_state(MASTER, self._state, Event.HEARD_TRUNCATE)
-        is_member = slave.broker_id in self._roster().members
-        agreed = agree(body, log, is_member=is_member)
-        if not isinstance(agreed, Agreement):
-            self._turn_away(agreed, log, now_ms)
-            return
-        self._state = state
-        self._offset = agreed.offset
-        self._begin_offset = agreed.offset
-        self._empty_end = agreed.empty_end
-        self._acked = agreed.held
-        self._is_learner = bool(
-            slave.flags & SlaveFlag.LEARNER or body.flags & TruncateFlag.LEARNER
-        )
-        self._is_to_suspend |= bool(body.flags & TruncateFlag.START_SUSPENDED)
-        opened = Opened(
-            broker_id=slave.broker_id,
-            incarnation=(slave.incarnation, slave.incarnation_bits),
-            session_id=self.session_id,
-            offset=agreed.offset,
-            is_learner=self._is_learner,
-            is_legacy=False,
-        )
-        self._open(opened, now_ms)
-        self._heartbeat(log, now_ms)
-
-    def _evaluate(self, slave: HandshakeSlave, ack: TransferAck, now_ms: int) -> None:
-        self._heard(Event.HEARD_ACK)
-        if not self._is_learner and ack.flags and ack.flags & AckFlag.LEARNER:
-            raise RemoteViolation("a learner's ack in a session that counts")
-        received, flushed = self._held(ack)
-        self._check_ack(received)
-        if not self._flushed <= flushed <= received:
-            raise RemoteViolation(
-                f"flushed to {flushed} after {self._flushed}, with {received} received"
-            )
-        self._flushed = flushed
-        self._effects.append(
-            Acked(
-                broker_id=slave.broker_id,
-                session_id=self.session_id,
-                received_offset=received,
-                flushed_offset=flushed,
-                caught_up_ms=self._times.held(min(received, ack.echo_end_offset)),
-                status=ack.status,
-            )
-        )
-        if ack.flags or ack.status is not AckStatus.OK:
-            self._obey(ack, now_ms)
-
-    def _held(self, ack: TransferAck) -> tuple[int, int]:
+    def peer(self) -> str:
         """
-        Returns received and flushed. An empty log may lie anywhere: until bytes come
-        its end says nothing about ours.
+        The slave's address, for people.
+        """
+        return self._wire.peer
+
+    @property
+    def state(self) -> State:
+        """
+        Where the connection stands.
+        """
+        with self._lock:
+            connection = self._connection
+            return State.READY if connection is None else connection.state
+
+    def serve(self) -> None:
+        """
+        Serves the slave until the link ends; receives in the calling thread.
+        """
+        with self._wire:
+            if self._greet():
+                sender = threading.Thread(
+                    target=self._keep_sending,
+                    name=f"pystore-ha-to-{self.peer}",
+                    daemon=True,
+                )
+                sender.start()
+                self._keep_receiving()
+                sender.join()
+        self._owner.say(f"{self.peer}: {self.reason}")
+
+    def close(self, reason: str) -> None:
+        """
+        Ends the link at once. Any thread.
+        """
+        self._ended(reason)
+        self._wire.hang_up()
+
+    def shutdown(self) -> None:
+        """
+        Ends the session after what is on its way. Any thread.
+        """
+        with self._lock:
+            if self._connection is not None:
+                self._connection.shutdown(self._owner.now_ms())
+                self._carry_out(self._connection)
+        self._owner.bell.ring()
+        if self._connection is None:
+            self.close("the master shuts down")
+
+    def suspend(self, *, is_suspended: bool) -> None:
+        """
+        No bytes of the log any more, or bytes again. Any thread.
 
         Raises:
-            RemoteViolation: neither empty nor begun where we agreed.
+            LocalViolation: acknowledgements wait for this slave (K.3).
         """
-        if self._empty_end is not None:
-            if ack.received_offset == self._empty_end:
-                return 0, 0
-            if ack.received_offset < self._begin_offset:
-                raise RemoteViolation(
-                    f"an ack of {ack.received_offset} of a log that begins at "
-                    f"{self._begin_offset}"
-                )
-            self._empty_end = None
-        return ack.received_offset, ack.flushed_offset
+        with self._lock:
+            connection, now_ms = self._connection, self._owner.now_ms()
+            if connection is not None and is_suspended:
+                connection.suspend(now_ms)
+            elif connection is not None:
+                connection.resume(now_ms)
+        self._owner.bell.ring()
 
-    def _obey(self, ack: TransferAck, now_ms: int) -> None:
-        if ack.flags & AckFlag.LEAVING:
-            self._end(Event.LOST, is_graceful=True)
-            self._effects.append(Close("the slave leaves"))
-        elif ack.status in _ENDING:
-            # What was lost is sent again from where the slave then stands.
-            self._close(f"the slave reports {ack.status.name} at {ack.received_offset}")
-        elif ack.flags & AckFlag.RESUME and self._state is State.SUSPEND:
-            self.resume(now_ms)
-        elif self._state is not State.TRANSFER or self._counts():
-            return  # who is waited for is never suspended (K.3)
-        elif ack.flags & AckFlag.SUSPEND:
-            self.suspend(now_ms)
+    def _ended(self, reason: str) -> None:
+        # The first reason is the one: what follows, follows from it.
+        self.reason = self.reason or reason
 
-    def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
-        terms = self.terms
-        flags = _EPOCH_BEGINS if block.is_epoch_begin else 0
-        if log.wants_flush:
-            flags |= _ACK_NOW
-        head = data_head(
-            epoch=terms.epoch,
-            sent_ms=now_ms + terms.wall_ms,
-            label=(block.epoch, block.epoch_start),
-            confirm_offset=log.confirm_offset,
-            block=(block.offset, block.size),
-            end_offset=log.end_offset,
-            session_id=self.session_id,
-            flags=flags,
+    # -- receiving -----------------------------------------------------------
+
+    def _greet(self) -> bool:
+        """
+        Waits for the first bytes, which say what the slave speaks.
+        """
+        owner, wire = self._owner, self._wire
+        try:
+            wire.patience_ms(owner.terms.reply_ms)
+            while True:
+                wire.receive()
+                with wire.data as data:
+                    is_old = is_legacy(data)
+                if is_old is not None:
+                    break
+            wire.patience_ms(0)
+        except (LinkLost, OSError) as error:
+            # Before a word was said there is nothing to end.
+            self._ended(str(error))
+            return False
+        kind = LegacyMasterConnection if is_old else MasterConnection
+        with self._lock:
+            self._connection = kind(
+                owner.terms, owner.roster, self.session_id, owner.now_ms()
+            )
+        return True
+
+    def _keep_receiving(self) -> None:
+        try:
+            while True:
+                self._deal_with()
+                self._wire.receive()
+        except LinkLost as error:
+            # Everything that came has been dealt with.
+            self._lose(str(error))
+        except Exception as error:
+            # Whatever it was: a frame that was dealt with by half ends the session,
+            # and the thread must not die with the session open (R182).
+            self._lose(f"{type(error).__name__}: {error}")
+        finally:
+            self._is_read.set()
+
+    def _deal_with(self) -> None:
+        """
+        Every whole frame that was received, one after the other. What comes behind
+        the end is read all the same: else our last words were lost with it.
+        """
+        connection, wire = self._connection, self._wire
+        assert connection is not None
+        with self._lock:
+            before = connection.state
+            log, now_ms = self._owner.log(), self._owner.now_ms()
+            taken = 1
+            while taken and wire.held and not self._is_closing:
+                with wire.data as data:
+                    taken = connection.receive(data, log, now_ms)
+                wire.take(taken)
+                self._carry_out(connection)
+                if len(self._unsent) > GATHER_FRAMES:
+                    raise LinkLost("the slave asks, and does not read the answers")
+            if self._is_closing:
+                wire.take_all()
+            is_news = self._unsent or self._is_closing or before != connection.state
+        if is_news:
+            self._owner.bell.ring()
+
+    def _lose(self, reason: str) -> None:
+        self._ended(reason)
+        with self._lock:
+            if self._connection is not None:
+                self._connection.lost(reason)
+                self._carry_out(self._connection)
+            self._is_closing = True
+            self._unsent.clear()
+        self._wire.hang_up()
+        self._owner.bell.ring()
+
+    # -- sending -------------------------------------------------------------
+
+    def _keep_sending(self) -> None:
+        owner = self._owner
+        sender = Sender(
+            self._wire, owner.bell, owner.acquire, owner.now_ms, self._gather
         )
-        self._offset = block.end_offset
-        self._sent(log, now_ms)
-        crc_at = _CRC_AT if self._has_crc else None
-        return SendBlock(head, block.offset, block.size, log.end_offset, crc_at)
+        try:
+            sender.run()
+            self._wire.finish()
+            self._is_read.wait(FAREWELL_MS / 1000)
+            self._wire.hang_up()
+        except LinkLost as error:
+            # The receiver finds the same, or is told by the hang-up.
+            self._lose(str(error))
+        except Exception as error:
+            # Whatever it was: nobody else would end the session (R182).
+            self._lose(f"{type(error).__name__}: {error}")
 
-    def _heartbeat(self, log: MasterLog, now_ms: int) -> None:
-        assert self._offset is not None
-        own = log.epochs.entries[-1]
-        data = TransferData(
-            epoch=own.epoch,
-            epoch_start=own.start_offset,
-            confirm_offset=log.confirm_offset,
-            offset=self._offset,
-            end_offset=log.end_offset,
-            session_id=self.session_id,
-            crc=0,
-            flags=DataFlag(0),
-        )
-        if self._state is State.SUSPEND:
-            data = replace(data, flags=DataFlag.SUSPENDED)
-        self._sent(log, now_ms)
-        head = encode(self._frame(data, now_ms))
-        self._effects.append(SendBlock(head, self._offset, 0, log.end_offset))
+    def _gather(self, bytes_max: int, *, is_patient: bool) -> Gathered | None:
+        # Who rings may hold the lock of another link, and waits for none.
+        if not self._lock.acquire(blocking=is_patient):
+            return None
+        try:
+            return self._gather_locked(bytes_max)
+        finally:
+            self._lock.release()
 
-    def _send(self, body: Body, now_ms: int) -> None:
-        self._effects.append(Send(encode(self._frame(body, now_ms))))
+    def _gather_locked(self, bytes_max: int) -> Gathered:
+        connection, owner = self._connection, self._owner
+        assert connection is not None
+        log, now_ms = owner.log(), owner.now_ms()
+        deadline_ms = connection.next_deadline()
+        if deadline_ms is not None and now_ms >= deadline_ms:
+            connection.tick(log, now_ms)
+            self._carry_out(connection)
+        is_all = self._add_blocks(connection, log, now_ms, bytes_max)
+        frames, self._unsent = self._unsent, []
+        deadline_ms = connection.next_deadline()
+        if self._is_closing or deadline_ms is None or not is_all:
+            return Gathered(frames, 0, self._is_closing and not frames)
+        flow_ms = self._flow.wait_ms()
+        if flow_ms:
+            deadline_ms = min(deadline_ms, now_ms + flow_ms)
+        return Gathered(frames, deadline_ms, is_over=False)
 
-    def _frame(self, body: Body, now_ms: int) -> Frame:
-        return Frame(self.terms.epoch, now_ms + self.terms.wall_ms, body)
+    def _add_blocks(
+        self, connection: Connection, log: MasterLog, now_ms: int, bytes_max: int
+    ) -> bool:
+        """
+        Returns whether those were all that there are, or that flow control allows.
+        """
+        gathered = 0
+        while gathered < bytes_max and len(self._unsent) < GATHER_FRAMES:
+            if self._is_closing:
+                return True
+            allowed = self._flow.allowed(now_ms, bytes_max - gathered)
+            block = connection.next_block(log, allowed, now_ms)
+            if block is None:
+                self._carry_out(connection)  # it may have ended the session
+                return True
+            self._unsent.append(block)
+            self._flow.spend(block.size)
+            gathered += block.size + len(block.head)
+        return False
 
-    def _heard(self, event: Event) -> None:
-        self._state = next_state(MASTER, self._state, event)
+    # -- effects -------------------------------------------------------------
+
+    def _carry_out(self, connection: Connection) -> None:
+        """
+        All effects, in order; with the lock held. Behind a close all is void.
+        """
+        for effect in connection.effects():
+            if isinstance(effect, Acked):  # by far the most
+                if not self._count(connection, effect):
+                    return
+            elif isinstance(effect, Send):
+                self._unsent.append(effect.data)
+            elif isinstance(effect, SendBlock):
+                self._unsent.append(effect)
+            elif isinstance(effect, Close):
+                self._ended(effect.reason)
+                self._is_closing = True
+                return
+            elif isinstance(effect, StepDown):
+                self._owner.step_down(effect.epoch)
+            elif isinstance(effect, Opened):
+                replaced = self._owner.opened(effect)
+                if replaced is not None:
+                    self._owner.close(replaced, f"replaced by {self.peer}")
+            elif isinstance(effect, Left):
+                self._owner.left(effect)
+
+    def _count(self, connection: Connection, fact: Acked) -> bool:
+        try:
+            self._owner.acked(fact)
+        except RemoteViolation as error:
+            # It cannot hold what it says: it counts no longer.
+            self._ended(str(error))
+            self._is_closing = True
+            connection.lost(str(error))
+            self._carry_out(connection)
+            return False
+        self.acked_offset = fact.received_offset
+        return True

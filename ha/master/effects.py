@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.codes import AckStatus, State
+from pystore.ha.wire.codes import AckStatus, State
 
 __all__ = [
     "Acked",

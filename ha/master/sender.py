@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Protocol
 from pystore.ha.master.transport import GATHER_BYTES, Acquire, Wire
 
 if TYPE_CHECKING:
-    from pystore.ha.master.bell import Bell
     from pystore.ha.master.effects import SendBlock
+    from pystore.ha.master.notifier import Bell
 
 __all__ = ["Gather", "Gathered", "Sender"]
 

@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING
 
 from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, Settled
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.insync.rules import SetRules
-from pystore.ha.master.asking import Asking
+from pystore.ha.master.append_future import Ticket, wait_all
+from pystore.ha.master.config import Roster, Terms
+from pystore.ha.master.connection import Owner, ServedLink
 from pystore.ha.master.effects import MasterLog
-from pystore.ha.master.judge import Ask, Judge
-from pystore.ha.master.served_link import Owner, ServedLink
-from pystore.ha.master.terms import Roster, Terms
-from pystore.ha.master.ticket import Ticket, wait_all
+from pystore.ha.master.insync_monitor import Ask, Judge
+from pystore.ha.master.set_change_requests import Asking
 from pystore.ha.master.transport import Wire, exposure, listen
 from pystore.message.message import form_of
 
@@ -226,7 +226,7 @@ class MasterService:
         self, tickets: Sequence[Ticket], timeout_ms: int = 3_000
     ) -> list[Settled]:
         """
-        Waits for tickets; see `pystore.ha.master.ticket.wait_all`.
+        Waits for tickets; see `pystore.ha.master.append_future.wait_all`.
         """
         return wait_all(tickets, timeout_ms, self._now_ms)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from pystore.errors import PystoreError
 from pystore.ha.master.effects import SendBlock
-from pystore.ha.receiving import Receiver
+from pystore.net.receiver import Receiver
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.ha.codes import AckFlag, AckStatus, DataFlag
 from pystore.ha.slave.effects import SlaveLog
+from pystore.ha.wire.codes import AckFlag, AckStatus, DataFlag
 from pystore.ha.wire.frames import TransferAck, TransferData
 
 __all__ = [

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 from pystore.epochs.table import EpochEntry, EpochTable
-from pystore.ha.codes import AckStatus, State
+from pystore.ha.wire.codes import AckStatus, State
 
 __all__ = [
     "Adopt",

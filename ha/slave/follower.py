@@ -23,7 +23,6 @@ from pystore.errors import (
     StorageError,
     UnavailableError,
 )
-from pystore.ha.codes import State
 from pystore.ha.slave.backoff import MOST_MS, BackOff
 from pystore.ha.slave.effects import (
     Append,
@@ -36,8 +35,9 @@ from pystore.ha.slave.effects import (
     SlaveLog,
 )
 from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
-from pystore.ha.slave.stream import SLICE_MS, StreamLost
-from pystore.ha.slave.syncing import Syncer
+from pystore.ha.slave.sync_thread import Syncer
+from pystore.ha.slave.transport import SLICE_MS, StreamLost
+from pystore.ha.wire.codes import State
 
 __all__ = ["Follower", "Link", "Rim", "Standing"]
 
@@ -47,7 +47,7 @@ _SYNC_MS = 1
 
 class Link(Protocol):
     """
-    What a follower needs of a `pystore.ha.slave.stream.Stream`.
+    What a follower needs of a `pystore.ha.slave.transport.Stream`.
     """
 
     received: int

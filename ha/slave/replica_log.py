@@ -7,7 +7,7 @@ entry and a cut are on disk before the call returns; bytes are in the page cache
 every record in them checked, and reach the disk by the log's own flusher.
 
 The keeper gives queue entries to confirmed records, so that a replica can be read
-like any store (`pystore.ha.slave.keeping`).
+like any store (`pystore.ha.slave.maintenance`).
 
 Threads: one thread carries out effects; the keeper's and the core's are their own.
 
@@ -33,7 +33,6 @@ from pystore.errors import (
     PystoreError,
     StorageError,
 )
-from pystore.ha.codes import AckStatus
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
@@ -44,7 +43,8 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
-from pystore.ha.slave.keeping import Keeping
+from pystore.ha.slave.maintenance import Keeping
+from pystore.ha.wire.codes import AckStatus
 from pystore.metastore.schema import EPOCHS, INCARNATION, PROMISED
 from pystore.store.maintenance import Keeper
 from pystore.store.store import Store

@@ -1,7 +1,7 @@
 """
 Many frames in one call: those that came together. Pure.
 
-This is what `pystore.ha.wire.core_batches` does in one crossing, in Python: the same
+This is what `pystore.ha.wire.checksum` does in one crossing, in Python: the same
 tests run over both, and where they differ this one is right.
 
 Source: docs/protocol.md (K.3, TRANSFER_DATA).
@@ -13,8 +13,8 @@ import zlib
 from typing import NamedTuple
 
 from pystore.errors import RemoteViolation
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Frame, TransferData
-from pystore.ha.wire.framing import take_frame
 
 __all__ = ["Received", "scan_frames"]
 

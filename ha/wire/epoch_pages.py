@@ -17,7 +17,7 @@ from operator import attrgetter
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import HEADER_BYTES, EpochsFlag
+from pystore.ha.wire.codes import HEADER_BYTES, EpochsFlag
 from pystore.ha.wire.frames import QueryEpoch, ReturnEpoch
 from pystore.ha.wire.v3 import EPOCH_BYTES, RETURN_BYTES_MIN
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.ha.codes import (
+from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
     CheckResult,

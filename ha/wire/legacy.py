@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import LEGACY_EPOCH_MAX, State
+from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, State
 
 __all__ = [
     "LEGACY_EPOCHS_MAX",

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pystore.ha.codes import DataFlag, FrameType
+from pystore.ha.wire.codes import DataFlag, FrameType
 from pystore.ha.wire.frames import Frame, TransferData
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import (
+from pystore.ha.wire.codes import (
     HEADER_BYTES,
     AckFlag,
     AckStatus,

@@ -1,7 +1,7 @@
 """
 The controller as a replica asks it: from any thread, over the event loop of a client.
 
-It is `pystore.ha.master.asking.Controller`. Each change of the SyncStateSet is sent
+It is `pystore.ha.master.set_change_requests.Controller`. Each change of the SyncStateSet is sent
 once. What a refusal leaves open is read from the controller (1004), because RocketMQ's
 tells no set with one; without a newer set a refusal settles the change that it answers
 and no earlier one. So with a controller of RocketMQ, which refuses a fence (2013), a
@@ -30,7 +30,7 @@ from pystore.controller.calls import (
 )
 from pystore.controller.state import AgreedSet as CommittedSet
 from pystore.ha.insync.member import AgreedSet, SetChange
-from pystore.ha.master.judge import SetRefusal
+from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.remoting.codes import ResponseCode
 from pystore.rocketmq.side_files import BrokerIdentity
 
@@ -104,7 +104,7 @@ class AskedController:
     def ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
         """
         Asks for a change of the SyncStateSet, and waits for the answer, which comes in
-        bounded time; see `pystore.ha.master.asking.Controller.ask`. Not on the loop.
+        bounded time; see `pystore.ha.master.set_change_requests.Controller.ask`. Not on the loop.
         """
         with self._lock:
             if self._is_closed:

@@ -26,8 +26,8 @@ from pystore.cli.output import (
     table_text,
 )
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import CheckResult
-from pystore.ha.slave.stream import StreamLost, parse_address
+from pystore.ha.slave.transport import StreamLost, parse_address
+from pystore.ha.wire.codes import CheckResult
 
 __all__ = ["ha_status"]
 

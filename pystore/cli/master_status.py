@@ -19,9 +19,15 @@ from typing import TypeVar
 
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import FRAME_BYTES_UNSETTLED, PROTOCOL_V3, CheckResult, SlaveFlag
-from pystore.ha.slave.handshake.pages import EpochPages
-from pystore.ha.slave.stream import Stream, StreamLost, connect, parse_address
+from pystore.ha.slave.epoch_query import EpochPages
+from pystore.ha.slave.transport import Stream, StreamLost, connect, parse_address
+from pystore.ha.wire.codes import (
+    FRAME_BYTES_UNSETTLED,
+    PROTOCOL_V3,
+    CheckResult,
+    SlaveFlag,
+)
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
     Frame,
     HandshakeMaster,
@@ -29,7 +35,6 @@ from pystore.ha.wire.frames import (
     QueryEpoch,
     ReturnEpoch,
 )
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.legacy import (
     LEGACY_FRAME_BYTES_MAX,
     LegacyAck,

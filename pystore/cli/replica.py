@@ -23,13 +23,13 @@ from pystore.cli.sizes import parse_size
 from pystore.epochs.table import NO_EPOCH
 from pystore.errors import InvalidError
 from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Connection
 from pystore.ha.slave.follower import Follower, Rim
-from pystore.ha.slave.legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_v3 import SlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.stream import Stream, connect, parse_address
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.transport import Stream, connect, parse_address
 
 __all__ = ["replica"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pystore.core.results import Appended
 from pystore.errors import FencedError, UnavailableError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.master.ticket import Ticket
+from pystore.ha.master.append_future import Ticket
 from pystore.ha.replica import Replica
 from pystore.message.message import Message
 

@@ -21,8 +21,8 @@ from master_stage import Controller
 from stores import SEGMENT, fill
 
 from pystore.ha.insync.member import Member
+from pystore.ha.master.config import Terms
 from pystore.ha.master.service import MasterService, Mastership
-from pystore.ha.master.terms import Terms
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["MasterProcess"]

@@ -28,13 +28,13 @@ from cluster.orders import (
 )
 
 from pystore.core.options import LogArguments
-from pystore.ha.answers import ReplicaStanding
+from pystore.ha.config import Place
 from pystore.ha.decision import Decision
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, SetChange
-from pystore.ha.insync.rules import SetRules
-from pystore.ha.master.judge import SetRefusal
-from pystore.ha.place import Place
+from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.ha.replica import Replica
+from pystore.ha.result import ReplicaStanding
 from pystore.ha.role import Role
 from pystore.ha.slave.backoff import Pace
 

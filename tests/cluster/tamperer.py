@@ -17,7 +17,7 @@ from types import TracebackType
 
 from cluster.proxy import TO_MASTER
 
-from pystore.ha.wire.framing import take_frame
+from pystore.ha.wire.decoder import take_frame
 
 __all__ = ["Spoil", "Tamperer"]
 

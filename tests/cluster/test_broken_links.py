@@ -14,7 +14,7 @@ from master_stage import WAIT_MS, MasterStage, data_of
 from stores import fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.config import SetRules
 from pystore.store.commit_log import CommitLog
 
 PATIENT = SetRules(lag_ms_max=1_000, first_check_ms=100, check_ms=100)

@@ -14,7 +14,7 @@ from master_stage import WAIT_MS, MasterStage, data_of
 from stores import message
 
 from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.config import SetRules
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store

@@ -13,7 +13,7 @@ from master_stage import WAIT_MS, MasterStage, data_of
 from stores import fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.config import SetRules
 
 HASTY = {"heartbeat_ms": 200, "housekeeping_ms": 1_000}
 """Who is silent for a second is gone."""

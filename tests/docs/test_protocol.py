@@ -13,8 +13,8 @@ import pytest
 from state_diagrams import IDENTITY_PAGE, PAGE, drawn
 from wire_frames import EXAMPLES
 
-from pystore.ha import codes
-from pystore.ha.codes import HEADER_BYTES
+from pystore.ha.wire import codes
+from pystore.ha.wire.codes import HEADER_BYTES
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,

@@ -41,11 +41,11 @@ from pystore.controller.member import Position
 from pystore.controller.negotiation import Negotiation
 from pystore.controller.registering import Registration
 from pystore.errors import FencedError
+from pystore.ha.config import Place
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.insync.rules import SetRules
-from pystore.ha.lease import NO_LEASE, lease_from
-from pystore.ha.place import Place
+from pystore.ha.insync.config import SetRules
+from pystore.ha.master.lease import NO_LEASE, lease_from
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 from pystore.metastore.schema import INCARNATION

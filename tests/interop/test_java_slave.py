@@ -24,8 +24,8 @@ from stores import SEGMENT, fill
 from pystore.epochs.file import EPOCHS
 from pystore.errors import UnavailableError
 from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.insync.rules import SetRules
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store

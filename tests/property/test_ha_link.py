@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from slave_side import RECORD, Owner, ShortLog
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.codes import State
-from pystore.ha.master import terms as master_terms
-from pystore.ha.master.connection import MasterConnection
+from pystore.ha.master import config as master_terms
 from pystore.ha.master.effects import Acked, Close, MasterLog, Opened, Send, SendBlock
-from pystore.ha.master.legacy import LegacyMasterConnection
-from pystore.ha.slave.connection import SlaveConnection
-from pystore.ha.slave.legacy import LegacySlaveConnection
-from pystore.ha.slave.terms import Terms
+from pystore.ha.master.protocol_legacy import LegacyMasterConnection
+from pystore.ha.master.protocol_v3 import MasterConnection
+from pystore.ha.slave.config import Terms
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.wire.codes import State
 
 SEGMENT = 8 * RECORD
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v3", "legacy"])

@@ -18,10 +18,10 @@ from hypothesis.stateful import (
 )
 from replica_set import ReplicaSet, member
 
-from pystore.ha.codes import AckStatus
 from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.wire.codes import AckStatus
 
 SLAVES = (2, 3)
 slaves = st.sampled_from(SLAVES)

@@ -14,7 +14,7 @@ from pystore.controller.clock_error import FAST, SLOW
 from pystore.controller.leases import Leases
 from pystore.controller.member import Member
 from pystore.controller.state import SetState
-from pystore.ha.lease import Lease, lease_from
+from pystore.ha.master.lease import Lease, lease_from
 from pystore.records.term import Term
 
 MASTER = Member(1, incarnation(1))

@@ -37,7 +37,7 @@ from pystore.controller.facts import Facts, Pulse
 from pystore.controller.leases import Leases
 from pystore.controller.member import Member
 from pystore.controller.state import SetState
-from pystore.ha.lease import Lease, lease_from
+from pystore.ha.master.lease import Lease, lease_from
 from pystore.records.term import Term
 
 IDS = (1, 2, 3)

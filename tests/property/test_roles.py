@@ -12,7 +12,7 @@ from role_decisions import ME, to_follow, to_lead
 
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet
-from pystore.ha.lease import NO_LEASE, Lease
+from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.role import (
     BeginMastership,
     Effect,

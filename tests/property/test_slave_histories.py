@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slave_side import RECORD, Owner, ShortLog
 
-from pystore.ha.codes import CheckResult, DataFlag, EpochsFlag, MasterFlag
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Retry
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.wire.codes import CheckResult, DataFlag, EpochsFlag, MasterFlag
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,
@@ -25,7 +26,6 @@ from pystore.ha.wire.frames import (
     ReturnEpoch,
     TransferData,
 )
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.v3 import encode
 
 REPLICAS = 3

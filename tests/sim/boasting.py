@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pystore.ha.codes import FRAME_BYTES_MAX
+from pystore.ha.wire.codes import FRAME_BYTES_MAX
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import TransferAck
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.v3 import encode
 
 __all__ = ["boasted"]

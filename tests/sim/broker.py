@@ -25,9 +25,9 @@ from pystore.controller.commands import Elect, Trigger
 from pystore.controller.decision import Decision
 from pystore.epochs.table import EpochEntry
 from pystore.ha.insync.member import Member
-from pystore.ha.lease import lease_from
+from pystore.ha.master.lease import lease_from
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Send, Wipe
-from pystore.ha.slave.terms import Terms
 
 __all__ = ["Broker"]
 

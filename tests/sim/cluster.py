@@ -19,7 +19,7 @@ from sim.world import World
 
 from pystore.controller.commands import Command, Readmit
 from pystore.ha.insync.ack import Ack
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.config import SetRules
 
 __all__ = ["Cluster"]
 

@@ -11,8 +11,7 @@ from sim.network import Stream
 from sim.store import SimStore
 
 from pystore.errors import CorruptError, FullError, PoisonedError, PystoreError
-from pystore.ha.codes import AckStatus, State
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import (
     Append,
     Close,
@@ -22,8 +21,9 @@ from pystore.ha.slave.effects import (
     Send,
     SlaveLog,
 )
-from pystore.ha.slave.legacy import LegacySlaveConnection
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.wire.codes import AckStatus, State
 
 __all__ = ["Following"]
 

@@ -14,11 +14,10 @@ from sim.store import SimStore
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.insync.rules import SetRules
-from pystore.ha.lease import NO_LEASE
-from pystore.ha.master.connection import MasterConnection
+from pystore.ha.master.config import Incarnation, Roster, Terms
 from pystore.ha.master.effects import (
     Acked,
     Close,
@@ -30,8 +29,9 @@ from pystore.ha.master.effects import (
     SendBlock,
     StepDown,
 )
-from pystore.ha.master.legacy import LegacyMasterConnection
-from pystore.ha.master.terms import Incarnation, Roster, Terms
+from pystore.ha.master.lease import NO_LEASE
+from pystore.ha.master.protocol_legacy import LegacyMasterConnection
+from pystore.ha.master.protocol_v3 import MasterConnection
 from pystore.ha.wire.legacy import is_legacy
 
 __all__ = ["Mastering"]

@@ -15,7 +15,7 @@ from sim.network import CONTROLLER, RECORDS, Network
 from sim.records import RecordServer
 from sim.setting import Setting
 
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.config import SetRules
 
 if TYPE_CHECKING:
     from sim.broker import Broker

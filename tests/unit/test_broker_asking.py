@@ -28,7 +28,7 @@ from pystore.controller.calls import (
 )
 from pystore.controller.client import ControllerClient
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.master.judge import SetRefusal
+from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.rocketmq.side_files import BrokerIdentity
 
 WHO = BrokerIdentity("c", "b", 1)

@@ -20,10 +20,10 @@ from pystore.cli.master_status import (
     ask_v3,
 )
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import CheckResult, EpochsFlag, SlaveFlag
-from pystore.ha.slave.stream import StreamLost
+from pystore.ha.slave.transport import StreamLost
+from pystore.ha.wire.codes import CheckResult, EpochsFlag, SlaveFlag
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Body, Frame, HandshakeSlave, QueryEpoch
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,

@@ -15,9 +15,9 @@ import pytest
 from ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.epochs.table import EpochTable
+from pystore.ha.master.config import Roster, Terms
 from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock
-from pystore.ha.master.legacy import LegacyMasterConnection
-from pystore.ha.master.terms import Roster, Terms
+from pystore.ha.master.protocol_legacy import LegacyMasterConnection
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,

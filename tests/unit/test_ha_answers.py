@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from pystore.core.results import Appended
-from pystore.ha.answers import AppendResult
 from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.result import AppendResult
 
 
 @pytest.mark.parametrize("outcome", Outcome)

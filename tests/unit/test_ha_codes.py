@@ -8,7 +8,7 @@ from enum import IntEnum, IntFlag
 
 import pytest
 
-from pystore.ha import codes
+from pystore.ha.wire import codes
 
 FROZEN = """
 State READY=0 HANDSHAKE=1 TRANSFER=2 SUSPEND=3 SHUTDOWN=4

@@ -8,7 +8,7 @@ import pytest
 from replica_set import EPOCH, ReplicaSet
 
 from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.config import SetRules
 
 NO_LEASE = None
 

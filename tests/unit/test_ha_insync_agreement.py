@@ -8,8 +8,8 @@ import pytest
 from replica_set import members
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.agreement import Agreement
 from pystore.ha.insync.member import AgreedSet, Member
+from pystore.ha.insync.set_state import Agreement
 
 ONE = Member(1, (1, b"\1" * 16))
 

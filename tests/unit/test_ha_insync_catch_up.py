@@ -4,7 +4,7 @@ When a slave was caught up, and where the log ended then.
 
 from __future__ import annotations
 
-from pystore.ha.insync.catch_up import CatchUp, EndHistory
+from pystore.ha.insync.lag import CatchUp, EndHistory
 
 
 def test_the_time_never_moves_back() -> None:

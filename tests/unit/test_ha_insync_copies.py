@@ -5,7 +5,7 @@ One picture of who holds how much answers for every append of its moment.
 from __future__ import annotations
 
 from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.insync.copies import Copies
+from pystore.ha.insync.holders import Copies
 
 HELD = ((1, 300, 200), (2, 200, 100), (3, 250, 0))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 from replica_set import ReplicaSet, member, members
 
-from pystore.ha.codes import AckStatus
 from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.wire.codes import AckStatus
 
 
 class TestIncarnation:

@@ -8,10 +8,10 @@ import pytest
 from replica_set import EPOCH, ReplicaSet, member, members
 
 from pystore.errors import LocalViolation
-from pystore.ha.codes import AckStatus
 from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.wire.codes import AckStatus
 
 
 class TestExpand:

@@ -8,8 +8,8 @@ import pytest
 from replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
+from pystore.ha.insync.confirm_offset import Progress
 from pystore.ha.insync.member import AgreedSet
-from pystore.ha.insync.progress import Progress
 
 
 def acked_set(*acks: int) -> ReplicaSet:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from replica_set import ReplicaSet
 
 from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.config import SetRules
 
 NO_LEASE = None
 

@@ -8,7 +8,7 @@ import pytest
 
 from pystore.errors import InvalidError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.insync.rules import SetRules, ack_of_rocketmq, rules_of_rocketmq
+from pystore.ha.insync.config import SetRules, ack_of_rocketmq, rules_of_rocketmq
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from replica_set import member
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import AckStatus
 from pystore.ha.insync.sessions import Sessions
 from pystore.ha.master.effects import Acked, Left, Opened
+from pystore.ha.wire.codes import AckStatus
 
 
 def opened(session: int, start: int = 1, *, learner: bool = False) -> Opened:

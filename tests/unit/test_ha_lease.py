@@ -4,7 +4,7 @@ How long a lease runs.
 
 from __future__ import annotations
 
-from pystore.ha.lease import NO_LEASE, Lease, lease_from
+from pystore.ha.master.lease import NO_LEASE, Lease, lease_from
 
 
 def test_a_lease_counts_from_when_the_heartbeat_was_sent() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.codes import State
-from pystore.ha.machine import MASTER, SLAVE, Event, Table, next_state
+from pystore.ha.wire.codes import State
+from pystore.ha.wire.link_state import MASTER, SLAVE, Event, Table, next_state
 
 # One row per event; columns READY, HANDSHAKE, TRANSFER, SUSPEND by first letter
 # (SHUTDOWN is X); a dot is a violation. SHUTDOWN absorbs everything.

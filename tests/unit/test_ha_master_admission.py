@@ -12,9 +12,9 @@ from ha_masters import BITS, EPOCH, ROSTER, TERMS, shake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.ha.codes import CheckResult
-from pystore.ha.master.admission import Verdict, admit, refusal_of_session
-from pystore.ha.master.terms import Incarnation, Roster
+from pystore.ha.master.config import Incarnation, Roster
+from pystore.ha.master.handshake import Verdict, admit, refusal_of_session
+from pystore.ha.wire.codes import CheckResult
 
 
 def verdict(epoch: int = EPOCH, roster: Roster = ROSTER, **changes: Any) -> Verdict:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.codes import TruncateFlag, TruncateOutcome
-from pystore.ha.master.agreement import Agreement, agree, last_segment_start
+from pystore.ha.master.resume_point import Agreement, agree, last_segment_start
+from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
 
 CUT_PREFIX = replace(LOG, min_offset=2048)
 

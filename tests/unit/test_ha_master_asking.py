@@ -9,8 +9,8 @@ import threading
 
 from pystore.errors import LocalViolation
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.master.asking import Asking
-from pystore.ha.master.judge import SetRefusal
+from pystore.ha.master.insync_monitor import SetRefusal
+from pystore.ha.master.set_change_requests import Asking
 
 WAIT_S = 20
 MEMBERS = frozenset({Member(1), Member(2)})

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pystore.ha.master.bell import Bell
+from pystore.ha.master.notifier import Bell
 
 WAIT_S = 20
 """The test waits so long for what takes milliseconds."""

@@ -28,7 +28,8 @@ from ha_masters import (
 )
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.codes import (
+from pystore.ha.master.effects import Close, Left, Opened, StepDown
+from pystore.ha.wire.codes import (
     CheckResult,
     DataFlag,
     EpochsFlag,
@@ -38,7 +39,6 @@ from pystore.ha.codes import (
     TruncateFlag,
     TruncateOutcome,
 )
-from pystore.ha.master.effects import Close, Left, Opened, StepDown
 from pystore.ha.wire.frames import (
     Body,
     HandshakeMaster,

@@ -26,7 +26,8 @@ from ha_masters import (
     shake,
 )
 
-from pystore.ha.codes import (
+from pystore.ha.master.effects import Acked, Close, Left, SendBlock
+from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
     DataFlag,
@@ -35,7 +36,6 @@ from pystore.ha.codes import (
     State,
     TruncateFlag,
 )
-from pystore.ha.master.effects import Acked, Close, Left, SendBlock
 from pystore.ha.wire.frames import (
     QueryEpoch,
     TransferData,

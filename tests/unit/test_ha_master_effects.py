@@ -9,9 +9,9 @@ from dataclasses import FrozenInstanceError
 import pytest
 from ha_masters import ROSTER, TERMS
 
-from pystore.ha.master.connection import MasterConnection
 from pystore.ha.master.effects import Close, Connection, SendBlock
-from pystore.ha.master.legacy import LegacyMasterConnection
+from pystore.ha.master.protocol_legacy import LegacyMasterConnection
+from pystore.ha.master.protocol_v3 import MasterConnection
 
 
 def test_an_effect_is_a_value() -> None:

@@ -20,9 +20,9 @@ from ha_masters import (
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import LEGACY_EPOCH_MAX, AckStatus, State
 from pystore.ha.master.effects import Acked, Left, Opened, Send
-from pystore.ha.master.legacy import told_epochs
+from pystore.ha.master.protocol_legacy import told_epochs
+from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
 from pystore.ha.wire.legacy import (
     LEGACY_EPOCHS_MAX,
     LegacyAck,

@@ -25,8 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import LocalViolation
-from pystore.ha.codes import State
 from pystore.ha.master.effects import Acked, Close, Connection, Left, SendBlock
+from pystore.ha.wire.codes import State
 from pystore.ha.wire.frames import Frame, QueryEpoch
 from pystore.ha.wire.legacy import LegacyAck, LegacyHandshake, encode_legacy
 from pystore.ha.wire.v3 import encode

@@ -11,7 +11,7 @@ import pytest
 from ha_masters import TERMS, Bench, LegacyBench, ack, data_of, legacy_of
 
 from pystore.ha.master.effects import Acked, Effect, SendBlock
-from pystore.ha.master.link import CONFIRM_MS, CONFIRM_MS_MAX
+from pystore.ha.master.protocol import CONFIRM_MS, CONFIRM_MS_MAX
 from pystore.ha.wire.legacy import LegacyData
 
 

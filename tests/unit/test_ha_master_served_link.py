@@ -15,7 +15,7 @@ from raw_slave import RawSlave
 from stores import fill, message
 
 from pystore.errors import LocalViolation
-from pystore.ha.codes import AckFlag, CheckResult, DataFlag, SlaveFlag, State
+from pystore.ha.wire.codes import AckFlag, CheckResult, DataFlag, SlaveFlag, State
 from pystore.ha.wire.frames import QueryEpoch
 from pystore.ha.wire.legacy import LegacyAck, LegacyHandshake, encode_legacy
 

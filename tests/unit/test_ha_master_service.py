@@ -16,8 +16,8 @@ from raw_slave import RawSlave
 from stores import fill, message
 
 from pystore.errors import InvalidError, StorageError
-from pystore.ha.codes import CheckResult
 from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.wire.codes import CheckResult
 from pystore.store.commit_log import CommitLog
 
 

@@ -10,8 +10,8 @@ import pytest
 from ha_masters import TERMS
 
 from pystore.errors import InvalidError
-from pystore.ha.codes import FRAME_BYTES_MAX
-from pystore.ha.master.terms import FRAME_BYTES_LEAST, Roster, Terms
+from pystore.ha.master.config import FRAME_BYTES_LEAST, Roster, Terms
+from pystore.ha.wire.codes import FRAME_BYTES_MAX
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
 

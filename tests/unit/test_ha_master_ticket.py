@@ -17,8 +17,8 @@ from stores import fill, message
 from pystore.core.waits import WaitOutcome, Waits
 from pystore.errors import FencedError, UnavailableError
 from pystore.ha.insync.ack import Ack, Outcome, Settled
-from pystore.ha.insync.rules import SetRules
-from pystore.ha.master.ticket import Ticket, wait_all
+from pystore.ha.insync.config import SetRules
+from pystore.ha.master.append_future import Ticket, wait_all
 from pystore.store.commit_log import CommitLog
 
 TWO = SetRules(min_in_sync=2)

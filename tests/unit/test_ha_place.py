@@ -4,8 +4,8 @@ What a replica's place says when it serves and when it follows.
 
 from __future__ import annotations
 
+from pystore.ha.config import Place
 from pystore.ha.insync.member import Member
-from pystore.ha.place import Place
 
 PLACE = Place("cluster", "set", 4, heartbeat_ms=700, is_learner=True)
 

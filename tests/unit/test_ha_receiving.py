@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pystore.ha.receiving import Receiver
+from pystore.net.receiver import Receiver
 
 Ends = tuple[socket.socket, socket.socket]
 

@@ -15,10 +15,10 @@ from stores import message
 from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.insync.rules import SetRules
-from pystore.ha.lease import NO_LEASE, lease_from
-from pystore.ha.master.authority import boottime_ns, wall_ms
+from pystore.ha.master.lease import NO_LEASE, lease_from
+from pystore.ha.master.write_authority import boottime_ns, wall_ms
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 

@@ -13,7 +13,7 @@ from state_diagrams import PAGE, drawn
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.lease import NO_LEASE, Lease
+from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.role import (
     ROLES,
     BeginMastership,

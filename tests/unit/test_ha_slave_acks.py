@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from slave_side import ShortLog
 
-from pystore.ha.codes import AckFlag, AckStatus, DataFlag
 from pystore.ha.slave.acks import (
     FAR_BYTES,
     REST_BYTES,
@@ -18,6 +17,7 @@ from pystore.ha.slave.acks import (
     may_rest,
     transfer_ack,
 )
+from pystore.ha.wire.codes import AckFlag, AckStatus, DataFlag
 from pystore.ha.wire.frames import TransferAck, TransferData
 
 LOG = ShortLog(b"12345678half", confirm=0).view()

@@ -9,8 +9,8 @@ from slave_side import ShortLog
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import DataFlag
-from pystore.ha.slave.beginning import beginning_at, beginning_with
+from pystore.ha.slave.epoch_start import beginning_at, beginning_with
+from pystore.ha.wire.codes import DataFlag
 from pystore.ha.wire.frames import TransferData
 
 LOG = ShortLog(b"1234567812345678", EpochTable.of([(1, 0), (3, 8)])).view()

@@ -5,7 +5,7 @@ How far a log is known to be the master's.
 from __future__ import annotations
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.slave.comparison import Comparison, adopted_epochs
+from pystore.ha.slave.divergence import Comparison, adopted_epochs
 
 
 def test_a_block_is_split_at_our_end() -> None:

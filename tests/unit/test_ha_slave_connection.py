@@ -21,21 +21,21 @@ from slave_master import (
 )
 from slave_side import ShortLog
 
-from pystore.ha.codes import (
-    CheckResult,
-    EpochsFlag,
-    SlaveFlag,
-    State,
-    TruncateFlag,
-    TruncateOutcome,
-)
-from pystore.ha.slave.connection import SlaveConnection
 from pystore.ha.slave.effects import (
     Cut,
     Promise,
     Retry,
     Send,
     Wipe,
+)
+from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.wire.codes import (
+    CheckResult,
+    EpochsFlag,
+    SlaveFlag,
+    State,
+    TruncateFlag,
+    TruncateOutcome,
 )
 from pystore.ha.wire.frames import (
     ConfirmTruncate,

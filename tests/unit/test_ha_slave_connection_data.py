@@ -20,19 +20,13 @@ from slave_master import (
 )
 from slave_side import ShortLog
 
-from pystore.ha.codes import (
-    AckStatus,
-    CheckResult,
-    DataFlag,
-    MasterFlag,
-    State,
-)
 from pystore.ha.slave.acks import FAR_BYTES, REST_BYTES
 from pystore.ha.slave.effects import (
     Append,
     Confirm,
     Retry,
 )
+from pystore.ha.wire.codes import AckStatus, CheckResult, DataFlag, MasterFlag, State
 from pystore.ha.wire.frames import (
     Frame,
     TransferAck,

@@ -23,19 +23,19 @@ from slave_master import (
 from slave_side import ShortLog
 
 from pystore.errors import LocalViolation
-from pystore.ha.codes import (
+from pystore.ha.slave.effects import (
+    Compare,
+    Cut,
+    Retry,
+)
+from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
     DataFlag,
     SlaveFlag,
     State,
     TruncateFlag,
-)
-from pystore.ha.slave.connection import SlaveConnection
-from pystore.ha.slave.effects import (
-    Compare,
-    Cut,
-    Retry,
 )
 from pystore.ha.wire.frames import (
     Body,

@@ -4,7 +4,7 @@ When to speak, and when to give up.
 
 from __future__ import annotations
 
-from pystore.ha.slave.deadlines import REPLY_MS, Deadlines
+from pystore.ha.slave.timers import REPLY_MS, Deadlines
 
 
 def test_a_reply_is_awaited_five_seconds() -> None:

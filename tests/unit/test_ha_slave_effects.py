@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from slave_side import ShortLog
 
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Connection
-from pystore.ha.slave.legacy import LegacySlaveConnection
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_v3 import SlaveConnection
 
 
 def test_both_connections_satisfy_the_contract() -> None:

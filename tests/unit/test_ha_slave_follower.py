@@ -13,8 +13,8 @@ from serving_master import LegacyMaster
 from stores import SEGMENT
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.codes import State
 from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.ha.wire.codes import State
 from pystore.verify import verify_store
 
 __all__ = ["empty_replica", "short_slices", "two_epochs"]

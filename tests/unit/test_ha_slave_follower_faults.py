@@ -23,7 +23,7 @@ from pystore.errors import (
     UnavailableError,
 )
 from pystore.ha.slave.effects import Close, Connection, Retry
-from pystore.ha.slave.legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
 
 __all__ = ["empty_replica", "short_slices", "two_epochs"]

@@ -13,9 +13,9 @@ from stores import SEGMENT, fill
 from pystore.errors import ClosedError
 from pystore.ha.master.service import clock_ms
 from pystore.ha.slave.backoff import Pace
-from pystore.ha.slave.following import Following
+from pystore.ha.slave.config import Terms
+from pystore.ha.slave.follower_thread import Following
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.terms import Terms
 
 
 def follow(log: ReplicaLog, address: str, said: list[str]) -> Following:

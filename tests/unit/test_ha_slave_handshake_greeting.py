@@ -11,8 +11,8 @@ from slave_master import SHAKE, TERMS
 from slave_side import ShortLog
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import SlaveFlag
-from pystore.ha.slave.handshake.greeting import greeting, objection
+from pystore.ha.slave.handshake import greeting, objection
+from pystore.ha.wire.codes import SlaveFlag
 from pystore.ha.wire.frames import Frame
 
 LOG = ShortLog(start=2048).view()

@@ -8,15 +8,15 @@ import pytest
 from slave_side import ShortLog
 
 from pystore.epochs.table import EpochEntry, EpochTable
-from pystore.ha.codes import TruncateOutcome
-from pystore.ha.slave.effects import SlaveLog
-from pystore.ha.slave.handshake.meeting import (
+from pystore.ha.slave.consistent_point import (
     History,
     common_entry,
     held_epochs,
     meet,
     meet_legacy,
 )
+from pystore.ha.slave.effects import SlaveLog
+from pystore.ha.wire.codes import TruncateOutcome
 
 BYTES = bytes(range(64))
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import EpochsFlag
-from pystore.ha.slave.handshake.meeting import History
-from pystore.ha.slave.handshake.pages import ENTRIES_MAX, EpochPages
+from pystore.ha.slave.consistent_point import History
+from pystore.ha.slave.epoch_query import ENTRIES_MAX, EpochPages
+from pystore.ha.wire.codes import EpochsFlag
 from pystore.ha.wire.frames import ReturnEpoch
 
 WHOLE = ReturnEpoch(1, 0, 24, 2, EpochsFlag(0), ((1, 0, 16), (3, 16, 24)))

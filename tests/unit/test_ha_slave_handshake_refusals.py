@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from slave_master import SHAKE
 
-from pystore.ha.codes import CheckResult
 from pystore.ha.slave.effects import Retry
-from pystore.ha.slave.handshake.greeting import close_for
+from pystore.ha.slave.handshake import close_for
+from pystore.ha.wire.codes import CheckResult
 
 RETRIES = {
     CheckResult.REJECTED: Retry.SOON,

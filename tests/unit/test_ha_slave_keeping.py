@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from stores import fill
 
-from pystore.ha.slave.keeping import RESTS_MAX, Keeping
+from pystore.ha.slave.maintenance import RESTS_MAX, Keeping
 from pystore.store.store import Store
 
 RUSH = 1000

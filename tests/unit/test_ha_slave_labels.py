@@ -8,7 +8,7 @@ import pytest
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.slave.labels import Labels
+from pystore.ha.slave.block_epochs import Labels
 
 
 def labels() -> Labels:

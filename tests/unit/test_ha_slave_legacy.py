@@ -17,12 +17,12 @@ from legacy_master import (
 )
 from slave_side import ShortLog
 
-from pystore.ha.codes import State
 from pystore.ha.slave.effects import (
     Promise,
     Retry,
     Wipe,
 )
+from pystore.ha.wire.codes import State
 from pystore.ha.wire.legacy import (
     LegacyEpochs,
     LegacyFrame,

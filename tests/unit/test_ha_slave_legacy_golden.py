@@ -17,9 +17,9 @@ import pytest
 from slave_side import Owner, StoreLog
 
 from pystore.epochs.table import EpochTable
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Adopt, Close, Compare, Cut, Retry
-from pystore.ha.slave.legacy import LegacySlaveConnection
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
 from pystore.ha.wire.legacy import LegacyAck, decode_ack, decode_handshake
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ha"

@@ -8,12 +8,12 @@ import pytest
 from slave_side import ShortLog
 
 from pystore.errors import LocalViolation
-from pystore.ha.codes import State
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Close, Promise, Retry
-from pystore.ha.slave.legacy import LegacySlaveConnection
-from pystore.ha.slave.link import Link
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.protocol import Link
+from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.wire.codes import State
 
 TERMS = Terms("c", "b", 1, epoch=3)
 LOG = ShortLog().view()

@@ -21,7 +21,6 @@ from pystore.errors import (
     PoisonedError,
     StorageError,
 )
-from pystore.ha.codes import AckStatus
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
@@ -31,6 +30,7 @@ from pystore.ha.slave.effects import (
     Promise,
 )
 from pystore.ha.slave.replica_log import ReplicaLog, ack_status
+from pystore.ha.wire.codes import AckStatus
 from pystore.metastore.database import Checkpoint
 from pystore.metastore.schema import PROMISED
 from pystore.store.commit_log import CommitLog

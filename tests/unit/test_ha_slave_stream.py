@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import pytest
 
-from pystore.ha.slave import stream as module
-from pystore.ha.slave.stream import Stream, StreamLost, connect, parse_address
+from pystore.ha.slave import transport as module
+from pystore.ha.slave.transport import Stream, StreamLost, connect, parse_address
 
 
 class Clock:

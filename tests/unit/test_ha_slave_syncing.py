@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 
 from pystore.errors import PoisonedError
-from pystore.ha.slave.syncing import Syncer
+from pystore.ha.slave.sync_thread import Syncer
 
 LONG_S = 10
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.ha.codes import SlaveFlag, TruncateFlag
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.config import Terms
+from pystore.ha.wire.codes import SlaveFlag, TruncateFlag
 
 
 def test_wishes_become_flags() -> None:

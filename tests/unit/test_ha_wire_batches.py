@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from wire_frames import EXAMPLES, frames
 
 from pystore.errors import RemoteViolation
-from pystore.ha.wire import batches, core_batches
+from pystore.ha.wire import batches, checksum
 from pystore.ha.wire.batches import Received
 from pystore.ha.wire.v3 import encode
 
 LIMIT = 4096
-BOTH = pytest.mark.parametrize("codec", [batches, core_batches], ids=["python", "core"])
+BOTH = pytest.mark.parametrize("codec", [batches, checksum], ids=["python", "core"])
 
 
 @BOTH
@@ -81,7 +81,7 @@ def test_both_find_the_same_frames(
         stream[data.draw(st.integers(0, len(stream) - 1))] ^= 1 << 3
     del stream[data.draw(st.integers(0, len(stream))) :]
     results: list[object] = []
-    for codec in (batches, core_batches):
+    for codec in (batches, checksum):
         try:
             results.append(
                 codec.scan_frames(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import zlib
 
 from pystore.bindings.ffi import ffi, lib
-from pystore.ha.codes import HEADER_BYTES, DataFlag
-from pystore.ha.wire import core_batches
+from pystore.ha.wire import checksum
+from pystore.ha.wire.codes import HEADER_BYTES, DataFlag
 from pystore.ha.wire.frames import Frame, TransferData
 from pystore.ha.wire.v3 import DATA_BYTES_MIN, encode
 
@@ -28,6 +28,6 @@ def test_a_block_holds_if_its_checksum_is_its_own() -> None:
     body = TransferData(1, 0, 0, 0, 9, 5, zlib.crc32(block), DataFlag(0), block)
     frame = bytearray(encode(Frame(1, 0, body)))
 
-    assert core_batches.holds(memoryview(frame), len(frame))
+    assert checksum.holds(memoryview(frame), len(frame))
     frame[-1] ^= 1
-    assert not core_batches.holds(memoryview(frame), len(frame))
+    assert not checksum.holds(memoryview(frame), len(frame))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import FRAME_BYTES_UNSETTLED, EpochsFlag
+from pystore.ha.wire.codes import FRAME_BYTES_UNSETTLED, EpochsFlag
 from pystore.ha.wire.epoch_pages import EPOCHS_MAX, EpochPages, EpochSnapshot, page_of
 from pystore.ha.wire.frames import Frame, QueryEpoch, ReturnEpoch
 from pystore.ha.wire.v3 import encode

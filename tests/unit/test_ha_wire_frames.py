@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 from wire_frames import EXAMPLES
 
-from pystore.ha.codes import FrameType
 from pystore.ha.wire import frames
+from pystore.ha.wire.codes import FrameType
 
 
 def test_every_type_of_frame_has_a_body_and_an_example() -> None:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from wire_frames import EXAMPLES, MINIMUM, frames
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import (
+from pystore.ha.wire.codes import (
     FRAME_BYTES_MAX,
     FRAME_BYTES_UNSETTLED,
     HEADER_BYTES,
     FrameType,
 )
+from pystore.ha.wire.decoder import FIRST_UNKNOWN_TYPE, frame_bytes, take_frame
 from pystore.ha.wire.frames import Frame, TransferData
-from pystore.ha.wire.framing import FIRST_UNKNOWN_TYPE, frame_bytes, take_frame
 from pystore.ha.wire.v3 import encode
 
 LIMIT = 600

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.ha.codes import DataFlag
+from pystore.ha.wire.codes import DataFlag
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Frame, TransferAck, TransferData
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.runs import ROOM_BYTES, RUN_BYTES, SHORT_BYTES, Run, join_run
 from pystore.ha.wire.v3 import encode
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from wire_frames import EXAMPLES, MINIMUM, frames
 
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import HEADER_BYTES, FrameType
+from pystore.ha.wire.codes import HEADER_BYTES, FrameType
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
     Body,
     Frame,
@@ -23,7 +24,6 @@ from pystore.ha.wire.frames import (
     ReturnEpoch,
     TransferData,
 )
-from pystore.ha.wire.framing import take_frame
 from pystore.ha.wire.v3 import (
     DATA_BYTES_MIN,
     EPOCH_BYTES,

@@ -7,12 +7,12 @@ Source: docs/protocol.md (K.3, HANDSHAKE_SLAVE and HANDSHAKE_MASTER).
 from __future__ import annotations
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import PROTOCOL_V3, CheckResult, SlaveFlag
-from pystore.ha.machine import Event
+from pystore.ha.slave.config import Terms
+from pystore.ha.slave.consistent_point import held_epochs
 from pystore.ha.slave.effects import Close, Retry, SlaveLog
-from pystore.ha.slave.handshake.meeting import held_epochs
-from pystore.ha.slave.terms import Terms
+from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult, SlaveFlag
 from pystore.ha.wire.frames import Frame, HandshakeMaster, HandshakeSlave
+from pystore.ha.wire.link_state import Event
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
 __all__ = ["close_for", "greeting", "meaning", "objection"]

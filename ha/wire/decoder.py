@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import FRAME_BYTES_UNSETTLED, HEADER_BYTES, FrameType
+from pystore.ha.wire.codes import FRAME_BYTES_UNSETTLED, HEADER_BYTES, FrameType
 from pystore.ha.wire.frames import Frame
 from pystore.ha.wire.v3 import decode_body
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import LEGACY_EPOCH_MAX, AckStatus, TruncateOutcome
-from pystore.ha.machine import Event
 from pystore.ha.slave.acks import confirmable
-from pystore.ha.slave.beginning import beginning_at
-from pystore.ha.slave.comparison import Comparison, adopted_epochs
+from pystore.ha.slave.block_epochs import Labels
+from pystore.ha.slave.config import Terms
+from pystore.ha.slave.consistent_point import History, Meeting, held_epochs, meet_legacy
+from pystore.ha.slave.divergence import Comparison, adopted_epochs
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
@@ -31,15 +31,9 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
-from pystore.ha.slave.handshake.meeting import (
-    History,
-    Meeting,
-    held_epochs,
-    meet_legacy,
-)
-from pystore.ha.slave.labels import Labels
-from pystore.ha.slave.link import Link
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.epoch_start import beginning_at
+from pystore.ha.slave.protocol import Link
+from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, TruncateOutcome
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,
@@ -49,6 +43,7 @@ from pystore.ha.wire.legacy import (
     decode_epochs,
     encode_legacy,
 )
+from pystore.ha.wire.link_state import Event
 
 __all__ = ["LegacySlaveConnection"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from pystore.bindings.ffi import borrow, check, ffi, give_back, lib, pointer
 from pystore.errors import CorruptError, RemoteViolation
-from pystore.ha.codes import DataFlag, FrameType
 from pystore.ha.wire.batches import Received
+from pystore.ha.wire.codes import DataFlag, FrameType
 from pystore.ha.wire.frames import Body, Frame, TransferData
 from pystore.ha.wire.v3 import decode_body
 

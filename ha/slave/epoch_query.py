@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import EpochsFlag
-from pystore.ha.slave.handshake.meeting import History
+from pystore.ha.slave.consistent_point import History
+from pystore.ha.wire.codes import EpochsFlag
 from pystore.ha.wire.frames import ReturnEpoch
 
 __all__ = ["ENTRIES_MAX", "EpochPages"]

@@ -14,20 +14,9 @@ from __future__ import annotations
 from enum import Enum
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.codes import (
-    FRAME_BYTES_UNSETTLED,
-    AckFlag,
-    AckStatus,
-    DataFlag,
-    MasterFlag,
-    State,
-    TruncateFlag,
-    TruncateOutcome,
-)
-from pystore.ha.machine import Event
 from pystore.ha.slave.acks import Echo, confirmable, health, may_rest, transfer_ack
-from pystore.ha.slave.beginning import beginning_with
-from pystore.ha.slave.deadlines import REPLY_MS
+from pystore.ha.slave.config import Terms
+from pystore.ha.slave.consistent_point import Meeting, meet
 from pystore.ha.slave.effects import (
     Append,
     Confirm,
@@ -38,12 +27,23 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
-from pystore.ha.slave.handshake.greeting import greeting, meaning, objection
-from pystore.ha.slave.handshake.meeting import Meeting, meet
-from pystore.ha.slave.handshake.pages import EpochPages
-from pystore.ha.slave.link import Link
-from pystore.ha.slave.terms import Terms
-from pystore.ha.wire.core_batches import holds
+from pystore.ha.slave.epoch_query import EpochPages
+from pystore.ha.slave.epoch_start import beginning_with
+from pystore.ha.slave.handshake import greeting, meaning, objection
+from pystore.ha.slave.protocol import Link
+from pystore.ha.slave.timers import REPLY_MS
+from pystore.ha.wire.checksum import holds
+from pystore.ha.wire.codes import (
+    FRAME_BYTES_UNSETTLED,
+    AckFlag,
+    AckStatus,
+    DataFlag,
+    MasterFlag,
+    State,
+    TruncateFlag,
+    TruncateOutcome,
+)
+from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,
@@ -53,7 +53,7 @@ from pystore.ha.wire.frames import (
     ReturnEpoch,
     TransferData,
 )
-from pystore.ha.wire.framing import take_frame
+from pystore.ha.wire.link_state import Event
 from pystore.ha.wire.runs import ROOM_BYTES, Run, join_run
 from pystore.ha.wire.v3 import encode
 

@@ -2,8 +2,8 @@
 What a master keeps of a link in either protocol. Pure.
 
 States, times and the end of the session are the same on both; what a frame says
-and looks like is left to `pystore.ha.master.connection` (v3) and
-`pystore.ha.master.legacy`.
+and looks like is left to `pystore.ha.master.protocol_v3` (v3) and
+`pystore.ha.master.protocol_legacy`.
 
 Source: docs/protocol.md (K.3 general rules, formats 6.5), R182, R194.
 """
@@ -14,13 +14,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.codes import State
-from pystore.ha.machine import MASTER, Event, next_state
-from pystore.ha.master.agreement import resync_text
+from pystore.ha.master.config import Roster, Terms
 from pystore.ha.master.effects import Close, Effect, Left, MasterLog, Opened, SendBlock
+from pystore.ha.master.resume_point import resync_text
 from pystore.ha.master.send_times import SendTimes
-from pystore.ha.master.terms import Roster, Terms
 from pystore.ha.wire.blocks import BlockRange, next_block
+from pystore.ha.wire.codes import State
+from pystore.ha.wire.link_state import MASTER, Event, next_state
 
 __all__ = ["CONFIRM_MS", "CONFIRM_MS_MAX", "Link"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
 from pystore.errors import InvalidError
-from pystore.ha.codes import (
+from pystore.ha.wire.codes import (
     FRAME_BYTES_MAX,
     FRAME_BYTES_UNSETTLED,
     SlaveFlag,

@@ -19,14 +19,13 @@ from collections.abc import Callable
 
 from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.codes import LEGACY_EPOCH_MAX, AckStatus, State
-from pystore.ha.machine import MASTER, Event, next_state
-from pystore.ha.master.admission import refusal_of_id
-from pystore.ha.master.agreement import last_segment_start, resync_text
+from pystore.ha.master.config import Roster, Terms
 from pystore.ha.master.effects import Acked, MasterLog, Opened, Send, SendBlock
-from pystore.ha.master.link import Link
-from pystore.ha.master.terms import Roster, Terms
+from pystore.ha.master.handshake import refusal_of_id
+from pystore.ha.master.protocol import Link
+from pystore.ha.master.resume_point import last_segment_start, resync_text
 from pystore.ha.wire.blocks import BlockRange
+from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
 from pystore.ha.wire.legacy import (
     LEGACY_EPOCHS_MAX,
     LegacyAck,
@@ -37,6 +36,7 @@ from pystore.ha.wire.legacy import (
     encode_legacy_head,
     epochs_in_legacy,
 )
+from pystore.ha.wire.link_state import MASTER, Event, next_state
 
 __all__ = ["LegacyMasterConnection", "told_epochs"]
 

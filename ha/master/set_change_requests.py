@@ -18,7 +18,7 @@ from typing import Protocol
 
 from pystore.errors import PystoreError
 from pystore.ha.insync.member import AgreedSet, SetChange
-from pystore.ha.master.judge import Ask, SetRefusal
+from pystore.ha.master.insync_monitor import Ask, SetRefusal
 
 __all__ = ["Asking", "Controller"]
 

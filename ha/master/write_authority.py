@@ -22,7 +22,7 @@ from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended
 from pystore.errors import FencedError, PystoreError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.lease import Lease
+from pystore.ha.master.lease import Lease
 from pystore.message.message import Message
 
 __all__ = ["WriteAuthority", "boottime_ns", "wall_ms"]

@@ -8,9 +8,8 @@ is, ends the link (R182). What comes after the end changes nothing.
 from __future__ import annotations
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.codes import AckStatus, State
-from pystore.ha.machine import SLAVE, Event, next_state
-from pystore.ha.slave.deadlines import REPLY_MS, Deadlines
+from pystore.ha.slave.config import Terms
+from pystore.ha.slave.consistent_point import held_epochs
 from pystore.ha.slave.effects import (
     Close,
     Compare,
@@ -20,8 +19,9 @@ from pystore.ha.slave.effects import (
     Send,
     SlaveLog,
 )
-from pystore.ha.slave.handshake.meeting import held_epochs
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.timers import REPLY_MS, Deadlines
+from pystore.ha.wire.codes import AckStatus, State
+from pystore.ha.wire.link_state import SLAVE, Event, next_state
 
 __all__ = ["Link"]
 

@@ -20,10 +20,10 @@ from pystore.core.log_writer import LogHandle
 from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, SetChange
-from pystore.ha.master.appends import Appends
-from pystore.ha.master.bell import Bell
+from pystore.ha.master.config import Incarnation, Roster
 from pystore.ha.master.effects import Acked, Left, Opened
-from pystore.ha.master.terms import Incarnation, Roster
+from pystore.ha.master.notifier import Bell
+from pystore.ha.master.pending_appends import Appends
 
 __all__ = ["Ask", "Judge", "SetRefusal"]
 

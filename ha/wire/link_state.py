@@ -22,7 +22,7 @@ from __future__ import annotations
 from enum import Enum
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.codes import State
+from pystore.ha.wire.codes import State
 
 __all__ = ["MASTER", "SLAVE", "Event", "Table", "next_state"]
 

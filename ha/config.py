@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import Member
-from pystore.ha.insync.rules import SetRules
-from pystore.ha.master.terms import Terms as MasterTerms
+from pystore.ha.master.config import Terms as MasterTerms
 from pystore.ha.slave.backoff import Pace
-from pystore.ha.slave.terms import Terms as SlaveTerms
+from pystore.ha.slave.config import Terms as SlaveTerms
 
 __all__ = ["Place"]
 
@@ -30,7 +30,7 @@ class Place:
         host: where it listens as master: on this machine alone, unless told otherwise.
         port: 0: any that is free.
         rules: the numbers of the set.
-        heartbeat_ms: see `pystore.ha.master.terms.Terms`.
+        heartbeat_ms: see `pystore.ha.master.config.Terms`.
         is_learner: it counts for nothing.
         pace: of links to a master.
         retry_ms: how long after a failure a switch is tried again.

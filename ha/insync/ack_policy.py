@@ -7,11 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.ha.insync.ack import Ack, Outcome, Refusal, RefusalReason
-from pystore.ha.insync.agreement import Agreement
-from pystore.ha.insync.copies import Copies
+from pystore.ha.insync.config import SetRules
+from pystore.ha.insync.confirm_offset import Progress
+from pystore.ha.insync.holders import Copies
 from pystore.ha.insync.membership import Membership
-from pystore.ha.insync.progress import Progress
-from pystore.ha.insync.rules import SetRules
+from pystore.ha.insync.set_state import Agreement
 
 __all__ = ["Promises"]
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
-from pystore.ha.codes import PROTOCOL_V3, CheckResult
-from pystore.ha.master.terms import FRAME_BYTES_LEAST, Incarnation, Roster, Terms
+from pystore.ha.master.config import FRAME_BYTES_LEAST, Incarnation, Roster, Terms
+from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult
 from pystore.ha.wire.frames import HandshakeSlave
 
 __all__ = ["Verdict", "admit", "refusal_of_id", "refusal_of_session"]

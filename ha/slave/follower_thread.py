@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from pystore.errors import PystoreError
 from pystore.ha.slave.backoff import BackOff, Pace
-from pystore.ha.slave.connection import SlaveConnection
+from pystore.ha.slave.config import Terms
 from pystore.ha.slave.follower import Follower, Rim, Standing
+from pystore.ha.slave.protocol_v3 import SlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.stream import Stream, connect, parse_address
-from pystore.ha.slave.terms import Terms
+from pystore.ha.slave.transport import Stream, connect, parse_address
 
 __all__ = ["Following"]
 

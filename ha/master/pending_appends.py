@@ -24,8 +24,8 @@ from pystore.errors import (
 )
 from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.master.bell import Bell
-from pystore.ha.master.ticket import Ticket
+from pystore.ha.master.append_future import Ticket
+from pystore.ha.master.notifier import Bell
 
 __all__ = ["Appends"]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from pystore.epochs.table import EpochEntry
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.codes import DataFlag
 from pystore.ha.slave.effects import SlaveLog
+from pystore.ha.wire.codes import DataFlag
 from pystore.ha.wire.frames import TransferData
 
 __all__ = ["beginning_at", "beginning_with"]

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
-from pystore.ha.codes import TruncateOutcome
 from pystore.ha.slave.effects import SlaveLog
+from pystore.ha.wire.codes import TruncateOutcome
 
 __all__ = ["History", "Meeting", "common_entry", "held_epochs", "meet", "meet_legacy"]
 

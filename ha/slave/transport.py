@@ -18,8 +18,8 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pystore.ha.codes import FRAME_BYTES_MAX
-from pystore.ha.receiving import Receiver
+from pystore.ha.wire.codes import FRAME_BYTES_MAX
+from pystore.net.receiver import Receiver
 
 if TYPE_CHECKING:
     from types import TracebackType

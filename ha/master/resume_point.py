@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
-from pystore.ha.codes import TruncateFlag, TruncateOutcome
 from pystore.ha.master.effects import MasterLog
+from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
 from pystore.ha.wire.frames import ConfirmTruncate, HandshakeSlave
 
 __all__ = [

@@ -1,0 +1,346 @@
+"""
+The master's end of a v3 connection: bytes and times in, effects out. Pure.
+
+A slave shakes hands, asks for our epochs, cuts its log to our history, and says
+where it goes on; then blocks go one way and acks the other. Every number that a
+slave says is checked against what it was sent on this session.
+
+Source: docs/protocol.md (K.3), docs/replication.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pystore.errors import RemoteViolation
+from pystore.ha.master.config import Roster, Terms
+from pystore.ha.master.effects import (
+    Acked,
+    Close,
+    MasterLog,
+    Opened,
+    Send,
+    SendBlock,
+    StepDown,
+)
+from pystore.ha.master.handshake import Verdict, admit
+from pystore.ha.master.protocol import Link
+from pystore.ha.master.resume_point import Agreement, agree, refusal_of_member
+from pystore.ha.wire.blocks import BlockRange
+from pystore.ha.wire.codes import (
+    FRAME_BYTES_UNSETTLED,
+    PROTOCOL_V3,
+    AckFlag,
+    AckStatus,
+    CheckResult,
+    DataFlag,
+    MasterFlag,
+    SlaveFlag,
+    State,
+    TruncateFlag,
+)
+from pystore.ha.wire.decoder import take_frame
+from pystore.ha.wire.epoch_pages import EpochSnapshot, page_of
+from pystore.ha.wire.frames import (
+    Body,
+    ConfirmTruncate,
+    Frame,
+    HandshakeMaster,
+    HandshakeSlave,
+    QueryEpoch,
+    TransferAck,
+    TransferData,
+)
+from pystore.ha.wire.link_state import MASTER, Event, next_state
+from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
+
+__all__ = ["MasterConnection"]
+
+_ENDING = (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
+"""The slave did not take what was sent."""
+
+_EPOCH_BEGINS, _ACK_NOW = int(DataFlag.EPOCH_BEGINS), int(DataFlag.ACK_NOW)
+_CRC_AT = DATA_BYTES_MIN - 12
+"""Where the head of a block has the checksum: before its flags."""
+
+
+class MasterConnection(Link):
+    """
+    One link to a slave that speaks v3. One thread.
+
+    Args:
+        terms: ours.
+        roster: returns what is known of the set at this moment.
+        session_id: random, not 0.
+        now_ms: when the link was accepted.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        roster: Callable[[], Roster],
+        session_id: int,
+        now_ms: int,
+    ) -> None:
+        super().__init__(terms, roster, session_id, now_ms)
+        self._frame_bytes_max = FRAME_BYTES_UNSETTLED
+        self._slave: HandshakeSlave | None = None
+        self._has_crc = False
+        self._is_learner = False
+        self._flushed = 0
+        self._begin_offset = 0
+        self._empty_end: int | None = None
+
+    @property
+    def _block_bytes_max(self) -> int:
+        return self.terms.block_bytes(self._frame_bytes_max)
+
+    def _first_offset(self, log: MasterLog) -> int | None:
+        del log
+        return self._offset  # CONFIRM_TRUNCATE settled it
+
+    def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
+        frame, size = take_frame(data, self._frame_bytes_max)
+        if frame is None:
+            return size
+        body = frame.body
+        if isinstance(body, HandshakeSlave):
+            self._shake(frame.epoch, body, log, now_ms)
+        elif isinstance(body, QueryEpoch | ConfirmTruncate | TransferAck):
+            self._converse(frame.epoch, body, log, now_ms)
+        else:
+            raise RemoteViolation(f"a slave sends no {type(body).__name__}")
+        return size
+
+    def _shake(
+        self, epoch: int, body: HandshakeSlave, log: MasterLog, now_ms: int
+    ) -> None:
+        self._heard(Event.HEARD_HANDSHAKE)
+        if self._slave is not None:
+            raise RemoteViolation("a second handshake on one link")
+        verdict = admit(body, epoch, self.terms, self._roster())
+        if verdict.newer_epoch is not None:
+            self._effects.append(StepDown(verdict.newer_epoch))
+        if verdict.result is not CheckResult.SUCCESS:
+            self._refuse(verdict, log, now_ms)
+            return
+        if self._roster().counts(body.broker_id):
+            reason = refusal_of_member(body, log)
+            if reason is not None:
+                self._turn_away(reason, log, now_ms)
+                return
+        self._slave = body
+        self._has_crc = self.terms.has_block_crc and bool(
+            body.flags & SlaveFlag.BLOCK_CRC
+        )
+        self._is_to_suspend |= bool(body.flags & SlaveFlag.START_SUSPENDED)
+        answer = self._answer(Verdict(CheckResult.SUCCESS), log)
+        self._frame_bytes_max = answer.frame_bytes_max
+        self._send(answer, now_ms)
+
+    def _refuse(self, verdict: Verdict, log: MasterLog, now_ms: int) -> None:
+        self._send(self._answer(verdict, log), now_ms)
+        self._close(f"{verdict.result.name}: {verdict.reason}")
+
+    def _turn_away(self, reason: str, log: MasterLog, now_ms: int) -> None:
+        self._refuse(Verdict(CheckResult.REJECTED, reason), log, now_ms)
+
+    def _answer(self, verdict: Verdict, log: MasterLog) -> HandshakeMaster:
+        terms, slave = self.terms, self._slave
+        is_success = verdict.result is CheckResult.SUCCESS
+        flags = MasterFlag(0)
+        if self._has_crc:
+            flags |= MasterFlag.BLOCK_CRC
+        if slave is not None and self._is_suspended_for(slave):
+            flags |= MasterFlag.SUSPENDED
+        is_elsewhere = verdict.result is CheckResult.NOT_MASTER
+        return HandshakeMaster(
+            result=verdict.result,
+            protocol=PROTOCOL_V3 if is_success else 0,
+            broker_id=terms.broker_id,
+            session_id=self.session_id if is_success else 0,
+            epoch_start=log.epochs.entries[-1].start_offset,
+            min_offset=log.min_offset,
+            end_offset=log.end_offset,
+            confirm_offset=log.confirm_offset,
+            segment_size=log.segment_size,
+            frame_bytes_max=terms.frame_bytes(
+                slave.frame_bytes_max if slave is not None else FRAME_BYTES_UNSETTLED
+            ),
+            heartbeat_ms=terms.heartbeat_ms,
+            housekeeping_ms=terms.housekeeping_ms,
+            flags=flags,
+            redirect=self._roster().redirect if is_elsewhere else "",
+            reason=verdict.reason,
+        )
+
+    def _is_suspended_for(self, slave: HandshakeSlave) -> bool:
+        # Who is waited for is never suspended (K.3).
+        return self._is_to_suspend and not self._roster().counts(slave.broker_id)
+
+    def _converse(
+        self,
+        epoch: int,
+        body: QueryEpoch | ConfirmTruncate | TransferAck,
+        log: MasterLog,
+        now_ms: int,
+    ) -> None:
+        slave = self._slave
+        if slave is None:
+            raise RemoteViolation(f"{type(body).__name__} before a handshake")
+        is_any = isinstance(body, QueryEpoch) and body.session_id == 0
+        if body.session_id != self.session_id and not is_any:
+            raise RemoteViolation(f"a frame of session {body.session_id}, not of this")
+        if epoch > self.terms.epoch:
+            self._effects.append(StepDown(epoch))
+        if epoch != self.terms.epoch:
+            raise RemoteViolation(
+                f"a frame of epoch {epoch} in a session of {self.terms.epoch}"
+            )
+        if isinstance(body, QueryEpoch):
+            self._return_epochs(body, log, now_ms)
+        elif isinstance(body, ConfirmTruncate):
+            self._begin(slave, body, log, now_ms)
+        else:
+            self._evaluate(slave, body, now_ms)
+
+    def _return_epochs(self, body: QueryEpoch, log: MasterLog, now_ms: int) -> None:
+        self._heard(Event.HEARD_QUERY)
+        snapshot = EpochSnapshot(log.epochs, log.min_offset, log.end_offset)
+        page = page_of(snapshot, body, self.session_id, self._frame_bytes_max)
+        self._send(page, now_ms)
+
+    def _begin(
+        self, slave: HandshakeSlave, body: ConfirmTruncate, log: MasterLog, now_ms: int
+    ) -> None:
+        state = next_state(MASTER, self._state, Event.HEARD_TRUNCATE)
+        is_member = slave.broker_id in self._roster().members
+        agreed = agree(body, log, is_member=is_member)
+        if not isinstance(agreed, Agreement):
+            self._turn_away(agreed, log, now_ms)
+            return
+        self._state = state
+        self._offset = agreed.offset
+        self._begin_offset = agreed.offset
+        self._empty_end = agreed.empty_end
+        self._acked = agreed.held
+        self._is_learner = bool(
+            slave.flags & SlaveFlag.LEARNER or body.flags & TruncateFlag.LEARNER
+        )
+        self._is_to_suspend |= bool(body.flags & TruncateFlag.START_SUSPENDED)
+        opened = Opened(
+            broker_id=slave.broker_id,
+            incarnation=(slave.incarnation, slave.incarnation_bits),
+            session_id=self.session_id,
+            offset=agreed.offset,
+            is_learner=self._is_learner,
+            is_legacy=False,
+        )
+        self._open(opened, now_ms)
+        self._heartbeat(log, now_ms)
+
+    def _evaluate(self, slave: HandshakeSlave, ack: TransferAck, now_ms: int) -> None:
+        self._heard(Event.HEARD_ACK)
+        if not self._is_learner and ack.flags and ack.flags & AckFlag.LEARNER:
+            raise RemoteViolation("a learner's ack in a session that counts")
+        received, flushed = self._held(ack)
+        self._check_ack(received)
+        if not self._flushed <= flushed <= received:
+            raise RemoteViolation(
+                f"flushed to {flushed} after {self._flushed}, with {received} received"
+            )
+        self._flushed = flushed
+        self._effects.append(
+            Acked(
+                broker_id=slave.broker_id,
+                session_id=self.session_id,
+                received_offset=received,
+                flushed_offset=flushed,
+                caught_up_ms=self._times.held(min(received, ack.echo_end_offset)),
+                status=ack.status,
+            )
+        )
+        if ack.flags or ack.status is not AckStatus.OK:
+            self._obey(ack, now_ms)
+
+    def _held(self, ack: TransferAck) -> tuple[int, int]:
+        """
+        Returns received and flushed. An empty log may lie anywhere: until bytes come
+        its end says nothing about ours.
+
+        Raises:
+            RemoteViolation: neither empty nor begun where we agreed.
+        """
+        if self._empty_end is not None:
+            if ack.received_offset == self._empty_end:
+                return 0, 0
+            if ack.received_offset < self._begin_offset:
+                raise RemoteViolation(
+                    f"an ack of {ack.received_offset} of a log that begins at "
+                    f"{self._begin_offset}"
+                )
+            self._empty_end = None
+        return ack.received_offset, ack.flushed_offset
+
+    def _obey(self, ack: TransferAck, now_ms: int) -> None:
+        if ack.flags & AckFlag.LEAVING:
+            self._end(Event.LOST, is_graceful=True)
+            self._effects.append(Close("the slave leaves"))
+        elif ack.status in _ENDING:
+            # What was lost is sent again from where the slave then stands.
+            self._close(f"the slave reports {ack.status.name} at {ack.received_offset}")
+        elif ack.flags & AckFlag.RESUME and self._state is State.SUSPEND:
+            self.resume(now_ms)
+        elif self._state is not State.TRANSFER or self._counts():
+            return  # who is waited for is never suspended (K.3)
+        elif ack.flags & AckFlag.SUSPEND:
+            self.suspend(now_ms)
+
+    def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
+        terms = self.terms
+        flags = _EPOCH_BEGINS if block.is_epoch_begin else 0
+        if log.wants_flush:
+            flags |= _ACK_NOW
+        head = data_head(
+            epoch=terms.epoch,
+            sent_ms=now_ms + terms.wall_ms,
+            label=(block.epoch, block.epoch_start),
+            confirm_offset=log.confirm_offset,
+            block=(block.offset, block.size),
+            end_offset=log.end_offset,
+            session_id=self.session_id,
+            flags=flags,
+        )
+        self._offset = block.end_offset
+        self._sent(log, now_ms)
+        crc_at = _CRC_AT if self._has_crc else None
+        return SendBlock(head, block.offset, block.size, log.end_offset, crc_at)
+
+    def _heartbeat(self, log: MasterLog, now_ms: int) -> None:
+        assert self._offset is not None
+        own = log.epochs.entries[-1]
+        data = TransferData(
+            epoch=own.epoch,
+            epoch_start=own.start_offset,
+            confirm_offset=log.confirm_offset,
+            offset=self._offset,
+            end_offset=log.end_offset,
+            session_id=self.session_id,
+            crc=0,
+            flags=DataFlag(0),
+        )
+        if self._state is State.SUSPEND:
+            data = replace(data, flags=DataFlag.SUSPENDED)
+        self._sent(log, now_ms)
+        head = encode(self._frame(data, now_ms))
+        self._effects.append(SendBlock(head, self._offset, 0, log.end_offset))
+
+    def _send(self, body: Body, now_ms: int) -> None:
+        self._effects.append(Send(encode(self._frame(body, now_ms))))
+
+    def _frame(self, body: Body, now_ms: int) -> Frame:
+        return Frame(self.terms.epoch, now_ms + self.terms.wall_ms, body)
+
+    def _heard(self, event: Event) -> None:
+        self._state = next_state(MASTER, self._state, event)

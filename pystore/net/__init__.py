@@ -1,0 +1,3 @@
+"""
+Network addresses and the one receive buffer of a server.
+"""
