@@ -15,7 +15,11 @@ import json
 import sys
 import time
 
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient, role_handler
+from pystore.controller.model.commands import AlterSet
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
     Done,
@@ -27,10 +31,6 @@ from pystore.controller.calls import (
     NextBrokerId,
     RegisterBroker,
 )
-from pystore.controller.client import ControllerClient, role_handler
-from pystore.controller.commands import AlterSet
-from pystore.controller.member import Member
-from pystore.controller.state import AgreedSet
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.connection import Handler
 from pystore.remoting.server import RemotingServer

@@ -20,9 +20,8 @@ from typing import Any, TypeVar
 
 from child import obey
 
-from pystore.controller.added_headers import Vitals
-from pystore.controller.call_frames import answer_of, command_of
-from pystore.controller.calls import (
+from pystore.controller.model.commands import Recovery
+from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
     Done,
@@ -37,7 +36,8 @@ from pystore.controller.calls import (
     Request,
     Unanswered,
 )
-from pystore.controller.commands import Recovery
+from pystore.controller.protocol.client_codec import answer_of, command_of
+from pystore.controller.protocol.extensions import Vitals
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand

@@ -13,8 +13,11 @@ from pathlib import Path
 
 from contest import Contender, Timed
 
-from pystore.controller.apply import apply_all
-from pystore.controller.commands import (
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.liveness.heartbeats import Heartbeat, Liveness
+from pystore.controller.model.apply import apply_all
+from pystore.controller.model.codec import encode
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     Command,
@@ -22,15 +25,12 @@ from pystore.controller.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.decide import decide
-from pystore.controller.decision import Accepted
-from pystore.controller.facts import Facts
-from pystore.controller.liveness import Heartbeat, Liveness
-from pystore.controller.member import Member
-from pystore.controller.record import encode
-from pystore.controller.server.keys import LEADER, set_key
-from pystore.controller.server.sets import Sets
-from pystore.controller.state import SetState
+from pystore.controller.model.decision import Accepted
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetState
+from pystore.controller.server.broker_sets import Sets
+from pystore.controller.server.record_keys import LEADER, set_key
 from pystore.records.leadership import boottime_ns
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Op, Put

@@ -18,22 +18,22 @@ from typing import NamedTuple
 
 from id_allocation import Allocation, Request, given_of
 
-from pystore.controller.calls import (
-    Answer,
-    ApplyBrokerId,
-    GetNextBrokerId,
-    Refused,
-    RegisterBroker,
-    Unanswered,
-)
-from pystore.controller.identity import Named
-from pystore.controller.negotiation import (
+from pystore.controller.identity.identity import Named
+from pystore.controller.identity.negotiation import (
     DeleteTemp,
     Negotiation,
     ReadIdentity,
     Step,
     WriteConfirmed,
     WriteTemp,
+)
+from pystore.controller.protocol.calls import (
+    Answer,
+    ApplyBrokerId,
+    GetNextBrokerId,
+    Refused,
+    RegisterBroker,
+    Unanswered,
 )
 from pystore.metastore.values import Identity
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from pystore.controller.apply import apply
-from pystore.controller.commands import (
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.model.apply import apply
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     Command,
@@ -16,13 +17,12 @@ from pystore.controller.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.decide import decide
-from pystore.controller.decision import Accepted, Decision, Rejected
-from pystore.controller.facts import Facts, Pulse
-from pystore.controller.invariants import backslides, violations
-from pystore.controller.member import Member, Position
-from pystore.controller.replies import Election, Reply
-from pystore.controller.state import SetState
+from pystore.controller.model.decision import Accepted, Decision, Rejected
+from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.invariants import backslides, violations
+from pystore.controller.model.member import Member, Position
+from pystore.controller.model.replies import Election, Reply
+from pystore.controller.model.state import SetState
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from golden_data import GOLDEN, read_lines
 
-from pystore.controller.apply import apply_all
-from pystore.controller.commands import (
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.model.apply import apply_all
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     Clean,
@@ -26,20 +27,19 @@ from pystore.controller.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.decide import decide
-from pystore.controller.decision import Rejected
-from pystore.controller.facts import Facts, Pulse
-from pystore.controller.member import Member, Position, ids_of
-from pystore.controller.replica import Replica
-from pystore.controller.replies import (
+from pystore.controller.model.decision import Rejected
+from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.member import Member, Position, ids_of
+from pystore.controller.model.replica import Replica
+from pystore.controller.model.replies import (
     Election,
     Leadership,
     NewSet,
     NextBrokerId,
     Registration,
 )
-from pystore.controller.state import AgreedSet, SetState
-from pystore.controller.views import replica_info, sync_state
+from pystore.controller.model.state import AgreedSet, SetState
+from pystore.controller.model.views import replica_info, sync_state
 from pystore.remoting.codes import ResponseCode
 
 __all__ = ["Answer", "Step", "ours", "steps"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from pystore.controller.calls import (
+from pystore.controller.protocol.calls import (
     ApplyBrokerId,
     Done,
     GetNextBrokerId,

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 from controlling import start
 from stepped_loop import until
 
-from pystore.controller.added_headers import (
+from pystore.controller.model.commands import AlterSet, Recovery
+from pystore.controller.model.member import Member, ids_of
+from pystore.controller.protocol.extensions import (
     LeaseGrant,
     Vitals,
     lease_of,
     recovery_fields,
     vitals_fields,
 )
-from pystore.controller.added_set_headers import alter_set_fields
-from pystore.controller.commands import AlterSet, Recovery
-from pystore.controller.member import Member, ids_of
-from pystore.controller.server.node import Controller
-from pystore.controller.server.settings import Settings
+from pystore.controller.protocol.set_extensions import alter_set_fields
+from pystore.controller.server.config import Settings
+from pystore.controller.server.controller import Controller
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.record_store import RecordStore
 from pystore.remoting.bodies import SyncStateSet

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from pystore.controller.clock_error import FAST, SLOW
+from pystore.controller.liveness.clock_skew import FAST, SLOW
 
 __all__ = ["MS", "SOON", "Clock", "clocks", "delays", "pauses", "rates"]
 

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pystore.controller.negotiation import NEGOTIATION, Step
+from pystore.controller.identity.negotiation import NEGOTIATION, Step
 from pystore.ha.role import ROLES, Role
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.link_state import MASTER, SLAVE

@@ -13,23 +13,23 @@ import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 
-from pystore.controller.added_headers import LeaseGrant, lease_fields
-from pystore.controller.commands import Register
-from pystore.controller.member import Member
-from pystore.controller.server.answers import (
+from pystore.controller.model.commands import Register
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetKey
+from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
+from pystore.controller.protocol.server_codec import COMMANDS, Asked
+from pystore.controller.protocol.server_codec_answers import (
     answer,
     replica_info_answer,
     sync_state_answer,
 )
-from pystore.controller.server.campaign import Others
-from pystore.controller.server.heartbeats import beat_of
-from pystore.controller.server.keys import set_key
-from pystore.controller.server.leader import Leader
-from pystore.controller.server.place import Place
-from pystore.controller.server.requests import COMMANDS, Asked
-from pystore.controller.server.sets import NotLeading
-from pystore.controller.server.settings import parse_lines, properties_text, shown
-from pystore.controller.state import SetKey
+from pystore.controller.server.broker_sets import NotLeading
+from pystore.controller.server.config import parse_lines, properties_text, shown
+from pystore.controller.server.context import Place
+from pystore.controller.server.heartbeat_codec import beat_of
+from pystore.controller.server.leadership import Others
+from pystore.controller.server.record_keys import set_key
+from pystore.controller.server.term import Leader
 from pystore.errors import InvalidError, UnavailableError
 from pystore.records.record_store import RecordStore
 from pystore.remoting.bodies import decode_broker_names

@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
-from pystore.controller.commands import Command, Elect
-from pystore.controller.decision import Accepted, Decision
-from pystore.controller.events import EndsSeen, Event, RefusalNoted
-from pystore.controller.member import Member
-from pystore.controller.state import SetKey, SetState
+from pystore.controller.model.commands import Command, Elect
+from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.model.events import EndsSeen, Event, RefusalNoted
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetKey, SetState
 
 __all__ = ["LENGTH", "History"]
 

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from pystore.broker.translation import agreed_of, alteration
-from pystore.controller.calls import (
+from pystore.controller.model.state import AgreedSet as CommittedSet
+from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ControllerCalls,
     GetNextBrokerId,
@@ -28,7 +29,6 @@ from pystore.controller.calls import (
     Refused,
     Unanswered,
 )
-from pystore.controller.state import AgreedSet as CommittedSet
 from pystore.ha.insync.member import AgreedSet, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.remoting.codes import ResponseCode

@@ -6,8 +6,8 @@ Both have values of their own for members and sets, as neither imports the other
 
 from __future__ import annotations
 
-from pystore.controller import commands, state
-from pystore.controller import member as listed
+from pystore.controller.model import commands, state
+from pystore.controller.model import member as listed
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.metastore.values import Incarnation
 

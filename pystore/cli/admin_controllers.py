@@ -12,7 +12,7 @@ from pystore.cli.admin_asking import addresses_option, ask, ask_leader, metadata
 from pystore.cli.commands import json_option
 from pystore.cli.exits import DONE, UNFINISHED
 from pystore.cli.output import echo_json, pairs_text
-from pystore.controller.server.settings import parse_lines, properties_text
+from pystore.controller.server.config import parse_lines, properties_text
 from pystore.errors import UnavailableError
 from pystore.remoting.codes import RequestCode
 

@@ -14,13 +14,9 @@ from pathlib import Path
 
 import click
 
-from pystore.controller.server.node import Controller
-from pystore.controller.server.opening import record_store
-from pystore.controller.server.settings import (
-    Settings,
-    parse_properties,
-    parse_toml,
-)
+from pystore.controller.server.config import Settings, parse_properties, parse_toml
+from pystore.controller.server.controller import Controller
+from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
 from pystore.remoting.limits import Limits
 

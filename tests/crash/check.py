@@ -12,7 +12,7 @@ from crash.teller import QUEUE_FILE_BYTES, SEGMENT_SIZE
 
 from pystore.bindings.ffi import Check
 from pystore.consumequeue.queues import CONSUME_QUEUE
-from pystore.controller.identity_store import IdentityStore
+from pystore.controller.identity.store import IdentityStore
 from pystore.epochs.file import EPOCHS as EPOCH_FILE
 from pystore.epochs.file import EPOCHS_BACKUP, read_epochs
 from pystore.errors import NotAStoreError

@@ -18,7 +18,7 @@ from pathlib import Path
 from crash.boots import same_boot
 from crash.teller import SEGMENT_SIZE, Teller
 
-from pystore.controller.identity_store import IdentityStore
+from pystore.controller.identity.store import IdentityStore
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 

@@ -16,7 +16,14 @@ from typing import TypeVar
 
 from stores import SEGMENT
 
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient
+from pystore.controller.identity.identity import Named, check_code
+from pystore.controller.identity.negotiation import Negotiation
+from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.store import IdentityStore
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.member import Position
+from pystore.controller.protocol.calls import (
     ApplyBrokerId,
     Done,
     GetNextBrokerId,
@@ -26,13 +33,6 @@ from pystore.controller.calls import (
     RegisterBroker,
     Unanswered,
 )
-from pystore.controller.client import ControllerClient
-from pystore.controller.commands import Recovery
-from pystore.controller.identity import Named, check_code
-from pystore.controller.identity_store import IdentityStore
-from pystore.controller.member import Position
-from pystore.controller.negotiation import Negotiation
-from pystore.controller.registering import Registration
 from pystore.metastore.schema import INCARNATION
 from pystore.metastore.values import Identity
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity

@@ -24,8 +24,14 @@ from stores import message
 
 from pystore.broker.asking import AskedController
 from pystore.broker.translation import agreed_of, member_of
-from pystore.controller.added_headers import Vitals
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient, role_handler
+from pystore.controller.identity.identity import Named, check_code
+from pystore.controller.identity.negotiation import Negotiation
+from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.store import IdentityStore
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.member import Position
+from pystore.controller.protocol.calls import (
     ElectMaster,
     GetReplicaInfo,
     Heartbeat,
@@ -33,13 +39,7 @@ from pystore.controller.calls import (
     Mastership,
     RegisterBroker,
 )
-from pystore.controller.client import ControllerClient, role_handler
-from pystore.controller.commands import Recovery
-from pystore.controller.identity import Named, check_code
-from pystore.controller.identity_store import IdentityStore
-from pystore.controller.member import Position
-from pystore.controller.negotiation import Negotiation
-from pystore.controller.registering import Registration
+from pystore.controller.protocol.extensions import Vitals
 from pystore.errors import FencedError
 from pystore.ha.config import Place
 from pystore.ha.decision import Decision

@@ -12,8 +12,11 @@ import pytest
 from interop.java_controllers import KINDS, running
 from interop.new_broker import CLUSTER, POINTS, NewBroker
 
-from pystore.controller.added_headers import Vitals
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient, role_handler
+from pystore.controller.model.commands import AlterSet
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
     ApplyBrokerId,
@@ -26,10 +29,7 @@ from pystore.controller.calls import (
     NextBrokerId,
     Refused,
 )
-from pystore.controller.client import ControllerClient, role_handler
-from pystore.controller.commands import AlterSet
-from pystore.controller.member import Member
-from pystore.controller.state import AgreedSet
+from pystore.controller.protocol.extensions import Vitals
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.connection import Handler

@@ -1,7 +1,7 @@
 """
 Any commands in any order, from brokers that die, restart, lie dead and come late.
 
-After each event the state is looked at (`pystore.controller.invariants`); here, what
+After each event the state is looked at (`pystore.controller.model.invariants`); here, what
 only a history shows.
 """
 
@@ -12,7 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from pystore.controller.commands import (
+from pystore.controller.model.codec import decode, encode
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     ChangeBroker,
@@ -27,12 +28,11 @@ from pystore.controller.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.decision import Accepted
-from pystore.controller.events import MasterElected
-from pystore.controller.facts import Pulse
-from pystore.controller.member import Member, Position
-from pystore.controller.record import decode, encode
-from pystore.controller.replica import Standing
+from pystore.controller.model.decision import Accepted
+from pystore.controller.model.events import MasterElected
+from pystore.controller.model.facts import Pulse
+from pystore.controller.model.member import Member, Position
+from pystore.controller.model.replica import Standing
 
 ids = st.integers(1, 5)
 few = st.sets(ids, max_size=3)

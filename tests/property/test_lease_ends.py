@@ -9,11 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from skewed_clocks import MS, SOON, Clock, clocks, delays, pauses
 
-from pystore.controller.authority import Authority
-from pystore.controller.clock_error import FAST, SLOW
-from pystore.controller.leases import Leases
-from pystore.controller.member import Member
-from pystore.controller.state import SetState
+from pystore.controller.liveness.authority import Authority
+from pystore.controller.liveness.clock_skew import FAST, SLOW
+from pystore.controller.liveness.leases import Leases
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetState
 from pystore.ha.master.lease import Lease, lease_from
 from pystore.records.term import Term
 

@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from skewed_clocks import MS, SOON, Clock, delays, pauses, rates
 
-from pystore.controller.apply import apply_all
-from pystore.controller.authority import Authority
-from pystore.controller.commands import (
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.liveness.authority import Authority
+from pystore.controller.liveness.leases import Leases
+from pystore.controller.model.apply import apply_all
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     Command,
@@ -31,12 +33,10 @@ from pystore.controller.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.decide import decide
-from pystore.controller.decision import Accepted
-from pystore.controller.facts import Facts, Pulse
-from pystore.controller.leases import Leases
-from pystore.controller.member import Member
-from pystore.controller.state import SetState
+from pystore.controller.model.decision import Accepted
+from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetState
 from pystore.ha.master.lease import Lease, lease_from
 from pystore.records.term import Term
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from sim.messages import agreed_of, replica_of
 
-from pystore.controller.commands import AlterSet, Command
-from pystore.controller.decision import Accepted, Decision
-from pystore.controller.replies import NewSet
+from pystore.controller.model.commands import AlterSet, Command
+from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.model.replies import NewSet
 from pystore.ha.insync.member import SetChange
 
 if TYPE_CHECKING:

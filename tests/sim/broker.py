@@ -21,8 +21,8 @@ from sim.network import Stream
 from sim.rim import rim_of
 from sim.world import World
 
-from pystore.controller.commands import Elect, Trigger
-from pystore.controller.decision import Decision
+from pystore.controller.model.commands import Elect, Trigger
+from pystore.controller.model.decision import Decision
 from pystore.epochs.table import EpochEntry
 from pystore.ha.insync.member import Member
 from pystore.ha.master.lease import lease_from

@@ -17,7 +17,7 @@ from sim.setting import Setting
 from sim.store import SEGMENT_SIZE, SimStore
 from sim.world import World
 
-from pystore.controller.commands import Command, Readmit
+from pystore.controller.model.commands import Command, Readmit
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
 

@@ -18,17 +18,12 @@ from sim.messages import Beat, Ended, Role, agreed_of, member_of
 from sim.process import Process
 from sim.records import Session
 
-from pystore.controller.authority import Authority
-from pystore.controller.commands import (
-    Command,
-    Elect,
-    Register,
-    StepDown,
-)
-from pystore.controller.decide import decide
-from pystore.controller.decision import Accepted, Decision
-from pystore.controller.liveness import Liveness
-from pystore.controller.server.needs import needs
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.liveness.authority import Authority
+from pystore.controller.liveness.heartbeats import Liveness
+from pystore.controller.model.commands import Command, Elect, Register, StepDown
+from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.server.sweep import needs
 from pystore.errors import PystoreError
 from pystore.records.record_store import Record
 from pystore.records.term import Term

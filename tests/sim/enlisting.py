@@ -12,7 +12,26 @@ from sim.asking import ask
 from sim.checkers import Violation
 from sim.ledger import NAMES
 
-from pystore.controller.calls import (
+from pystore.controller.identity.identity import Named, check_code
+from pystore.controller.identity.negotiation import (
+    DeleteTemp,
+    GiveUp,
+    Negotiation,
+    Pause,
+    ReadIdentity,
+    WriteConfirmed,
+    WriteTemp,
+)
+from pystore.controller.model.commands import (
+    ApplyId,
+    ChangeBroker,
+    Command,
+    GetNextId,
+    Recovery,
+    Register,
+)
+from pystore.controller.model.decision import Decision, Rejected
+from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
     Done,
@@ -22,25 +41,6 @@ from pystore.controller.calls import (
     Refused,
     RegisterBroker,
     Unanswered,
-)
-from pystore.controller.commands import (
-    ApplyId,
-    ChangeBroker,
-    Command,
-    GetNextId,
-    Recovery,
-    Register,
-)
-from pystore.controller.decision import Decision, Rejected
-from pystore.controller.identity import Named, check_code
-from pystore.controller.negotiation import (
-    DeleteTemp,
-    GiveUp,
-    Negotiation,
-    Pause,
-    ReadIdentity,
-    WriteConfirmed,
-    WriteTemp,
 )
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from sim.messages import Ended
 from sim.network import RECORDS, Weather
 from sim.setting import draw_setting
 
-from pystore.controller.commands import Elect, Trigger
+from pystore.controller.model.commands import Elect, Trigger
 from pystore.ha.insync.ack import Ack
 
 __all__ = ["APPENDS", "FAULTS", "run_seed"]

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from sim.ledger import NAMES, SET
 from sim.records import Session
 
-from pystore.controller.apply import apply_all
-from pystore.controller.authority import Authority
-from pystore.controller.commands import Command
-from pystore.controller.decide import decide
-from pystore.controller.decision import Accepted, Decision
-from pystore.controller.events import Event
-from pystore.controller.facts import Facts
-from pystore.controller.leases import Leases
-from pystore.controller.record import decode, encode
-from pystore.controller.state import SetState
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.liveness.authority import Authority
+from pystore.controller.liveness.leases import Leases
+from pystore.controller.model.apply import apply_all
+from pystore.controller.model.codec import decode, encode
+from pystore.controller.model.commands import Command
+from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.model.events import Event
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.state import SetState
 from pystore.errors import PystoreError, SessionLostError, UnknownOutcomeError
 from pystore.records.ops import ABSENT, Check, Op, Put
 from pystore.records.record_store import Record

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from sim.checkers import Violation
 from sim.messages import agreed_of, member_of
 
-from pystore.controller.events import Event
-from pystore.controller.invariants import backslides
-from pystore.controller.record import decode
-from pystore.controller.replica import Standing
-from pystore.controller.state import SetState
+from pystore.controller.model.codec import decode
+from pystore.controller.model.events import Event
+from pystore.controller.model.invariants import backslides
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.state import SetState
 from pystore.errors import FormatError
 from pystore.ha.insync.member import AgreedSet, Member
 

@@ -14,9 +14,9 @@ from sim.network import CONTROLLER
 from sim.process import Process
 from sim.store import SimStore
 
-from pystore.controller.commands import Recovery
-from pystore.controller.liveness import Heartbeat
-from pystore.controller.member import Position
+from pystore.controller.liveness.heartbeats import Heartbeat
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.member import Position
 from pystore.ha.insync.member import Member
 from pystore.metastore.values import Identity, Incarnation
 from pystore.rocketmq.side_files import BrokerIdentity

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystore.controller.liveness import Heartbeat
-from pystore.controller.member import Member as Replica
-from pystore.controller.state import AgreedSet as Recorded
+from pystore.controller.liveness.heartbeats import Heartbeat
+from pystore.controller.model.member import Member as Replica
+from pystore.controller.model.state import AgreedSet as Recorded
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.metastore.values import Incarnation
 

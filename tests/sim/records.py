@@ -15,7 +15,7 @@ from sim.ledger import SET, Ledger
 from sim.network import RECORDS, Network
 from sim.process import Process
 
-from pystore.controller.events import Event
+from pystore.controller.model.events import Event
 from pystore.errors import PystoreError, UnavailableError, UnknownOutcomeError
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.ops import Op

@@ -53,7 +53,7 @@ from sim.messages import Ended
 from sim.network import Weather
 from sim.setting import Setting
 
-from pystore.controller.commands import Elect, Trigger
+from pystore.controller.model.commands import Elect, Trigger
 from pystore.ha.insync.ack import Ack
 
 __all__ = ["Scenario", "Unexpected"]

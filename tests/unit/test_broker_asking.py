@@ -14,9 +14,10 @@ from stepped_loop import run
 
 from pystore.broker.asking import AskedController
 from pystore.broker.translation import member_of
-from pystore.controller import member as listed
-from pystore.controller import state
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient
+from pystore.controller.model import member as listed
+from pystore.controller.model import state
+from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ControllerCalls,
     GetNextBrokerId,
@@ -26,7 +27,6 @@ from pystore.controller.calls import (
     Refused,
     Unanswered,
 )
-from pystore.controller.client import ControllerClient
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.rocketmq.side_files import BrokerIdentity

@@ -5,8 +5,8 @@ The words of controllers and those of replication for the same things.
 from __future__ import annotations
 
 from pystore.broker.translation import agreed_of, alteration, member_of
-from pystore.controller import commands, state
-from pystore.controller import member as listed
+from pystore.controller.model import commands, state
+from pystore.controller.model import member as listed
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.metastore.values import Incarnation
 

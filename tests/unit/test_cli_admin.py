@@ -17,7 +17,7 @@ from command_line import PYSTORE, run, run_json
 from name_server_peers import registration
 from serving_controller import Running, SpokenBroker
 
-from pystore.controller.server.node import Controller
+from pystore.controller.server.controller import Controller
 from pystore.remoting.bodies import BrokerMemberGroup, ElectMasterBody
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode

@@ -16,8 +16,12 @@ from controller_process import ControllerProcess
 from controlling import start
 from stores import SEGMENT
 
-from pystore.controller.added_headers import Vitals
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient
+from pystore.controller.identity.identity import Named
+from pystore.controller.identity.negotiation import Negotiation
+from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.store import IdentityStore
+from pystore.controller.protocol.calls import (
     ApplyBrokerId,
     Done,
     ElectMaster,
@@ -28,11 +32,7 @@ from pystore.controller.calls import (
     NextBrokerId,
     RegisterBroker,
 )
-from pystore.controller.client import ControllerClient
-from pystore.controller.identity import Named
-from pystore.controller.identity_store import IdentityStore
-from pystore.controller.negotiation import Negotiation
-from pystore.controller.registering import Registration
+from pystore.controller.protocol.extensions import Vitals
 from pystore.rocketmq.side_files import BrokerIdentity
 from pystore.store.commit_log import CommitLog
 

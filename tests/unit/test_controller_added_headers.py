@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.added_headers import (
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.member import Position
+from pystore.controller.model.replica import Standing
+from pystore.controller.protocol.extensions import (
     LeaseGrant,
     Vitals,
     lease_fields,
@@ -18,9 +21,6 @@ from pystore.controller.added_headers import (
     vitals_fields,
     vitals_of,
 )
-from pystore.controller.commands import Recovery
-from pystore.controller.member import Position
-from pystore.controller.replica import Standing
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import MissingField

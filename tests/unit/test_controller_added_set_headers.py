@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.added_set_headers import (
+from pystore.controller.model.commands import AlterSet
+from pystore.controller.model.member import Member
+from pystore.controller.model.replies import Leadership
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.set_extensions import (
     agreed_fields,
     agreed_of,
     alter_set_fields,
@@ -16,10 +20,6 @@ from pystore.controller.added_set_headers import (
     refused_ids_fields,
     refused_ids_of,
 )
-from pystore.controller.commands import AlterSet
-from pystore.controller.member import Member
-from pystore.controller.replies import Leadership
-from pystore.controller.state import AgreedSet
 from pystore.metastore.values import Incarnation
 from pystore.remoting.fields import MissingField
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.commands import ApplyId, Clean, GetNextId
-from pystore.controller.replies import Applied, NextBrokerId
+from pystore.controller.model.commands import ApplyId, Clean, GetNextId
+from pystore.controller.model.replies import Applied, NextBrokerId
 from pystore.remoting.codes import ResponseCode
 
 

@@ -7,14 +7,9 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers, start
 
-from pystore.controller.apply import (
-    LOSSES_MAX,
-    TOMBSTONES_MAX,
-    apply,
-    apply_all,
-)
-from pystore.controller.commands import Clean, Elect, Trigger
-from pystore.controller.events import (
+from pystore.controller.model.apply import LOSSES_MAX, TOMBSTONES_MAX, apply, apply_all
+from pystore.controller.model.commands import Clean, Elect, Trigger
+from pystore.controller.model.events import (
     BrokerChanged,
     BrokerRegistered,
     BrokersCleaned,
@@ -30,9 +25,9 @@ from pystore.controller.events import (
     RefusalNoted,
     SetChanged,
 )
-from pystore.controller.member import Member, Position
-from pystore.controller.replica import Standing
-from pystore.controller.state import Loss, Refusal, SetState
+from pystore.controller.model.member import Member, Position
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.state import Loss, Refusal, SetState
 from pystore.remoting.codes import ResponseCode
 
 NOBODY = Member(9)

@@ -4,7 +4,7 @@ What a term allows, and until when (C2, C3).
 
 from __future__ import annotations
 
-from pystore.controller.authority import Authority
+from pystore.controller.liveness.authority import Authority
 from pystore.records.term import Term
 
 SECOND = 1_000_000_000

@@ -13,22 +13,12 @@ from golden_remoting import FRAMES, as_java_saw_it
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.controller.added_headers import (
-    LeaseGrant,
-    Vitals,
-    lease_fields,
-    recovery_of,
-    standing_fields,
-    vitals_of,
-)
-from pystore.controller.added_set_headers import (
-    agreed_fields,
-    alter_set_of,
-    leadership_fields,
-    refused_ids_fields,
-)
-from pystore.controller.call_frames import answer_of, command_of, mastership_told
-from pystore.controller.calls import (
+from pystore.controller.model.commands import AlterSet, Recovery
+from pystore.controller.model.member import Member
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import Leadership
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
     Done,
@@ -46,11 +36,25 @@ from pystore.controller.calls import (
     Request,
     Unanswered,
 )
-from pystore.controller.commands import AlterSet, Recovery
-from pystore.controller.member import Member
-from pystore.controller.replica import Standing
-from pystore.controller.replies import Leadership
-from pystore.controller.state import AgreedSet
+from pystore.controller.protocol.client_codec import (
+    answer_of,
+    command_of,
+    mastership_told,
+)
+from pystore.controller.protocol.extensions import (
+    LeaseGrant,
+    Vitals,
+    lease_fields,
+    recovery_of,
+    standing_fields,
+    vitals_of,
+)
+from pystore.controller.protocol.set_extensions import (
+    agreed_fields,
+    alter_set_of,
+    leadership_fields,
+    refused_ids_fields,
+)
 from pystore.metastore.values import Incarnation
 from pystore.remoting.bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.codes import RequestCode

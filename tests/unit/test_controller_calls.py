@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import inspect
 
-from pystore.controller import calls
-from pystore.controller.added_headers import LeaseGrant
-from pystore.controller.calls import (
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol import calls
+from pystore.controller.protocol.calls import (
     ControllerCalls,
     ElectMaster,
     Heartbeat,
@@ -17,7 +17,7 @@ from pystore.controller.calls import (
     Refused,
     Unanswered,
 )
-from pystore.controller.state import AgreedSet
+from pystore.controller.protocol.extensions import LeaseGrant
 
 
 def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.commands import (
+from pystore.controller.model.commands import (
     ApplyId,
     Clean,
     Elect,
@@ -15,9 +15,9 @@ from pystore.controller.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.member import ids_of
-from pystore.controller.replica import Standing
-from pystore.controller.replies import Applied, Done, NextBrokerId, Registration
+from pystore.controller.model.member import ids_of
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import Applied, Done, NextBrokerId, Registration
 from pystore.remoting.codes import ResponseCode
 
 

@@ -11,8 +11,11 @@ from contextlib import asynccontextmanager
 import pytest
 from stepped_loop import move, run, until
 
-from pystore.controller.added_headers import LeaseGrant, lease_fields
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient, role_handler
+from pystore.controller.model.commands import AlterSet
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
     Done,
@@ -27,10 +30,7 @@ from pystore.controller.calls import (
     RegisterBroker,
     Unanswered,
 )
-from pystore.controller.client import ControllerClient, role_handler
-from pystore.controller.commands import AlterSet
-from pystore.controller.member import Member
-from pystore.controller.state import AgreedSet
+from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.errors import ClosedError
 from pystore.remoting.bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.client import RemotingClient

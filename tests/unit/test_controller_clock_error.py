@@ -9,7 +9,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.controller.clock_error import FAST, SLOW, granted, waited
+from pystore.controller.liveness.clock_skew import FAST, SLOW, granted, waited
 
 lengths = st.integers(0, 10**14)
 

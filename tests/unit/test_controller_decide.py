@@ -9,7 +9,8 @@ from typing import get_args
 import pytest
 from controlling import Brokers, alive, start
 
-from pystore.controller.commands import (
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     ChangeBroker,
@@ -26,11 +27,10 @@ from pystore.controller.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.decide import decide
-from pystore.controller.decision import Accepted, Rejected
-from pystore.controller.facts import Facts
-from pystore.controller.member import Member
-from pystore.controller.state import Refusal, SetState
+from pystore.controller.model.decision import Accepted, Rejected
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import Refusal, SetState
 from pystore.remoting.codes import ResponseCode
 
 COMMANDS: list[Command] = [

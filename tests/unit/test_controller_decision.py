@@ -4,9 +4,9 @@ How events are numbered.
 
 from __future__ import annotations
 
-from pystore.controller.decision import events_of
-from pystore.controller.events import LeasesEnded, MastershipEnded
-from pystore.controller.state import SetState
+from pystore.controller.model.decision import events_of
+from pystore.controller.model.events import LeasesEnded, MastershipEnded
+from pystore.controller.model.state import SetState
 
 
 def test_each_event_is_for_the_state_that_the_one_before_makes() -> None:

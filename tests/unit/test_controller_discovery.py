@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.calls import Metadata, Refused, Unanswered
-from pystore.controller.discovery import (
+from pystore.controller.client.discovery import (
     AskMetadata,
     Discovery,
     Resolve,
     Rest,
     parse_addresses,
 )
+from pystore.controller.protocol.calls import Metadata, Refused, Unanswered
 from pystore.errors import InvalidError, LocalViolation
 
 LEADS = Metadata(is_leader=True, leader_address="inside:1")

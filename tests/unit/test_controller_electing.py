@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers, start
 
-from pystore.controller.commands import (
+from pystore.controller.model.commands import (
     ApplyId,
     ChangePolicy,
     Elect,
@@ -15,7 +15,7 @@ from pystore.controller.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.replies import Done, Election
+from pystore.controller.model.replies import Done, Election
 from pystore.remoting.codes import ResponseCode
 
 SCAN = Elect(Trigger.CONTROLLER)

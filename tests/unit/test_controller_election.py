@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from controlling import Brokers, incarnation, start
 
-from pystore.controller.commands import (
+from pystore.controller.model.commands import (
     ChangeBroker,
     ChangePolicy,
     Elect,
@@ -17,10 +17,10 @@ from pystore.controller.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.facts import Pulse
-from pystore.controller.member import Position
-from pystore.controller.replies import Done, Election
-from pystore.controller.state import Loss
+from pystore.controller.model.facts import Pulse
+from pystore.controller.model.member import Position
+from pystore.controller.model.replies import Done, Election
+from pystore.controller.model.state import Loss
 
 BYTES = 2**40
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from controlling import incarnation, start
 
-from pystore.controller.commands import Recovery
-from pystore.controller.eligibility import standing_of
-from pystore.controller.member import NOWHERE, Position
-from pystore.controller.replica import Replica, Standing
+from pystore.controller.decide.eligibility import standing_of
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.member import NOWHERE, Position
+from pystore.controller.model.replica import Replica, Standing
 
 BEFORE = Replica(
     2,

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.commands import EndLeases, StepDown
-from pystore.controller.member import Member
-from pystore.controller.replies import Done
+from pystore.controller.model.commands import EndLeases, StepDown
+from pystore.controller.model.member import Member
+from pystore.controller.model.replies import Done
 from pystore.remoting.codes import ResponseCode
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from controlling import incarnation
 
-from pystore.controller.facts import Facts, Pulse
-from pystore.controller.member import Position
-from pystore.controller.replica import Replica
+from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.member import Position
+from pystore.controller.model.replica import Replica
 
 NOW = Replica(1, "", "", incarnation(2), 2, recovered=Position(3, 50))
 

@@ -9,7 +9,12 @@ import json
 import pytest
 from golden_data import GOLDEN
 
-from pystore.controller.identity import Named, check_code, misfit_of, settled_of
+from pystore.controller.identity.identity import (
+    Named,
+    check_code,
+    misfit_of,
+    settled_of,
+)
 from pystore.errors import InvalidError
 from pystore.rocketmq.side_files import (
     BrokerIdentity,

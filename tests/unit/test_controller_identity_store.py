@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from stores import SEGMENT
 
-from pystore.controller.identity_store import IdentityStore
+from pystore.controller.identity.store import IdentityStore
 from pystore.errors import FormatError, InvalidError, StorageError
 from pystore.metastore.values import Identity
 from pystore.rocketmq.side_files import (

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from controlling import Brokers, start
 
-from pystore.controller.invariants import backslides, violations
-from pystore.controller.member import Member
-from pystore.controller.replica import Tombstone
-from pystore.controller.state import AgreedSet, Loss, SetState
+from pystore.controller.model.invariants import backslides, violations
+from pystore.controller.model.member import Member
+from pystore.controller.model.replica import Tombstone
+from pystore.controller.model.state import AgreedSet, Loss, SetState
 
 
 def _pair() -> SetState:

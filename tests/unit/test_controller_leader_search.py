@@ -9,9 +9,9 @@ import asyncio
 import pytest
 from stepped_loop import move, run, until
 
-from pystore.controller.calls import Metadata, Unanswered
-from pystore.controller.discovery import Discovery
-from pystore.controller.leader_search import LeaderSearch, look_up
+from pystore.controller.client.discovery import Discovery
+from pystore.controller.client.leader_lookup import LeaderSearch, look_up
+from pystore.controller.protocol.calls import Metadata, Unanswered
 from pystore.errors import ClosedError
 
 SILENT = Unanswered("silent")

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from controlling import incarnation
 
-from pystore.controller.authority import Authority
-from pystore.controller.leases import Leases
-from pystore.controller.member import Member
-from pystore.controller.state import SetState
+from pystore.controller.liveness.authority import Authority
+from pystore.controller.liveness.leases import Leases
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetState
 from pystore.records.term import Term
 
 SECOND = 1_000_000_000

@@ -11,13 +11,13 @@ from controlling import Brokers, incarnation, start
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.controller.commands import Elect, Trigger
-from pystore.controller.decide import decide
-from pystore.controller.decision import Accepted
-from pystore.controller.facts import Facts, Pulse
-from pystore.controller.liveness import Heartbeat, Liveness
-from pystore.controller.member import Position
-from pystore.controller.replies import Election
+from pystore.controller.decide.dispatch import decide
+from pystore.controller.liveness.heartbeats import Heartbeat, Liveness
+from pystore.controller.model.commands import Elect, Trigger
+from pystore.controller.model.decision import Accepted
+from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.member import Position
+from pystore.controller.model.replies import Election
 from pystore.remoting.codes import ResponseCode
 
 SECOND = 1_000_000_000

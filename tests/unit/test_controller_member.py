@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from controlling import incarnation
 
-from pystore.controller.member import NOWHERE, Member, Position, ids_of
+from pystore.controller.model.member import NOWHERE, Member, Position, ids_of
 
 
 def test_another_start_is_another_member() -> None:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.added_headers import (
+from pystore.controller.model.member import Member
+from pystore.controller.protocol.extensions import (
     ids_text,
     members_text,
     parse_ids,
     parse_incarnation,
     parse_members,
 )
-from pystore.controller.member import Member
 from pystore.metastore.values import Incarnation
 from pystore.remoting.fields import MissingField
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from controlling import incarnation
 
-from pystore.controller.facts import Facts, Pulse
-from pystore.controller.member import Member, Position
-from pystore.controller.missing import why_missing
-from pystore.controller.replica import Replica, Standing
-from pystore.controller.state import AgreedSet, SetState
+from pystore.controller.model.explain import why_missing
+from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.member import Member, Position
+from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.state import AgreedSet, SetState
 
 FIRST = Replica(1, "h1:1;1", "h1:1", incarnation(1))
 SECOND = Replica(2, "h2:1;1", "h2:1", incarnation(1))

@@ -11,20 +11,8 @@ import pytest
 from broker_schedules import begin, calm
 from id_allocation import Given
 
-from pystore.controller.calls import (
-    ApplyBrokerId,
-    Done,
-    GetNextBrokerId,
-    Mastership,
-    NextBrokerId,
-    Refused,
-    RegisterBroker,
-    Unanswered,
-)
-from pystore.controller.commands import Recovery
-from pystore.controller.identity import Named
-from pystore.controller.member import Member, Position
-from pystore.controller.negotiation import (
+from pystore.controller.identity.identity import Named
+from pystore.controller.identity.negotiation import (
     NEGOTIATION,
     DeleteTemp,
     Effect,
@@ -37,6 +25,18 @@ from pystore.controller.negotiation import (
     WriteConfirmed,
     WriteTemp,
     next_step,
+)
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.member import Member, Position
+from pystore.controller.protocol.calls import (
+    ApplyBrokerId,
+    Done,
+    GetNextBrokerId,
+    Mastership,
+    NextBrokerId,
+    Refused,
+    RegisterBroker,
+    Unanswered,
 )
 from pystore.errors import LocalViolation
 from pystore.metastore.values import Incarnation

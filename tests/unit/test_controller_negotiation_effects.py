@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from pystore.controller.negotiation import Effect, GiveUp, Pause, WriteTemp
+from pystore.controller.identity.negotiation import Effect, GiveUp, Pause, WriteTemp
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 

@@ -11,7 +11,7 @@ import pytest
 from broker_schedules import World, begin, calm, every_world, moves, problem_of
 from id_allocation import Given, given_of
 
-from pystore.controller.negotiation import Step
+from pystore.controller.identity.negotiation import Step
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 Worlds = dict[World, World | None]

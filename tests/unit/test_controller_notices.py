@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from controlling import incarnation
 
-from pystore.controller.member import Member
-from pystore.controller.notices import Notice, Notices
-from pystore.controller.replies import Leadership
-from pystore.controller.state import AgreedSet
+from pystore.controller.model.member import Member
+from pystore.controller.model.replies import Leadership
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.server.notifications import Notice, Notices
 
 SECOND = 1_000_000_000
 SET = ("cluster", "set")

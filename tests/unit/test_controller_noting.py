@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.commands import NoteRefusal, SeeEnds
-from pystore.controller.member import Position
-from pystore.controller.replica import Standing
-from pystore.controller.replies import Done
-from pystore.controller.state import Refusal
+from pystore.controller.model.commands import NoteRefusal, SeeEnds
+from pystore.controller.model.member import Position
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import Done
+from pystore.controller.model.state import Refusal
 from pystore.remoting.codes import ResponseCode
 
 

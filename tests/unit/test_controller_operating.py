@@ -7,10 +7,15 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers, start
 
-from pystore.controller.commands import ChangeBroker, ChangePolicy, Readmit, SeeEnds
-from pystore.controller.member import ids_of
-from pystore.controller.replica import Standing
-from pystore.controller.replies import Done
+from pystore.controller.model.commands import (
+    ChangeBroker,
+    ChangePolicy,
+    Readmit,
+    SeeEnds,
+)
+from pystore.controller.model.member import ids_of
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import Done
 from pystore.remoting.codes import ResponseCode
 
 

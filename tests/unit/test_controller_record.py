@@ -13,12 +13,12 @@ from controlling import Brokers, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystore.controller.commands import Clean, NoteRefusal, StepDown
-from pystore.controller.invariants import violations
-from pystore.controller.member import Member, Position
-from pystore.controller.record import VERSION, decode, encode
-from pystore.controller.replica import Replica, Standing, Tombstone
-from pystore.controller.state import AgreedSet, Loss, Refusal, SetState
+from pystore.controller.model.codec import VERSION, decode, encode
+from pystore.controller.model.commands import Clean, NoteRefusal, StepDown
+from pystore.controller.model.invariants import violations
+from pystore.controller.model.member import Member, Position
+from pystore.controller.model.replica import Replica, Standing, Tombstone
+from pystore.controller.model.state import AgreedSet, Loss, Refusal, SetState
 from pystore.errors import FormatError
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode

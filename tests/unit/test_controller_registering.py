@@ -13,7 +13,11 @@ import pytest
 from id_allocation import Given, Request
 from stores import SEGMENT
 
-from pystore.controller.calls import (
+from pystore.controller.identity.identity import Named, check_code
+from pystore.controller.identity.negotiation import Negotiation, Step
+from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.store import IdentityStore
+from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
     GetNextBrokerId,
@@ -22,10 +26,6 @@ from pystore.controller.calls import (
     RegisterBroker,
     Unanswered,
 )
-from pystore.controller.identity import Named, check_code
-from pystore.controller.identity_store import IdentityStore
-from pystore.controller.negotiation import Negotiation, Step
-from pystore.controller.registering import Registration
 from pystore.errors import FormatError, InvalidError
 from pystore.metastore.schema import IDENTITY
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.commands import ApplyId, Clean, Register
-from pystore.controller.member import Member
-from pystore.controller.replica import Standing
-from pystore.controller.replies import Applied, Registration
+from pystore.controller.model.commands import ApplyId, Clean, Register
+from pystore.controller.model.member import Member
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import Applied, Registration
 from pystore.remoting.codes import ResponseCode
 
 

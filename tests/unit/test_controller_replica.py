@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.replica import Replica, Standing
+from pystore.controller.model.replica import Replica, Standing
 
 
 @pytest.mark.parametrize("standing", Standing)

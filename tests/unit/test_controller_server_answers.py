@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.commands import (
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     Clean,
@@ -16,15 +16,15 @@ from pystore.controller.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.member import Member
-from pystore.controller.server.answers import (
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetState
+from pystore.controller.model.views import leadership_of
+from pystore.controller.protocol.server_codec_answers import (
     answer,
     notification,
     replica_info_answer,
     sync_state_answer,
 )
-from pystore.controller.state import SetState
-from pystore.controller.views import leadership_of
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.replica_bodies import decode_replicas
 from pystore.remoting.reply import Reply

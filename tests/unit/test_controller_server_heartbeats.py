@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 from controlling import incarnation
 
-from pystore.controller.added_headers import Vitals, vitals_fields
-from pystore.controller.liveness import Heartbeat
-from pystore.controller.member import Position
-from pystore.controller.server.heartbeats import Beat, beat_of
+from pystore.controller.liveness.heartbeats import Heartbeat
+from pystore.controller.model.member import Position
+from pystore.controller.protocol.extensions import Vitals, vitals_fields
+from pystore.controller.server.heartbeat_codec import Beat, beat_of
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import MissingField

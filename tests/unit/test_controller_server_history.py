@@ -4,13 +4,13 @@ The last decisions about a set: bounded, with who asked, and refusals.
 
 from __future__ import annotations
 
-from pystore.controller.commands import ApplyId, Elect, SeeEnds, Trigger
-from pystore.controller.decision import Accepted, Rejected
-from pystore.controller.events import EndsSeen, Event, IdApplied, MasterElected
-from pystore.controller.member import Member
-from pystore.controller.replies import Done
+from pystore.controller.model.commands import ApplyId, Elect, SeeEnds, Trigger
+from pystore.controller.model.decision import Accepted, Rejected
+from pystore.controller.model.events import EndsSeen, Event, IdApplied, MasterElected
+from pystore.controller.model.member import Member
+from pystore.controller.model.replies import Done
+from pystore.controller.model.state import SetState
 from pystore.controller.server.history import LENGTH, History
-from pystore.controller.state import SetState
 from pystore.remoting.codes import ResponseCode
 
 NAMES = ("c", "s")

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.server.kept_settings import KeptSettings
-from pystore.controller.server.keys import SETTINGS
-from pystore.controller.server.settings import Settings
+from pystore.controller.server.config import Settings
+from pystore.controller.server.dynamic_config import KeptSettings
+from pystore.controller.server.record_keys import SETTINGS
 from pystore.errors import InvalidError
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Put

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.controller.server.keys import names_of, peer_key, set_key
+from pystore.controller.server.record_keys import names_of, peer_key, set_key
 from pystore.errors import InvalidError
 
 NAMES = st.text(max_size=8)

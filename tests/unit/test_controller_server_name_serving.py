@@ -9,8 +9,8 @@ from name_server_peers import registration
 from serving_controller import running
 from stepped_loop import run
 
-from pystore.controller.server.node import Controller
-from pystore.controller.server.settings import Settings
+from pystore.controller.server.config import Settings
+from pystore.controller.server.controller import Controller
 from pystore.errors import StorageError
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.remoting.client import RemotingClient

@@ -6,8 +6,14 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.commands import Command, Elect, EndLeases, SeeEnds, Trigger
-from pystore.controller.server.needs import needs
+from pystore.controller.model.commands import (
+    Command,
+    Elect,
+    EndLeases,
+    SeeEnds,
+    Trigger,
+)
+from pystore.controller.server.sweep import needs
 
 ELECTION = Elect(Trigger.CONTROLLER)
 

@@ -8,8 +8,11 @@ from controlling import start
 from serving_controller import Running, SpokenBroker, running
 from stepped_loop import move, run, until
 
-from pystore.controller.added_headers import LeaseGrant, Vitals
-from pystore.controller.calls import (
+from pystore.controller.client.client import ControllerClient
+from pystore.controller.model.member import Member
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.state import SetState
+from pystore.controller.protocol.calls import (
     ApplyBrokerId,
     ElectMaster,
     GetNextBrokerId,
@@ -19,13 +22,10 @@ from pystore.controller.calls import (
     NextBrokerId,
     RegisterBroker,
 )
-from pystore.controller.client import ControllerClient
-from pystore.controller.member import Member
-from pystore.controller.replica import Standing
-from pystore.controller.server.keys import PEERS, set_key
-from pystore.controller.server.leader import Leader
-from pystore.controller.server.settings import Settings
-from pystore.controller.state import SetState
+from pystore.controller.protocol.extensions import LeaseGrant, Vitals
+from pystore.controller.server.config import Settings
+from pystore.controller.server.record_keys import PEERS, set_key
+from pystore.controller.server.term import Leader
 from pystore.records.memory import Fault, MemorySpace
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.controller_headers import (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pystore.controller.server.opening import record_store
-from pystore.controller.server.settings import Settings
+from pystore.controller.server.config import Settings
+from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
 from pystore.records.lmdb_store import LmdbStore
 

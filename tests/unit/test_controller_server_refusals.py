@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from controlling import Brokers, start
 
-from pystore.controller.decision import Rejected
-from pystore.controller.server.refusals import Refusals
-from pystore.controller.state import Refusal, SetState
+from pystore.controller.model.decision import Rejected
+from pystore.controller.model.state import Refusal, SetState
+from pystore.controller.server.last_refusals import Refusals
 from pystore.remoting.codes import ResponseCode
 
 SECOND = 1_000_000_000

@@ -7,8 +7,7 @@ from __future__ import annotations
 import pytest
 from controlling import start
 
-from pystore.controller.added_headers import recovery_fields
-from pystore.controller.commands import (
+from pystore.controller.model.commands import (
     AlterSet,
     ApplyId,
     Clean,
@@ -17,8 +16,9 @@ from pystore.controller.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.member import Member
-from pystore.controller.server.requests import COMMANDS, Asked
+from pystore.controller.model.member import Member
+from pystore.controller.protocol.extensions import recovery_fields
+from pystore.controller.protocol.server_codec import COMMANDS, Asked
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import MissingField

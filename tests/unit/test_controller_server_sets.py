@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 import pytest
 from controlling import start
 
-from pystore.controller.commands import ApplyId, Command, GetNextId, Register
-from pystore.controller.facts import Facts
-from pystore.controller.record import encode
-from pystore.controller.server.keys import LEADER, set_key
-from pystore.controller.server.sets import NotLeading, Outcome, Sets
-from pystore.controller.state import SetState
+from pystore.controller.model.codec import encode
+from pystore.controller.model.commands import ApplyId, Command, GetNextId, Register
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.state import SetState
+from pystore.controller.server.broker_sets import NotLeading, Outcome, Sets
+from pystore.controller.server.record_keys import LEADER, set_key
 from pystore.errors import (
     FormatError,
     FullError,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.server.settings import (
+from pystore.controller.server.config import (
     Settings,
     parse_properties,
     parse_toml,

@@ -9,7 +9,7 @@ from functools import partial
 
 from stepped_loop import move, run, until
 
-from pystore.controller.server.vigil import STOOD_STILL_S, Vigil
+from pystore.controller.server.pause_detector import STOOD_STILL_S, Vigil
 
 LIMIT_NS = int(STOOD_STILL_S * 1_000_000_000)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from controlling import Brokers, incarnation, start
 
-from pystore.controller.commands import (
+from pystore.controller.model.commands import (
     AlterSet,
     ChangeBroker,
     Elect,
@@ -16,9 +16,9 @@ from pystore.controller.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.member import Member
-from pystore.controller.replica import Standing
-from pystore.controller.replies import Done, NewSet
+from pystore.controller.model.member import Member
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import Done, NewSet
 from pystore.remoting.codes import ResponseCode
 
 

@@ -4,9 +4,9 @@ How one looks a broker up.
 
 from __future__ import annotations
 
-from pystore.controller.member import Member
-from pystore.controller.replica import Replica, Tombstone
-from pystore.controller.state import AgreedSet, SetState
+from pystore.controller.model.member import Member
+from pystore.controller.model.replica import Replica, Tombstone
+from pystore.controller.model.state import AgreedSet, SetState
 
 
 def test_brokers_and_what_is_left_of_them_are_found_by_id() -> None:

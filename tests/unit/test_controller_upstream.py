@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 from controlling import Brokers
 
-from pystore.controller.commands import AlterSet, Clean, Elect, Register, Trigger
-from pystore.controller.member import Member, ids_of
-from pystore.controller.record import decode, encode
-from pystore.controller.replies import Done, Election, Registration
-from pystore.controller.views import replica_info, sync_state
+from pystore.controller.model.codec import decode, encode
+from pystore.controller.model.commands import AlterSet, Clean, Elect, Register, Trigger
+from pystore.controller.model.member import Member, ids_of
+from pystore.controller.model.replies import Done, Election, Registration
+from pystore.controller.model.views import replica_info, sync_state
 from pystore.remoting.codes import ResponseCode
 
 

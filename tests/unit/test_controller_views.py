@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from controlling import Brokers, start
 
-from pystore.controller.views import (
+from pystore.controller.model.views import (
     leadership_of,
     living_leadership,
     replica_info,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from golden_controller import Answer, Step, ours, state_of, steps, table_of
 
-from pystore.controller.invariants import violations
-from pystore.controller.state import SetState
+from pystore.controller.model.invariants import violations
+from pystore.controller.model.state import SetState
 
 PAGE = Path(__file__).parents[2] / "docs" / "controller.md"
 

@@ -27,14 +27,14 @@ C_FUNCTION = re.compile(r"^\w[^;{}#]*?(\w+)\([^;{}]*\)\s*\{$.*?^\}$", re.M | re.
 
 # Modules without a test file of their own, and why.
 UNTESTED = {
-    "controller/commands.py": "values alone, tested through test_controller_decide",
-    "controller/events.py": "values alone, tested through test_controller_apply",
-    "controller/replies.py": "values alone, tested through test_controller_views",
-    "controller/server/campaign.py": "tested through test_controller_server_node",
-    "controller/server/details.py": "tested through test_cli_admin",
-    "controller/server/leader.py": "tested through test_controller_server_node",
-    "controller/server/place.py": "values alone",
-    "controller/server/telling.py": "tested through test_controller_server_node",
+    "controller/model/commands.py": "values alone, tested through test_controller_decide",
+    "controller/model/events.py": "values alone, tested through test_controller_apply",
+    "controller/model/replies.py": "values alone, tested through test_controller_views",
+    "controller/server/leadership.py": "tested through test_controller_server_node",
+    "controller/server/describe.py": "tested through test_cli_admin",
+    "controller/server/term.py": "tested through test_controller_server_node",
+    "controller/server/context.py": "values alone",
+    "controller/server/notifier.py": "tested through test_controller_server_node",
     "pystore/cli/admin_asking.py": "tested through test_cli_admin",
     "pystore/cli/admin_changes.py": "tested through test_cli_admin",
     "pystore/cli/admin_controllers.py": "tested through test_cli_admin",

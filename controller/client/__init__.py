@@ -1,0 +1,3 @@
+"""
+A broker's connection to its controllers: discovery of the leader, and requests.
+"""

@@ -1,0 +1,249 @@
+"""
+A broker's way to its controllers: finds the leader, asks it, and hears who is master.
+
+Every call is sent once at most, within a bounded time, and ends as an answer, a refusal
+or a silence that says whether anything was sent (`pystore.controller.protocol.calls`). Nothing
+is repeated here: which request may be sent again, and when, is for its sender to know.
+
+Source: formats 4; R2 to R4, R28, R112; docs/identity.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from pystore.controller.client.discovery import TIMEOUT_MS, Discovery
+from pystore.controller.client.leader_lookup import LeaderSearch, look_up
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.calls import (
+    AlterSyncStateSet,
+    Answer,
+    ApplyBrokerId,
+    Done,
+    ElectMaster,
+    GetMetadata,
+    GetNextBrokerId,
+    GetReplicaInfo,
+    Heartbeat,
+    HeartbeatAnswer,
+    Mastership,
+    Metadata,
+    NextBrokerId,
+    Refused,
+    RegisterBroker,
+    Request,
+    Unanswered,
+)
+from pystore.controller.protocol.client_codec import (
+    answer_of,
+    command_of,
+    mastership_told,
+)
+from pystore.errors import InvalidError, UnavailableError
+from pystore.remoting.client import RemotingClient
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.failures import NotSent
+from pystore.remoting.reply import Reply
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pystore.controller.client.leader_lookup import LookUp
+
+__all__ = ["ControllerClient", "role_handler"]
+
+_A = TypeVar("_A")
+
+
+def role_handler(told: Callable[[Mastership], object]) -> Handler:
+    """
+    Returns what takes 1008 and hands it on.
+
+    Controllers connect to the broker's address for it, so the broker's own server needs
+    it; the client takes it over the connections that it keeps, too.
+    """
+
+    async def take(request: RemotingCommand, _: Connection) -> Reply:
+        told(mastership_told(request))
+        return Reply()
+
+    return take
+
+
+class ControllerClient:
+    """
+    Calls to controllers; an asynchronous context manager, for one event loop.
+
+    It is `pystore.controller.protocol.calls.ControllerCalls`.
+
+    Args:
+        addresses: `pystore.controller.client.discovery.parse_addresses`.
+        role_changed: is told what controllers say by themselves (1008); compares it
+            with what it knows, as it may be old.
+        timeout_ms: for each question: a call takes this long, and as long again for
+            each controller that is asked for the leader.
+        look_up: what a name stands for.
+        wall_ms: the time, which jRaft controllers take for theirs.
+        say: one line for people, about a connection that went wrong.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        role_changed: Callable[[Mastership], object] = bool,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        look_up: LookUp = look_up,
+        wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        say: Callable[[str], object] = bool,
+    ) -> None:
+        self._timeout_ms = timeout_ms
+        self._wall_ms = wall_ms
+        handlers: dict[int, Handler] = {
+            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(role_changed)
+        }
+        self._remoting = RemotingClient(handlers=handlers, say=say)
+        discovery = Discovery(addresses, timeout_ms)
+        self._search = LeaderSearch(discovery, self._metadata, look_up, timeout_ms)
+
+    @property
+    def leader(self) -> str | None:
+        """
+        ``HOST:PORT`` of the leader, as far as is known.
+        """
+        return self._search.leader
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """
+        ``HOST:PORT`` of every controller: heartbeats go to all of them.
+        """
+        return self._search.known
+
+    async def close(self) -> None:
+        """
+        Lets go of all controllers; calls under way are told. Again is fine.
+        """
+        await self._search.close()
+        await self._remoting.close()
+
+    async def __aenter__(self) -> ControllerClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # -- the calls -----------------------------------------------------------
+
+    async def get_metadata(self, address: str) -> Metadata | Refused | Unanswered:
+        """
+        Ask one controller for its leader.
+        """
+        return await self._metadata(address, self._timeout_ms)
+
+    async def get_next_broker_id(
+        self, request: GetNextBrokerId
+    ) -> NextBrokerId | Refused | Unanswered:
+        """
+        Ask for an id to apply for.
+        """
+        return _end(NextBrokerId, await self._ask_leader(request))
+
+    async def apply_broker_id(
+        self, request: ApplyBrokerId
+    ) -> Done | Refused | Unanswered:
+        """
+        Apply for an id.
+        """
+        return _end(Done, await self._ask_leader(request))
+
+    async def register_broker(
+        self, request: RegisterBroker
+    ) -> Mastership | Refused | Unanswered:
+        """
+        Say where the broker is, and hear who is master.
+        """
+        return _end(Mastership, await self._ask_leader(request))
+
+    async def elect_master(
+        self, request: ElectMaster
+    ) -> Mastership | Refused | Unanswered:
+        """
+        Ask for a master.
+        """
+        return _end(Mastership, await self._ask_leader(request))
+
+    async def get_replica_info(
+        self, request: GetReplicaInfo
+    ) -> Mastership | Refused | Unanswered:
+        """
+        Ask who is master.
+        """
+        return _end(Mastership, await self._ask_leader(request))
+
+    async def alter_sync_state_set(
+        self, request: AlterSyncStateSet
+    ) -> AgreedSet | Refused | Unanswered:
+        """
+        Propose another SyncStateSet.
+        """
+        return _end(AgreedSet, await self._ask_leader(request))
+
+    async def heartbeat(
+        self, address: str, request: Heartbeat
+    ) -> HeartbeatAnswer | Refused | Unanswered:
+        """
+        Tell one controller that the broker is alive.
+        """
+        answer = await self._ask(address, request, self._timeout_ms)
+        return _end(HeartbeatAnswer, answer)
+
+    # -- inside --------------------------------------------------------------
+
+    async def _metadata(
+        self, address: str, timeout_ms: int
+    ) -> Metadata | Refused | Unanswered:
+        try:
+            return _end(Metadata, await self._ask(address, GetMetadata(), timeout_ms))
+        except InvalidError as error:
+            # Another controller told it.
+            return Unanswered(str(error), may_be_done=False)
+
+    async def _ask_leader(self, request: Request) -> Answer:
+        nobody = await self._search.find()
+        leader = self._search.leader
+        if leader is None:
+            return Unanswered(nobody or "the leader was lost again", may_be_done=False)
+        answer = await self._ask(leader, request, self._timeout_ms)
+        match answer:
+            case Refused(code=ResponseCode.CONTROLLER_NOT_LEADER):
+                self._search.lost(leader, is_reachable=True)
+            case Unanswered():
+                self._search.lost(leader, is_reachable=False)
+        return answer
+
+    async def _ask(self, address: str, request: Request, timeout_ms: int) -> Answer:
+        command = command_of(request, self._wall_ms())
+        try:
+            response = await self._remoting.call(address, command, timeout_ms)
+        except UnavailableError as error:
+            # Whether it was sent decides whether it may have been carried out.
+            return Unanswered(str(error), may_be_done=not isinstance(error, NotSent))
+        return answer_of(request, response)
+
+
+def _end(kind: type[_A], answer: Answer) -> _A | Refused | Unanswered:
+    """
+    Returns an answer as that of one request, which `answer_of` sees to.
+    """
+    assert isinstance(answer, kind | Refused | Unanswered)
+    return answer

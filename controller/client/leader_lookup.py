@@ -1,0 +1,149 @@
+"""
+The search for the leading controller, carried out: names, questions, one at a time.
+
+The decisions are those of `pystore.controller.client.discovery`. Whoever needs the leader
+while it is searched for waits for the same round; a round that finds nobody ends for
+all of them, and the next one begins when somebody asks again, so pauses are theirs.
+
+Source: R3, R221, R224; formats 4.1, 4.6; docs/identity.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from pystore.controller.client.discovery import AskMetadata, Discovery, Resolve, Rest
+from pystore.controller.protocol.calls import Metadata, Refused, Unanswered
+from pystore.errors import ClosedError
+from pystore.remoting.client import parse_address
+
+__all__ = ["LeaderSearch", "look_up"]
+
+AskLeader = Callable[[str, int], Awaitable[Metadata | Refused | Unanswered]]
+LookUp = Callable[[str], Awaitable[Iterable[str]]]
+
+
+async def look_up(address: str) -> list[str]:
+    """
+    Returns what ``HOST:PORT`` stands for.
+
+    Raises:
+        OSError: for nothing.
+    """
+    host, port = parse_address(address)
+    loop = asyncio.get_running_loop()
+    entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    hosts = [str(entry[4][0]) for entry in entries]
+    return [f"[{one}]:{port}" if ":" in one else f"{one}:{port}" for one in hosts]
+
+
+class LeaderSearch:
+    """
+    Who leads. For one event loop.
+
+    Args:
+        discovery: where the search stands.
+        ask: 1005, to one address, within so many ms.
+        look_up: what a name stands for.
+        timeout_ms: for all names together.
+    """
+
+    def __init__(
+        self,
+        discovery: Discovery,
+        ask: AskLeader,
+        look_up: LookUp = look_up,
+        timeout_ms: int = 3000,
+    ) -> None:
+        self._discovery = discovery
+        self._ask = ask
+        self._look_up = look_up
+        self._timeout_ms = timeout_ms
+        self._round: asyncio.Task[str] | None = None
+
+    @property
+    def leader(self) -> str | None:
+        """
+        ``HOST:PORT``, as far as is known.
+        """
+        return self._discovery.leader
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """
+        Every controller that is known.
+        """
+        return self._discovery.known
+
+    async def find(self) -> str:
+        """
+        Searches one round, unless the leader is known.
+
+        Returns:
+            why nobody was found, as one line; empty: `leader` is known.
+
+        Raises:
+            ClosedError: the search was closed.
+        """
+        if self._discovery.leader is not None:
+            return ""
+        if self._round is None:
+            self._round = asyncio.create_task(self._search())
+            self._round.add_done_callback(self._ended)
+        search = self._round
+        try:
+            # Others may wait for the same round.
+            return await asyncio.shield(search)
+        except asyncio.CancelledError:
+            # Ours is passed on; that of the round means that the search was closed.
+            if search.cancelled():
+                raise ClosedError("the controller client is closed") from None
+            raise
+
+    def lost(self, address: str, *, is_reachable: bool) -> None:
+        """
+        A call to the leader failed (`Discovery.lost`).
+        """
+        self._discovery.lost(address, is_reachable=is_reachable)
+
+    async def close(self) -> None:
+        """
+        Ends the round; again is fine.
+        """
+        if self._round is not None:
+            self._round.cancel()
+            await asyncio.gather(self._round, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[str]) -> None:
+        if self._round is task:
+            self._round = None
+
+    async def _search(self) -> str:
+        while (effect := self._discovery.next_effect()) is not None:
+            match effect:
+                case Resolve():
+                    self._discovery.resolved(await self._resolve(effect.addresses))
+                case AskMetadata():
+                    answer = await self._ask(effect.address, effect.timeout_ms)
+                    self._discovery.heard(effect.address, answer)
+                case Rest():
+                    self._discovery.rested()
+                    return effect.reason
+        return ""
+
+    async def _resolve(self, names: Iterable[str]) -> Mapping[str, Iterable[str]]:
+        tasks = {name: asyncio.ensure_future(self._look_up(name)) for name in names}
+        try:
+            await asyncio.wait(tasks.values(), timeout=self._timeout_ms / 1000)
+        finally:
+            late = [task for task in tasks.values() if not task.done()]
+            for task in late:
+                task.cancel()
+        # What the others stood for before is asked instead.
+        return {
+            name: task.result()
+            for name, task in tasks.items()
+            if task not in late and task.exception() is None
+        }

@@ -1,0 +1,54 @@
+"""
+Who gets which broker id. Pure.
+
+The id that is next is given to whoever applies for it first, by the code that the
+broker made up and wrote down before: who applies again with the same code is the same
+broker, whose answer was lost (R26, R28, R29). Nothing but the next id is ever given
+away, so none is used twice (R36, R255).
+
+Source: formats 4.13; R30 to R36.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.commands import ApplyId, GetNextId
+from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.events import IdApplied
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.replies import Applied, NextBrokerId
+from pystore.controller.model.state import SetState
+from pystore.remoting.codes import ResponseCode
+
+__all__ = ["apply_id", "next_id"]
+
+
+def next_id(state: SetState, _: GetNextId, __: Facts) -> Decision:
+    """
+    Tells which id to apply for.
+    """
+    return Accepted((), NextBrokerId(state.next_id))
+
+
+def apply_id(state: SetState, command: ApplyId, _: Facts) -> Decision:
+    """
+    Gives the next id away, or says again that it is given to that broker.
+    """
+    broker_id, code = command.broker_id, command.check_code
+    owner = state.replica(broker_id)
+    if owner is not None and owner.check_code == code:
+        return Accepted((), Applied(broker_id))
+    if owner is not None:
+        return _refused(broker_id, "it is another broker's; ask for the next id")
+    if broker_id != state.next_id:
+        return _refused(broker_id, f"the next id of {state.name} is {state.next_id}")
+    applied = IdApplied(broker_id, code, code.partition(";")[0])
+    return Accepted(events_of(state, applied), Applied(broker_id))
+
+
+def _refused(broker_id: int, reason: str) -> Rejected:
+    ids = frozenset({broker_id})
+    return Rejected(
+        ResponseCode.CONTROLLER_BROKER_ID_INVALID,
+        f"broker id {broker_id}: {reason}",
+        ids,
+    )

@@ -1,0 +1,72 @@
+"""
+Brokers are to be forgotten. Pure.
+
+What stays of them: their ids are never used again, and epochs go on from where they
+were (R254, R255).
+
+Source: formats 4.12; R250 to R256.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.commands import Clean
+from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.events import BrokersCleaned
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import ids_of
+from pystore.controller.model.replies import Done
+from pystore.controller.model.state import SetState
+from pystore.remoting.codes import ResponseCode
+
+__all__ = ["clean"]
+
+
+def clean(state: SetState, command: Clean, facts: Facts) -> Decision:
+    """
+    Forgets some brokers, or all.
+    """
+    if not state.is_known:
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+            f"broker set {state.name} is not known",
+        )
+    there = frozenset(one.broker_id for one in state.replicas)
+    gone = command.broker_ids & there if command.broker_ids else there
+    if not command.with_living:
+        refusal = _refusal(state, command, gone, there, facts)
+        if refusal is not None:
+            return refusal
+    events = events_of(state, BrokersCleaned(gone)) if gone else ()
+    return Accepted(events, Done())
+
+
+def _refusal(
+    state: SetState,
+    command: Clean,
+    gone: frozenset[int],
+    there: frozenset[int],
+    facts: Facts,
+) -> Rejected | None:
+    if not command.broker_ids:
+        if state.master is None:
+            return None
+        reason = f"{state.name} has a master: name brokers, or clean the living too"
+        return Rejected(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, reason)
+    alive = command.broker_ids & facts.pulses.keys()
+    if alive:
+        numbers = ", ".join(map(str, sorted(alive)))
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+            f"brokers {numbers} are alive",
+            frozenset(alive),
+        )
+    members = ids_of(state.agreed.members)
+    if members and members <= gone != there:
+        # The others would be left with nobody who may be elected (R255).
+        return Rejected(
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+            "the whole SyncStateSet would go, and with it what it acknowledged: "
+            "clean the living too, if that is meant",
+            gone & members,
+        )
+    return None

@@ -1,0 +1,73 @@
+"""
+What becomes of a command: one pure and total function.
+
+Its cost is that of one set, however many there are. The events it answers are for the
+state that it was given: whoever commits them checks the record's version, and the
+term (`pystore.records`).
+
+Source: formats 4; safety B, C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pystore.controller.decide.alter_sync_state_set import alter_set
+from pystore.controller.decide.broker_ids import apply_id, next_id
+from pystore.controller.decide.clean import clean
+from pystore.controller.decide.elect import elect
+from pystore.controller.decide.note import note_refusal, see_ends
+from pystore.controller.decide.operator import change_broker, change_policy, readmit
+from pystore.controller.decide.register import register
+from pystore.controller.decide.step_down import end_leases, step_down
+from pystore.controller.model.commands import (
+    AlterSet,
+    ApplyId,
+    ChangeBroker,
+    ChangePolicy,
+    Clean,
+    Command,
+    Elect,
+    EndLeases,
+    GetNextId,
+    NoteRefusal,
+    Readmit,
+    Register,
+    SeeEnds,
+    StepDown,
+)
+from pystore.controller.model.decision import Decision
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.state import SetState
+
+__all__ = ["decide"]
+
+# Each takes its own kind of command, which the type of the table cannot say.
+_DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], Decision]] = {
+    AlterSet: alter_set,
+    ApplyId: apply_id,
+    ChangeBroker: change_broker,
+    ChangePolicy: change_policy,
+    Clean: clean,
+    Elect: elect,
+    EndLeases: end_leases,
+    GetNextId: next_id,
+    NoteRefusal: note_refusal,
+    Readmit: readmit,
+    Register: register,
+    SeeEnds: see_ends,
+    StepDown: step_down,
+}
+
+
+def decide(state: SetState, command: Command, facts: Facts) -> Decision:
+    """
+    Returns the events and the answer, or the refusal.
+
+    Args:
+        state: of the one set; of a set that is not known, an empty one of its name.
+        command: what is asked.
+        facts: of this moment, looked at once.
+    """
+    return _DECISIONS[type(command)](state, command, facts)

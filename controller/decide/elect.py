@@ -1,0 +1,94 @@
+"""
+Somebody asks for an election. Pure.
+
+The epoch rises with every election, also if the same broker is elected again, and
+once when nobody can be (R58, R59, R62).
+
+Source: formats 4.3; R47 to R61; safety C3.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.decide.election_policy import Choice, choose, founder
+from pystore.controller.model.apply import apply_all
+from pystore.controller.model.commands import Elect, Trigger
+from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.events import MasterElected, MastershipEnded
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.replies import Election
+from pystore.controller.model.state import SetState
+from pystore.controller.model.views import leadership_of, living_leadership
+from pystore.remoting.codes import ResponseCode
+
+__all__ = ["elect"]
+
+
+def elect(state: SetState, command: Elect, facts: Facts) -> Decision:
+    """
+    Elects a master, says who is it already, or that nobody can be.
+    """
+    if not state.is_known:
+        return Rejected(
+            ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+            f"broker set {state.name} is not known",
+        )
+    is_named = command.trigger is Trigger.OPERATOR and command.broker_id is not None
+    named_id = command.broker_id if is_named else None
+    living = living_leadership(state, facts)
+    if living is not None and named_id in (None, living.master.broker_id):
+        return Accepted(
+            (),
+            Election(ResponseCode.CONTROLLER_MASTER_STILL_EXIST, living, state.agreed),
+        )
+    obstacle = _obstacle(state, command, facts)
+    if obstacle is not None:
+        return _nobody(command, obstacle)
+    choice = _choice(state, command, facts, named_id)
+    if choice is not None:
+        return _elected(state, choice)
+    if command.trigger is Trigger.CONTROLLER and state.master is not None:
+        events = events_of(state, MastershipEnded(is_released=False))
+        return Accepted(
+            events,
+            Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
+        )
+    return _nobody(command, "no broker that may be elected is alive")
+
+
+def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
+    """
+    Says why no election is to be thought of, if so.
+    """
+    if not facts.may_replace and state.master is not None:
+        # It may be well, and not have been heard of yet (C3, R226).
+        return "this controller leads for too short a time yet"
+    if not state.is_automatic and command.trigger is not Trigger.OPERATOR:
+        return f"{state.name} elects only if an operator asks"
+    return None
+
+
+def _choice(
+    state: SetState, command: Elect, facts: Facts, named_id: int | None
+) -> Choice | None:
+    if not state.is_founded and command.broker_id is not None:
+        return founder(state, facts, command.broker_id)
+    is_unclean = command.is_unclean or facts.is_unclean_allowed
+    return choose(state, facts, named_id, is_unclean=is_unclean)
+
+
+def _elected(state: SetState, choice: Choice) -> Accepted:
+    elected = MasterElected(choice.master, choice.candidates, choice.loss)
+    events = events_of(state, elected)
+    after = apply_all(state, events)
+    addresses = tuple((one.broker_id, one.address) for one in after.replicas)
+    leadership = leadership_of(after)
+    return Accepted(
+        events, Election(ResponseCode.SUCCESS, leadership, after.agreed, addresses)
+    )
+
+
+def _nobody(command: Elect, reason: str) -> Rejected:
+    code = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+    if command.trigger is Trigger.CONTROLLER:
+        code = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
+    return Rejected(code, f"nobody is elected: {reason}")

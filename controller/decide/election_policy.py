@@ -1,0 +1,174 @@
+"""
+Who is elected: the policy. Pure.
+
+First the best of the members and candidates that are alive and sound: nothing that
+`all` promised is lost. Then, if every one of them has restarted and lost, the one that
+reaches furthest: it has what `all-synced` promised (B3). Then, only if asked for,
+whoever is alive.
+
+The best: of a well disk and not resigned, then of the higher epoch, then with the
+further end, then preferred, then of the lower priority number, then a member rather
+than a candidate, then of the lower id.
+
+Source: R64 to R73; safety B2, B3, B7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import Member, Position, ids_of
+from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.state import Cause, Loss, SetState
+from pystore.remoting.codes import LOWEST_PRIORITY
+
+__all__ = ["Choice", "best", "choose", "electable", "founder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """
+    Who is elected, and what of it follows.
+
+    Attributes:
+        master: with its incarnation.
+        candidates: who hold acks back under it (B7).
+        loss: what may be lost by it.
+    """
+
+    master: Member
+    candidates: frozenset[Member] = frozenset()
+    loss: Loss | None = None
+
+
+def choose(
+    state: SetState, facts: Facts, named_id: int | None, *, is_unclean: bool
+) -> Choice | None:
+    """
+    Returns who is to be master.
+
+    Args:
+        state: of the set.
+        facts: of this moment.
+        named_id: that one or nobody; ``None``: whoever is best.
+        is_unclean: whoever is alive may be elected, if nobody else can be.
+    """
+    some = electable(state, facts)
+    elected = best(state, facts, some, named_id)
+    if elected is not None:
+        return Choice(elected.member, _candidates(elected, some))
+    elected = _after_power_cut(state, facts, named_id)
+    if elected is not None:
+        staying = frozenset(
+            one for one in state.listed if one.broker_id != elected.broker_id
+        )
+        return Choice(elected.member, staying, _loss(state, facts, elected, "power"))
+    if not is_unclean:
+        return None
+    alive = (
+        one for one in state.replicas if facts.is_alive(one) and not one.is_learner
+    )
+    elected = best(state, facts, alive, named_id)
+    if elected is None:
+        return None
+    return Choice(elected.member, loss=_loss(state, facts, elected, "unclean"))
+
+
+def founder(state: SetState, facts: Facts, broker_id: int) -> Choice | None:
+    """
+    Returns the first master that a set has: nobody holds anything yet, so any broker
+    will do that is there (R48, R50).
+    """
+    replica = state.replica(broker_id)
+    if replica is None or not facts.is_alive(replica) or not replica.is_eligible:
+        return None
+    return Choice(replica.member)
+
+
+def electable(state: SetState, facts: Facts) -> tuple[Replica, ...]:
+    """
+    Returns the listed brokers that are alive and have lost nothing.
+    """
+    return tuple(
+        one
+        for one in state.replicas
+        if one.member in state.listed and one.is_eligible and facts.is_alive(one)
+    )
+
+
+def best(
+    state: SetState, facts: Facts, some: Iterable[Replica], named_id: int | None
+) -> Replica | None:
+    """
+    Returns the best of some, or the one that is named and nobody else (R66).
+    """
+    if named_id is not None:
+        some = (one for one in some if one.broker_id == named_id)
+    return max(some, key=lambda one: _rank(state, facts, one), default=None)
+
+
+def _rank(
+    state: SetState, facts: Facts, replica: Replica
+) -> tuple[bool, Position, bool, int, bool, int]:
+    pulse = facts.pulse(replica)
+    own = pulse.priority if pulse is not None else LOWEST_PRIORITY
+    priority = own if replica.priority is None else replica.priority
+    is_ill = pulse is not None and pulse.is_ill
+    return (
+        not is_ill and replica.member != state.resigned,
+        facts.position(replica),
+        replica.broker_id == state.preferred_id,
+        -priority,
+        replica.member in state.agreed.members,
+        -replica.broker_id,
+    )
+
+
+def _candidates(elected: Replica, some: tuple[Replica, ...]) -> frozenset[Member]:
+    """
+    Returns who stays a candidate. A Java master does not wait for candidates, so under
+    one they would be elected without what it acknowledged: it has none (R63).
+    """
+    if elected.incarnation is None:
+        return frozenset()
+    return frozenset(one.member for one in some) - {elected.member}
+
+
+def _after_power_cut(
+    state: SetState, facts: Facts, named_id: int | None
+) -> Replica | None:
+    """
+    Returns who reaches furthest of a set of which every process has lost (B3): what
+    was acknowledged as flushed is on each of them. Who stays away might be the one.
+    """
+    replicas = [state.replica(one.broker_id) for one in state.listed]
+    listed = [one for one in replicas if one is not None]
+    # A Java broker's next process is the same member: only its standing tells.
+    if any(one.standing is Standing.SOUND for one in listed):
+        return None
+    whole = [
+        one
+        for one in listed
+        if one.standing is Standing.RESTARTED and not one.is_learner
+    ]
+    furthest = max((facts.position(one) for one in whole), default=None)
+    there = (
+        one for one in whole if facts.position(one) == furthest and facts.is_alive(one)
+    )
+    return best(state, facts, there, named_id)
+
+
+def _loss(state: SetState, facts: Facts, elected: Replica, cause: Cause) -> Loss | None:
+    """
+    Returns what was seen of the set's logs, and is behind the new master's end (R73).
+    """
+    listed = ids_of(state.listed)
+    ends = [
+        max(one.seen, one.recovered, facts.position(one)).end
+        for one in state.replicas
+        if one.broker_id in listed
+    ]
+    start, end = max(facts.position(elected).end, 0), max(ends, default=-1)
+    return Loss(state.epoch + 1, start, end, cause) if end > start else None

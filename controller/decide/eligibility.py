@@ -1,0 +1,88 @@
+"""
+What a restart did to a log: may its process still count for the one before? Pure.
+
+Source: safety B1, B2, B4, A15.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.commands import Recovery
+from pystore.controller.model.member import Position
+from pystore.controller.model.replica import Replica, Standing
+
+__all__ = ["standing_of"]
+
+
+def standing_of(
+    replica: Replica, recovery: Recovery | None, seen: Position, *, is_listed: bool
+) -> Standing:
+    """
+    Returns what may be expected of the log of a process that registers.
+
+    Args:
+        replica: as the process before it left it.
+        recovery: what the process says; ``None``: a Java broker.
+        seen: the furthest that the process before is known to have reached.
+        is_listed: it is a member or a candidate.
+    """
+    if recovery is None:
+        # RocketMQ tells nothing, and so is taken at its word as RocketMQ takes it.
+        is_same = replica.counter_max == 0
+        return replica.standing if is_same else Standing.RESTARTED
+    if recovery.incarnation == replica.incarnation:
+        return replica.standing
+    damage = _damage(replica, recovery, seen)
+    if damage is not None:
+        return damage
+    if replica.standing is not Standing.SOUND:
+        # What was missing is not there again because of a restart.
+        return replica.standing
+    is_new = replica.incarnation is None and not is_listed
+    is_whole = is_new or _has_lost_nothing(replica, recovery, seen)
+    return Standing.SOUND if is_whole else Standing.RESTARTED
+
+
+def _damage(replica: Replica, recovery: Recovery, seen: Position) -> Standing | None:
+    if recovery.is_copy:
+        return Standing.COPIED
+    if _is_emptied(recovery, seen) and not _has_a_past(replica, recovery):
+        return Standing.WIPED
+    if _is_restored(replica, recovery):
+        return Standing.COPIED
+    return Standing.LOSSY if recovery.is_lossy else None
+
+
+def _is_restored(replica: Replica, recovery: Recovery) -> bool:
+    """
+    Whether the counter went back: a store from before that start (B1).
+    """
+    return 0 < replica.counter_max >= recovery.incarnation.counter
+
+
+def _is_emptied(recovery: Recovery, seen: Position) -> bool:
+    return seen.end > 0 >= recovery.position.end
+
+
+def _has_a_past(replica: Replica, recovery: Recovery) -> bool:
+    """
+    Whether a store counts on where it was, so that it is the one of before: emptied by
+    order of a master, since a new disk begins to count at 1.
+    """
+    return recovery.incarnation.counter > max(replica.counter_max, 1)
+
+
+def _has_lost_nothing(replica: Replica, recovery: Recovery, seen: Position) -> bool:
+    if _is_emptied(recovery, seen):
+        return False
+    if recovery.acks_flushed:
+        return True
+    if recovery.incarnation.counter != replica.counter_max + 1:
+        # A start in between, of which no controller was told, may have lost the end,
+        # and stopped as it should then.
+        return False
+    return recovery.is_clean or (
+        recovery.keeps_pages
+        and recovery.boot_id == replica.boot_id != ""
+        and recovery.position.end >= recovery.published_end >= 0
+        and recovery.position >= seen
+    )

@@ -1,0 +1,37 @@
+"""
+What is remembered without deciding anything. Pure.
+
+Source: safety B2; R271.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.commands import NoteRefusal, SeeEnds
+from pystore.controller.model.decision import Accepted, Decision, events_of
+from pystore.controller.model.events import EndsSeen, RefusalNoted
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.replies import Done
+from pystore.controller.model.state import SetState
+
+__all__ = ["note_refusal", "see_ends"]
+
+
+def see_ends(state: SetState, _: SeeEnds, facts: Facts) -> Decision:
+    """
+    Remembers how far brokers reach, by their present heartbeats.
+    """
+    positions = tuple(
+        (one.broker_id, pulse.position)
+        for one in state.replicas
+        if (pulse := facts.pulse(one)) is not None and pulse.position > one.seen
+    )
+    return Accepted(events_of(state, EndsSeen(positions)) if positions else (), Done())
+
+
+def note_refusal(state: SetState, command: NoteRefusal, _: Facts) -> Decision:
+    """
+    Remembers a refusal, unless it is the one before.
+    """
+    if not state.is_known or command.refusal == state.refusal:
+        return Accepted((), Done())
+    return Accepted(events_of(state, RefusalNoted(command.refusal)), Done())

@@ -1,0 +1,95 @@
+"""
+What an operator wants of a set and of its brokers. Pure.
+
+Source: safety B1; R44, R203; seed 001.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.commands import ChangeBroker, ChangePolicy, Readmit
+from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.events import BrokerChanged, PolicyChanged, Readmitted
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import ids_of
+from pystore.controller.model.replies import Done
+from pystore.controller.model.state import SetState
+from pystore.remoting.codes import ResponseCode
+
+__all__ = ["change_broker", "change_policy", "readmit"]
+
+
+def change_broker(state: SetState, command: ChangeBroker, _: Facts) -> Decision:
+    """
+    Makes a broker a learner or a voter, or sets its priority.
+    """
+    old = state.replica(command.broker_id)
+    if old is None:
+        return _unknown(state, command.broker_id)
+    is_learner = old.is_learner if command.is_learner is None else command.is_learner
+    priority = old.priority if command.priority is None else command.priority
+    if (is_learner, priority) == (old.is_learner, old.priority):
+        return Accepted((), Done())
+    if is_learner and _is_last(state, command.broker_id):
+        return _last(command.broker_id)
+    changed = BrokerChanged(command.broker_id, is_learner, priority)
+    return Accepted(events_of(state, changed), Done())
+
+
+def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> Decision:
+    """
+    Prefers a broker among equals, or switches elections without an operator.
+    """
+    if not state.is_known:
+        return Rejected(
+            ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+            f"broker set {state.name} is not known",
+        )
+    preferred = command.preferred_id
+    if preferred and state.replica(preferred) is None:
+        return _unknown(state, preferred)
+    changed = PolicyChanged(
+        state.preferred_id if preferred is None else preferred or None,
+        state.is_automatic if command.is_automatic is None else command.is_automatic,
+    )
+    if changed == PolicyChanged(state.preferred_id, state.is_automatic):
+        return Accepted((), Done())
+    return Accepted(events_of(state, changed), Done())
+
+
+def readmit(state: SetState, command: Readmit, _: Facts) -> Decision:
+    """
+    Lets a master fill and admit a broker that is refused as it stands.
+    """
+    broker_id = command.broker_id
+    old = state.replica(broker_id)
+    if old is None and state.tombstone(broker_id) is None:
+        return _unknown(state, broker_id)
+    if old is not None and not old.standing.needs_operator:
+        return Accepted((), Done())
+    if _is_last(state, broker_id):
+        return _last(broker_id)
+    return Accepted(events_of(state, Readmitted(broker_id)), Done())
+
+
+def _is_last(state: SetState, broker_id: int) -> bool:
+    """
+    Whether a broker is master, or the only member: it cannot leave the set.
+    """
+    is_master = state.master is not None and state.master.broker_id == broker_id
+    return is_master or ids_of(state.agreed.members) == {broker_id}
+
+
+def _last(broker_id: int) -> Rejected:
+    return Rejected(
+        ResponseCode.CONTROLLER_INVALID_REQUEST,
+        f"broker {broker_id} is the master or the last member: elect another first",
+        frozenset({broker_id}),
+    )
+
+
+def _unknown(state: SetState, broker_id: int) -> Rejected:
+    return Rejected(
+        ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+        f"broker id {broker_id} of {state.name} is not known",
+        frozenset({broker_id}),
+    )

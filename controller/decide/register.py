@@ -1,0 +1,125 @@
+"""
+A process of a broker is there. Pure.
+
+A process start never resumes a mastership (B1, R152): if the recorded master
+registers from another process, or is a Java broker, which registers only as it
+starts, its mastership ends, and it has to be elected again in a new epoch.
+
+Source: formats 4.4; R38 to R42, R44; safety B1, B2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pystore.controller.decide.eligibility import standing_of
+from pystore.controller.model.apply import apply_all
+from pystore.controller.model.commands import Register
+from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.events import BrokerRegistered, Change, MastershipEnded
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import NOWHERE, Position, ids_of
+from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.replies import Registration
+from pystore.controller.model.state import SetState
+from pystore.controller.model.views import living_leadership
+from pystore.remoting.codes import ResponseCode
+
+__all__ = ["register"]
+
+
+def register(state: SetState, command: Register, facts: Facts) -> Decision:
+    """
+    Records the process and its address, and tells who is master.
+    """
+    old = state.replica(command.broker_id)
+    if old is None:
+        return _unknown(state, command.broker_id)
+    registered = _registered(state, old, command, facts)
+    # Another store under this id says nothing of the process that has the right one.
+    is_other = registered.standing.needs_operator
+    is_same = registered.incarnation == old.incarnation is not None
+    may_be_alive = facts.is_alive(old) or not facts.may_replace
+    if is_other and not is_same and old.incarnation and may_be_alive:
+        return Rejected(
+            ResponseCode.CONTROLLER_BROKER_ID_INVALID,
+            f"broker id {old.broker_id}: another process, with another store, is "
+            "alive, or may be; give this one an id of its own",
+            frozenset({old.broker_id}),
+        )
+    changes: list[Change] = []
+    if state.master == old.member and not is_same:
+        changes.append(MastershipEnded(is_released=not is_other))
+    if _differs(old, registered):
+        changes.append(registered)
+    events = events_of(state, *changes)
+    after = apply_all(state, events)
+    return Accepted(
+        events,
+        Registration(
+            living_leadership(after, facts), after.agreed, registered.standing
+        ),
+    )
+
+
+def _registered(
+    state: SetState, old: Replica, command: Register, facts: Facts
+) -> BrokerRegistered:
+    seen, told = max(old.seen, old.recovered), command.recovery
+    pulse = facts.pulse(old)
+    if pulse is not None:
+        seen = max(seen, pulse.position)
+    is_listed = old.broker_id in ids_of(state.listed)
+    standing = standing_of(old, told, seen, is_listed=is_listed)
+    if told is None:
+        return _of_java(old, command.address, standing, seen)
+    if told.incarnation == old.incarnation:
+        # The same process says again what it said, perhaps from another address.
+        told = replace(told, boot_id=old.boot_id, position=old.recovered)
+        seen = old.seen
+    return BrokerRegistered(
+        old.broker_id,
+        command.address,
+        told.incarnation,
+        told.boot_id,
+        standing,
+        told.position,
+        seen,
+    )
+
+
+def _of_java(
+    old: Replica, address: str, standing: Standing, seen: Position
+) -> BrokerRegistered:
+    if old.incarnation is None:
+        seen = old.seen
+    return BrokerRegistered(old.broker_id, address, None, "", standing, NOWHERE, seen)
+
+
+def _differs(old: Replica, registered: BrokerRegistered) -> bool:
+    return old != replace(
+        old,
+        address=registered.address,
+        incarnation=registered.incarnation,
+        boot_id=registered.boot_id,
+        standing=registered.standing,
+        recovered=registered.recovered,
+        seen=registered.seen,
+    )
+
+
+def _unknown(state: SetState, broker_id: int) -> Rejected:
+    if not state.is_known:
+        reason = f"broker set {state.name} is not known; apply for an id first"
+    elif state.tombstone(broker_id) is not None:
+        reason = (
+            f"broker id {broker_id} of {state.name} was cleaned; re-admit it, or "
+            "delete its identity file and apply for another id"
+        )
+    else:
+        reason = f"broker id {broker_id} of {state.name} was never applied for"
+    return Rejected(
+        ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+        reason,
+        frozenset({broker_id}),
+    )

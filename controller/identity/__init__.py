@@ -1,0 +1,3 @@
+"""
+The negotiation of a persistent broker id, and where it is stored.
+"""

@@ -1,0 +1,139 @@
+"""
+A broker's way to its registration, carried out: store, controller, and pauses.
+
+The decisions are those of `pystore.controller.identity.negotiation`. The few writes into the
+store block the loop for a sync each, twice in the life of a broker.
+
+Source: R2 to R4, R19 to R28; docs/identity.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pystore.controller.identity.negotiation import (
+    DeleteTemp,
+    GiveUp,
+    Negotiation,
+    Pause,
+    ReadIdentity,
+    WriteConfirmed,
+    WriteTemp,
+)
+from pystore.controller.identity.store import IdentityStore
+from pystore.controller.protocol.calls import (
+    Answer,
+    ApplyBrokerId,
+    ControllerCalls,
+    GetNextBrokerId,
+    RegisterBroker,
+)
+from pystore.errors import (
+    FormatError,
+    InvalidError,
+    PoisonedError,
+    PystoreError,
+    StorageError,
+)
+
+__all__ = ["Registration"]
+
+_Request = GetNextBrokerId | ApplyBrokerId | RegisterBroker
+_Write = ReadIdentity | WriteTemp | WriteConfirmed | DeleteTemp
+
+
+class Registration:
+    """
+    Registers a broker, and goes on until it is registered. One task.
+
+    Args:
+        negotiation: where the broker stands.
+        store: of its identity.
+        calls: to the controller.
+        pause: waits before the n-th try after the first; draws how long.
+        say: a line for people, once for each problem.
+
+    Attributes:
+        negotiation: where it stands now; `Negotiation.problem` says what is wrong.
+    """
+
+    def __init__(
+        self,
+        negotiation: Negotiation,
+        store: IdentityStore,
+        calls: ControllerCalls,
+        pause: Callable[[int], Awaitable[object]],
+        say: Callable[[str], object],
+    ) -> None:
+        self.negotiation = negotiation
+        self._store = store
+        self._calls = calls
+        self._pause = pause
+        self._say = say
+        self._said = ""
+
+    async def run(self) -> Negotiation:
+        """
+        Go on until the broker is registered; however long that takes.
+
+        Raises:
+            InvalidError: the configuration does not fit the store.
+            FormatError: the identity in the store is damaged.
+            PoisonedError: the store has to be opened again.
+        """
+        while (effect := self.negotiation.next_effect()) is not None:
+            match effect:
+                case GiveUp():
+                    raise InvalidError(effect.reason)
+                case Pause():
+                    self._tell(effect.reason)
+                    await self._pause(effect.failures)
+                    self.negotiation = self.negotiation.paused()
+                case GetNextBrokerId() | ApplyBrokerId() | RegisterBroker():
+                    answer = await self._ask(effect)
+                    self.negotiation = self.negotiation.answered(answer)
+                case _:
+                    self.negotiation = self._touch_store(effect)
+        self._said = ""
+        return self.negotiation
+
+    def _tell(self, reason: str) -> None:
+        if reason != self._said:
+            self._say(reason)
+            self._said = reason
+
+    async def _ask(self, request: _Request) -> Answer:
+        match request:
+            case GetNextBrokerId():
+                return await self._calls.get_next_broker_id(request)
+            case ApplyBrokerId():
+                return await self._calls.apply_broker_id(request)
+            case RegisterBroker():
+                return await self._calls.register_broker(request)
+
+    def _touch_store(self, effect: _Write) -> Negotiation:
+        now = self.negotiation
+        try:
+            match effect:
+                case ReadIdentity():
+                    return now.found(self._store.read())
+                case WriteTemp():
+                    self._store.write_temporary(effect.temporary)
+                case WriteConfirmed():
+                    self._store.confirm(effect.identity)
+                case DeleteTemp():
+                    self._store.delete_temporary(effect.temporary)
+        except StorageError as error:
+            # A disk may recover; what LMDB gave up on has to be opened again.
+            if isinstance(error, PoisonedError):
+                self._fail_for_good(error)
+                raise
+            return now.failed(str(error), is_final=False)
+        except FormatError as error:
+            # Never taken for "nobody" (R16).
+            self._fail_for_good(error)
+            raise
+        return now.stored()
+
+    def _fail_for_good(self, error: PystoreError) -> None:
+        self.negotiation = self.negotiation.failed(str(error), is_final=True)

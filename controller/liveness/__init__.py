@@ -1,0 +1,3 @@
+"""
+Who is alive, whose lease runs, and whether this controller may still say so.
+"""

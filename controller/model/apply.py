@@ -1,0 +1,264 @@
+"""
+What an event makes of a set of brokers. Pure and total: it never raises.
+
+An event that is not for the version at hand changes nothing, so one that arrives
+twice or late does no harm (R112, R232).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import reduce
+from typing import Any, TypeVar
+
+from pystore.controller.model.events import (
+    BrokerChanged,
+    BrokerRegistered,
+    BrokersCleaned,
+    Change,
+    EndsSeen,
+    Event,
+    IdApplied,
+    LeasesEnded,
+    MasterElected,
+    MastershipEnded,
+    PolicyChanged,
+    Readmitted,
+    RefusalNoted,
+    SetChanged,
+)
+from pystore.controller.model.member import Member, ids_of
+from pystore.controller.model.replica import Replica, Standing, Tombstone
+from pystore.controller.model.state import AgreedSet, SetState
+
+__all__ = ["LOSSES_MAX", "TOMBSTONES_MAX", "apply", "apply_all"]
+
+_Numbered = TypeVar("_Numbered", Replica, Tombstone)
+
+LOSSES_MAX = 16
+"""How many losses are kept; the oldest go first."""
+
+TOMBSTONES_MAX = 64
+"""How many tombstones are kept; the ids of all others are never used again either."""
+
+
+def apply(state: SetState, event: Event) -> SetState:
+    """
+    Returns the state after an event, or the same one if it is not for its version.
+    """
+    if event.version != state.version:
+        return state
+    changed = _CHANGES[type(event.change)](state, event.change)
+    return replace(changed, version=state.version + 1)
+
+
+def apply_all(state: SetState, events: Iterable[Event]) -> SetState:
+    """
+    Returns the state after events, in their order.
+    """
+    return reduce(apply, events, state)
+
+
+def _id_applied(state: SetState, change: IdApplied) -> SetState:
+    if state.replica(change.broker_id) is not None:
+        return state
+    replica = Replica(change.broker_id, change.check_code, change.address)
+    return replace(
+        state,
+        replicas=_sorted((*state.replicas, replica)),
+        next_id=max(state.next_id, change.broker_id + 1),
+    )
+
+
+def _registered(state: SetState, change: BrokerRegistered) -> SetState:
+    old = state.replica(change.broker_id)
+    if old is None:
+        return state
+    counter = change.incarnation.counter if change.incarnation else 0
+    new = replace(
+        old,
+        address=change.address,
+        incarnation=change.incarnation,
+        counter_max=max(old.counter_max, counter),
+        boot_id=change.boot_id,
+        standing=change.standing,
+        recovered=change.recovered,
+        seen=change.seen,
+    )
+    state = _with(state, new)
+    if new.standing is not Standing.SOUND or new.member == old.member:
+        return state
+    # It lost nothing: what was listed of it is listed of its new process (B2).
+    return _relisted(state, lambda one: new.member if one == old.member else one)
+
+
+def _mastership_ended(state: SetState, change: MastershipEnded) -> SetState:
+    return replace(
+        state,
+        master=None,
+        epoch=state.epoch + 1,
+        resigned=state.master if change.is_resigned else None,
+        unreleased=_unreleased(state, is_released=change.is_released),
+    )
+
+
+def _elected(state: SetState, change: MasterElected) -> SetState:
+    elected = state.replica(change.master.broker_id)
+    if elected is not None:
+        state = _with(state, replace(elected, standing=Standing.SOUND))
+    losses = (*state.losses, *((change.loss,) if change.loss else ()))
+    return replace(
+        state,
+        is_founded=True,
+        master=change.master,
+        epoch=state.epoch + 1,
+        agreed=AgreedSet(
+            frozenset({change.master}), state.agreed.set_epoch + 1, change.candidates
+        ),
+        resigned=None,
+        unreleased=_unreleased(state, is_released=False) - {change.master},
+        losses=losses[-LOSSES_MAX:],
+    )
+
+
+def _set_changed(state: SetState, change: SetChanged) -> SetState:
+    added = ids_of(change.members - state.agreed.members)
+    for replica in state.replicas:
+        if replica.broker_id in added:
+            state = _with(state, replace(replica, standing=Standing.SOUND))
+    agreed = AgreedSet(change.members, state.agreed.set_epoch + 1, change.candidates)
+    return replace(state, agreed=agreed)
+
+
+def _cleaned(state: SetState, change: BrokersCleaned) -> SetState:
+    gone = change.broker_ids
+    stones = (
+        *state.tombstones,
+        *(
+            Tombstone(one.broker_id, one.check_code, one.counter_max, one.seen)
+            for one in state.replicas
+            if one.broker_id in gone
+        ),
+    )
+    if state.master is not None and state.master.broker_id in gone:
+        state = _mastership_ended(state, MastershipEnded(is_released=False))
+    state = _relisted(state, lambda one: None if one.broker_id in gone else one)
+    staying = tuple(one for one in state.replicas if one.broker_id not in gone)
+    return replace(
+        state,
+        replicas=staying,
+        tombstones=_sorted(stones)[-TOMBSTONES_MAX:],
+        # Nothing is left of what its brokers promised: it may begin anew.
+        is_founded=state.is_founded and bool(staying),
+        preferred_id=None if state.preferred_id in gone else state.preferred_id,
+    )
+
+
+def _broker_changed(state: SetState, change: BrokerChanged) -> SetState:
+    old = state.replica(change.broker_id)
+    if old is None:
+        return state
+    state = _with(
+        state, replace(old, is_learner=change.is_learner, priority=change.priority)
+    )
+    return _unlisted(state, change.broker_id) if change.is_learner else state
+
+
+def _policy_changed(state: SetState, change: PolicyChanged) -> SetState:
+    return replace(
+        state, preferred_id=change.preferred_id, is_automatic=change.is_automatic
+    )
+
+
+def _readmitted(state: SetState, change: Readmitted) -> SetState:
+    old, stone = state.replica(change.broker_id), state.tombstone(change.broker_id)
+    if old is not None:
+        state = _with(state, replace(old, standing=Standing.RESTARTED))
+    elif stone is not None:
+        new = Replica(
+            stone.broker_id,
+            stone.check_code,
+            "",
+            counter_max=stone.counter_max,
+            standing=Standing.RESTARTED,
+            seen=stone.seen,
+        )
+        state = replace(
+            state,
+            replicas=_sorted((*state.replicas, new)),
+            tombstones=tuple(one for one in state.tombstones if one != stone),
+        )
+    return _unlisted(state, change.broker_id)
+
+
+def _leases_ended(state: SetState, change: LeasesEnded) -> SetState:
+    return replace(state, unreleased=state.unreleased - change.members)
+
+
+def _ends_seen(state: SetState, change: EndsSeen) -> SetState:
+    for broker_id, position in change.positions:
+        old = state.replica(broker_id)
+        if old is not None:
+            state = _with(state, replace(old, seen=max(old.seen, position)))
+    return state
+
+
+def _refusal_noted(state: SetState, change: RefusalNoted) -> SetState:
+    return replace(state, refusal=change.refusal)
+
+
+# Each takes its own kind of change, which the type of the table cannot say.
+_CHANGES: dict[type[Change], Callable[[SetState, Any], SetState]] = {
+    IdApplied: _id_applied,
+    BrokerRegistered: _registered,
+    MastershipEnded: _mastership_ended,
+    MasterElected: _elected,
+    SetChanged: _set_changed,
+    BrokersCleaned: _cleaned,
+    BrokerChanged: _broker_changed,
+    PolicyChanged: _policy_changed,
+    Readmitted: _readmitted,
+    LeasesEnded: _leases_ended,
+    EndsSeen: _ends_seen,
+    RefusalNoted: _refusal_noted,
+}
+
+
+def _unreleased(state: SetState, *, is_released: bool) -> frozenset[Member]:
+    """
+    Whose leases may run once the present mastership is over; Java brokers have none.
+    """
+    master = state.master
+    if master is None or master.incarnation is None or is_released:
+        return state.unreleased
+    return state.unreleased | {master}
+
+
+def _with(state: SetState, new: Replica) -> SetState:
+    replicas = (
+        new if one.broker_id == new.broker_id else one for one in state.replicas
+    )
+    return replace(state, replicas=tuple(replicas))
+
+
+def _unlisted(state: SetState, broker_id: int) -> SetState:
+    return _relisted(state, lambda one: None if one.broker_id == broker_id else one)
+
+
+def _relisted(state: SetState, of: Callable[[Member], Member | None]) -> SetState:
+    """
+    Puts others in the place of members, or nobody: a change if it changes anything.
+    """
+    agreed = state.agreed
+    members, candidates = (
+        frozenset(new for new in map(of, old) if new is not None)
+        for old in (agreed.members, agreed.candidates)
+    )
+    if (members, candidates) == (agreed.members, agreed.candidates):
+        return state
+    return replace(state, agreed=AgreedSet(members, agreed.set_epoch + 1, candidates))
+
+
+def _sorted(some: tuple[_Numbered, ...]) -> tuple[_Numbered, ...]:
+    return tuple(sorted(some, key=lambda one: one.broker_id))

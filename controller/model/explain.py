@@ -1,0 +1,60 @@
+"""
+Why a replica is not in the set, for people. Pure.
+
+Source: safety B1 to B7; R271.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.state import SetState
+from pystore.controller.model.views import living_leadership
+
+__all__ = ["why_missing"]
+
+_STANDING = {
+    Standing.RESTARTED: "its restart may have lost the end of its log; the master "
+    "admits it once it has caught up",
+    Standing.LOSSY: "it cut bytes that it had acknowledged; the master admits it once "
+    "it has caught up",
+    Standing.COPIED: "its store is a copy or was restored: readmitBroker, if it is to "
+    "be filled anew",
+    Standing.WIPED: "its store held bytes once and is empty: readmitBroker, if it is "
+    "to be filled anew",
+}
+
+
+def why_missing(state: SetState, facts: Facts, replica: Replica) -> str:
+    """
+    Returns one line; empty for a member.
+    """
+    if replica.member in state.agreed.members:
+        return ""
+    if replica.is_learner:
+        return "it is a learner"
+    if not facts.is_alive(replica):
+        return _why_dead(facts, replica)
+    if replica.standing.needs_operator:
+        return _STANDING[replica.standing]
+    return _why_not_admitted(state, facts, replica)
+
+
+def _why_dead(facts: Facts, replica: Replica) -> str:
+    if replica.broker_id in facts.pulses:
+        return "another process of it sends heartbeats, and has not registered"
+    return "no heartbeat is heard of it"
+
+
+def _why_not_admitted(state: SetState, facts: Facts, replica: Replica) -> str:
+    leadership = living_leadership(state, facts)
+    if leadership is None:
+        return "no master is alive that could admit it"
+    master = state.replica(leadership.master.broker_id)
+    assert master is not None
+    end, own = facts.position(master), facts.position(replica)
+    if own < end and own.end < end.end:
+        return f"it is {end.end - own.end:,} bytes behind the master"
+    if own.epoch < end.epoch:
+        return f"its log ends in epoch {own.epoch}, the master's in {end.epoch}"
+    return _STANDING.get(replica.standing, "the master has not asked for it yet")

@@ -1,0 +1,121 @@
+"""
+What holds of every set of brokers, and of every step from one state to the next. Pure.
+
+Tests look at it after each event, and a record that breaks it is not taken from the
+store: somebody else wrote it, or a mistake of ours did.
+
+Source: R35, R36, R103, R108, R203, R254 to R256; safety B1, B7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.state import SetState
+
+__all__ = ["backslides", "violations"]
+
+
+def violations(state: SetState) -> tuple[str, ...]:
+    """
+    Returns what is wrong with a state, one short line each; none: nothing.
+    """
+    return (
+        *_wrong_ids(state),
+        *_wrong_listing(state),
+        *_wrong_mastership(state),
+        *(line for one in state.replicas for line in _wrong_replica(state, one)),
+    )
+
+
+def backslides(before: SetState, after: SetState) -> tuple[str, ...]:
+    """
+    Returns what may not become of a state, one short line each; none: nothing.
+    """
+    return (*_fallen(before, after), *_exchanged(before, after))
+
+
+def _wrong_ids(state: SetState) -> Iterator[str]:
+    ids = [one.broker_id for one in state.replicas]
+    stones = [one.broker_id for one in state.tombstones]
+    if ids != sorted(set(ids)) or stones != sorted(set(stones)):
+        yield "broker ids are not unique and ascending"
+    if set(ids) & set(stones):
+        yield "a broker is there and cleaned"
+    if any(not 0 < one < state.next_id for one in ids + stones):
+        yield "a broker id was never given away"
+
+
+def _wrong_listing(state: SetState) -> Iterator[str]:
+    listed = [one.broker_id for one in state.listed]
+    if len(listed) != len(set(listed)) or (
+        state.agreed.members & state.agreed.candidates
+    ):
+        yield "a broker is listed twice"
+    if any(state.replica(one) is None for one in listed):
+        yield "a broker is listed that is not known"
+    if listed and not state.is_founded:
+        yield "a set has members before it had a master"
+
+
+def _wrong_mastership(state: SetState) -> Iterator[str]:
+    master = state.master
+    if master is not None:
+        replica = state.replica(master.broker_id)
+        if master not in state.agreed.members:
+            yield "the master is not in its set"
+        if replica is None or replica.member != master:
+            yield "the master is not the process that is registered"
+        if master in state.unreleased:
+            yield "the master waits for its own lease"
+    if min(state.epoch, state.agreed.set_epoch, state.version) < 0:
+        yield "an epoch or a version is negative"
+    if state.is_founded and not state.epoch:
+        yield "a master was elected without an epoch"
+    if any(one.epoch > state.epoch or one.start >= one.end for one in state.losses):
+        yield "a loss is empty, or of an epoch that is still to come"
+    preferred = state.preferred_id
+    if preferred is not None and state.replica(preferred) is None:
+        yield "a broker is preferred that is not known"
+
+
+def _wrong_replica(state: SetState, replica: Replica) -> Iterator[str]:
+    number = replica.broker_id
+    listed = [one for one in state.listed if one.broker_id == number]
+    if listed and replica.is_learner:
+        yield f"learner {number} is listed"
+    if replica.standing is Standing.SOUND and listed not in ([], [replica.member]):
+        yield f"broker {number} is sound, but another process of it is listed"
+    if replica.incarnation and replica.incarnation.counter > replica.counter_max:
+        yield f"broker {number} was not seen as often as it started"
+
+
+def _fallen(before: SetState, after: SetState) -> Iterator[str]:
+    for name, old, new in (
+        ("version", before.version, after.version),
+        ("next id", before.next_id, after.next_id),
+        ("epoch", before.epoch, after.epoch),
+        ("set epoch", before.agreed.set_epoch, after.agreed.set_epoch),
+    ):
+        if new < old:
+            yield f"the {name} fell from {old} to {new}"
+    for old_one in before.replicas:
+        new_one = after.replica(old_one.broker_id)
+        if new_one is not None and new_one.counter_max < old_one.counter_max:
+            yield f"broker {old_one.broker_id} forgot how often it started"
+
+
+def _exchanged(before: SetState, after: SetState) -> Iterator[str]:
+    same_epoch = after.epoch == before.epoch
+    if same_epoch and after.master != before.master:
+        yield f"epoch {after.epoch} has two masters"
+    same_version = after.agreed.set_epoch == before.agreed.set_epoch
+    if same_version and after.agreed != before.agreed:
+        yield f"version {after.agreed.set_epoch} of the set has two meanings"
+    for new in after.replicas:
+        old = before.replica(new.broker_id) or before.tombstone(new.broker_id)
+        if old is None and new.broker_id < before.next_id:
+            yield f"broker id {new.broker_id} is given away again"
+        elif old is not None and old.check_code != new.check_code:
+            yield f"broker id {new.broker_id} belongs to somebody else"

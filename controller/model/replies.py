@@ -1,0 +1,146 @@
+"""
+What a controller answers. Pure.
+
+Source: formats 4.2 to 4.7, 4.12, 4.13.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystore.controller.model.member import Member
+from pystore.controller.model.replica import Standing
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.calls import Done, NextBrokerId
+from pystore.remoting.codes import ResponseCode
+
+__all__ = [
+    "Applied",
+    "BrokerView",
+    "Done",
+    "Election",
+    "Leadership",
+    "NewSet",
+    "NextBrokerId",
+    "Registration",
+    "ReplicaInfo",
+    "Reply",
+    "SyncState",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """
+    Who is master.
+
+    Attributes:
+        master: with its incarnation.
+        address: where it is reachable.
+        epoch: of the mastership.
+        waits_for_lease: `leader` modes have to wait: the lease of a former master
+            may still run (C3).
+    """
+
+    master: Member
+    address: str
+    epoch: int
+    waits_for_lease: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """
+    Answer to 1013.
+    """
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """
+    Answer to 1003.
+
+    Attributes:
+        leadership: of a master that is alive; else ``None`` (R40).
+        agreed: the set.
+        standing: what the controller makes of the broker's log.
+    """
+
+    leadership: Leadership | None
+    agreed: AgreedSet
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """
+    Answer to 1002.
+
+    Attributes:
+        code: SUCCESS, MASTER_STILL_EXISTS (R54) or MASTER_NOT_AVAILABLE (R59).
+        leadership: ``None``: nobody could be elected.
+        agreed: the set.
+        addresses: of all brokers of the set, by id; of an election only.
+    """
+
+    code: ResponseCode
+    leadership: Leadership | None
+    agreed: AgreedSet
+    addresses: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewSet:
+    """
+    Answer to 1001.
+    """
+
+    agreed: AgreedSet
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaInfo:
+    """
+    Answer to 1004.
+
+    Attributes:
+        leadership: of the recorded master, alive or not; ``None``: there is none.
+        epoch: also without a master.
+        agreed: the set.
+    """
+
+    leadership: Leadership | None
+    epoch: int
+    agreed: AgreedSet
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerView:
+    """
+    One broker of a set, for people.
+    """
+
+    broker_id: int
+    address: str
+    is_alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SyncState:
+    """
+    One set of the answer to 1006.
+
+    Attributes:
+        info: master, epochs, set.
+        in_sync: brokers of the set, ascending.
+        not_in_sync: the others, ascending.
+    """
+
+    info: ReplicaInfo
+    in_sync: tuple[BrokerView, ...]
+    not_in_sync: tuple[BrokerView, ...]
+
+
+Reply = NextBrokerId | Applied | Registration | Election | NewSet | Done

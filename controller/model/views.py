@@ -1,0 +1,64 @@
+"""
+What a set looks like from outside. Pure.
+
+Source: formats 4.3, 4.5, 4.7; R39, R40, R247, R248.
+"""
+
+from __future__ import annotations
+
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import ids_of
+from pystore.controller.model.replica import Replica
+from pystore.controller.model.replies import (
+    BrokerView,
+    Leadership,
+    ReplicaInfo,
+    SyncState,
+)
+from pystore.controller.model.state import SetState
+
+__all__ = ["leadership_of", "living_leadership", "replica_info", "sync_state"]
+
+
+def leadership_of(state: SetState) -> Leadership | None:
+    """
+    Returns the recorded master, alive or not.
+    """
+    if state.master is None:
+        return None
+    replica = state.replica(state.master.broker_id)
+    address = replica.address if replica is not None else ""
+    return Leadership(state.master, address, state.epoch, bool(state.unreleased))
+
+
+def living_leadership(state: SetState, facts: Facts) -> Leadership | None:
+    """
+    Returns the recorded master, if it is alive.
+    """
+    master = state.master
+    if master is None or not facts.is_alive(state.replica(master.broker_id)):
+        return None
+    return leadership_of(state)
+
+
+def replica_info(state: SetState) -> ReplicaInfo:
+    """
+    Returns the answer to 1004; a set that is not known has none.
+    """
+    return ReplicaInfo(leadership_of(state), state.epoch, state.agreed)
+
+
+def sync_state(state: SetState, facts: Facts) -> SyncState:
+    """
+    Returns one set of the answer to 1006.
+    """
+    ids = ids_of(state.agreed.members)
+    return SyncState(
+        replica_info(state),
+        tuple(_view(one, facts) for one in state.replicas if one.broker_id in ids),
+        tuple(_view(one, facts) for one in state.replicas if one.broker_id not in ids),
+    )
+
+
+def _view(replica: Replica, facts: Facts) -> BrokerView:
+    return BrokerView(replica.broker_id, replica.address, facts.is_alive(replica))

@@ -1,0 +1,3 @@
+"""
+A controller's requests and answers as RocketMQ's headers and bodies, and what pystore adds.
+"""

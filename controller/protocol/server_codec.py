@@ -1,0 +1,165 @@
+"""
+What brokers and administrators ask, as commands to one set of brokers. Pure.
+
+RocketMQ's requests name a set without its cluster in places; which one is meant is
+the business of whoever looks the set up (R37).
+
+Source: formats 4.2 to 4.4, 4.12, 4.13; R51 to R53, R251, R252.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pystore.controller.model.commands import (
+    ApplyId,
+    ChangeBroker,
+    ChangePolicy,
+    Clean,
+    Command,
+    Elect,
+    GetNextId,
+    Readmit,
+    Register,
+    Trigger,
+)
+from pystore.controller.protocol.extensions import recovery_of
+from pystore.controller.protocol.set_extensions import alter_set_of
+from pystore.remoting.bodies import SyncStateSet
+from pystore.remoting.codes import RequestCode, ResponseCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_headers import (
+    AlterSyncStateSetRequest,
+    ApplyBrokerIdRequest,
+    CleanBrokerDataRequest,
+    ElectMasterRequest,
+    GetNextBrokerIdRequest,
+    RegisterBrokerToControllerRequest,
+)
+from pystore.remoting.fields import MissingField, decode_fields
+from pystore.remoting.operator_headers import (
+    ChangeBrokerRequest,
+    ChangeElectionsRequest,
+    ReadmitBrokerRequest,
+)
+
+__all__ = ["COMMANDS", "Asked"]
+
+_IDS = re.compile(r"[0-9; ]*")
+_NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """
+    A command and the set that it is for.
+
+    Attributes:
+        cluster: of the set; empty: not told.
+        name: of the set.
+        command: what is asked.
+        creates: a set that is not known is made by it, so its cluster counts.
+    """
+
+    cluster: str
+    name: str
+    command: Command
+    creates: bool = False
+
+
+def _alter_set(request: RemotingCommand) -> Asked:
+    header = decode_fields(AlterSyncStateSetRequest, request.ext_fields)
+    body = SyncStateSet.decode(request.body)
+    command = alter_set_of(
+        request.ext_fields,
+        header.master_broker_id,
+        header.master_epoch,
+        body.broker_ids,
+        body.epoch,
+    )
+    return Asked("", header.broker_name, command)
+
+
+def _elect(request: RemotingCommand) -> Asked:
+    header = decode_fields(ElectMasterRequest, request.ext_fields)
+    if header.broker_id == _NOBODY:
+        command = Elect(Trigger.CONTROLLER)
+    elif header.designate_elect:
+        command = Elect(Trigger.OPERATOR, header.broker_id)
+    else:
+        command = Elect(Trigger.BROKER, header.broker_id)
+    return Asked(header.cluster_name, header.broker_name, command)
+
+
+def _register(request: RemotingCommand) -> Asked:
+    if "brokerId" not in request.ext_fields:
+        raise MissingField(
+            "it registers without a broker id: RocketMQ's brokers have one from 5.1.1 "
+            "on: upgrade it",
+            ResponseCode.SYSTEM_ERROR,
+        )
+    header = decode_fields(RegisterBrokerToControllerRequest, request.ext_fields)
+    command = Register(
+        header.broker_id, header.broker_address, recovery_of(request.ext_fields)
+    )
+    return Asked(header.cluster_name, header.broker_name, command, creates=True)
+
+
+def _next_id(request: RemotingCommand) -> Asked:
+    header = decode_fields(GetNextBrokerIdRequest, request.ext_fields)
+    return Asked(header.cluster_name, header.broker_name, GetNextId(), creates=True)
+
+
+def _apply_id(request: RemotingCommand) -> Asked:
+    header = decode_fields(ApplyBrokerIdRequest, request.ext_fields)
+    command = ApplyId(header.applied_broker_id, header.register_check_code)
+    return Asked(header.cluster_name, header.broker_name, command, creates=True)
+
+
+def _clean(request: RemotingCommand) -> Asked:
+    header = decode_fields(CleanBrokerDataRequest, request.ext_fields)
+    text = header.broker_controller_ids_to_clean or ""
+    if not _IDS.fullmatch(text):
+        raise MissingField(
+            f"ids to clean are numbers with ; between them: {text[:64]!r}",
+            ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA,
+        )
+    ids = frozenset(int(one) for one in text.split(";") if one.strip())
+    command = Clean(ids, header.is_clean_living_broker)
+    return Asked(header.cluster_name or "", header.broker_name, command)
+
+
+def _change_broker(request: RemotingCommand) -> Asked:
+    header = decode_fields(ChangeBrokerRequest, request.ext_fields)
+    command = ChangeBroker(header.broker_id, header.is_learner, header.priority)
+    return Asked(header.cluster_name, header.broker_name, command)
+
+
+def _change_elections(request: RemotingCommand) -> Asked:
+    header = decode_fields(ChangeElectionsRequest, request.ext_fields)
+    command = ChangePolicy(header.preferred_broker_id, header.allow_elect_master)
+    return Asked(header.cluster_name, header.broker_name, command)
+
+
+def _readmit(request: RemotingCommand) -> Asked:
+    header = decode_fields(ReadmitBrokerRequest, request.ext_fields)
+    return Asked(header.cluster_name, header.broker_name, Readmit(header.broker_id))
+
+
+COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], Asked]] = {
+    RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: _alter_set,
+    RequestCode.CONTROLLER_ELECT_MASTER: _elect,
+    RequestCode.CONTROLLER_REGISTER_BROKER: _register,
+    RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: _next_id,
+    RequestCode.CONTROLLER_APPLY_BROKER_ID: _apply_id,
+    RequestCode.CLEAN_BROKER_DATA: _clean,
+    RequestCode.CHANGE_BROKER: _change_broker,
+    RequestCode.CHANGE_ELECTIONS: _change_elections,
+    RequestCode.READMIT_BROKER: _readmit,
+}
+"""
+By code, what makes a command of a request. It raises a `MissingField` or a
+`RemoteViolation` for what cannot be read.
+"""

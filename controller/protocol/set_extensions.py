@@ -1,0 +1,192 @@
+"""
+What pystore adds to RocketMQ's headers about masters and SyncStateSets. Pure.
+
+Members are named by (id, incarnation) beside RocketMQ's ids; the SyncStateSet of the
+body and the one of the fields are the same brokers. A refusal of 1001 names the
+brokers that it is about; with 2000 and 2001 it tells the set as it is, in body and
+fields, as a master whose answer was lost has to know it (R112).
+
+Source: safety B1, B7, C3; R111; `pystore.controller.protocol.extensions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystore.controller.model.commands import AlterSet
+from pystore.controller.model.member import Member, ids_of
+from pystore.controller.model.replies import Leadership
+from pystore.controller.model.state import AgreedSet
+from pystore.controller.protocol.extensions import (
+    Fields,
+    ids_text,
+    malformed,
+    members_text,
+    parse_ids,
+    parse_incarnation,
+    parse_members,
+)
+from pystore.remoting.fields import decode_fields, encode_fields
+
+__all__ = [
+    "agreed_fields",
+    "agreed_of",
+    "alter_set_fields",
+    "alter_set_of",
+    "leadership_fields",
+    "leadership_of",
+    "refused_ids_fields",
+    "refused_ids_of",
+]
+
+_BROKER_IDS = "pystoreBrokerIds"
+
+
+@dataclass(frozen=True, slots=True)
+class _LeadershipHeader:
+    pystore_master_incarnation: str | None = None
+    pystore_waits_for_lease: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _SetHeader:
+    pystore_members: str | None = None
+    pystore_candidates: str | None = None
+
+
+def leadership_fields(leadership: Leadership | None) -> dict[str, str]:
+    """
+    Returns what is added to the RocketMQ fields of a master.
+    """
+    if leadership is None or leadership.master.incarnation is None:
+        return {}
+    incarnation = leadership.master.incarnation.text
+    return encode_fields(_LeadershipHeader(incarnation, leadership.waits_for_lease))
+
+
+def leadership_of(
+    fields: Fields, broker_id: int, address: str, epoch: int
+) -> Leadership:
+    """
+    Returns the master.
+
+    Args:
+        fields: all of the answer or notification.
+        broker_id: from RocketMQ's fields, as are address and epoch.
+        address: of the master.
+        epoch: of its mastership.
+
+    Raises:
+        MissingField: the incarnation is none.
+    """
+    header = decode_fields(_LeadershipHeader, fields)
+    master = _process(broker_id, header.pystore_master_incarnation)
+    return Leadership(master, address, epoch, header.pystore_waits_for_lease)
+
+
+def agreed_fields(agreed: AgreedSet) -> dict[str, str]:
+    """
+    Returns what is added to the RocketMQ body of a SyncStateSet.
+    """
+    return encode_fields(
+        _SetHeader(members_text(agreed.members), members_text(agreed.candidates))
+    )
+
+
+def agreed_of(fields: Fields, broker_ids: frozenset[int], set_epoch: int) -> AgreedSet:
+    """
+    Returns the set.
+
+    Args:
+        fields: all of the answer or notification.
+        broker_ids: of the body.
+        set_epoch: of the body.
+
+    Raises:
+        MissingField: fields and body name different brokers.
+    """
+    members, candidates = _members_of(fields, broker_ids)
+    return AgreedSet(members, set_epoch, candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class _AlterSetHeader:
+    pystore_incarnation: str | None = None
+    pystore_is_fence: bool = False
+
+
+def alter_set_fields(command: AlterSet) -> dict[str, str]:
+    """
+    Returns what the request adds to RocketMQ's fields and body.
+    """
+    if command.master.incarnation is None:
+        return {}
+    agreed = AgreedSet(command.members, command.set_epoch, command.candidates)
+    own = _AlterSetHeader(command.master.incarnation.text, command.is_fence)
+    return encode_fields(own) | agreed_fields(agreed)
+
+
+def alter_set_of(
+    fields: Fields,
+    master_id: int,
+    epoch: int,
+    broker_ids: frozenset[int],
+    set_epoch: int,
+) -> AlterSet:
+    """
+    Returns what a master asks for.
+
+    Args:
+        fields: all of the request.
+        master_id: from RocketMQ's fields, as is the epoch.
+        epoch: of the mastership.
+        broker_ids: of the body: the new set.
+        set_epoch: of the body: the version that it was computed from.
+
+    Raises:
+        MissingField: an incarnation is none, or fields and body name different brokers.
+    """
+    header = decode_fields(_AlterSetHeader, fields)
+    master = _process(master_id, header.pystore_incarnation)
+    members, candidates = _members_of(fields, broker_ids)
+    return AlterSet(
+        master, epoch, set_epoch, members, candidates, header.pystore_is_fence
+    )
+
+
+def refused_ids_fields(broker_ids: frozenset[int]) -> dict[str, str]:
+    """
+    Returns what a refusal adds: the brokers that it is about (R111).
+    """
+    text = ids_text(broker_ids)
+    return {} if text is None else {_BROKER_IDS: text}
+
+
+def refused_ids_of(fields: Fields) -> frozenset[int]:
+    """
+    Returns the brokers that a refusal is about; empty: not told.
+
+    Raises:
+        MissingField: one is no number.
+    """
+    return parse_ids(fields.get(_BROKER_IDS))
+
+
+def _process(broker_id: int, text: str | None) -> Member:
+    return Member(broker_id, None if text is None else parse_incarnation(text))
+
+
+def _members_of(
+    fields: Fields, broker_ids: frozenset[int]
+) -> tuple[frozenset[Member], frozenset[Member]]:
+    """
+    Returns members and candidates; those of a Java peer are ids alone.
+    """
+    header = decode_fields(_SetHeader, fields)
+    candidates = parse_members(header.pystore_candidates)
+    if header.pystore_members is None:
+        return frozenset(map(Member, broker_ids)), candidates
+    members = parse_members(header.pystore_members)
+    if ids_of(members) != broker_ids:
+        raise malformed("pystoreMembers and syncStateSet name different brokers")
+    return members, candidates

@@ -1,0 +1,208 @@
+"""
+One controller: its server, its heartbeats, its place among the others.
+
+Source: design 7; docs/controller.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from contextlib import aclosing
+
+from pystore.controller.liveness.authority import Authority
+from pystore.controller.model.state import SetState
+from pystore.controller.model.views import leadership_of
+from pystore.controller.server.config import Settings
+from pystore.controller.server.context import Place
+from pystore.controller.server.dynamic_config import KeptSettings
+from pystore.controller.server.handlers import Handlers
+from pystore.controller.server.leadership import Campaign, Others
+from pystore.controller.server.name_server import NameServing
+from pystore.controller.server.notifications import Notice
+from pystore.controller.server.notifier import Telling
+from pystore.controller.server.pause_detector import Vigil
+from pystore.controller.server.term import Leader
+from pystore.errors import PystoreError
+from pystore.records.leadership import boottime_ns
+from pystore.records.record_store import RecordStore
+from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection
+from pystore.remoting.server import RemotingServer
+
+__all__ = ["Controller"]
+
+_REFRESH_S = 5.0
+
+
+class Controller:
+    """
+    A controller. For one event loop.
+
+    Args:
+        settings: from file and command line.
+        open_store: opens a session with the record store; may block.
+        say: one line for people.
+        clock_ns: boot time, the one that terms are told by.
+        draw: chance, for pauses.
+        waking_ns: goes on while the process stands still (`Vigil`).
+
+    Attributes:
+        place: how it stands.
+        names: its name server.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        open_store: Callable[[], RecordStore],
+        say: Callable[[str], object],
+        *,
+        clock_ns: Callable[[], int] = boottime_ns,
+        draw: random.Random | None = None,
+        waking_ns: Callable[[], int] = boottime_ns,
+    ) -> None:
+        kept = KeptSettings(settings)
+        self.place = Place(
+            kept, say, clock_ns, draw or random.Random(), settings.address
+        )
+        self.names = NameServing(settings, clock_ns, say)
+        self._open_store = open_store
+        self._waking_ns = waking_ns
+        self._client = RemotingClient()
+        self._telling = Telling(self._send, clock_ns=clock_ns, draw=self.place.draw)
+
+    @property
+    def leads(self) -> bool:
+        """
+        Whether it leads, and can prove it.
+        """
+        return self.place.leader is not None and self.place.leader.is_proven
+
+    async def run(self, ready: Callable[[str], object] = bool) -> None:
+        """
+        Serves until it is cancelled.
+
+        Args:
+            ready: is told the address where it listens.
+
+        Raises:
+            StorageError: the address cannot be had, or the records.
+            PystoreError: the records cannot be had, and trying again does not help.
+        """
+        place = self.place
+        handlers = Handlers(place, Others(place))
+
+        def closed(connection: Connection) -> None:
+            handlers.closed(connection)
+            self.names.closed(connection)
+
+        async with (
+            RemotingServer(
+                self.names.beside(handlers.table()),
+                say=place.say,
+                opened=handlers.opened,
+                closed=closed,
+            ) as server,
+            self._client,
+            aclosing(self.names),
+        ):
+            host, port = await server.start(*place.settings.now.listen_at)
+            place.address = place.address or f"{host}:{port}"
+            await self.names.start()
+            ready(f"{host}:{port}")
+            campaign = Campaign(place, self._open_store, self._lead)
+            await _all(
+                campaign.run(),
+                self._telling.run(),
+                self._refresh(),
+                self.names.run(),
+            )
+
+    async def _lead(self, store: RecordStore, authority: Authority) -> None:
+        place = self.place
+        leader = Leader(
+            store,
+            authority,
+            place.liveness,
+            lambda: place.settings.now,
+            self._changed,
+            clock_ns=place.clock_ns,
+            draw=place.draw,
+            say=place.say,
+            vigil=Vigil(self._waking_ns),
+        )
+        await asyncio.to_thread(place.settings.read, store)
+        await asyncio.to_thread(leader.sets.load)
+        place.leader = leader
+        place.say(f"this controller leads: {place.address}")
+        try:
+            await leader.run()
+        finally:
+            place.leader = None
+
+    async def _refresh(self) -> None:
+        """
+        Looks now and then whether another controller changed the settings.
+        """
+        while True:
+            await asyncio.sleep(_REFRESH_S)
+            if self.place.store is None:
+                continue
+            try:
+                await asyncio.to_thread(self.place.settings.read, self.place.store)
+            except PystoreError:
+                # The campaign hears of it too, and says it.
+                continue
+
+    def _changed(self, before: SetState, after: SetState) -> None:
+        place = self.place
+        leadership = leadership_of(after)
+        is_told = place.settings.now.notify_broker_role_changed
+        if leadership is None or after.epoch == before.epoch or not is_told:
+            return
+        now_ns = place.clock_ns()
+        alive = place.liveness.pulses(after.key, now_ns)
+        for one in after.replicas:
+            if one.broker_id in alive and one.address:
+                self._telling.notices.put(
+                    Notice(
+                        after.key,
+                        one.broker_id,
+                        one.address,
+                        leadership,
+                        after.agreed,
+                        answers=False,
+                    ),
+                    now_ns,
+                )
+        self._telling.wake()
+
+    async def _send(self, notice: Notice, request: RemotingCommand) -> None:
+        """
+        To a broker of pystore on the connection of its heartbeats, so that it need
+        not listen; to one of RocketMQ at its address.
+        """
+        place = self.place
+        for beat in place.liveness.alive(notice.key, place.clock_ns()):
+            connection = place.connections.get(beat.connection)
+            is_ours = beat.incarnation is not None
+            if beat.broker_id == notice.broker_id and is_ours and connection:
+                await connection.send(request, CALL_TIMEOUT_MS)
+                return
+        await self._client.send(notice.address, request)
+
+
+async def _all(*works: Coroutine[None, None, None]) -> None:
+    """
+    Runs several works until one of them fails, or all are cancelled.
+    """
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,166 @@
+"""
+One controller's place among the others: it campaigns, leads, and begins anew.
+
+The record store lives as long as its session: when that is lost, so is the term, and
+another session is opened. Without the store nobody leads; masters go on for as long as
+their leases run.
+
+Source: docs/record-store.md; safety C2; R221 to R224.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from pystore.controller.liveness.authority import Authority
+from pystore.controller.server.context import Place
+from pystore.controller.server.record_keys import LEADER, PEERS, peer_key
+from pystore.controller.server.term import HandedOver
+from pystore.errors import (
+    ClosedError,
+    FullError,
+    PystoreError,
+    SessionLostError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from pystore.records.ops import Hold
+from pystore.records.record_store import Record, RecordStore
+
+__all__ = ["Campaign", "Others"]
+
+_PAUSE_S = (0.1, 0.4)
+_FRESH_S = 0.2
+_PEERS_FRESH_S = 5.0
+_ANNOUNCE_S = 1.0
+_HANDED_OVER_S = 2.0
+
+
+class Others:
+    """
+    Who leads and who is there, as the records say: not read for every question.
+
+    Args:
+        place: of this controller.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._lock = asyncio.Lock()
+        self._leader = ""
+        self._leader_until = 0.0
+        self._peers: tuple[str, ...] = ()
+        self._peers_until = 0.0
+
+    async def look(self, *, anew: bool = False) -> tuple[str, tuple[str, ...]]:
+        """
+        Returns the leader's address, or nothing, and all addresses.
+
+        Args:
+            anew: not what was read a moment ago.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._lock:
+            store, now = self._place.store, loop.time()
+            if store is None:
+                return "", ()
+            try:
+                if anew or now >= self._leader_until:
+                    record = await asyncio.to_thread(store.get, LEADER)
+                    self._leader = _text(record) if record is not None else ""
+                    self._leader_until = now + _FRESH_S
+                if anew or now >= self._peers_until:
+                    records = await asyncio.to_thread(store.scan, PEERS)
+                    self._peers = tuple(map(_text, records))
+                    self._peers_until = now + _PEERS_FRESH_S
+            except PystoreError:
+                # Whoever asks hears that nobody is known to lead, and asks again.
+                return "", ()
+            return self._leader, self._peers
+
+
+def _text(record: Record) -> str:
+    return record.value.decode(errors="replace")
+
+
+class Campaign:
+    """
+    Tries to lead for ever. For one event loop.
+
+    Args:
+        place: of this controller.
+        open_store: opens a session with the record store; may block.
+        lead: leads until the term is lost.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        open_store: Callable[[], RecordStore],
+        lead: Callable[[RecordStore, Authority], Awaitable[object]],
+    ) -> None:
+        self._place = place
+        self._open_store = open_store
+        self._lead = lead
+        self._said = ""
+
+    async def run(self) -> None:
+        """
+        Campaigns and leads, session by session.
+
+        Raises:
+            PystoreError: the records cannot be had, and trying again does not help.
+        """
+        while True:
+            try:
+                await self._session()
+            except HandedOver as error:
+                # Another one that waits leads by then.
+                self._tell(f"this controller does not lead: {error}")
+                await asyncio.sleep(_HANDED_OVER_S)
+            except (
+                ClosedError,
+                FullError,
+                SessionLostError,
+                UnavailableError,
+                UnknownOutcomeError,
+            ) as error:
+                # Another controller leads, or the servers are away for a while, or
+                # somebody has to make space.
+                self._tell(f"this controller does not lead: {error}")
+            await asyncio.sleep(self._place.draw.uniform(*_PAUSE_S))
+
+    async def _session(self) -> None:
+        store = await asyncio.to_thread(self._open_store)
+        self._place.store = store
+        announcing = asyncio.create_task(self._announce(store))
+        try:
+            term = await asyncio.to_thread(store.campaign, LEADER, self._place.address)
+            began_ns = self._place.clock_ns()
+            self._said = ""
+            await self._lead(store, Authority(term, began_ns))
+        finally:
+            self._place.store = None
+            announcing.cancel()
+            await asyncio.shield(asyncio.to_thread(store.close))
+
+    async def _announce(self, store: RecordStore) -> None:
+        """
+        Says that it is here; the session of its process before may still say so.
+        """
+        address = self._place.address
+        hold = [Hold(peer_key(address), address.encode())]
+        while True:
+            try:
+                if await asyncio.to_thread(store.commit, hold) is not None:
+                    return
+            except PystoreError:
+                # The campaign hears of it too, and says it.
+                pass
+            await asyncio.sleep(_ANNOUNCE_S)
+
+    def _tell(self, line: str) -> None:
+        if line != self._said:
+            self._said = line
+            self._place.say(line)

@@ -1,0 +1,102 @@
+"""
+A name server in the process of a controller: on the same port, or on its own.
+
+On one port both are asked 904. A broker tells its id to a controller alone (formats
+4.8), so who tells one means the controller.
+
+Source: client protocol 1; docs/name-server.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from pystore.controller.server.config import Settings
+from pystore.nameserver.service import EXPIRE_PERIOD_MS, name_server
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.handling import Handling
+from pystore.remoting.reply import Reply
+from pystore.remoting.server import RemotingServer
+
+__all__ = ["NameServing"]
+
+
+class NameServing:
+    """
+    The routes that a controller's process serves, if it serves any. For one event loop.
+
+    Args:
+        settings: whether, and where.
+        clock_ns: boot time.
+        say: one line for people.
+
+    Attributes:
+        place: where it listens by itself; empty: nowhere, or with the controller.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock_ns: Callable[[], int],
+        say: Callable[[str], object],
+    ) -> None:
+        self.place = ""
+        self._settings = settings
+        self._routes = name_server(lambda: clock_ns() // 1_000_000, say)
+        self._server = RemotingServer(
+            self._routes.handlers, say=say, closed=self._routes.closed
+        )
+
+    def beside(self, controller: Mapping[int, Handler]) -> Mapping[int, Handler]:
+        """
+        Returns the handlers of a controller's port.
+        """
+        if not self._settings.shares_port:
+            return controller
+        routes = self._routes.handlers
+        code = RequestCode.BROKER_HEARTBEAT
+        shared = _heartbeats(controller[code], routes[code])
+        return {**routes, **controller, code: shared}
+
+    def closed(self, connection: Connection) -> None:
+        """
+        A connection to the controller's port has ended.
+        """
+        self._routes.closed(connection)
+
+    async def start(self) -> None:
+        """
+        Listens, where it has a port of its own.
+
+        Raises:
+            StorageError: its address cannot be had.
+        """
+        settings = self._settings
+        if settings.nameserver and not settings.shares_port:
+            host, port = await self._server.start(*settings.nameserver_at)
+            self.place = f"{host}:{port}"
+
+    async def run(self) -> None:
+        """
+        Forgets who is silent, for ever.
+        """
+        while True:
+            await asyncio.sleep(EXPIRE_PERIOD_MS / 1000)
+            self._routes.expire()
+
+    async def aclose(self) -> None:
+        """
+        Lets go of who is connected to its own port.
+        """
+        await self._server.close()
+
+
+def _heartbeats(controller: Handler, routes: Handler) -> Handler:
+    def beat(request: RemotingCommand, peer: Connection) -> Reply | Handling:
+        handle = controller if "brokerId" in request.ext_fields else routes
+        return handle(request, peer)
+
+    return beat

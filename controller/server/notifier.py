@@ -1,0 +1,100 @@
+"""
+Tells brokers who is master, off the way of requests.
+
+Source: formats 4.9; R57, R74 to R76.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from pystore.controller.protocol.server_codec_answers import notification
+from pystore.controller.server.notifications import Notice, Notices
+from pystore.errors import PystoreError
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.command import RemotingCommand
+
+__all__ = ["Telling"]
+
+_S = 1_000_000_000
+_IDLE_S = 60.0
+
+
+class Telling:
+    """
+    Sends notices. For one event loop.
+
+    Args:
+        send: sends a request to the broker of a notice, and raises a `PystoreError`
+            if that failed.
+        clock_ns: boot time.
+        draw: chance, for pauses.
+
+    Attributes:
+        notices: who is to be told; call `wake` after a change.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Notice, RemotingCommand], Awaitable[None]],
+        *,
+        clock_ns: Callable[[], int],
+        draw: random.Random,
+    ) -> None:
+        self.notices = Notices()
+        self._hand_over = send
+        self._clock_ns = clock_ns
+        self._draw = draw
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        """
+        Somebody else is to be told.
+        """
+        self._wake.set()
+
+    async def run(self) -> None:
+        """
+        Sends what is due, for ever.
+        """
+        try:
+            while True:
+                self._wake.clear()
+                while (notice := self.notices.next(self._clock_ns())) is not None:
+                    task = asyncio.create_task(self._send(notice))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+                await self._pause()
+        finally:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _pause(self) -> None:
+        due_ns = self.notices.next_ns
+        left_s = _IDLE_S if due_ns is None else (due_ns - self._clock_ns()) / _S
+        try:
+            async with asyncio.timeout(max(left_s, 0)):
+                await self._wake.wait()
+        except TimeoutError:
+            # Something is due, or nothing ever was.
+            return
+
+    async def _send(self, notice: Notice) -> None:
+        fields, body = notification(notice.leadership, notice.agreed)
+        request = RemotingCommand(
+            RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext_fields=fields, body=body
+        )
+        has_worked = True
+        try:
+            await self._hand_over(notice, request)
+        except PystoreError:
+            # It is told again, and asks by itself.
+            has_worked = False
+        now_ns = self._clock_ns()
+        self.notices.sent(notice, now_ns, self._draw.random(), worked=has_worked)
+        self.wake()

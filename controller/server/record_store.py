@@ -1,0 +1,48 @@
+"""
+Which record store a controller uses: LMDB for one host, ZooKeeper for several.
+
+Source: design 8; docs/record-store.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pystore.controller.server.config import Settings
+from pystore.errors import InvalidError
+from pystore.records.lmdb_store import LmdbStore
+from pystore.records.record_store import RecordStore
+
+__all__ = ["record_store"]
+
+_POLL_S = 0.05  # several controllers of one host wait for each other that often
+_TIMEOUT_S = 3.0  # so long brokers wait for an answer
+
+
+def record_store(settings: Settings) -> Callable[[], RecordStore]:
+    """
+    Returns what opens a session with the record store; it may block.
+
+    Raises:
+        InvalidError: no store is named, or two, or ZooKeeper's client is missing.
+    """
+    if bool(settings.store) == bool(settings.zookeeper):
+        raise InvalidError(
+            "say where the records are: --store DIR for one host, or --zookeeper "
+            "HOSTS for several"
+        )
+    if settings.store:
+        return lambda: LmdbStore(settings.store, poll_s=_POLL_S)
+    try:
+        from pystore.records.zookeeper_store import ZookeeperStore  # noqa: PLC0415
+    except ImportError as error:
+        # An extra, which one host does not need.
+        raise InvalidError(
+            "ZooKeeper needs kazoo: pip install 'pystore-commitlog[zookeeper]'"
+        ) from error
+    return lambda: ZookeeperStore(
+        settings.zookeeper,
+        root=settings.zookeeper_root,
+        session_timeout_s=settings.zookeeper_session_timeout / 1000,
+        timeout_s=_TIMEOUT_S,
+    )

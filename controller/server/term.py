@@ -1,0 +1,392 @@
+"""
+What a controller does while it leads: one term.
+
+Everything here is dropped when the term is lost, and made anew from the records by
+whoever leads next.
+
+Source: safety C1 to C3; R222, R226, R228, R231; docs/controller.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+from pystore.controller.liveness.authority import LEASE_MS, Authority
+from pystore.controller.liveness.heartbeats import Heartbeat, Liveness
+from pystore.controller.liveness.leases import Leases
+from pystore.controller.model.commands import Command, NoteRefusal, StepDown
+from pystore.controller.model.decision import Rejected
+from pystore.controller.model.facts import Facts
+from pystore.controller.model.member import Member
+from pystore.controller.model.state import SetKey, SetState
+from pystore.controller.server.broker_sets import NotLeading, Outcome, Sets
+from pystore.controller.server.config import Settings
+from pystore.controller.server.describe import set_details
+from pystore.controller.server.history import History
+from pystore.controller.server.last_refusals import Refusals
+from pystore.controller.server.pause_detector import Vigil
+from pystore.controller.server.record_keys import PROOF
+from pystore.controller.server.sweep import needs
+from pystore.errors import (
+    PystoreError,
+    SessionLostError,
+    StorageError,
+    UnavailableError,
+    UnknownOutcomeError,
+)
+from pystore.records.ops import Op, Put
+from pystore.records.record_store import RecordStore
+
+__all__ = ["HandedOver", "Leader"]
+
+_S = 1_000_000_000
+_ENDS_S = 30
+"""How often ends are remembered: a controller that dies forgets what came after."""
+_LOOK_MIN_S = 0.01
+_SETS_AT_ONCE = 100
+_RETRY_S = 0.2
+
+
+class HandedOver(SessionLostError):
+    """
+    The term ends because an operator wants it to.
+    """
+
+
+class Leader:
+    """
+    One term of one controller. For one event loop.
+
+    Args:
+        store: that holds the records.
+        authority: of the term.
+        liveness: the heartbeats, which outlive the term.
+        settings: asked whenever one matters.
+        changed: is told of every change once it is committed: before, after.
+        clock_ns: boot time.
+        draw: chance, for pauses.
+        say: one line for people.
+        vigil: says whether this process stood still.
+
+    Attributes:
+        sets: of the term.
+        authority: of the term.
+        history: of the sets, in this term.
+    """
+
+    def __init__(
+        self,
+        store: RecordStore,
+        authority: Authority,
+        liveness: Liveness,
+        settings: Callable[[], Settings],
+        changed: Callable[[SetState, SetState], object],
+        *,
+        clock_ns: Callable[[], int],
+        draw: random.Random,
+        say: Callable[[str], object],
+        vigil: Vigil,
+    ) -> None:
+        self.authority = authority
+        self.sets = Sets(store, authority.term, self.facts, self._note, say)
+        self.history = History(lambda: time.time_ns() // 1_000_000)
+        self._store = store
+        self._liveness = liveness
+        self._settings = settings
+        self._changed = changed
+        self._clock_ns = clock_ns
+        self._draw = draw
+        self._say = say
+        self._leases = Leases(authority)
+        self._urgent: set[SetKey] = set()
+        self._wake = asyncio.Event()
+        self._busy: dict[SetKey, asyncio.Task[None]] = {}
+        self._again: set[SetKey] = set()
+        self._due: list[tuple[int, SetKey]] = []
+        self._ends_at_ns = 0
+        self._said = ""
+        self._gives_up = asyncio.Event()
+        self._refusals = Refusals()
+        self._vigil = vigil
+        self._hears_all_ns = 0
+
+    @property
+    def is_proven(self) -> bool:
+        """
+        Whether a role may be named at this moment (C2).
+        """
+        return self.authority.is_proven(self._clock_ns())
+
+    def facts(self, state: SetState) -> Facts:
+        """
+        Returns what is true of a set at this moment.
+        """
+        now_ns = self._clock_ns()
+        if self._vigil.stood_still():
+            self._hears_all_ns = now_ns + LEASE_MS * 1_000_000
+        is_warm = self.authority.may_replace(now_ns) and now_ns >= self._hears_all_ns
+        return Facts(
+            self._liveness.pulses(state.key, now_ns),
+            may_replace=is_warm,
+            is_unclean_allowed=self._settings().enable_elect_unclean_master,
+        )
+
+    async def run(self) -> None:
+        """
+        Leads, until the term is lost.
+
+        Raises:
+            SessionLostError: another controller leads, or may.
+        """
+        tasks = [
+            asyncio.create_task(work)
+            for work in (
+                self.sets.run(),
+                self._prove(),
+                self._look(),
+                self._hand_over(),
+                self._vigil.run(),
+            )
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            self.sets.drop()
+            tasks += self._busy.values()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def give_up(self) -> None:
+        """
+        An operator wants another controller to lead.
+        """
+        self._gives_up.set()
+
+    async def _hand_over(self) -> None:
+        await self._gives_up.wait()
+        raise HandedOver("an operator wants another one to")
+
+    def describe(self, names: SetKey) -> bytes:
+        """
+        Returns everything that is known of a set, as a body.
+        """
+        now_ns = self._clock_ns()
+        state = self.sets.state(names)
+        return set_details(
+            state,
+            self.facts(state),
+            lease_left_ms=lambda one: self._leases.left_ms(names, one, now_ns),
+            refusal=self._refusals.last(state),
+            pending=(type(one).__name__ for one in self.sets.pending(names)),
+            history=self.history.rows(names),
+        )
+
+    async def ask(self, names: SetKey, command: Command, asker: str = "") -> Outcome:
+        """
+        Decides and commits; see `Sets.ask`.
+
+        Args:
+            names: of the set.
+            command: what is asked.
+            asker: an address; empty: this controller.
+
+        Raises:
+            UnknownOutcomeError: also if it is done, but no role may be named any more.
+        """
+        self.insist()
+        outcome = await self.sets.ask(names, command)
+        self.history.note(asker, command, outcome.decision, outcome.state)
+        if asker and isinstance(outcome.decision, Rejected):
+            refusal = self._refusals.note(
+                outcome.state, outcome.decision, self._clock_ns()
+            )
+            if refusal is not None:
+                self._give(names, [NoteRefusal(refusal)])
+        if not self.is_proven:
+            raise UnknownOutcomeError(
+                "this controller cannot prove any more that it leads: ask again"
+            )
+        return outcome
+
+    def insist(self) -> None:
+        """
+        Raises:
+            NotLeading: no role may be named at this moment (C2).
+        """
+        if not self.is_proven:
+            raise NotLeading("this controller cannot prove that it leads")
+
+    def grant(self, names: SetKey, heartbeat: Heartbeat, epoch: int) -> tuple[int, int]:
+        """
+        Returns length in ms and epoch of the lease that answers a heartbeat; 0 and 0:
+        there is none.
+        """
+        now_ns = self._clock_ns()
+        state = self.sets.known(names)
+        asker = Member(heartbeat.broker_id, heartbeat.incarnation)
+        if state is None or not self.authority.is_proven(now_ns):
+            return 0, 0
+        length_ms = self._leases.grant(
+            state, asker, epoch, heartbeat.timeout_ms, now_ns
+        )
+        return (length_ms, state.epoch) if length_ms else (0, 0)
+
+    def resign(self, names: SetKey, asker: Member, epoch: int) -> None:
+        """
+        A broker says with every heartbeat that it gave a mastership up.
+        """
+        state = self.sets.known(names)
+        if state is None:
+            return
+        is_master = state.master == asker and state.epoch == epoch
+        if is_master or asker in state.unreleased:
+            self._give(names, [StepDown(asker, epoch)])
+
+    def look_at(self, names: SetKey) -> None:
+        """
+        Something is new about a set: it is looked at now.
+        """
+        self._urgent.add(names)
+        self._wake.set()
+
+    # -- work that nobody asked for ------------------------------------------
+
+    async def _look(self) -> None:
+        """
+        Looks at what is urgent at once, and at all sets now and then.
+        """
+        all_at_ns = self._clock_ns()
+        while True:
+            self._wake.clear()
+            now_ns = self._clock_ns()
+            is_sweep = now_ns >= all_at_ns
+            sees_ends = is_sweep and now_ns >= self._ends_at_ns
+            some = self.sets.names() if is_sweep else self._now(now_ns)
+            for number, names in enumerate(some, 1):
+                state = self.sets.known(names)
+                if state is not None:
+                    self._help(state, now_ns, sees_ends=sees_ends)
+                if number % _SETS_AT_ONCE == 0:
+                    # Heartbeats and requests wait for nobody's thousands of sets.
+                    await asyncio.sleep(0)
+            if sees_ends:
+                self._ends_at_ns = now_ns + _ENDS_S * _S
+            if is_sweep:
+                all_at_ns = self._next_sweep_ns(now_ns)
+            await self._pause(all_at_ns)
+
+    def _now(self, now_ns: int) -> set[SetKey]:
+        """
+        Returns the sets about which something is new.
+        """
+        self._urgent.update(names for names, _ in self._liveness.expire(now_ns))
+        while self._due and self._due[0][0] <= now_ns:
+            self._urgent.add(heappop(self._due)[1])
+        names, self._urgent = self._urgent, set()
+        return names
+
+    def _next_sweep_ns(self, now_ns: int) -> int:
+        interval_ms = self._settings().scan_inactive_master_interval
+        # Controllers that began together do not keep step.
+        jitter = self._draw.uniform(0.75, 1.25)
+        next_ns = now_ns + int(interval_ms * jitter * 1_000_000)
+        replaces_ns = self.authority.replaces_at_ns
+        return min(next_ns, replaces_ns) if now_ns < replaces_ns else next_ns
+
+    async def _pause(self, until_ns: int) -> None:
+        """
+        Until something is urgent, or may be: somebody's time is over, or a lease.
+        """
+        expires_ns = self._liveness.expires_ns
+        if expires_ns is not None:
+            until_ns = min(until_ns, expires_ns + 1)
+        if self._due:
+            until_ns = min(until_ns, self._due[0][0])
+        left_s = (until_ns - self._clock_ns()) / _S
+        try:
+            async with asyncio.timeout(max(left_s, _LOOK_MIN_S)):
+                await self._wake.wait()
+        except TimeoutError:
+            # Nothing was urgent.
+            return
+
+    def _help(self, state: SetState, now_ns: int, *, sees_ends: bool) -> None:
+        if not self.authority.is_proven(now_ns):
+            return
+        due_ns = self._leases.due_ns(state)
+        if due_ns is not None and due_ns > now_ns:
+            heappush(self._due, (due_ns, state.key))
+        commands = needs(
+            state,
+            self.facts(state),
+            leases_are_over=due_ns is not None and due_ns <= now_ns,
+            sees_ends=sees_ends,
+        )
+        self._give(state.key, list(commands))
+
+    def _give(self, names: SetKey, commands: Sequence[Command]) -> None:
+        if names in self._busy:
+            self._again.add(names)
+        elif commands:
+            task = asyncio.create_task(self._try(names, commands))
+            self._busy[names] = task
+            task.add_done_callback(lambda _: self._tried(names))
+
+    async def _try(self, names: SetKey, commands: Sequence[Command]) -> None:
+        try:
+            for command in commands:
+                await self.ask(names, command)
+        except PystoreError as error:
+            # The next look tries again; the same line is said once.
+            if str(error) != self._said:
+                self._said = str(error)
+                self._say(f"{names[1]} of {names[0]}: {error}")
+
+    def _tried(self, names: SetKey) -> None:
+        self._busy.pop(names, None)
+        if names in self._again:
+            self._again.discard(names)
+            self.look_at(names)
+
+    async def _prove(self) -> None:
+        """
+        Proves the term, also when there is nothing to commit (C2).
+        """
+        while True:
+            due_ns = self.authority.prove_at_ns
+            if due_ns is None:
+                await asyncio.Event().wait()
+                continue
+            left_s = (due_ns - self._clock_ns()) / _S
+            if left_s > 0:
+                await asyncio.sleep(left_s)
+                continue
+            await self._prove_once()
+
+    async def _prove_once(self) -> None:
+        proof: list[Op] = [self.authority.term.check, Put(PROOF, b"")]
+        try:
+            version = await asyncio.to_thread(self._store.commit, proof)
+        except SessionLostError:
+            raise
+        except (StorageError, UnavailableError, UnknownOutcomeError):
+            # Meanwhile nothing is granted or told; the session may outlive it.
+            await asyncio.sleep(_RETRY_S)
+            return
+        if version is None:
+            raise SessionLostError("another controller leads")
+
+    def _note(self, before: SetState, after: SetState) -> None:
+        here = {one.broker_id for one in after.replicas}
+        for one in before.replicas:
+            if one.broker_id not in here:
+                self._liveness.forget(after.key, one.broker_id)
+        if not after.is_known:
+            self._leases.forget(after.key)
+        self._changed(before, after)
+        self.look_at(after.key)
