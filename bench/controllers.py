@@ -21,7 +21,7 @@ from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import GetMetadataResponse
 from pystore.remoting.fields import decode_fields
-from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.framing import CommandReader, encode_frame
 
 __all__ = ["Controller", "controller", "until_served"]
 

@@ -41,7 +41,7 @@ from pystore.controller.protocol.extensions import Vitals
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.framing import CommandReader, encode_frame
 
 __all__ = ["Crowd"]
 

@@ -25,13 +25,13 @@ from table import Table
 from pystore.core.options import LogOptions
 from pystore.message.message import Message
 from pystore.spark import load, register
-from pystore.spark.columns import Column, ddl
 from pystore.spark.export.job import export
 from pystore.spark.export.run import Request
-from pystore.spark.options import SourceOptions
-from pystore.spark.plan import asked_columns, plan_splits
-from pystore.spark.reading import read_split
-from pystore.spark.selection import Selection
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.schema import Column, ddl
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.splits import asked_columns, plan_splits
+from pystore.spark.scan.task import read_split
 from pystore.store.open_reader import open_reader
 from pystore.store.store import Store
 

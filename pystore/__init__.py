@@ -95,7 +95,7 @@ __all__ = [
 ]
 
 # Loaded when they are asked for: a program that needs a part waits for that part
-# only, and one without the core (`pystore.spark.decoder`) needs none of it.
+# only, and one without the core (`pystore.spark.scan.python_segment`) needs none of it.
 _HOMES = {
     "Appended": "core.results",
     "Block": "core.results",

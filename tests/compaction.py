@@ -19,12 +19,12 @@ from pystore.core.log_reader import LogReader
 from pystore.core.log_writer import LogHandle
 from pystore.message.message import Message
 from pystore.message.record import Record
-from pystore.spark.compact.copying import COPIED_OF, copy_records
+from pystore.spark.compact.checkpoint import Work
+from pystore.spark.compact.copy import COPIED_OF, copy_records
 from pystore.spark.compact.layout import PLACES_SCHEMA, QueueLayout, lay_out
 from pystore.spark.compact.plan import Choice, Plan
 from pystore.spark.compact.scan import SCANNED_SCHEMA, scan_segment
 from pystore.spark.compact.sizes import file_sizes
-from pystore.spark.compact.work import Work
 
 __all__ = [
     "CHOICE",

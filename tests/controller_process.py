@@ -23,7 +23,7 @@ from pystore.remoting.controller_headers import (
     ApplyBrokerIdRequest,
     GetMetadataResponse,
 )
-from pystore.remoting.failures import NoAnswer, NotSent
+from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.fields import decode_fields, encode_fields
 
 if TYPE_CHECKING:

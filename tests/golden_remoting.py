@@ -10,7 +10,7 @@ from golden_data import GOLDEN, read_lines
 
 from pystore.remoting.codes import Language, Serialisation
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.frames import CommandReader
+from pystore.remoting.framing import CommandReader
 
 _FOLDER = GOLDEN / "remoting"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from pystore.spark.verify.judge_store import StoreFindings, judge_store
 from pystore.spark.verify.plan import plan_store, plan_tasks
-from pystore.spark.verify.store_judge import StoreFindings, judge_store
 from pystore.spark.verify.task import SegmentCheck, check_segment
 
 __all__ = ["judged", "places"]

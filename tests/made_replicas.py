@@ -11,10 +11,10 @@ from pathlib import Path
 from pystore.bindings.row import NO_OFFSET
 from pystore.recovery.torn_tail import Bound
 from pystore.seals import BLOCK_BYTES, Seal
-from pystore.spark.verify.group_judge import Difference, judge_group
-from pystore.spark.verify.listing import Listing
+from pystore.spark.verify.judge_replicas import Difference, judge_group
+from pystore.spark.verify.judge_store import StoreFindings
 from pystore.spark.verify.plan import StorePlan
-from pystore.spark.verify.store_judge import StoreFindings
+from pystore.spark.verify.segment_list import Listing
 from pystore.spark.verify.task import SegmentCheck, StoreShare
 from pystore.spark.verify.verdicts import Finding, SegmentVerdict
 from pystore.verify.report import SegmentReport

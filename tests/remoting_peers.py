@@ -14,7 +14,7 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
 from pystore.remoting.controller_headers import BrokerHeartbeat
 from pystore.remoting.fields import decode_fields
-from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.framing import CommandReader, encode_frame
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer

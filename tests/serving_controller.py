@@ -29,11 +29,11 @@ from pystore.controller.server.config import Settings
 from pystore.controller.server.controller import Controller
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.record_store import RecordStore
-from pystore.remoting.bodies import SyncStateSet
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.controller_bodies import SyncStateSet
 from pystore.remoting.controller_headers import (
     AlterSyncStateSetRequest,
     ApplyBrokerIdRequest,

@@ -11,11 +11,11 @@ import pyarrow as pa
 from logs import make_root, open_log
 
 from pystore.message.message import Message
-from pystore.spark import reading
-from pystore.spark.columns import choose_columns
-from pystore.spark.options import SourceOptions
-from pystore.spark.plan import plan_splits
-from pystore.spark.selection import Selection
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.schema import choose_columns
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.splits import plan_splits
+from pystore.spark.scan import task
 
 __all__ = ["make_store", "read"]
 
@@ -34,7 +34,7 @@ def read(
     splits = plan_splits([root], options, selection, with_epochs=True)
     rows: list[dict[str, Any]] = []
     for split in splits:
-        batches = reading.read_split(
+        batches = task.read_split(
             split,
             wanted,
             selection,

@@ -46,7 +46,7 @@ from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
-from pystore.remoting.failures import NotSent
+from pystore.remoting.errors import NotSent
 from pystore.remoting.reply import Reply
 
 if TYPE_CHECKING:

@@ -49,9 +49,9 @@ from pystore.controller.protocol.set_extensions import (
     refused_ids_of,
 )
 from pystore.errors import RemoteViolation
-from pystore.remoting.bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.controller_headers import (
     AlterSyncStateSetRequest,
     ApplyBrokerIdRequest,

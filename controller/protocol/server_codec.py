@@ -27,9 +27,9 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.protocol.extensions import recovery_of
 from pystore.controller.protocol.set_extensions import alter_set_of
-from pystore.remoting.bodies import SyncStateSet
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_bodies import SyncStateSet
 from pystore.remoting.controller_headers import (
     AlterSyncStateSetRequest,
     ApplyBrokerIdRequest,

@@ -35,8 +35,12 @@ from pystore.controller.protocol.set_extensions import (
     leadership_fields,
     refused_ids_fields,
 )
-from pystore.remoting.bodies import BrokerMemberGroup, ElectMasterBody, SyncStateSet
 from pystore.remoting.codes import ResponseCode
+from pystore.remoting.controller_bodies import (
+    BrokerMemberGroup,
+    ElectMasterBody,
+    SyncStateSet,
+)
 from pystore.remoting.controller_headers import (
     AlterSyncStateSetResponse,
     ApplyBrokerIdResponse,

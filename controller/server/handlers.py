@@ -32,16 +32,16 @@ from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.term import Leader
 from pystore.errors import InvalidError, UnavailableError
 from pystore.records.record_store import RecordStore
-from pystore.remoting.bodies import decode_broker_names
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.controller_bodies import decode_broker_names
 from pystore.remoting.controller_headers import (
     GetMetadataResponse,
     GetReplicaInfoRequest,
 )
+from pystore.remoting.dispatch import Handling
 from pystore.remoting.fields import decode_fields, encode_fields
-from pystore.remoting.handling import Handling
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
 from pystore.remoting.reply import Reply
 

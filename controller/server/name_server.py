@@ -17,7 +17,7 @@ from pystore.nameserver.service import EXPIRE_PERIOD_MS, name_server
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
-from pystore.remoting.handling import Handling
+from pystore.remoting.dispatch import Handling
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import click
 
-from pystore.cli.commands import Commands
+from pystore.cli.lib.group import Commands
 
 __all__ = ["main"]
 

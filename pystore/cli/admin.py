@@ -6,25 +6,21 @@ from __future__ import annotations
 
 import click
 
-from pystore.cli.admin_changes import (
-    change_broker,
-    change_elections,
-    readmit_broker,
-)
-from pystore.cli.admin_controllers import (
+from pystore.cli.admin.controllers import (
     get_controller_config,
     get_controller_metadata,
     transfer_controller,
     update_controller_config,
 )
-from pystore.cli.admin_details import describe_broker_set, get_broker_set_history
-from pystore.cli.admin_epochs import get_broker_epoch
-from pystore.cli.admin_sets import (
+from pystore.cli.admin.describe import describe_broker_set, get_broker_set_history
+from pystore.cli.admin.epochs import get_broker_epoch
+from pystore.cli.admin.policy import change_broker, change_elections, readmit_broker
+from pystore.cli.admin.sets import (
     clean_broker_metadata,
     elect_master,
     get_sync_state_set,
 )
-from pystore.cli.commands import Commands
+from pystore.cli.lib.group import Commands
 
 __all__ = ["admin"]
 

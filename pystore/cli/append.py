@@ -13,12 +13,12 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import json_option, store_argument
-from pystore.cli.exits import DONE, UNFINISHED, error_line
-from pystore.cli.interruption import interruptible
-from pystore.cli.output import count_text, echo_json
-from pystore.cli.progress import Progress
-from pystore.cli.recovery import opening_lines, recovery_json
+from pystore.cli.lib.exit_codes import DONE, UNFINISHED, error_line
+from pystore.cli.lib.group import json_option, store_argument
+from pystore.cli.lib.interrupt import interruptible
+from pystore.cli.lib.output import count_text, echo_json
+from pystore.cli.lib.progress import Progress
+from pystore.cli.lib.recovery_text import opening_lines, recovery_json
 from pystore.errors import InvalidError, PystoreError
 from pystore.message.columns import Columns, gather_columns
 from pystore.message.lines import Strings, read_lines, repeat

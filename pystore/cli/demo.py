@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import json_option
-from pystore.cli.exits import BAD, DONE
-from pystore.cli.output import (
+from pystore.cli.lib.exit_codes import BAD, DONE
+from pystore.cli.lib.group import json_option
+from pystore.cli.lib.output import (
     count_text,
     echo_json,
     json_keys,
@@ -23,7 +23,7 @@ from pystore.cli.output import (
     size_text,
     table_text,
 )
-from pystore.cli.progress import Progress
+from pystore.cli.lib.progress import Progress
 from pystore.demo.replicas import COPIES, ReplicaReport, show_replicas
 from pystore.demo.run import DemoReport, DemoSettings, Round, run_demo
 from pystore.errors import FullError

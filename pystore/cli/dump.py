@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pystore.bindings.ffi import RECORD_DTYPE, Check
-from pystore.cli.commands import store_argument
-from pystore.cli.exits import BAD, DONE
+from pystore.cli.lib.exit_codes import BAD, DONE
+from pystore.cli.lib.group import store_argument
 from pystore.errors import CorruptError, FormatError
 from pystore.message.record import Record
 from pystore.store.commit_log import CommitLog

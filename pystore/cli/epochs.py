@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import json_option, store_argument
-from pystore.cli.exits import BAD, DONE
-from pystore.cli.output import count_text, echo_json, table_text
+from pystore.cli.lib.exit_codes import BAD, DONE
+from pystore.cli.lib.group import json_option, store_argument
+from pystore.cli.lib.output import count_text, echo_json, table_text
 from pystore.epochs.table import EpochTable
 from pystore.metastore.bootstrap import META_NAME
 from pystore.recovery.dry_run import inspect

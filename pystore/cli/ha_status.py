@@ -8,16 +8,9 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import json_option
-from pystore.cli.exits import DONE, UNFINISHED
-from pystore.cli.master_status import (
-    LEARNER_ID,
-    MasterStatus,
-    Question,
-    ask_legacy,
-    ask_v3,
-)
-from pystore.cli.output import (
+from pystore.cli.lib.exit_codes import DONE, UNFINISHED
+from pystore.cli.lib.group import json_option
+from pystore.cli.lib.output import (
     count_text,
     echo_json,
     json_keys,
@@ -27,6 +20,13 @@ from pystore.cli.output import (
 )
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.slave.transport import StreamLost, parse_address
+from pystore.ha.status_client import (
+    LEARNER_ID,
+    MasterStatus,
+    Question,
+    ask_legacy,
+    ask_v3,
+)
 from pystore.ha.wire.codes import CheckResult
 
 __all__ = ["ha_status"]

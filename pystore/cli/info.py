@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import json_option, store_argument
-from pystore.cli.exits import DONE
-from pystore.cli.output import count_text, echo_json, pairs_text, size_text
+from pystore.cli.lib.exit_codes import DONE
+from pystore.cli.lib.group import json_option, store_argument
+from pystore.cli.lib.output import count_text, echo_json, pairs_text, size_text
 from pystore.core.lock import running_writer
 from pystore.fs.boot import boot_of
 from pystore.metastore.bootstrap import META_NAME

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import json_option, store_argument
-from pystore.cli.exits import BAD, DONE
-from pystore.cli.output import count_text, echo_json, pairs_text, size_text
-from pystore.cli.recovery import recovery_json, stranded_text
-from pystore.cli.rocketmq_settings import (
+from pystore.cli.lib.exit_codes import BAD, DONE
+from pystore.cli.lib.group import json_option, store_argument
+from pystore.cli.lib.output import count_text, echo_json, pairs_text, size_text
+from pystore.cli.lib.recovery_text import recovery_json, stranded_text
+from pystore.cli.lib.rocketmq_config import (
     SETTINGS,
     adjusted,
     parse_settings,

@@ -14,12 +14,18 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import store_argument
-from pystore.cli.exits import error_line
-from pystore.cli.interruption import Interruption, interruptible
-from pystore.cli.output import count_text, echo_json, rate_text, seconds_text, size_text
-from pystore.cli.recovery import opening_lines
-from pystore.cli.sizes import parse_size
+from pystore.cli.lib.exit_codes import error_line
+from pystore.cli.lib.group import store_argument
+from pystore.cli.lib.interrupt import Interruption, interruptible
+from pystore.cli.lib.output import (
+    count_text,
+    echo_json,
+    rate_text,
+    seconds_text,
+    size_text,
+)
+from pystore.cli.lib.recovery_text import opening_lines
+from pystore.cli.lib.sizes import parse_size
 from pystore.epochs.table import NO_EPOCH
 from pystore.errors import InvalidError
 from pystore.ha.slave.backoff import BackOff

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pystore.cli.commands import Commands
+from pystore.cli.lib.group import Commands
 
 __all__ = ["master_option", "spark"]
 
@@ -17,9 +17,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 _PLACES = {
-    "compact": "pystore.cli.spark_compact:compact",
-    "export": "pystore.cli.spark_export:export",
-    "verify": "pystore.cli.spark_verify:verify",
+    "compact": "pystore.cli.spark.compact:compact",
+    "export": "pystore.cli.spark.export:export",
+    "verify": "pystore.cli.spark.verify:verify",
 }
 
 

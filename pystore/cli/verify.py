@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
-from pystore.cli.commands import json_option
-from pystore.cli.exits import BAD, DONE, UNFINISHED, error_line
-from pystore.cli.output import (
+from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED, error_line
+from pystore.cli.lib.group import json_option
+from pystore.cli.lib.output import (
     count_text,
     echo_json,
     rate_text,
     seconds_text,
     size_text,
 )
-from pystore.cli.progress import Progress
+from pystore.cli.lib.progress import Progress
 from pystore.errors import PystoreError
 from pystore.verify import Damage, StoreReport, verify_store
 from pystore.verify.coverage import UNCOVERED_FIELDS

@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.demo.acks import ACK_DTYPE, Acks, read_acks
-from pystore.demo.comparing import compare
+from pystore.demo.ack_channel import ACK_DTYPE, Acks, read_acks
+from pystore.demo.compare import compare
 from pystore.demo.corpus import Corpus, read_corpus
-from pystore.demo.jobs import Jobs
 from pystore.demo.replicas import ReplicaReport
-from pystore.demo.writer import Task
+from pystore.demo.workload import Jobs
+from pystore.demo.writer_process import Task
 from pystore.errors import PystoreError
 from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store

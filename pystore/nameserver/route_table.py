@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pystore.nameserver.broker_sets import (
+from pystore.nameserver.broker_registry import (
     MASTER_ID,
     SILENCE_MAX_MS,
     Broker,

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from pystore.nameserver.route_table import Ignored, Refused, RouteTable
 from pystore.remoting import name_server_headers as headers
-from pystore.remoting.bodies import BrokerMemberGroup, encode_member_group
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.controller_bodies import BrokerMemberGroup, encode_member_group
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.registration_body import DataVersion, RegistrationBody
 from pystore.remoting.reply import Reply

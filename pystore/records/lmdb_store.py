@@ -4,7 +4,7 @@ A record store in LMDB: one host, several processes.
 A commit is one write transaction, of which LMDB lets one run at a time on the
 host, so comparing and changing are one step. A version is the number of that
 transaction. A hold is a row with the number of its owner, who is alive while its
-process has locked a byte (`pystore.records.owners`).
+process has locked a byte (`pystore.records.lmdb_owners`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 
 from pystore.errors import ClosedError, ForkedError
 from pystore.records.leadership import Leadership, Made, boottime_ns
-from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
+from pystore.records.lmdb_environment import MAP_BYTES, LmdbSpace
+from pystore.records.lmdb_row import NOBODY, Row
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import Record
-from pystore.records.rows import NOBODY, Row
 from pystore.records.term import Term
 
 __all__ = ["LmdbStore"]

@@ -46,10 +46,10 @@ from pystore.errors import (
 )
 from pystore.records.leadership import Leadership, Made, boottime_ns
 from pystore.records.ops import KeyOps, Op, check_bound, check_key
-from pystore.records.pins import Sight, plan
 from pystore.records.record_store import Record
 from pystore.records.term import Term
 from pystore.records.znodes import Znodes
+from pystore.records.zookeeper_transaction import Sight, plan
 
 __all__ = ["ZookeeperStore"]
 

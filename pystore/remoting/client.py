@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import ClosedError, InvalidError
-from pystore.remoting.closing import let_go
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler, Side
-from pystore.remoting.failures import NotSent
+from pystore.remoting.errors import NotSent
 from pystore.remoting.limits import Limits
+from pystore.remoting.shutdown import let_go
 
 if TYPE_CHECKING:
     from types import TracebackType

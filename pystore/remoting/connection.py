@@ -21,9 +21,9 @@ from typing import cast
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.remoting.codes import VERSION, CommandFlag, ResponseCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.failures import NoAnswer, NotSent
-from pystore.remoting.frames import CommandReader, encode_frame
-from pystore.remoting.handling import Handling, begin, finish
+from pystore.remoting.dispatch import Handling, begin, finish
+from pystore.remoting.errors import NoAnswer, NotSent
+from pystore.remoting.framing import CommandReader, encode_frame
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
 

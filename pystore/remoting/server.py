@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import StorageError
-from pystore.remoting.closing import let_go
 from pystore.remoting.connection import Connection, Handler, Side
 from pystore.remoting.limits import Limits
+from pystore.remoting.shutdown import let_go
 
 if TYPE_CHECKING:
     from types import TracebackType

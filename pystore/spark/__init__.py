@@ -34,7 +34,7 @@ def register(session: SparkSession, *, push_filters: bool = False) -> None:
         push_filters: let filters reach the source.
     """
     # PySpark is needed from here on; the package alone must not need it.
-    from pystore.spark.source import FilteringSource, PystoreSource  # noqa: PLC0415
+    from pystore.spark.source.source import FilteringSource, PystoreSource  # noqa: PLC0415
 
     if not push_filters:
         session.dataSource.register(PystoreSource)
@@ -57,6 +57,6 @@ def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFr
         NotAStoreError: a path matches nothing, or no store.
     """
     # PySpark is needed from here on; the package alone must not need it.
-    from pystore.spark import loading  # noqa: PLC0415
+    from pystore.spark.source import load  # noqa: PLC0415
 
-    return loading.load(session, *paths, **options)
+    return load.load(session, *paths, **options)

@@ -23,11 +23,11 @@ from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.side_files import ABORT
 from pystore.store.open_reader import binding_page, require_store
 from pystore.verify.bound import find_bound
-from pystore.verify.end import Judgement, judge
 from pystore.verify.queues import QueueCheck
 from pystore.verify.report import Damage, SegmentReport, StoreReport
+from pystore.verify.scan_pool import Progress, SegmentWork
 from pystore.verify.seals import SealCheck
-from pystore.verify.work import Progress, SegmentWork
+from pystore.verify.tail import Judgement, judge
 
 __all__ = ["verify_store"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pystore.ha.insync.ack import Ack
-from pystore.spark.columns import COLUMNS
+from pystore.spark.plan.schema import COLUMNS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

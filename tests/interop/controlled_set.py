@@ -18,10 +18,10 @@ from interop.mqadmin import MqAdmin
 from interop.rig import READY_S, Rig, free_ports
 
 from pystore.errors import PystoreError
-from pystore.remoting.bodies import SyncStateSet, encode_broker_names
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_bodies import SyncStateSet, encode_broker_names
 from pystore.remoting.controller_headers import (
     GetMetadataResponse,
     GetReplicaInfoRequest,

@@ -12,7 +12,7 @@ from name_server_peers import registration, request, topic, topics
 
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.framing import CommandReader, encode_frame
 
 CLIENT = "client"
 """Who asks and changes nothing."""

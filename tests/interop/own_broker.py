@@ -22,7 +22,7 @@ from typing import Any
 from name_server_peers import registration, topics
 from stores import message
 
-from pystore.broker.asking import AskedController
+from pystore.broker.controller_gateway import AskedController
 from pystore.broker.translation import agreed_of, member_of
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.identity.identity import Named, check_code

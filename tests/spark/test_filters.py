@@ -17,8 +17,8 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from pystore.spark.filters import select
-from pystore.spark.selection import Selection
+from pystore.spark.plan.selection import Selection
+from pystore.spark.source.filters import select
 
 
 def test_filters_narrow_the_selection() -> None:

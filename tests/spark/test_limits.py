@@ -12,8 +12,8 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
 )
 
-from pystore.spark.limits import Limits, default_limit, limits_of
-from pystore.spark.options import StreamOptions
+from pystore.spark.plan.options import StreamOptions
+from pystore.spark.source.read_limits import Limits, default_limit, limits_of
 
 
 @pytest.mark.parametrize(

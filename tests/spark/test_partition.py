@@ -10,11 +10,11 @@ from pathlib import Path
 from pyspark.sql.datasource import InputPartition
 from spark_reading import make_store
 
-from pystore.spark.columns import choose_columns
-from pystore.spark.options import SourceOptions
-from pystore.spark.partition import SplitPartition, read_partition
-from pystore.spark.plan import plan_splits
-from pystore.spark.selection import Selection
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.schema import choose_columns
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.splits import plan_splits
+from pystore.spark.source.partition import SplitPartition, read_partition
 
 
 def test_a_partition_travels_and_is_read(tmp_path: Path) -> None:

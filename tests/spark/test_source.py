@@ -15,7 +15,7 @@ from logs import SEGMENT_SIZE, make_root, open_log
 from pyspark.sql import DataFrame, SparkSession
 
 from pystore.message.message import Message
-from pystore.spark.columns import COLUMNS
+from pystore.spark.plan.schema import COLUMNS
 from pystore.store.store import Store
 
 

@@ -21,9 +21,9 @@ from pyspark.sql.streaming.datasource import (
 from stores import SEGMENT, fill, message
 
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
-from pystore.spark.columns import choose_columns
-from pystore.spark.options import parse_options
-from pystore.spark.stream import PystoreStreamReader
+from pystore.spark.plan.options import parse_options
+from pystore.spark.plan.schema import choose_columns
+from pystore.spark.source.stream import PystoreStreamReader
 from pystore.store.commit_log import CommitLog
 
 RECORD = 230

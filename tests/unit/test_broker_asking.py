@@ -12,7 +12,7 @@ import pytest
 from serving_controller import SpokenBroker, running
 from stepped_loop import run
 
-from pystore.broker.asking import AskedController
+from pystore.broker.controller_gateway import AskedController
 from pystore.broker.translation import member_of
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.model import member as listed

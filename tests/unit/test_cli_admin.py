@@ -18,11 +18,11 @@ from name_server_peers import registration
 from serving_controller import Running, SpokenBroker
 
 from pystore.controller.server.controller import Controller
-from pystore.remoting.bodies import BrokerMemberGroup, ElectMasterBody
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
+from pystore.remoting.controller_bodies import BrokerMemberGroup, ElectMasterBody
 from pystore.remoting.controller_headers import (
     ElectMasterRequest,
     ElectMasterResponse,

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from command_line import PYSTORE, make_store, run, run_process
 
-from pystore.cli.commands import Commands
+from pystore.cli.lib.group import Commands
 from pystore.errors import NotAStoreError
 
 COMMANDS = ("append", "dump", "info", "verify", "recover", "epochs", "demo")

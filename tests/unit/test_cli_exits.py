@@ -8,7 +8,7 @@ import errno
 
 import pytest
 
-from pystore.cli.exits import error_line
+from pystore.cli.lib.exit_codes import error_line
 from pystore.errors import CorruptError, NotAStoreError, StorageError
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pystore.cli.interruption import interruptible
+from pystore.cli.lib.interrupt import interruptible
 
 
 @pytest.fixture

@@ -12,15 +12,15 @@ import pytest
 from serving_master import listening
 from slave_master import DATA, EPOCHS, SESSION, SHAKE
 
-from pystore.cli.master_status import (
+from pystore.errors import InvalidError, RemoteViolation
+from pystore.ha.slave.transport import StreamLost
+from pystore.ha.status_client import (
     LEARNER_ID,
     MasterStatus,
     Question,
     ask_legacy,
     ask_v3,
 )
-from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.slave.transport import StreamLost
 from pystore.ha.wire.codes import CheckResult, EpochsFlag, SlaveFlag
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Body, Frame, HandshakeSlave, QueryEpoch

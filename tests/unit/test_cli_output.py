@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.cli.output import (
+from pystore.cli.lib.output import (
     camel,
     count_text,
     json_keys,

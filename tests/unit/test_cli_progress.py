@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 
-from pystore.cli.progress import Progress
+from pystore.cli.lib.progress import Progress
 
 
 class Terminal(io.StringIO):

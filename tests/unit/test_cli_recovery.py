@@ -9,7 +9,7 @@ from pathlib import Path
 
 from command_line import make_store
 
-from pystore.cli.recovery import opening_lines, recovery_json
+from pystore.cli.lib.recovery_text import opening_lines, recovery_json
 from pystore.recovery.salvage import Loss
 from pystore.store.commit_log import CommitLog
 

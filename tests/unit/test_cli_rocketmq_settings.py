@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pystore.cli.rocketmq_settings import (
+from pystore.cli.lib.rocketmq_config import (
     SETTINGS,
     adjusted,
     parse_settings,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from pystore.cli.sizes import parse_size
+from pystore.cli.lib.sizes import parse_size
 
 CONTEXT = click.Context(click.Command("x"))
 OPTION = click.Option(["--size"])

@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 from compaction import LocalJobs, make_store
 
-from pystore.cli import spark_compact
+from pystore.cli.spark import compact
 from pystore.spark.compact.plan import Choice
 from pystore.spark.compact.run import survey
 from pystore.spark.compact.sizes import file_sizes
@@ -56,9 +56,7 @@ def test_a_dry_run_is_a_table_and_what_would_go(tmp_path: Path) -> None:
     store = make_store(tmp_path, records=600)
     found = survey(LocalJobs(), store, CHOICE)
 
-    header, rule, *lines = "\n".join(
-        spark_compact._lines(found, store, None)
-    ).splitlines()
+    header, rule, *lines = "\n".join(compact._lines(found, store, None)).splitlines()
 
     assert header.split()[:4] == ["queue", "records", "bytes", "tombstones"]
     assert set(rule) == {"-", " "}
@@ -68,7 +66,7 @@ def test_a_dry_run_is_a_table_and_what_would_go(tmp_path: Path) -> None:
     assert f"would go; up to offset {found.plan.end}" in lines[9]
     assert "have no keys" in lines[10]
     assert "nothing was written" in lines[11]
-    done = spark_compact._lines(found, store, tmp_path / "out")
+    done = compact._lines(found, store, tmp_path / "out")
     assert str(tmp_path / "out" / "compaction") in done[-1]
 
 
@@ -79,7 +77,7 @@ def test_json_has_the_same_numbers(tmp_path: Path) -> None:
     store = make_store(tmp_path, records=600)
     found = survey(LocalJobs(), store, CHOICE)
 
-    report = spark_compact._json(found, store, None)
+    report = compact._json(found, store, None)
 
     assert found.plan.end == report["endOffset"]
     assert (None, None, False) == (report["into"], report["error"], report["resumed"])

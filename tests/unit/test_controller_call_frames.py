@@ -56,9 +56,9 @@ from pystore.controller.protocol.set_extensions import (
     refused_ids_fields,
 )
 from pystore.metastore.values import Incarnation
-from pystore.remoting.bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.controller_headers import NotifyRoleChanged
 from pystore.remoting.fields import MissingField, encode_fields
 

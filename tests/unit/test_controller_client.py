@@ -32,11 +32,11 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.errors import ClosedError
-from pystore.remoting.bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection
+from pystore.remoting.controller_bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.controller_headers import NotifyRoleChanged
 from pystore.remoting.fields import encode_fields
 from pystore.remoting.reply import Reply

@@ -7,9 +7,9 @@ from __future__ import annotations
 from serving_controller import Running, SpokenBroker, running
 from stepped_loop import run, until
 
-from pystore.remoting.bodies import encode_broker_names
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
+from pystore.remoting.controller_bodies import encode_broker_names
 from pystore.remoting.controller_headers import (
     ApplyBrokerIdRequest,
     ElectMasterRequest,

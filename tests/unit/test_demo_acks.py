@@ -9,7 +9,7 @@ import os
 import numpy as np
 
 from pystore.core.results import Appended
-from pystore.demo.acks import ACK_DTYPE, read_acks, send_ack
+from pystore.demo.ack_channel import ACK_DTYPE, read_acks, send_ack
 
 
 def test_what_was_sent_is_read_in_order() -> None:

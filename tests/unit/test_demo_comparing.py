@@ -12,10 +12,10 @@ import pytest
 from command_line import overwrite, segment_file
 from demo_library import make_library
 
-from pystore.demo.acks import ACK_DTYPE, Acks
-from pystore.demo.comparing import compare
+from pystore.demo.ack_channel import ACK_DTYPE, Acks
+from pystore.demo.compare import compare
 from pystore.demo.corpus import read_corpus
-from pystore.demo.jobs import Jobs, Piece
+from pystore.demo.workload import Jobs, Piece
 from pystore.message.columns import gather_columns
 from pystore.store.commit_log import CommitLog
 

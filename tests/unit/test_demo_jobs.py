@@ -10,7 +10,7 @@ import pytest
 from demo_library import make_library
 
 from pystore.demo.corpus import read_corpus
-from pystore.demo.jobs import Jobs
+from pystore.demo.workload import Jobs
 
 
 @pytest.mark.parametrize("lines_max", [1, 7, 200, 4096])

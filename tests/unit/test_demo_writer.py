@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from demo_library import make_library
 
-from pystore.demo.acks import ACK_DTYPE
-from pystore.demo.comparing import compare
+from pystore.demo.ack_channel import ACK_DTYPE
+from pystore.demo.compare import compare
 from pystore.demo.corpus import read_corpus
-from pystore.demo.jobs import Jobs
-from pystore.demo.writer import Task
+from pystore.demo.workload import Jobs
+from pystore.demo.writer_process import Task
 from pystore.store.commit_log import CommitLog
 
 

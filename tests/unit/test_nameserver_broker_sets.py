@@ -4,7 +4,7 @@ Sets of brokers: ids, addresses and epochs.
 
 from __future__ import annotations
 
-from pystore.nameserver.broker_sets import Broker, BrokerSet, BrokerSets
+from pystore.nameserver.broker_registry import Broker, BrokerSet, BrokerSets
 from pystore.remoting.registration_body import DataVersion
 
 

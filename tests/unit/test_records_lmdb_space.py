@@ -15,7 +15,7 @@ from forked import forked
 
 from pystore.errors import FormatError, FullError, StorageError
 from pystore.fs.atomic import Calls
-from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
+from pystore.records.lmdb_environment import MAP_BYTES, LmdbSpace
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Hold, Put
 
@@ -213,7 +213,7 @@ print(put(store, b"old"))
 fill()
 print(put(store, bytes(90_000)))
 # More readers at once than one page of LMDB's lock file has room for.
-from pystore.records.lmdb_space import MAP_BYTES, LmdbSpace
+from pystore.records.lmdb_environment import MAP_BYTES, LmdbSpace
 space = LmdbSpace.enter(FOLDER / "records", MAP_BYTES)
 readers = [space.environment.begin() for _ in range(100)]
 print(len(readers), store.get("key").value)

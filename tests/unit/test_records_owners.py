@@ -11,7 +11,7 @@ import pytest
 from forked import forked
 
 from pystore.errors import LockedError, StorageError
-from pystore.records.owners import Owners
+from pystore.records.lmdb_owners import Owners
 
 
 @pytest.fixture

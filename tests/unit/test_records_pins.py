@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from pystore.records.ops import ABSENT, Check, Delete, Hold, Op, Put, by_key
-from pystore.records.pins import Sight, plan
 from pystore.records.znodes import Znodes
+from pystore.records.zookeeper_transaction import Sight, plan
 
 ME, OTHER = 11, 12
 ZNODES = Znodes("/r")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import FormatError
-from pystore.records.rows import NOBODY, Row
+from pystore.records.lmdb_row import NOBODY, Row
 
 
 @pytest.mark.parametrize("row", [Row(1, NOBODY, b""), Row(1 << 60, 7, b"value")])

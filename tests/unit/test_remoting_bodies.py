@@ -11,7 +11,7 @@ import pytest
 from golden_remoting import FRAMES
 
 from pystore.errors import RemoteViolation
-from pystore.remoting.bodies import (
+from pystore.remoting.controller_bodies import (
     BrokerMemberGroup,
     ElectMasterBody,
     SyncStateSet,

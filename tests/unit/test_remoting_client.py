@@ -17,7 +17,7 @@ from pystore.errors import ClosedError, InvalidError
 from pystore.remoting.client import RemotingClient, parse_address
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.failures import NoAnswer, NotSent
+from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.server import RemotingServer
 
 

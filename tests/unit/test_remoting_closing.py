@@ -10,11 +10,11 @@ import pytest
 from remoting_peers import BEAT, ECHO, HANDLERS, STAY, serving
 from stepped_loop import move, run, until
 
-from pystore.remoting.closing import let_go
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Side
-from pystore.remoting.frames import encode_frame
+from pystore.remoting.framing import encode_frame
 from pystore.remoting.limits import Limits
+from pystore.remoting.shutdown import let_go
 
 
 def test_closing_waits_for_no_handler_that_does_not_end() -> None:

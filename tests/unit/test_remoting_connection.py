@@ -13,8 +13,8 @@ from stepped_loop import move, run, until
 from pystore.errors import InvalidError
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Side
-from pystore.remoting.failures import NoAnswer, NotSent
-from pystore.remoting.frames import encode_frame
+from pystore.remoting.errors import NoAnswer, NotSent
+from pystore.remoting.framing import encode_frame
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply
 

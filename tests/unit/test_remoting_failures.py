@@ -5,7 +5,7 @@ A request that was not sent is no request without an answer.
 from __future__ import annotations
 
 from pystore.errors import UnavailableError
-from pystore.remoting.failures import NoAnswer, NotSent
+from pystore.remoting.errors import NoAnswer, NotSent
 
 
 def test_what_may_be_asked_again_cannot_be_taken_for_what_may_not() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.remoting.codes import Language, Serialisation
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.frames import CommandReader, encode_frame
+from pystore.remoting.framing import CommandReader, encode_frame
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NUMBERS = st.integers(-(1 << 31), (1 << 31) - 1)

@@ -13,7 +13,7 @@ from stepped_loop import move, run
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler, Side
-from pystore.remoting.handling import begin, finish
+from pystore.remoting.dispatch import begin, finish
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply
 

@@ -14,7 +14,7 @@ from stepped_loop import move, run, until
 from pystore.errors import StorageError
 from pystore.remoting.codes import CommandFlag, ResponseCode, Serialisation
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.frames import encode_frame
+from pystore.remoting.framing import encode_frame
 from pystore.remoting.limits import Limits
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer, exposure

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pystore.message.host import IPV4_SIZE, IPV6_SIZE, host_text, pack_host
-from pystore.spark.addresses import address_texts, message_ids
+from pystore.spark.scan.host_columns import address_texts, message_ids
 
 NARROW = ["10.0.0.1:9876", "10.0.0.2:65535", "10.0.0.1:9876"]
 WIDE = ["[::1]:1", "[fe80::2]:10911"]

@@ -4,8 +4,8 @@ What the options of a table ask for.
 
 from __future__ import annotations
 
-from pystore.spark.options import parse_options
-from pystore.spark.plan import asked_columns, asked_rows
+from pystore.spark.plan.options import parse_options
+from pystore.spark.plan.splits import asked_columns, asked_rows
 
 
 def _names(**given: str) -> list[str]:

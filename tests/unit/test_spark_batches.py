@@ -13,10 +13,10 @@ from logs import make_root, open_log
 from pystore.bindings.row import RECORD_DTYPE, Check
 from pystore.core.log_reader import LogReader
 from pystore.message.message import Message
-from pystore.spark.batches import Batches
-from pystore.spark.columns import COLUMNS, choose_columns, without_nulls
-from pystore.spark.core_columns import CoreColumns
-from pystore.spark.split import Damaged, Split
+from pystore.spark.plan.schema import COLUMNS, choose_columns, without_nulls
+from pystore.spark.plan.split import Damaged, Split
+from pystore.spark.scan.batches import Batches
+from pystore.spark.scan.core_columns import CoreColumns
 
 SPLIT = Split("/s", 0, 65536, 0, 65536, 65536, epochs=((2, 10, 20), (3, 20, 30)))
 

@@ -14,7 +14,7 @@ from spark_reading import make_store
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.spark.boundaries import Step, first_from, last_below, walk
+from pystore.spark.source.record_walk import Step, first_from, last_below, walk
 from pystore.store.open_reader import open_reader
 
 Records = list[tuple[int, int]]

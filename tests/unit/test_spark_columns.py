@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.spark.columns import (
+from pystore.spark.plan.schema import (
     BODY,
     COLUMNS,
     DAMAGE,

@@ -13,12 +13,12 @@ import pytest
 from compaction import CHOICE, LocalJobs, make_store
 
 from pystore.errors import CorruptError, OffsetOutOfRange
-from pystore.spark.compact import copying
-from pystore.spark.compact.copying import COPIED_OF, copy_records, marker_name
+from pystore.spark.compact import copy
+from pystore.spark.compact.checkpoint import Work, begin_work
+from pystore.spark.compact.copy import COPIED_OF, copy_records, marker_name
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import prepare_output
 from pystore.spark.compact.plan import make_plan
-from pystore.spark.compact.work import Work, begin_work
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def test_what_is_copied_does_not_depend_on_how(
     """
     found = []
     for step, part, gap in ((1, 1, 1), (7, 3000, 500), (10**6, 1 << 26, 1 << 20)):
-        monkeypatch.setattr(copying, "_PART_BYTES", part)
-        monkeypatch.setattr(copying, "_GAP_BYTES", gap)
+        monkeypatch.setattr(copy, "_PART_BYTES", part)
+        monkeypatch.setattr(copy, "_GAP_BYTES", gap)
         answers = copy(work, rows(work), step)
         found.append((answers, contents(work)))
         # What the next one does not write would be seen.

@@ -11,10 +11,10 @@ import pytest
 from compaction import CHOICE, LocalJobs, latest, make_store, queue_records
 
 from pystore.errors import InvalidError
+from pystore.spark.compact.checkpoint import Work, begin_work
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import finish_output, manifest_of, prepare_output
 from pystore.spark.compact.plan import make_plan
-from pystore.spark.compact.work import Work, begin_work
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pystore.message.message import Message
 from pystore.spark.compact import scan
 from pystore.spark.compact.counts import Damage, QueueCount, parse_note, queue_hash
 from pystore.spark.compact.scan import NOTE, RECORD, SCANNED_SCHEMA, scan_segment
-from pystore.spark.split import Split
+from pystore.spark.plan.split import Split
 from pystore.store.open_reader import open_reader
 
 

@@ -11,9 +11,14 @@ import pytest
 from compaction import CHOICE, LocalJobs, make_store
 
 from pystore.errors import StorageError
+from pystore.spark.compact.checkpoint import (
+    begin_work,
+    find_work,
+    remove_work,
+    sync_tree,
+)
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.plan import Plan, make_plan
-from pystore.spark.compact.work import begin_work, find_work, remove_work, sync_tree
 
 
 @pytest.fixture

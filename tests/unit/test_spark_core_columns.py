@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pystore.bindings.row import RECORD_DTYPE
 from pystore.errors import InvalidError
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
-from pystore.spark.core_columns import CoreColumns
-from pystore.spark.plain_columns import PlainColumns
+from pystore.spark.scan.core_columns import CoreColumns
+from pystore.spark.scan.python_columns import PlainColumns
 
 ALL = frozenset({"properties", "keys", "tags", "uniqKey"})
 NAMES = (KEYS, TAGS, UNIQUE_KEY)

@@ -23,10 +23,10 @@ from pystore.core.options import LogOptions
 from pystore.message.columns import gather_columns
 from pystore.message.message import Message
 from pystore.rocketmq.side_files import ABORT
-from pystore.spark.coverage import Bare, bare_segments
-from pystore.spark.options import SourceOptions
-from pystore.spark.plan import plan_splits
-from pystore.spark.selection import Selection
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.segment_pruning import Bare, bare_segments
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.splits import plan_splits
 from pystore.store.open_reader import open_reader
 from pystore.store.store import Store
 

@@ -16,8 +16,8 @@ from golden_data import VARIANTS, GoldenStore, apply_patch
 from spark_reading import make_store, read
 
 from pystore.errors import PystoreError
-from pystore.spark import reading
-from pystore.spark.decoder import PlainSegment
+from pystore.spark.scan import task
+from pystore.spark.scan.python_segment import PlainSegment
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_every_damage_is_told_alike_with_the_core_and_without(
             return str(error)
 
     with_core = told()
-    monkeypatch.setattr(reading, "_open", PlainSegment)
+    monkeypatch.setattr(task, "_open", PlainSegment)
     assert with_core == told()
 
 
@@ -53,7 +53,7 @@ def test_python_files_alone_are_enough_for_a_worker(tmp_path: Path) -> None:
     Shipped as a zip, without the core: the docs say how.
     """
     root, shipped = make_store(tmp_path), tmp_path / "pystore.zip"
-    package = Path(reading.__file__).parents[1]
+    package = Path(task.__file__).parents[1]
     with zipfile.ZipFile(shipped, "w") as archive:
         for path in package.rglob("*.py"):
             archive.write(path, path.relative_to(package.parent))
@@ -61,10 +61,10 @@ def test_python_files_alone_are_enough_for_a_worker(tmp_path: Path) -> None:
         "import json, sys\n"
         f"sys.path.insert(0, {str(shipped)!r})\n"
         "sys.modules['pystore._core'] = None\n"  # an editable install would find it
-        "from pystore.spark.columns import choose_columns\n"
-        "from pystore.spark.reading import read_split\n"
-        "from pystore.spark.selection import Selection\n"
-        "from pystore.spark.split import Split\n"
+        "from pystore.spark.plan.schema import choose_columns\n"
+        "from pystore.spark.scan.task import read_split\n"
+        "from pystore.spark.plan.selection import Selection\n"
+        "from pystore.spark.plan.split import Split\n"
         f"split = Split({str(root)!r}, 0, 65536, 0, 65536, 65536)\n"
         "columns = choose_columns(['offset', 'topic', 'keys'], with_body=False,"
         " with_damage=False)\n"

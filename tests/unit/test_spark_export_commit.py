@@ -19,7 +19,7 @@ from pystore.spark.export.commit import (
     format_commit,
     parse_commit,
 )
-from pystore.spark.positions import Position
+from pystore.spark.source.offsets import Position
 
 COMMIT = Commit(
     run=7,

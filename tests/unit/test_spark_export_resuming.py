@@ -12,8 +12,8 @@ from exports import SEGMENT, Growing
 
 from pystore.errors import CutError, OffsetOutOfRange
 from pystore.message.message import Message
-from pystore.spark.export.resuming import Bounds, StorePlan
-from pystore.spark.positions import Position
+from pystore.spark.export.resume import Bounds, StorePlan
+from pystore.spark.source.offsets import Position
 from pystore.store.commit_log import CommitLog
 
 

@@ -12,7 +12,7 @@ from exports import SEGMENT, Growing, export_here, run_here, visible
 from golden_data import GoldenStore
 
 from pystore.errors import CutError, InvalidError, StorageError
-from pystore.spark.export.resuming import Bounds
+from pystore.spark.export.resume import Bounds
 from pystore.spark.export.run import Request, run_export
 from pystore.spark.export.task import ExportTask, TaskResult
 

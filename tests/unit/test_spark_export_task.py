@@ -14,10 +14,10 @@ from exports import SEGMENT, Growing
 from pystore.errors import CorruptError, StorageError
 from pystore.spark.export.commit import Shape
 from pystore.spark.export.task import ExportTask, TaskResult, pack_tasks, write_task
-from pystore.spark.options import SourceOptions
-from pystore.spark.plan import plan_splits
-from pystore.spark.selection import Selection
-from pystore.spark.split import Split
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.split import Split
+from pystore.spark.plan.splits import plan_splits
 
 SHAPE = Shape(("offset", "keys", "body"), (), "zstd")
 

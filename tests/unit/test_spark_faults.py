@@ -14,14 +14,14 @@ from stores import SEGMENT, fill
 
 from pystore.errors import CutError, OffsetOutOfRange, PystoreError
 from pystore.message.message import Message
-from pystore.spark import reading
-from pystore.spark.batches import Batches
-from pystore.spark.columns import choose_columns
-from pystore.spark.decoder import PlainSegment
-from pystore.spark.options import SourceOptions
-from pystore.spark.plan import plan_splits
-from pystore.spark.selection import Selection
-from pystore.spark.split import Split
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.schema import choose_columns
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.split import Split
+from pystore.spark.plan.splits import plan_splits
+from pystore.spark.scan import task
+from pystore.spark.scan.batches import Batches
+from pystore.spark.scan.python_segment import PlainSegment
 from pystore.store.commit_log import CommitLog
 
 MEBIBYTE = 1 << 20
@@ -33,7 +33,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     With the core, and as on an executor without the wheel.
     """
     if request.param == "plain":
-        monkeypatch.setattr(reading, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PlainSegment)
     kind: str = request.param
     return kind
 
@@ -61,7 +61,7 @@ def batches(split: Split, **chosen: Any) -> Iterator[pa.RecordBatch]:
     What a task makes of a split, in small batches.
     """
     columns = choose_columns(["offset", "body"], with_body=True, with_damage=False)
-    return reading.read_split(
+    return task.read_split(
         split,
         columns,
         Selection(),
@@ -216,7 +216,7 @@ def test_a_batch_stays_far_below_what_arrow_holds(
     split = Split(str(tmp_path / "store"), 0, 1 << 30, 0, 1 << 30, 1 << 30)
     columns = choose_columns(["offset", "bornHost"], with_body=False, with_damage=False)
 
-    found = reading.read_split(
+    found = task.read_split(
         split, columns, Selection(), on_damage="skip", rows_per_batch=1 << 20
     )
 

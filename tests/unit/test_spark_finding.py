@@ -15,10 +15,10 @@ from spark_reading import read
 
 from pystore.bindings.row import RECORD_DTYPE
 from pystore.message.message import Message
-from pystore.spark import reading
-from pystore.spark.decoder import PlainSegment
-from pystore.spark.finding import rows_with
-from pystore.spark.selection import Selection
+from pystore.spark.plan.selection import Selection
+from pystore.spark.scan import task
+from pystore.spark.scan.python_segment import PlainSegment
+from pystore.spark.scan.text_filter import rows_with
 
 
 def _rows(sizes: list[tuple[int, int]]) -> NDArray[np.void]:
@@ -72,7 +72,7 @@ def test_a_key_makes_the_rows_that_have_it(
     And not those that only speak of it.
     """
     if not has_core:
-        monkeypatch.setattr(reading, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PlainSegment)
     root = make_root(tmp_path)
     with open_log(root) as log:
         for number in range(300):

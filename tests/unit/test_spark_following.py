@@ -13,9 +13,9 @@ from stores import SEGMENT, fill, kill_while
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
 from pystore.message.message import Message
 from pystore.recovery.survey import Segments
-from pystore.spark import following
-from pystore.spark.following import Followed
-from pystore.spark.positions import Position
+from pystore.spark.source import tail
+from pystore.spark.source.offsets import Position
+from pystore.spark.source.tail import Followed
 from pystore.store.commit_log import CommitLog
 from pystore.store.open_reader import find_end
 
@@ -92,7 +92,7 @@ def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
         searched.append(1)
         return find_end(segments)
 
-    monkeypatch.setattr(following, "find_end", search)
+    monkeypatch.setattr(tail, "find_end", search)
     followed = Followed(root, published=False)
     with open_log(root) as log:
         body = Message("T", bytes(5000)).form

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pystore.spark.gathering import gather, texts
+from pystore.spark.scan.gather import gather, texts
 
 
 def test_ranges_are_gathered_in_order() -> None:

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.spark.options import StreamOptions, parse_options
+from pystore.spark.plan.options import StreamOptions, parse_options
 
 
 def test_names_are_of_any_case_and_numbers_have_units() -> None:

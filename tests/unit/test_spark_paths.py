@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import InvalidError, NotAStoreError
-from pystore.spark.paths import find_stores
+from pystore.spark.plan.paths import find_stores
 
 
 @pytest.fixture

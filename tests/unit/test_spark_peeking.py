@@ -9,7 +9,7 @@ from pathlib import Path
 from golden_data import GoldenStore
 
 from pystore.core.options import LogOptions
-from pystore.spark.peeking import peek_bytes, peek_record
+from pystore.spark.plan.peek import peek_bytes, peek_record
 from pystore.store.open_reader import open_reader
 
 

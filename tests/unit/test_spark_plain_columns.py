@@ -12,7 +12,7 @@ from logs import make_root, open_log
 from pystore.core.log_reader import LogReader
 from pystore.message.message import Message
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
-from pystore.spark.plain_columns import PlainColumns
+from pystore.spark.scan.python_columns import PlainColumns
 
 COUNT = 12
 

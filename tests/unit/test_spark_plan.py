@@ -15,10 +15,10 @@ from pystore.epochs.file import EPOCHS, encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
 from pystore.message.message import Message
-from pystore.spark.options import SourceOptions
-from pystore.spark.plan import plan_range, plan_splits
-from pystore.spark.selection import Selection
-from pystore.spark.split import Split
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.split import Split
+from pystore.spark.plan.splits import plan_range, plan_splits
 from pystore.store.commit_log import CommitLog
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pystore.errors import FormatError
-from pystore.spark.positions import Position, parse_positions, show_positions
+from pystore.spark.source.offsets import Position, parse_positions, show_positions
 
 
 def test_positions_come_back_as_they_were_and_their_text_is_stable() -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pystore.message.properties import parse_properties
-from pystore.spark.property_maps import parse_property_maps
+from pystore.spark.scan.property_maps import parse_property_maps
 
 # Pieces of which property strings are made, whole and broken.
 PIECES = st.sampled_from(

@@ -15,9 +15,9 @@ from logs import SEGMENT_SIZE
 from spark_reading import make_store, read
 
 from pystore.errors import CorruptError
-from pystore.spark import reading
-from pystore.spark.decoder import PlainSegment
-from pystore.spark.selection import Selection
+from pystore.spark.plan.selection import Selection
+from pystore.spark.scan import task
+from pystore.spark.scan.python_segment import PlainSegment
 
 Reader = Callable[..., list[dict[str, Any]]]
 
@@ -28,7 +28,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> R
     ``read`` with the core, and as on an executor without the wheel.
     """
     if request.param == "plain":
-        monkeypatch.setattr(reading, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PlainSegment)
     return read
 
 

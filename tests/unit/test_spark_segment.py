@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from spark_reading import make_store, read
 
-from pystore.spark import reading
-from pystore.spark.decoder import PlainSegment
+from pystore.spark.scan import task
+from pystore.spark.scan.python_segment import PlainSegment
 
 
 @pytest.mark.parametrize("split_bytes", [1, 1000, 4096, 65536])
@@ -35,7 +35,7 @@ def test_splits_hold_each_record_once(
     start, stop = options.get("from_offset", 0), options.get("to_offset", 1 << 60)
 
     if not has_core:
-        monkeypatch.setattr(reading, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PlainSegment)
     found = [row["offset"] for row in read(root, ["offset"], **options)]
 
     assert [offset for offset in whole if start <= offset < stop] == found

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from pystore.bindings.row import RECORD_DTYPE
-from pystore.spark.selection import Selection
+from pystore.spark.plan.selection import Selection
 
 TOPICS = ["A", "B"]
 

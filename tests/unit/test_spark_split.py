@@ -7,7 +7,7 @@ from __future__ import annotations
 import pickle
 
 from pystore.errors import CutError, OffsetOutOfRange
-from pystore.spark.split import Split, gone
+from pystore.spark.plan.split import Split, gone
 
 
 def test_a_split_ends_with_its_segment_or_the_log() -> None:

@@ -13,9 +13,9 @@ import pytest
 from verify_job import SEGMENT, make_replicas, run_here
 
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.closer_look import settle
-from pystore.spark.verify.difference import PAGE_BYTES, BlockTask
-from pystore.spark.verify.group_judge import Difference
+from pystore.spark.verify.block_diff import PAGE_BYTES, BlockTask
+from pystore.spark.verify.divergence import settle
+from pystore.spark.verify.judge_replicas import Difference
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 LARGE = 3 * BLOCK_BYTES

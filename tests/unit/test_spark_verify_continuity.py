@@ -11,7 +11,11 @@ import pytest
 
 from pystore.consumequeue.queue import ENTRY_SIZE
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.spark.verify.continuity import check_entries, check_offsets, join_runs
+from pystore.spark.verify.queue_continuity import (
+    check_entries,
+    check_offsets,
+    join_runs,
+)
 from pystore.spark.verify.queue_runs import QueueRun, QueueSummary
 from pystore.spark.verify.verdicts import Finding
 

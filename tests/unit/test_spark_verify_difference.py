@@ -13,7 +13,7 @@ import xxhash
 from verify_job import SEGMENT, make_replicas
 
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.difference import (
+from pystore.spark.verify.block_diff import (
     PAGE_BYTES,
     BlockTask,
     PageDigests,

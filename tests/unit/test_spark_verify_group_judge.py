@@ -8,7 +8,7 @@ import pytest
 from made_replicas import Made, judge, seal, words
 
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.group_judge import judge_group
+from pystore.spark.verify.judge_replicas import judge_group
 from pystore.spark.verify.verdicts import Finding, Verdict
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from made_replicas import SIZE, Made, judge, words
 
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.group_judge import judge_group
+from pystore.spark.verify.judge_replicas import judge_group
 from pystore.spark.verify.verdicts import Finding, Verdict
 
 # -- what is not there -----------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import NotAStoreError, PystoreError
-from pystore.spark.verify.listing import Listing, list_segments
+from pystore.spark.verify.segment_list import Listing, list_segments
 
 SIZE = 4096
 

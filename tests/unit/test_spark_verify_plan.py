@@ -18,7 +18,6 @@ from pystore.errors import PystoreError
 from pystore.message.message import Message
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.side_files import IDENTITY, BrokerIdentity
-from pystore.spark.verify.listing import list_segments
 from pystore.spark.verify.plan import (
     StorePlan,
     group_of,
@@ -26,6 +25,7 @@ from pystore.spark.verify.plan import (
     plan_store,
     plan_tasks,
 )
+from pystore.spark.verify.segment_list import list_segments
 from pystore.store.commit_log import CommitLog
 
 

@@ -15,10 +15,10 @@ from segment_files import flip, offsets, restart_machine, segment, write
 from verify_job import SEGMENT, by_word, check, make_replicas, run_here
 
 from pystore.message.message import Message
-from pystore.spark.verify.difference import read_pages
+from pystore.spark.verify.block_diff import read_pages
+from pystore.spark.verify.judge_store import judge_store
 from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.run import verify_stores
-from pystore.spark.verify.store_judge import judge_store
 from pystore.spark.verify.task import check_segment
 from pystore.store.commit_log import CommitLog
 from pystore.store.sealer import seal_next

@@ -15,8 +15,8 @@ from stores import fill, kill_while
 from verify_job import SEGMENT, make_replicas
 
 from pystore.recovery.torn_tail import Bound, Evidence
+from pystore.spark.verify.judge_store import StoreFindings, judge_store
 from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
-from pystore.spark.verify.store_judge import StoreFindings, judge_store
 from pystore.spark.verify.task import SegmentCheck, check_segment
 from pystore.spark.verify.verdicts import Finding
 from pystore.store.commit_log import CommitLog

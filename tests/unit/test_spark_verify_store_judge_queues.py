@@ -17,8 +17,8 @@ from pystore.core.log_reader import LogReader
 from pystore.epochs.file import EPOCHS, encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.message.message import Message
+from pystore.spark.verify.judge_store import judge_store
 from pystore.spark.verify.plan import plan_store, plan_tasks
-from pystore.spark.verify.store_judge import judge_store
 from pystore.spark.verify.task import SegmentCheck, check_segment
 from pystore.spark.verify.verdicts import Finding
 from pystore.store.commit_log import CommitLog

@@ -12,7 +12,7 @@ import pytest
 from verify_job import SEGMENT, make_replicas
 
 from pystore.errors import PystoreError
-from pystore.spark.verify.view import open_view, segment_name
+from pystore.spark.verify.segment_view import open_view, segment_name
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_the_links_go_away(
     """
     folder = tmp_path / "temporary"
     folder.mkdir()
-    monkeypatch.setattr("pystore.spark.verify.view._MEMORY", str(folder))
+    monkeypatch.setattr("pystore.spark.verify.segment_view._MEMORY", str(folder))
 
     def work() -> None:
         with open_view(root, [0]):

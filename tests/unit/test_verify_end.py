@@ -10,8 +10,8 @@ import pytest
 
 from pystore.bindings.ffi import Stop
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.verify.end import Judgement, judge
 from pystore.verify.report import Fault, SegmentReport
+from pystore.verify.tail import Judgement, judge
 
 SIZE = 1000
 ROOT = Path("/store")

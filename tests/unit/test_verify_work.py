@@ -15,8 +15,8 @@ from pystore.errors import CutError
 from pystore.message.columns import gather_columns
 from pystore.store.commit_log import CommitLog
 from pystore.verify.queues import QueueCheck
+from pystore.verify.scan_pool import SegmentWork
 from pystore.verify.seals import SealCheck
-from pystore.verify.work import SegmentWork
 
 SEGMENT = 16384
 

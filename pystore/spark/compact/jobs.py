@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
-from pystore.spark.compact.copying import COPIED, COPIED_OF, copy_records
+from pystore.spark.compact.checkpoint import Work
+from pystore.spark.compact.copy import COPIED, COPIED_OF, copy_records
 from pystore.spark.compact.layout import PLACES, QueueLayout, lay_out
 from pystore.spark.compact.plan import Plan
 from pystore.spark.compact.scan import NOTE, RECORD, SCANNED, scan_segment
-from pystore.spark.compact.work import Work
 from pystore.spark.session import job_errors
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import Any
 
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_directory
+from pystore.spark.compact.checkpoint import Work, remove_work, sync_tree
 from pystore.spark.compact.files import LOGS, make_files
 from pystore.spark.compact.layout import QueueLayout
 from pystore.spark.compact.plan import Plan
-from pystore.spark.compact.work import Work, remove_work, sync_tree
 
 __all__ = ["OUTPUT", "VIEWS", "finish_output", "manifest_of", "prepare_output"]
 

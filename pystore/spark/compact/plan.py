@@ -20,7 +20,7 @@ from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
 from pystore.errors import OffsetOutOfRange, PystoreError
 from pystore.rocketmq.side_files import CHECKPOINT, parse_checkpoint
 from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
-from pystore.spark.split import Split
+from pystore.spark.plan.split import Split
 from pystore.store.open_reader import binding_page, open_reader
 
 __all__ = ["Choice", "Plan", "make_plan", "still_holds"]

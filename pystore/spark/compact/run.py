@@ -13,6 +13,7 @@ from typing import Protocol
 from pystore.core.lock import Lock
 from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.fs.atomic import storage_error
+from pystore.spark.compact.checkpoint import Work, begin_work, find_work, remove_work
 from pystore.spark.compact.counts import Damage
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import (
@@ -22,7 +23,6 @@ from pystore.spark.compact.output import (
     prepare_output,
 )
 from pystore.spark.compact.plan import Choice, Plan, make_plan
-from pystore.spark.compact.work import Work, begin_work, find_work, remove_work
 
 __all__ = ["Compaction", "Jobs", "compact", "survey"]
 

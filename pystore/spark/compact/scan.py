@@ -21,9 +21,9 @@ from pystore.bindings.row import Check
 from pystore.message.properties import KEYS
 from pystore.message.record_batch import find_property
 from pystore.spark.compact.counts import Damage, QueueCount, out_of_order, queue_hash
-from pystore.spark.gathering import gather, texts
-from pystore.spark.segment import CoreSegment
-from pystore.spark.split import Damaged, Split
+from pystore.spark.plan.split import Damaged, Split
+from pystore.spark.scan.core_segment import CoreSegment
+from pystore.spark.scan.gather import gather, texts
 
 __all__ = ["NOTE", "RECORD", "SCANNED", "SCANNED_SCHEMA", "scan_segment"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from pystore.errors import FormatError
-from pystore.spark.positions import Positions, parse_positions, show_positions
+from pystore.spark.source.offsets import Positions, parse_positions, show_positions
 
 __all__ = [
     "COMPRESSIONS",

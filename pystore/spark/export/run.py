@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pystore.errors import InvalidError
-from pystore.spark.columns import DAMAGE, choose_columns, needs_of
 from pystore.spark.export.commit import (
     COMPRESSIONS,
     Commit,
@@ -27,9 +26,10 @@ from pystore.spark.export.publish import (
     publish,
     staging,
 )
-from pystore.spark.export.resuming import Bounds, StorePlan
+from pystore.spark.export.resume import Bounds, StorePlan
 from pystore.spark.export.task import ExportTask, TaskResult, pack_tasks
-from pystore.spark.paths import find_stores
+from pystore.spark.plan.paths import find_stores
+from pystore.spark.plan.schema import DAMAGE, choose_columns, needs_of
 
 __all__ = ["Request", "Tasks", "run_export"]
 

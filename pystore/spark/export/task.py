@@ -17,12 +17,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from pystore.fs.atomic import storage_error, sync_directory
-from pystore.spark.columns import DAMAGE, choose_columns
 from pystore.spark.export.commit import DamagedRange, Shape
 from pystore.spark.export.parquet import ParquetParts, PartFile
-from pystore.spark.reading import read_split
-from pystore.spark.selection import Selection
-from pystore.spark.split import Split
+from pystore.spark.plan.schema import DAMAGE, choose_columns
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.split import Split
+from pystore.spark.scan.task import read_split
 
 __all__ = ["ExportTask", "TaskResult", "pack_tasks", "write_task"]
 

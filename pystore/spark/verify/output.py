@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pystore.cli.output import SCHEMA_VERSION
+from pystore.cli.lib.output import SCHEMA_VERSION
 from pystore.fs.atomic import replace_file
 from pystore.spark.verify.html_report import render_report
 from pystore.spark.verify.rounds import AUDIT, write_round

@@ -22,11 +22,11 @@ from pystore.recovery.survey import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.side_files import ABORT, IDENTITY, parse_identity
 from pystore.spark.verify.digests import blocks_of
-from pystore.spark.verify.listing import Listing, list_segments
 from pystore.spark.verify.sampling import sample_blocks
+from pystore.spark.verify.segment_list import Listing, list_segments
+from pystore.spark.verify.segment_view import open_view
 from pystore.spark.verify.task import SegmentTask, StoreShare
 from pystore.spark.verify.verdicts import Finding
-from pystore.spark.verify.view import open_view
 from pystore.store.open import queue_file_size_of
 from pystore.store.open_reader import binding_page, find_end
 from pystore.verify.bound import find_bound, find_evidence

@@ -2,7 +2,7 @@
 The queue offsets of one segment's records, and its entries in the consume queues.
 
 Within a queue, the records of a log count on by one. A segment shows a part of that
-as runs; `pystore.spark.verify.continuity` joins the runs of all segments.
+as runs; `pystore.spark.verify.queue_continuity` joins the runs of all segments.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from pathlib import Path
 from pystore.core.live_page import Live
 from pystore.errors import InvalidError, StorageError
 from pystore.metastore.bootstrap import META_NAME
-from pystore.spark.paths import find_stores
-from pystore.spark.verify.closer_look import settle
+from pystore.spark.plan.paths import find_stores
+from pystore.spark.verify.divergence import settle
 from pystore.spark.verify.executors import Run
-from pystore.spark.verify.group_judge import judge_group
-from pystore.spark.verify.listing import list_segments
+from pystore.spark.verify.judge_replicas import judge_group
+from pystore.spark.verify.judge_store import StoreFindings, judge_store
 from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
-from pystore.spark.verify.store_judge import StoreFindings, judge_store
+from pystore.spark.verify.segment_list import list_segments
 from pystore.spark.verify.task import SegmentCheck, SegmentTask, check_segment
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 from pystore.store.open import LIVE_NAME

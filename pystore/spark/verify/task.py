@@ -23,7 +23,7 @@ from pystore.metastore.bootstrap import META_NAME
 from pystore.seals import BLOCK_BYTES, Seal, read_seal
 from pystore.spark.verify.digests import BlockDigests
 from pystore.spark.verify.queue_runs import QueueRuns, QueueSummary
-from pystore.spark.verify.view import open_view
+from pystore.spark.verify.segment_view import open_view
 from pystore.verify.report import SegmentReport
 from pystore.verify.seals import SEALS_NAME
 from pystore.verify.segments import scan_segment

@@ -1,0 +1,170 @@
+"""
+``pystore admin``: commands about controllers themselves.
+"""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from pystore.cli.admin.client import addresses_option, ask, ask_leader, metadata
+from pystore.cli.lib.exit_codes import DONE, UNFINISHED
+from pystore.cli.lib.group import json_option
+from pystore.cli.lib.output import echo_json, pairs_text
+from pystore.controller.server.config import parse_lines, properties_text
+from pystore.errors import UnavailableError
+from pystore.remoting.codes import RequestCode
+
+__all__ = [
+    "get_controller_config",
+    "get_controller_metadata",
+    "transfer_controller",
+    "update_controller_config",
+]
+
+_TRANSFER_S = 15.0
+_POLL_S = 0.1
+
+_controllers = addresses_option(
+    "-a",
+    "--controllerAddress",
+    "controllers",
+    help_text="Controllers, with ; between them.",
+)
+
+
+@click.command(
+    "getControllerMetaData",
+    short_help="Which controller leads.",
+    epilog="\b\nExample:\n  pystore admin getControllerMetaData -a 127.0.0.1:9878\n",
+)
+@_controllers
+@json_option
+def get_controller_metadata(controllers: tuple[str, ...], *, as_json: bool) -> int:
+    """
+    Ask the first controller of the list who leads, and who is there.
+    """
+    found = metadata(controllers[0])
+    peers = [one for one in (found.peers or "").split(";") if one]
+    if as_json:
+        echo_json(
+            {
+                "controllerGroup": found.group,
+                "controllerLeaderId": found.controller_leader_id,
+                "controllerLeaderAddress": found.controller_leader_address,
+                "isLeader": found.is_leader,
+                "peers": peers,
+            }
+        )
+        return DONE
+    click.echo(
+        pairs_text(
+            [
+                ("group", found.group or "-"),
+                ("leader id", found.controller_leader_id or "-"),
+                ("leader", found.controller_leader_address or "nobody leads"),
+                ("peers", "\n".join(peers) or "-"),
+            ]
+        )
+    )
+    return DONE
+
+
+@click.command(
+    "getControllerConfig",
+    short_help="Settings of controllers.",
+    epilog="\b\nExample:\n  pystore admin getControllerConfig -a 127.0.0.1:9878\n",
+)
+@_controllers
+@json_option
+def get_controller_config(controllers: tuple[str, ...], *, as_json: bool) -> int:
+    """
+    Print the settings of each controller of the list.
+    """
+    found = {
+        one: ask(one, RequestCode.GET_CONTROLLER_CONFIG).body.decode(errors="replace")
+        for one in controllers
+    }
+    if as_json:
+        tables = {one: parse_lines(text) for one, text in found.items()}
+        echo_json({"controllers": tables})
+        return DONE
+    for one, text in found.items():
+        click.echo(f"controller {one}")
+        rows = sorted(parse_lines(text).items())
+        click.echo(pairs_text((f"  {name}", value or "-") for name, value in rows))
+    return DONE
+
+
+@click.command(
+    "updateControllerConfig",
+    short_help="Change a setting of controllers.",
+    epilog="\b\nExample:\n  pystore admin updateControllerConfig "
+    "-a 127.0.0.1:9878 -k enableElectUncleanMaster -v true\n",
+)
+@_controllers
+@click.option("-k", "--key", required=True, metavar="NAME", help="Of the setting.")
+@click.option("-v", "--value", required=True, help="The new one.")
+@json_option
+def update_controller_config(
+    controllers: tuple[str, ...], *, key: str, value: str, as_json: bool
+) -> int:
+    """
+    Change a setting of each controller of the list. Those of pystore that share their
+    records all take it, RocketMQ's only if they are named.
+    """
+    body = properties_text({key: value}).encode()
+    for one in controllers:
+        ask(one, RequestCode.UPDATE_CONTROLLER_CONFIG, body=body)
+    if as_json:
+        echo_json({"controllers": list(controllers), "key": key, "value": value})
+    else:
+        click.echo(f"{key}={value} at {', '.join(controllers)}")
+    return DONE
+
+
+@click.command(
+    "transferController",
+    short_help="Let another controller lead.",
+    epilog="\b\nExample:\n  pystore admin transferController -a 10.0.0.1:9878\n",
+)
+@_controllers
+@json_option
+def transfer_controller(controllers: tuple[str, ...], *, as_json: bool) -> int:
+    """
+    Let the controller that leads give up, so that another one that waits leads. Masters
+    go on meanwhile.
+    """
+    before = metadata(controllers[0])
+    ask_leader(controllers, RequestCode.TRANSFER_CONTROLLER)
+    peers = {*controllers, *(one for one in (before.peers or "").split(";") if one)}
+    old = before.controller_leader_address
+    new = _wait_for_another(sorted(peers), old)
+    if new is None:
+        click.echo(
+            f"pystore: {old} gave up, and no other controller leads yet: ask again "
+            "with getControllerMetaData",
+            err=True,
+        )
+        return UNFINISHED
+    if as_json:
+        echo_json({"from": old, "to": new})
+    else:
+        click.echo(f"{new} leads instead of {old}")
+    return DONE
+
+
+def _wait_for_another(peers: list[str], old: str | None) -> str | None:
+    deadline = time.monotonic() + _TRANSFER_S
+    while time.monotonic() < deadline:
+        for one in peers:
+            try:
+                found = metadata(one)
+            except UnavailableError:
+                # It may be the one that went.
+                continue
+            if found.is_leader and one != old:
+                return found.controller_leader_address
+        time.sleep(_POLL_S)
+    return None

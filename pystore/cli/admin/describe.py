@@ -1,0 +1,174 @@
+"""
+``pystore admin``: everything that a controller of pystore knows of a set.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from pystore.cli.admin.client import (
+    addresses_option,
+    ask_leader,
+    cluster_option,
+    set_option,
+)
+from pystore.cli.lib.exit_codes import BAD, DONE
+from pystore.cli.lib.group import json_option
+from pystore.cli.lib.output import count_text, echo_json, pairs_text, table_text
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.json_body import parse_body, read_object
+from pystore.remoting.operator_headers import DescribeBrokerSetRequest
+
+__all__ = ["describe_broker_set", "get_broker_set_history"]
+
+_controllers = addresses_option(
+    "-a",
+    "--controllerAddress",
+    "controllers",
+    help_text="Controllers; the first one that knows who leads is enough.",
+)
+
+
+def _found(controllers: tuple[str, ...], name: str, cluster: str) -> dict[str, Any]:
+    header = DescribeBrokerSetRequest(name, cluster)
+    answer = ask_leader(controllers, RequestCode.DESCRIBE_BROKER_SET, header)
+    return read_object(parse_body(answer.body), "7101's answer")
+
+
+@click.command(
+    "describeBrokerSet",
+    short_help="Why is a replica not in sync?",
+    epilog="\b\nExample:\n  pystore admin describeBrokerSet -a 127.0.0.1:9878 "
+    "-bn broker-a\n",
+)
+@_controllers
+@set_option
+@cluster_option
+@json_option
+def describe_broker_set(
+    controllers: tuple[str, ...], *, name: str, cluster: str, as_json: bool
+) -> int:
+    """
+    Print master and lease of a set, what is under way, the last refusal, and why a
+    replica is not in sync. The exit code is 1 if its master is not alive, or a replica
+    that counts is not in sync.
+    """
+    found = _found(controllers, name, cluster)
+    found.pop("history", None)
+    if as_json:
+        echo_json(found)
+    else:
+        click.echo(_text(found))
+    return DONE if _is_well(found) else BAD
+
+
+def _is_well(found: dict[str, Any]) -> bool:
+    voters = (one for one in found["brokers"] if not one["learner"])
+    return found["masterAlive"] and all(one["inSync"] for one in voters)
+
+
+def _text(found: dict[str, Any]) -> str:
+    pairs = [
+        ("broker set", f"{found['brokerName']} of {found['clusterName']}"),
+        ("master", _master_text(found)),
+        ("lease", _lease_text(found)),
+        ("set", f"{_ids_text(found['syncStateSet'])}, version "
+         f"{found['syncStateSetEpoch']}"),
+        ("candidates", _ids_text(found["candidates"])),
+        ("under way", ", ".join(found["pending"]) or "-"),
+        ("elections", _elections_text(found)),
+        ("last refusal", _refusal_text(found.get("lastRefusal"))),
+    ]  # fmt: skip
+    pairs += [
+        ("loss", f"epoch {one['epoch']}, {one['cause']}: "
+         f"{count_text(one['startOffset'])} to {count_text(one['endOffset'])}")
+        for one in found["losses"]
+    ]  # fmt: skip
+    header = ("id", "address", "alive", "in sync", "epoch", "end")
+    table = table_text(header, map(_row, found["brokers"]))
+    reasons = [
+        f"{one['brokerId']}: {one['reason']}"
+        for one in found["brokers"]
+        if one["reason"]
+    ]
+    return "\n\n".join([pairs_text(pairs), table, *filter(None, ["\n".join(reasons)])])
+
+
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        str(one["brokerId"]),
+        one["brokerAddress"],
+        "yes" if one["alive"] else "no",
+        "yes" if one["inSync"] else "no",
+        str(one["epoch"]) if one["epoch"] >= 0 else "-",
+        count_text(one["endOffset"]) if one["endOffset"] >= 0 else "-",
+    )
+
+
+def _master_text(found: dict[str, Any]) -> str:
+    if found.get("masterBrokerId") is None:
+        return f"none, epoch {found['masterEpoch']}"
+    state = "alive" if found["masterAlive"] else "not alive"
+    return f"{found['masterBrokerId']}, {state}, epoch {found['masterEpoch']}"
+
+
+def _lease_text(found: dict[str, Any]) -> str:
+    own = found["leaseMillis"]
+    parts = [f"may run for {own / 1000:.1f} s" if own else "none"]
+    parts += [
+        f"of {one['brokerId']}, a former master, {one['leaseMillis'] / 1000:.1f} s"
+        for one in found["formerLeases"]
+    ]
+    return "; ".join(parts)
+
+
+def _elections_text(found: dict[str, Any]) -> str:
+    how = "automatic" if found["allowElectMaster"] else "by operators alone"
+    preferred = found["preferredBrokerId"]
+    return f"{how}, {preferred} preferred" if preferred else how
+
+
+def _refusal_text(refusal: dict[str, Any] | None) -> str:
+    if refusal is None:
+        return "-"
+    who = f" (broker {refusal['brokerId']})" if refusal["brokerId"] else ""
+    return f"{refusal['code']}: {refusal['reason']}{who}"
+
+
+def _ids_text(ids: list[int]) -> str:
+    return ", ".join(map(str, ids)) or "-"
+
+
+@click.command(
+    "getBrokerSetHistory",
+    short_help="The last decisions about a set.",
+    epilog="\b\nExample:\n  pystore admin getBrokerSetHistory -a 127.0.0.1:9878 "
+    "-bn broker-a\n",
+)
+@_controllers
+@set_option
+@cluster_option
+@json_option
+def get_broker_set_history(
+    controllers: tuple[str, ...], *, name: str, cluster: str, as_json: bool
+) -> int:
+    """
+    Print the last 32 decisions about a set, refusals too: when, epoch, version, who
+    asked. The controller that leads keeps them in memory, since it leads.
+    """
+    rows = _found(controllers, name, cluster).get("history", [])
+    if as_json:
+        echo_json({"brokerName": name, "history": rows})
+        return DONE
+    for one in rows:
+        at = datetime.fromtimestamp(one["atMillis"] / 1000, UTC)
+        what = one.get("refusal") or one["event"]
+        head = f"{at:%Y-%m-%d %H:%M:%S}Z  epoch {one['epoch']:<4}"
+        version = f"version {one['version']}" if "version" in one else "refused"
+        click.echo(f"{head}  {version:<12}  {one['askedBy']:<21}  {what}")
+    if not rows:
+        click.echo("nothing was decided since this controller leads")
+    return DONE

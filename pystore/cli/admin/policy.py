@@ -1,0 +1,162 @@
+"""
+``pystore admin``: what an operator may change of a set, with controllers of pystore.
+"""
+
+from __future__ import annotations
+
+import click
+
+from pystore.cli.admin.client import (
+    addresses_option,
+    ask_leader,
+    cluster_option,
+    set_option,
+)
+from pystore.cli.lib.exit_codes import DONE
+from pystore.cli.lib.group import json_option
+from pystore.cli.lib.output import echo_json
+from pystore.remoting.codes import RequestCode
+from pystore.remoting.operator_headers import (
+    ChangeBrokerRequest,
+    ChangeElectionsRequest,
+    ReadmitBrokerRequest,
+)
+
+__all__ = ["change_broker", "change_elections", "readmit_broker"]
+
+_controllers = addresses_option(
+    "-a",
+    "--controllerAddress",
+    "controllers",
+    help_text="Controllers; the first one that knows who leads is enough.",
+)
+_broker = click.option(
+    "-b", "--brokerId", "broker_id", type=click.IntRange(1), required=True, metavar="N"
+)
+
+
+@click.command(
+    "changeBroker",
+    short_help="Learner or voter; priority.",
+    epilog="\b\nExample: broker 3 only follows\n  pystore admin changeBroker "
+    "-a 127.0.0.1:9878 -bn broker-a -b 3 --learner\n",
+)
+@_controllers
+@set_option
+@_broker
+@cluster_option
+@click.option(
+    "--learner/--voter",
+    "is_learner",
+    default=None,
+    help="A learner follows, and counts for nothing.",
+)
+@click.option(
+    "--priority",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    help="The lower is elected among equals.",
+)
+@json_option
+def change_broker(
+    controllers: tuple[str, ...],
+    *,
+    name: str,
+    broker_id: int,
+    cluster: str,
+    is_learner: bool | None,
+    priority: int | None,
+    as_json: bool,
+) -> int:
+    """
+    Make a broker a learner or a voter, or say how gladly it is elected.
+    """
+    if is_learner is None and priority is None:
+        raise click.UsageError("say what: --learner, --voter or --priority N")
+    header = ChangeBrokerRequest(name, broker_id, cluster, is_learner, priority)
+    ask_leader(controllers, RequestCode.CHANGE_BROKER, header)
+    changed = {"learner": is_learner, "priority": priority}
+    return _done(f"broker {broker_id} of {name}", name, changed, as_json=as_json)
+
+
+@click.command(
+    "changeElections",
+    short_help="Preferred master; automatic elections.",
+    epilog="\b\nExample: nobody is elected without an operator\n  pystore admin "
+    "changeElections -a 127.0.0.1:9878 -bn broker-a --manual\n",
+)
+@_controllers
+@set_option
+@cluster_option
+@click.option(
+    "--preferred",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Who is elected among equals; 0: nobody in particular.",
+)
+@click.option(
+    "--automatic/--manual",
+    "is_automatic",
+    default=None,
+    help="Whether the controller elects by itself (allowElectMaster).",
+)
+@json_option
+def change_elections(
+    controllers: tuple[str, ...],
+    *,
+    name: str,
+    cluster: str,
+    preferred: int | None,
+    is_automatic: bool | None,
+    as_json: bool,
+) -> int:
+    """
+    Change how a set elects its master.
+    """
+    if preferred is None and is_automatic is None:
+        raise click.UsageError("say what: --preferred N, --automatic or --manual")
+    header = ChangeElectionsRequest(name, cluster, preferred, is_automatic)
+    ask_leader(controllers, RequestCode.CHANGE_ELECTIONS, header)
+    changed = {"preferredBrokerId": preferred, "allowElectMaster": is_automatic}
+    return _done(f"elections of {name}", name, changed, as_json=as_json)
+
+
+@click.command(
+    "readmitBroker",
+    short_help="Vouch for a copied or empty store.",
+    epilog="\b\nExample: broker 2 lost its disk, and is to be filled anew\n  pystore "
+    "admin readmitBroker -a 127.0.0.1:9878 -bn broker-a -b 2\n",
+)
+@_controllers
+@set_option
+@_broker
+@cluster_option
+@json_option
+def readmit_broker(
+    controllers: tuple[str, ...],
+    *,
+    name: str,
+    broker_id: int,
+    cluster: str,
+    as_json: bool,
+) -> int:
+    """
+    Let the master fill and admit a broker that is refused: its store is a copy, was
+    restored, is empty, or the broker was cleaned.
+    """
+    header = ReadmitBrokerRequest(name, broker_id, cluster)
+    ask_leader(controllers, RequestCode.READMIT_BROKER, header)
+    changed: dict[str, int | bool | None] = {"readmitted": True}
+    return _done(f"broker {broker_id} of {name}", name, changed, as_json=as_json)
+
+
+def _done(
+    what: str, name: str, changed: dict[str, int | bool | None], *, as_json: bool
+) -> int:
+    told = {key: value for key, value in changed.items() if value is not None}
+    if as_json:
+        echo_json({"brokerName": name, **told})
+    else:
+        words = ", ".join(f"{key} {str(value).lower()}" for key, value in told.items())
+        click.echo(f"{what}: {words}")
+    return DONE

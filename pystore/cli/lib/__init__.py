@@ -1,0 +1,3 @@
+"""
+What the commands share: output, progress, exit codes, sizes.
+"""

@@ -1,0 +1,122 @@
+"""
+The group of all commands: whatever happens in one becomes an exit code.
+
+A command returns its exit code. Errors of ours and of the system become one
+line on stderr; a traceback is left to mistakes of the program.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from pystore.cli.lib.exit_codes import (
+    DONE,
+    INTERRUPTED,
+    PIPE_CLOSED,
+    UNFINISHED,
+    error_line,
+)
+from pystore.errors import PystoreError
+
+__all__ = ["Commands", "json_option", "store_argument"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def json_option(command: Function) -> Function:
+    """
+    Adds ``--json`` to a command, as its argument ``as_json``.
+    """
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object instead."
+    )(command)
+
+
+def store_argument(command: Function) -> Function:
+    """
+    Adds the store directory to a command, as its argument ``store``.
+    """
+    return click.argument("store", type=click.Path(path_type=Path))(command)
+
+
+class Commands(click.Group):
+    """
+    A group whose commands return exit codes, and are imported when they are asked for:
+    whoever runs one does not wait for the modules of the others.
+
+    Args:
+        places: ``module:command`` by the command's name.
+        options: of `click.Group`.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,  # noqa: ANN401
+        places: Mapping[str, str] | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self._places = dict(places or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """
+        Returns the names of all commands, in their order.
+        """
+        return sorted({*super().list_commands(ctx), *self._places})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """
+        Returns the command of that name, if there is one.
+        """
+        place = self._places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = place.partition(":")
+        found: click.Command = getattr(import_module(module), name)
+        return found
+
+    def main(self, *arguments: Any, **options: Any) -> NoReturn:  # noqa: ANN401
+        """
+        Runs the command that the arguments name, and exits.
+        """
+        options["standalone_mode"] = False
+        try:
+            code = super().main(*arguments, **options)
+        except click.ClickException as error:
+            # Wrong usage, mostly: click says what and how.
+            error.show()
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            # Ctrl-C where a command has nothing of its own to say.
+            click.echo("pystore: interrupted", err=True)
+            sys.exit(INTERRUPTED)
+        sys.exit(code)
+
+    def invoke(self, ctx: click.Context) -> int:
+        """
+        Runs a command and returns its exit code.
+        """
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except (PystoreError, OSError) as error:
+            # What a user can do something about.
+            return _say(error)
+        return DONE if code is None else int(code)
+
+
+def _say(error: PystoreError | OSError) -> int:
+    if isinstance(error, OSError) and error.errno == errno.EPIPE:
+        # Python flushes once more at exit: into nothing, not into the error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    click.echo(f"pystore: {error_line(error)}", err=True)
+    return UNFINISHED

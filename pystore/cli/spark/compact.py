@@ -1,0 +1,217 @@
+"""
+``pystore spark compact``: of each key, the latest record alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pystore.cli.lib.exit_codes import BAD, DONE, error_line
+from pystore.cli.lib.group import json_option, store_argument
+from pystore.cli.lib.output import count_text, echo_json, size_text, table_text
+from pystore.cli.spark import master_option
+from pystore.errors import CorruptError, InvalidError
+from pystore.spark.compact.sizes import DEFAULT_LOG_BYTES, DEFAULT_QUEUE_BYTES
+
+if TYPE_CHECKING:
+    from pystore.spark.compact.layout import QueueLayout
+    from pystore.spark.compact.run import Compaction
+
+__all__ = ["compact"]
+
+_EXAMPLE = """\b
+Example: what would go, and then a compaction of the topics of prices
+  pystore spark compact /data/store
+  pystore spark compact --topic 'price-*' --into /data/compacted /data/store
+"""
+_HEADER = (
+    "queue",
+    "records",
+    "bytes",
+    "tombstones",
+    "keys",
+    "stay",
+    "bytes stay",
+    "bytes go",
+)
+_SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "32768"}
+
+
+@click.command(short_help="Keep the latest record of each key.", epilog=_EXAMPLE)
+@store_argument
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the compaction store DIR/compaction. Without it nothing is written.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="GLOB",
+    help="Only topics that match; may be given several times.",
+)
+@click.option(
+    "--keep-tombstones",
+    is_flag=True,
+    help="Keep the newest record of a key also if it has no body, for consumers that "
+    "lag.",
+)
+@click.option(
+    "--log-file-bytes",
+    type=click.IntRange(1),
+    default=DEFAULT_LOG_BYTES,
+    show_default=True,
+    metavar="N",
+    help="The broker's compactionMappedFileSize.",
+)
+@click.option(
+    "--queue-file-bytes",
+    type=click.IntRange(1),
+    default=DEFAULT_QUEUE_BYTES,
+    show_default=True,
+    metavar="N",
+    help="The broker's compactionCqMappedFileSize.",
+)
+@master_option
+@json_option
+def compact(
+    *,
+    store: Path,
+    into: Path | None,
+    topics: tuple[str, ...],
+    keep_tombstones: bool,
+    log_file_bytes: int,
+    queue_file_bytes: int,
+    master: str | None,
+    as_json: bool,
+) -> int:
+    """
+    Show, or with --into write, the latest record of each key in every queue of STORE.
+
+    The key is KEYS, as a whole; records without it are in no compaction. A key whose
+    latest record has no body goes, too: that is a tombstone. The newest record of a
+    queue always stays. STORE is not changed, and may be in use; nothing above its
+    confirm offset is read.
+
+    DIR/compaction appears at once when it is complete. A run that was killed is gone
+    on with by the same command. It is what RocketMQ 5.3 loads as its compaction store;
+    DIR/compaction/logs/TOPIC/QUEUE is the root of an ordinary log.
+
+    The exit code is 1 if a record is bad; then nothing is compacted.
+    """
+    # Spark is needed from here on; the command line alone must not need it.
+    from pystore.spark.compact import run  # noqa: PLC0415
+    from pystore.spark.compact.jobs import SparkJobs  # noqa: PLC0415
+    from pystore.spark.compact.plan import Choice  # noqa: PLC0415
+    from pystore.spark.compact.sizes import file_sizes  # noqa: PLC0415
+    from pystore.spark.session import open_session  # noqa: PLC0415
+
+    try:
+        sizes = file_sizes(log_file_bytes, queue_file_bytes)
+    except InvalidError as error:
+        # The numbers are the user's.
+        raise click.UsageError(str(error)) from error
+    choice = Choice(topics, keep_tombstones, sizes)
+    root = Path(os.path.abspath(store))  # workers stand in another directory
+    try:
+        with open_session("pystore compact", master, _SETTINGS) as session:
+            jobs = SparkJobs(session)
+            if into is None:
+                found = run.survey(jobs, root, choice)
+            else:
+                target = Path(os.path.abspath(into))
+                found = run.compact(jobs, root, target, choice)
+    except CorruptError as error:
+        # The store was checked, and is bad.
+        click.echo(f"pystore: {error_line(error)}", err=True)
+        if as_json:
+            echo_json({"store": str(store), "error": str(error)})
+        return BAD
+    if as_json:
+        echo_json(_json(found, store, into))
+    else:
+        click.echo("\n".join(_lines(found, store, into)))
+    return DONE
+
+
+def _lines(found: Compaction, store: Path, into: Path | None) -> list[str]:
+    records = sum(queue.count.records for queue in found.queues)
+    stay = sum(queue.records for queue in found.queues)
+    sizes = [_sizes(queue) for queue in found.queues]
+    before, after = (sum(column) for column in zip((0, 0), *sizes, strict=True))
+    keyless = sum(queue.count.keyless for queue in found.queues)
+    did = "would go" if into is None else "are left out"
+    lines = [
+        _table(found.queues),
+        f"{store}: {count_text(records - stay)} of {count_text(records)} records, "
+        f"{size_text(before - after)} of {size_text(before)}, {did}; up to offset "
+        f"{found.plan.end}",
+    ]
+    if keyless:
+        lines.append(
+            f"  note: {count_text(keyless)} records have no keys: they are in no "
+            "compaction"
+        )
+    if into is None:
+        lines.append("  nothing was written: --into DIR does it")
+    else:
+        lines.append(f"{into / 'compaction'}: {size_text(after)}")
+    return lines
+
+
+def _sizes(queue: QueueLayout) -> tuple[int, int]:
+    return queue.count.size_bytes, queue.size_bytes
+
+
+def _table(queues: Sequence[QueueLayout]) -> str:
+    return table_text(
+        _HEADER,
+        [
+            (
+                f"{queue.count.topic} {queue.count.queue_id}",
+                count_text(queue.count.records),
+                size_text(queue.count.size_bytes),
+                count_text(queue.count.tombstones),
+                count_text(queue.keys),
+                count_text(queue.records),
+                size_text(queue.size_bytes),
+                size_text(queue.count.size_bytes - queue.size_bytes),
+            )
+            for queue in queues
+        ],
+    )
+
+
+def _json(found: Compaction, store: Path, into: Path | None) -> dict[str, Any]:
+    return {
+        "store": str(store),
+        "into": None if into is None else str(into / "compaction"),
+        "endOffset": found.plan.end,
+        "inputBytes": found.plan.input_bytes,
+        "resumed": found.is_resumed,
+        "queues": [
+            {
+                "topic": queue.count.topic,
+                "queueId": queue.count.queue_id,
+                "records": queue.count.records,
+                "bytes": queue.count.size_bytes,
+                "keylessRecords": queue.count.keyless,
+                "tombstones": queue.count.tombstones,
+                "keys": queue.keys,
+                "keptRecords": queue.records,
+                "keptBytes": queue.size_bytes,
+                "keptTombstones": queue.tombstones,
+                "lastQueueOffset": queue.count.last_queue_offset,
+                "files": len(queue.files),
+            }
+            for queue in found.queues
+        ],
+        "error": None,
+    }

@@ -1,0 +1,213 @@
+"""
+``pystore spark export``: what is new in stores, as Parquet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pystore.cli.lib.exit_codes import BAD, DONE
+from pystore.cli.lib.group import json_option
+from pystore.cli.lib.output import (
+    count_text,
+    echo_json,
+    json_keys,
+    rate_text,
+    seconds_text,
+    size_text,
+)
+from pystore.cli.spark import master_option
+from pystore.errors import InvalidError
+from pystore.spark.export.commit import COMPRESSIONS
+from pystore.spark.export.resume import Bounds
+from pystore.spark.plan.options import ON_DAMAGE
+from pystore.spark.plan.paths import find_stores
+from pystore.spark.plan.schema import choose_columns
+from pystore.spark.session import open_session
+
+if TYPE_CHECKING:
+    from pystore.spark.export.commit import Commit
+
+__all__ = ["export"]
+
+_EXAMPLE = """\b
+Example: what is new of the orders topics, with bodies; run it again for more
+  pystore spark export /data/store --into /lake/messages --topic 'orders*' --bodies
+"""
+
+
+@click.command(short_help="Export what is new, as Parquet.", epilog=_EXAMPLE)
+@click.argument("stores", metavar="STORE...", nargs=-1, required=True)
+@click.option(
+    "--into",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
+    help="Where the Parquet files go: one export, new or continued. Every host that "
+    "runs tasks must have it under this path.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="GLOB",
+    help="Only topics that match; may be given several times. By default all.",
+)
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    help="Columns of the files, with commas between them. By default all but bodies.",
+)
+@click.option("--bodies", is_flag=True, help="All columns, and bodies as stored.")
+@click.option(
+    "--from",
+    "start",
+    type=click.IntRange(0),
+    default=0,
+    metavar="OFFSET",
+    help="Where the first run begins. By default where the log does.",
+)
+@click.option(
+    "--to",
+    "end",
+    type=click.IntRange(0),
+    metavar="OFFSET",
+    help="Only records that begin below OFFSET. By default all that is confirmed.",
+)
+@click.option(
+    "--on-damage",
+    type=click.Choice(ON_DAMAGE),
+    default="fail",
+    help="What damaged bytes in a log do: nothing is exported; they are passed over, "
+    "and the exit code is 1; they are passed over.",
+)
+@click.option(
+    "--allow-gap",
+    is_flag=True,
+    help="Go on where records were deleted, or the log was cut, since the last run.",
+)
+@click.option(
+    "--compression",
+    type=click.Choice(COMPRESSIONS),
+    help="Of the Parquet files; by default zstd.",
+)
+@master_option
+@json_option
+def export(
+    *,
+    stores: tuple[str, ...],
+    into: Path,
+    topics: tuple[str, ...],
+    columns: str | None,
+    bodies: bool,
+    start: int,
+    end: int | None,
+    on_damage: str,
+    allow_gap: bool,
+    compression: str | None,
+    master: str | None,
+    as_json: bool,
+) -> int:
+    """
+    Write the records of each STORE into Parquet files, each record exactly once.
+
+    STORE is a root or a glob over roots. A run goes on where the last one into the
+    same directory ended, up to the confirm offset of a replicated store, else to the
+    end of the log; stores may be in use. It shows in DIR at once and whole, as
+    run=N/topic=T/day=D, or not at all: whatever is killed, run it again.
+
+    Columns, topics and compression are chosen by the first run.
+    """
+    if columns is not None and bodies:
+        raise click.UsageError("--columns says it all: name body there, not --bodies")
+    chosen = None if columns is None else _names(columns)
+    find_stores(stores)  # told before Spark starts, which takes seconds
+    with open_session("pystore spark export", master) as session:
+        # pyarrow is there: the session looked.
+        from pystore.spark.export.job import export as run  # noqa: PLC0415
+        from pystore.spark.export.run import Request  # noqa: PLC0415
+
+        request = Request(
+            stores=stores,
+            into=into,
+            columns=chosen,
+            bodies=bodies,
+            topics=topics or None,
+            compression=compression,
+            on_damage=on_damage,
+            bounds=Bounds(start, end, allow_gap=allow_gap),
+        )
+        began = time.monotonic()
+        commit = run(session, request)
+        seconds = time.monotonic() - began
+    if as_json:
+        echo_json(_json(into, commit, seconds))
+    else:
+        click.echo("\n".join(_lines(into, commit, seconds, reports=on_damage)))
+    return BAD if commit and commit.damages and on_damage == "report" else DONE
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    try:
+        choose_columns(names, with_body=False, with_damage=False)
+    except InvalidError as error:
+        # Wrong usage, as of any other option.
+        raise click.BadParameter(str(error), param_hint="--columns") from error
+    return names
+
+
+def _lines(
+    into: Path, commit: Commit | None, seconds: float, *, reports: str
+) -> list[str]:
+    if commit is None:
+        return [f"{into}: nothing is new"]
+    read = sum(one.to_offset - one.from_offset for one in commit.ranges)
+    size = sum(file.size for file in commit.files)
+    lines = [
+        f"{into}: run {commit.run}: {count_text(commit.records)} records in "
+        f"{count_text(len(commit.files))} files, {size_text(size)} of "
+        f"{size_text(read)} of log; {rate_text(read, seconds)}, "
+        f"{seconds_text(seconds)}"
+    ]
+    lines += [
+        f"  {one.store}: offsets {one.from_offset} to {one.to_offset}, "
+        f"{count_text(one.records)} records"
+        for one in commit.ranges
+    ]
+    lines += [f"  gap: {gap.store}: {gap.reason}" for gap in commit.gaps]
+    if reports == "report":
+        return lines + [
+            f"  damage: {one.store}: offset {one.offset}: {one.text} "
+            f"({count_text(one.size)} bytes passed over)"
+            for one in commit.damages
+        ]
+    if commit.damages:
+        size = sum(one.size for one in commit.damages)
+        lines.append(
+            f"  note: {count_text(len(commit.damages))} damaged ranges were passed "
+            f"over, {size_text(size)}; run={commit.run}/_commit.json lists them"
+        )
+    return lines
+
+
+def _json(into: Path, commit: Commit | None, seconds: float) -> dict[str, Any]:
+    def several(values: tuple[Any, ...]) -> list[dict[str, object]]:
+        return [json_keys(dataclasses.asdict(one)) for one in values]
+
+    return {
+        "into": str(into),
+        "run": commit and commit.run,
+        "records": commit.records if commit else 0,
+        "files": len(commit.files) if commit else 0,
+        "bytes": sum(file.size for file in commit.files) if commit else 0,
+        "seconds": round(seconds, 6),
+        "stores": several(commit.ranges) if commit else [],
+        "gaps": several(commit.gaps) if commit else [],
+        "damages": several(commit.damages) if commit else [],
+    }

@@ -1,0 +1,146 @@
+"""
+Everything acknowledged, read back and compared byte for byte.
+
+The records of one acknowledgement lie one behind the other. Their bodies are
+gathered out of the log by numpy and compared with the file's lines in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.bindings.ffi import Check
+from pystore.core.log_reader import LogReader
+from pystore.demo.ack_channel import Acks
+from pystore.demo.workload import Jobs, Piece
+from pystore.errors import PystoreError
+from pystore.message.lines import Strings
+
+__all__ = ["Comparison", "compare"]
+
+_KEYS_HEAD, _KEYS_TAIL = b"KEYS\x01", b"\x02"
+_CRC_BYTES = 20
+_NOTE_EACH = 256
+
+
+@dataclass(slots=True)
+class Comparison:
+    """
+    What is there of what was acknowledged.
+
+    Attributes:
+        records: acknowledged.
+        body_bytes: of them, compared.
+        missing: records that are not there, or are not what was appended.
+        problem: the first of these, in words.
+    """
+
+    records: int = 0
+    body_bytes: int = 0
+    missing: int = 0
+    problem: str = ""
+
+
+def compare(
+    log: LogReader,
+    acks: Acks,
+    jobs: Jobs,
+    progress: Callable[[int], None] | None = None,
+) -> Comparison:
+    """
+    Compares every acknowledged record with the line it came from.
+
+    Topic, queue, key and body are compared; checksums are the verification's. One
+    acknowledgement counts as missing as a whole.
+
+    Args:
+        log: to read.
+        acks: in any order.
+        jobs: what was appended.
+        progress: told how many acknowledgements are done, now and then.
+    """
+    result = Comparison()
+    ordered = np.sort(acks, order="offset").tolist()
+    for done, (job, offset, end, count) in enumerate(ordered):
+        if progress is not None and done % _NOTE_EACH == 0:
+            progress(done)
+        piece = jobs.piece(job)
+        result.records += count
+        result.body_bytes += int(piece.bodies[0][-1] - piece.bodies[0][0])
+        try:
+            problem = _difference(log, offset, end, count, piece)
+        except PystoreError as error:
+            # Not even readable: then it is not there.
+            problem = str(error)
+        if problem:
+            result.missing += count
+            result.problem = result.problem or f"offset {offset}: {problem}"
+    return result
+
+
+def _difference(log: LogReader, offset: int, end: int, count: int, piece: Piece) -> str:
+    checks = Check.OFFSET | Check.TOPIC
+    rows = next(log.scan(offset, end, checks, rows=count + 1), None)
+    found = 0 if rows is None else len(rows)
+    if rows is None or found != count or count != piece.end - piece.first:
+        return f"{found} records are there, {count} were acknowledged"
+    if int(rows["offset"][-1]) + int(rows["size"][-1]) != end:
+        return f"the last record does not end at {end}"
+    ids = np.unique(rows["topic_id"]).tolist()
+    if {log.topic(number) for number in ids} != {piece.file.topic}:
+        return f"a topic is not {piece.file.topic}"
+    if (rows["queue_id"] != piece.file.queue_id).any():
+        return f"a queue is not {piece.file.queue_id}"
+    return _difference_of_bytes(log, rows, piece)
+
+
+def _difference_of_bytes(log: LogReader, rows: NDArray[Any], piece: Piece) -> str:
+    key_sizes = np.diff(piece.keys[0])
+    around = len(_KEYS_HEAD) + len(_KEYS_TAIL) + _CRC_BYTES
+    if (rows["properties_size"] != key_sizes + around).any():
+        return "the properties have other sizes"
+    end = int(rows["offset"][-1]) + int(rows["size"][-1])
+    done = 0
+    while done < len(rows):
+        # A block lies in one segment, so most often this runs once.
+        start = int(rows["offset"][done])
+        view = log.acquire(start, end - start)
+        some = rows[done:]
+        some = some[some["offset"] < start + len(view)]
+        at = some["offset"].astype(np.int64) - start
+        block = np.frombuffer(view, np.uint8)
+        body_at, sizes = at + some["body_at"], some["body_size"]
+        if not _is_equal(block, body_at, sizes, _some(piece.bodies, done, len(some))):
+            return f"a body is not its line of {piece.file.name}"
+        key_at = at + some["properties_at"] + len(_KEYS_HEAD)
+        sizes = key_sizes[done : done + len(some)]
+        if not _is_equal(block, key_at, sizes, _some(piece.keys, done, len(some))):
+            return f"a key does not name its line of {piece.file.name}"
+        done += len(some)
+    return ""
+
+
+def _some(strings: Strings, first: int, count: int) -> Strings:
+    offsets, data = strings
+    return offsets[first : first + count + 1], data
+
+
+def _is_equal(
+    block: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    sizes: NDArray[Any],
+    expected: Strings,
+) -> bool:
+    offsets, data = expected
+    if (np.diff(offsets) != sizes).any():
+        return False
+    low, high = int(offsets[0]), int(offsets[-1])
+    # Byte k of the expected strings is byte k + shift of the block.
+    shifts = np.repeat(starts - offsets[:-1], sizes)
+    found = block[np.arange(low, high) + shifts]
+    return found.tobytes() == data[low:high]

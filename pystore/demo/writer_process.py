@@ -1,0 +1,102 @@
+"""
+The writer process of the demo: it appends until it is done, or killed.
+
+It is given its jobs on standard input and acknowledges each on standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.demo.ack_channel import send_ack
+from pystore.demo.corpus import read_corpus
+from pystore.demo.workload import Jobs
+from pystore.store.commit_log import CommitLog
+from pystore.store.maintenance import open_log
+
+__all__ = ["Task", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """
+    What a writer is started with.
+
+    Attributes:
+        store: the directory.
+        library: where the files are.
+        segment_size: of a new store.
+        threads: that append.
+    """
+
+    store: Path
+    library: Path
+    segment_size: int
+    threads: int
+
+    def arguments(self) -> list[str]:
+        """
+        Returns the command line of the process.
+        """
+        numbers = [str(self.segment_size), str(self.threads)]
+        module = ["-m", "pystore.demo.writer_process"]
+        return [sys.executable, *module, str(self.store), str(self.library), *numbers]
+
+    @classmethod
+    def parse(cls, arguments: list[str]) -> Task:
+        """
+        Returns what ``arguments`` said, in the process itself.
+        """
+        store, library, segment_size, threads = arguments
+        return cls(Path(store), Path(library), int(segment_size), int(threads))
+
+
+def write(task: Task, pending: NDArray[np.int64], pipe: int) -> None:
+    """
+    Does the jobs that are pending, with several threads.
+
+    Args:
+        task: where.
+        pending: numbers of jobs.
+        pipe: for the acknowledgements.
+
+    Raises:
+        PystoreError: the log refused.
+    """
+    jobs = Jobs(read_corpus(task.library), repeat=1)
+    waiting = deque(pending.tolist())
+    with (
+        open_log(task.store, segment_size=task.segment_size) as log,
+        ThreadPoolExecutor(task.threads, "append") as pool,
+    ):
+        threads = [
+            pool.submit(_append, log, jobs, waiting, pipe) for _ in range(task.threads)
+        ]
+        for thread in threads:
+            thread.result()
+
+
+def _append(log: CommitLog, jobs: Jobs, waiting: deque[int], pipe: int) -> None:
+    while waiting:
+        try:
+            number = waiting.popleft()
+        except IndexError:
+            # Another thread took the last one.
+            return
+        send_ack(pipe, number, log.append_columns(jobs.piece(number).columns()))
+
+
+if __name__ == "__main__":
+    write(
+        Task.parse(sys.argv[1:]),
+        np.frombuffer(sys.stdin.buffer.read(), np.int64),
+        os.dup(sys.stdout.fileno()),
+    )

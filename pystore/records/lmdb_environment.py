@@ -1,0 +1,360 @@
+"""
+An open LMDB directory, once per process, shared by the stores over it.
+
+LMDB may be opened once in a process, and not at all by a child that was forked
+while it was open: the child gets a `ForkedError`. A child that was forked before
+opens it as any other process does.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import lmdb
+
+from pystore.errors import (
+    ForkedError,
+    FormatError,
+    FullError,
+    NotAStoreError,
+    PystoreError,
+    StorageError,
+    UnknownOutcomeError,
+)
+from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
+from pystore.fs.lmdb_file import allocate_lock_file, check_data_file
+from pystore.records.lmdb_owners import Owners
+from pystore.records.lmdb_row import NOBODY, Row
+
+__all__ = ["MAP_BYTES", "LmdbSpace", "Look"]
+
+MAP_BYTES = 1 << 30
+"""How large a space may become: address space, not memory."""
+
+_DATA = "data.mdb"
+_LOCKS = "lock.mdb"
+_OWNERS = "owners.lock"
+_LAST_OWNER = b"\0owner"  # below every key of a record
+_CHECKS_MAX = 20
+
+_mutex = threading.Lock()
+_open: dict[Path, LmdbSpace] = {}
+_orphans: list[LmdbSpace] = []  # kept, lest a child closes what is its parent's
+
+
+def _after_fork() -> None:
+    global _mutex  # noqa: PLW0603 - another thread may have held the parent's
+    _mutex = threading.Lock()
+    for space in _open.values():
+        space.is_forked = True
+    _orphans.extend(_open.values())
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Look:
+    """
+    The records of one transaction: of one moment, holders included. One thread.
+
+    Attributes:
+        transaction: of LMDB.
+    """
+
+    def __init__(
+        self, transaction: lmdb.Transaction, owners: Owners, where: str
+    ) -> None:
+        self.transaction = transaction
+        self._owners = owners
+        self._where = where
+        self._alive: dict[int, bool] = {NOBODY: True}
+
+    def is_there(self, row: Row) -> bool:
+        """
+        Whether a row is a record: nobody holds it, or somebody who lives.
+        """
+        is_alive = self._alive.get(row.holder)
+        if is_alive is None:
+            # Once: a commit must not see one half of what a process held.
+            is_alive = self._alive[row.holder] = self._owners.is_alive(row.holder)
+        return is_alive
+
+    def row(self, key: bytes) -> Row | None:
+        """
+        A record.
+        """
+        stored = self.transaction.get(key)
+        if stored is None:
+            return None
+        row = Row.decode(key, bytes(stored), self._where)
+        return row if self.is_there(row) else None
+
+    def rows(self, start: bytes) -> Iterator[tuple[bytes, Row]]:
+        """
+        Keys and rows from a key on, those of dead holders among them.
+        """
+        cursor = self.transaction.cursor()
+        if cursor.set_range(start):
+            for key, stored in cursor:
+                raw = bytes(key)
+                yield raw, Row.decode(raw, bytes(stored), self._where)
+
+
+class LmdbSpace:
+    """
+    Use `enter` and `leave`. Any thread.
+
+    Attributes:
+        path: the directory.
+        environment: of LMDB.
+        owners: who is alive.
+        is_forked: it is the parent's.
+    """
+
+    def __init__(self, path: Path, map_bytes: int, calls: Calls) -> None:
+        self.path = path
+        self.is_forked = False
+        self._users = 0
+        try:
+            path.mkdir(exist_ok=True)
+        except FileExistsError as error:
+            # A name that stands for something else.
+            text = f"{path}: not a directory: name one, or let a new one be made"
+            raise NotAStoreError(text, path=str(path)) from error
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("create", path, error) from error
+        is_used = (path / _OWNERS).exists()
+        if is_used:
+            _check(path / _DATA)
+        allocate_lock_file(path / _LOCKS)
+        try:
+            try:
+                self.environment = _environment(path, map_bytes)
+            except lmdb.InvalidError:
+                if is_used:
+                    raise
+                _forget_torn_start(path)
+                self.environment = _environment(path, map_bytes)
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            raise self._not_opened(error) from error
+        try:
+            self.environment.reader_check()
+            if not is_used:
+                # Who finds the locks takes the space for used, and its file for whole.
+                sync_directory(path, calls)
+                sync_directory(path.parent, calls)
+            self.owners = Owners(path / _OWNERS)
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            self.environment.close()
+            raise self._not_opened(error) from error
+        except StorageError:
+            # A process has a space open once: the next try is to be the first.
+            self.environment.close()
+            raise
+
+    @classmethod
+    def enter(cls, path: Path, map_bytes: int, calls: Calls = SYSTEM) -> LmdbSpace:
+        """
+        The open directory, opened if this process has not yet.
+
+        Args:
+            path: of the directory.
+            map_bytes: how large it may become.
+            calls: of the system.
+
+        Raises:
+            ForkedError: the parent process had it open when it forked.
+            FormatError: the file is damaged.
+            FullError: no space; with space it opens.
+            StorageError: the system refused.
+        """
+        where = path.resolve()
+        with _mutex:
+            if any(space.path == where for space in _orphans):
+                raise ForkedError(
+                    f"{where} was open when this process was forked: fork before it "
+                    "is opened, or start the process by 'spawn'",
+                    path=str(where),
+                )
+            space = _open.get(where)
+            if space is None:
+                space = _open[where] = cls(where, map_bytes, calls)
+            space._users += 1
+            return space
+
+    def leave(self) -> None:
+        """
+        One store less; the last one closes it.
+        """
+        with _mutex:
+            self._users -= 1
+            if self._users == 0 and not self.is_forked:
+                del _open[self.path]
+                self.environment.close()
+                self.owners.close()
+
+    def begin_owner(self) -> int:
+        """
+        The number of a new owner, who is alive; what the dead held is removed.
+        """
+        number = NOBODY
+        try:
+            with self.writing() as look:
+                last = look.transaction.get(_LAST_OWNER)
+                taken = int.from_bytes(last or b"", "big") + 1
+                self.owners.take(taken)
+                number = taken
+                look.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
+                for key, row in list(look.rows(b"\x01")):
+                    if not look.is_there(row):
+                        look.transaction.delete(key)
+        except BaseException:
+            # Whatever it was, also of the commit: nobody will be this owner, and
+            # others are given the number.
+            self.owners.give(number)
+            raise
+        return number
+
+    @contextmanager
+    def reading(self) -> Iterator[Look]:
+        """
+        All records as of now, while the block lasts.
+
+        Raises:
+            StorageError: LMDB refused.
+        """
+        try:
+            with self.environment.begin() as transaction:
+                yield Look(transaction, self.owners, str(self.path))
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            raise self._refused("read", error) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Look]:
+        """
+        The one writer of all processes; durable when the block ends.
+
+        Raises:
+            FullError: no space; nothing was changed.
+            UnknownOutcomeError: the write of LMDB's root failed.
+            StorageError: LMDB refused; nothing was changed.
+        """
+        try:
+            with self.environment.begin(write=True) as transaction:
+                yield Look(transaction, self.owners, str(self.path))
+        except lmdb.Error as error:
+            # LMDB's errors do not leave this file.
+            if self._is_stopped():
+                raise UnknownOutcomeError(
+                    f"{self.path}: the write of LMDB's root failed: close the record "
+                    "store, open it again, and read what the commit wrote",
+                    path=str(self.path),
+                ) from error
+            raise self._refused("commit to", error) from error
+
+    def _is_stopped(self) -> bool:
+        try:
+            self.environment.begin(write=True).abort()
+        except lmdb.PanicError:
+            # The one error that does not go away.
+            return True
+        except lmdb.Error:
+            # The caller has the first error, which tells more.
+            return False
+        return False
+
+    def _refused(self, doing: str, error: lmdb.Error) -> PystoreError:
+        where, number = str(self.path), max(error.code, 0)
+        if isinstance(error, lmdb.MapFullError):
+            size = self.environment.info()["map_size"]
+            return FullError(
+                f"cannot {doing} {where}: its {size} bytes are full, nothing was "
+                "changed: close it and open it with a larger map_bytes",
+                errno=errno.ENOSPC,
+                path=where,
+            )
+        if self._is_disk_full(number):
+            return FullError(
+                f"cannot {doing} {where}: the disk is full, nothing was changed: "
+                "make space, then try again",
+                errno=errno.ENOSPC,
+                path=where,
+            )
+        return StorageError(
+            f"cannot {doing} {where}: {error}", errno=number, path=where
+        )
+
+    def _is_disk_full(self, number: int) -> bool:
+        if number != errno.EIO:
+            return number == errno.ENOSPC
+        # LMDB reports a write that was cut short by a full disk as EIO.
+        return os.statvfs(self.path).f_bavail == 0
+
+    def _not_opened(self, error: lmdb.Error) -> PystoreError:
+        if error.code > 0:
+            number = errno.ENOSPC if self._is_disk_full(error.code) else error.code
+            return storage_error("open", self.path, OSError(number, str(error)))
+        return FormatError(
+            f"{self.path}: {error}: restore the record store from a backup",
+            path=str(self.path),
+        )
+
+
+def _environment(path: Path, map_bytes: int) -> lmdb.Environment:
+    return lmdb.Environment(
+        str(path),
+        map_size=map_bytes,
+        sync=True,
+        metasync=True,
+        writemap=False,
+        lib_version=0,
+    )
+
+
+def _forget_torn_start(path: Path) -> None:
+    """
+    Empties a file that nobody has used yet, and whose first two pages a full disk
+    cut short: LMDB makes an empty one anew, and takes a short one for another's.
+    """
+    with (path / _LOCKS).open("r+b") as locks:
+        try:
+            # LMDB's own lock: whoever opens the file now waits, or has it already.
+            fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise storage_error("lock", path / _LOCKS, error) from error
+            return
+        if (path / _DATA).stat().st_size < 2 * mmap.PAGESIZE:
+            os.truncate(path / _DATA, 0)
+
+
+def _check(path: Path) -> None:
+    """
+    LMDB maps the file and trusts it: a short one is a SIGBUS, an empty one starts
+    anew. Others may commit meanwhile, but what stays wrong is wrong.
+    """
+    for attempt in range(_CHECKS_MAX):
+        try:
+            check_data_file(path)
+        except FormatError as error:
+            # A commit in between looks like damage, but not every time.
+            if attempt == _CHECKS_MAX - 1:
+                raise FormatError(
+                    f"{path} is missing or damaged: restore the record store from a "
+                    "backup",
+                    path=str(path),
+                ) from error
+        else:
+            return

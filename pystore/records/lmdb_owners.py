@@ -1,0 +1,114 @@
+"""
+Who is alive on this host: one file, in which each owner has locked one byte.
+
+A POSIX record lock ends with its process, also where forked children live on, to
+which `flock` would pass. It has traps of its own: closing *any* descriptor of the
+file gives up all of the process's locks, and threads of one process do not exclude
+each other. So there is one descriptor per process, and what the process itself
+has locked is in a set behind a mutex.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import sys
+import threading
+from pathlib import Path
+
+from pystore.errors import LockedError
+from pystore.fs.atomic import storage_error
+
+__all__ = ["Owners"]
+
+if sys.platform == "darwin":
+    # start, length, process, type, whence
+    _LOCK = struct.Struct("qqihh")
+    _TYPE_AT = 3
+else:
+    # type, whence, start, length, process
+    _LOCK = struct.Struct("hhqqi4x")
+    _TYPE_AT = 0
+
+
+class Owners:
+    """
+    The owners of one space, as one process sees them. Any thread.
+
+    At most one for a file and process; `pystore.records.lmdb_environment` sees to it.
+
+    Args:
+        path: of the file; made if it is missing.
+
+    Raises:
+        StorageError: the system refused.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mutex = threading.Lock()
+        self._mine: set[int] = set()
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o644)
+        except OSError as error:
+            # The caller gets the path with it.
+            raise storage_error("open", path, error) from error
+
+    def take(self, number: int) -> None:
+        """
+        From now on this owner is alive, until `give` or the end of the process.
+
+        Raises:
+            LockedError: another has the number.
+            StorageError: the system refused.
+        """
+        with self._mutex:
+            try:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+            except OSError as error:
+                if error.errno in (errno.EACCES, errno.EAGAIN):
+                    # Numbers are given out once; a restored backup breaks that.
+                    raise LockedError(
+                        f"{self._path}: owner {number} is alive: "
+                        "was the record store copied while it was in use?",
+                        path=str(self._path),
+                    ) from error
+                raise storage_error("lock", self._path, error) from error
+            self._mine.add(number)
+
+    def give(self, number: int) -> None:
+        """
+        The owner is no more. Again is fine.
+        """
+        with self._mutex:
+            if number in self._mine:
+                self._mine.remove(number)
+                fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, number)
+
+    def is_alive(self, number: int) -> bool:
+        """
+        Whether some process has the owner's byte.
+        """
+        with self._mutex:
+            if number in self._mine:
+                return True
+            found = fcntl.fcntl(self._descriptor, fcntl.F_GETLK, _question(number))
+        kind: int = _LOCK.unpack(found)[_TYPE_AT]
+        return kind != fcntl.F_UNLCK
+
+    def close(self) -> None:
+        """
+        Gives up all that this process has.
+        """
+        with self._mutex:
+            self._mine.clear()
+            os.close(self._descriptor)
+
+
+def _question(number: int) -> bytes:
+    if sys.platform == "darwin":
+        return _LOCK.pack(number, 1, 0, fcntl.F_WRLCK, os.SEEK_SET)
+    return _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, number, 1, 0)

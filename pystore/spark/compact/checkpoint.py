@@ -1,0 +1,180 @@
+"""
+The directory of unfinished work: what a run that is killed leaves to the next one.
+
+It stands in the directory that the result appears in, so that publishing is a rename.
+Its name is that of the plan: work on another plan is never mistaken for this one.
+What is in it is believed only where a file, written last and synced, says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.fs.atomic import (
+    replace_file,
+    storage_error,
+    sync_descriptor,
+    sync_directory,
+)
+from pystore.spark.compact.copy import marker_name
+from pystore.spark.compact.counts import Damage
+from pystore.spark.compact.layout import QueueLayout, parse_layout
+from pystore.spark.compact.plan import Choice, Plan, still_holds
+
+__all__ = ["WORK", "Work", "begin_work", "find_work", "remove_work", "sync_tree"]
+
+WORK = "compacting"
+_PLAN, _LAYOUT = "plan.json", "layout.jsonl"
+
+
+@dataclass(frozen=True)
+class Work:
+    """
+    The work on one plan.
+
+    Attributes:
+        folder: its directory.
+        plan: what is done.
+    """
+
+    folder: Path
+    plan: Plan
+
+    @property
+    def rows(self) -> Path:
+        """
+        Where Spark keeps the place of every record.
+        """
+        return self.folder / "layout"
+
+    @property
+    def output(self) -> Path:
+        """
+        What is made.
+        """
+        return self.folder / "compaction"
+
+    def keep_layouts(self, layouts: Iterable[QueueLayout]) -> None:
+        """
+        Remembers that the places are planned, and what becomes of each queue.
+
+        Raises:
+            StorageError: the system refused.
+        """
+        sync_tree(self.rows)
+        content = "".join(f"{layout.text()}\n" for layout in layouts)
+        self._keep(_LAYOUT, content)
+
+    def layouts(self) -> list[QueueLayout] | None:
+        """
+        Returns what becomes of each queue; ``None``: it is not planned yet.
+        """
+        try:
+            text = (self.folder / _LAYOUT).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            # The run before did not get so far.
+            return None
+        found = [parse_layout(line) for line in text.splitlines()]
+        return [one for one in found if not isinstance(one, Damage)]
+
+    def copied(self) -> dict[int, tuple[int, int]]:
+        """
+        Returns records and bytes of each segment that is done, by its number.
+        """
+        found = {}
+        for number, base in enumerate(self.plan.bases):
+            path = self.folder / "copied" / marker_name(base)
+            if path.exists():
+                counts = json.loads(path.read_bytes())
+                found[number] = counts["records"], counts["bytes"]
+        return found
+
+    def _keep(self, name: str, content: str) -> None:
+        raw = content.encode("utf-8", "surrogateescape")
+        replace_file(self.folder / name, raw, self.folder / "tmp")
+
+
+def find_work(into: Path, store: str, choice: Choice) -> Work | None:
+    """
+    Returns the work that goes on: it was begun for the same store with the same
+    choice, and everything that it was planned for is still there.
+
+    Args:
+        into: directory of the result.
+        store: root of the store.
+        choice: of the user.
+    """
+    for folder in sorted((into / WORK).glob("*")):
+        try:
+            plan = Plan.parse((folder / _PLAN).read_text(encoding="utf-8"))
+        except (OSError, ValueError, KeyError, TypeError):
+            # It was killed before it had a plan, or is none of ours.
+            continue
+        is_same = (plan.store, plan.choice, plan.id) == (store, choice, folder.name)
+        if is_same and still_holds(plan):
+            return Work(folder, plan)
+    return None
+
+
+def begin_work(into: Path, plan: Plan) -> Work:
+    """
+    Makes the directory of a plan; what was begun for others goes.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    remove_work(into)
+    work = Work(into / WORK / plan.id, plan)
+    try:
+        for name in ("tmp", "copied"):
+            (work.folder / name).mkdir(parents=True)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("make", work.folder, error) from error
+    work._keep(_PLAN, plan.text())
+    for path in (into / WORK, into, into.parent):
+        sync_directory(path)
+    return work
+
+
+def remove_work(into: Path) -> None:
+    """
+    Removes all unfinished work.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    try:
+        shutil.rmtree(into / WORK)
+    except FileNotFoundError:
+        # There was none.
+        return
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("remove", into / WORK, error) from error
+
+
+def sync_tree(top: Path) -> None:
+    """
+    Puts every file below a directory onto the disk, and every name.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    for folder, _, names in os.walk(top, topdown=False):
+        for name in names:
+            path = Path(folder, name)
+            if path.is_symlink():
+                continue
+            try:
+                with path.open("rb") as file:
+                    sync_descriptor(file.fileno())
+            except OSError as error:
+                # The caller gets the path with it.
+                raise storage_error("sync", path, error) from error
+        sync_directory(Path(folder))

@@ -1,0 +1,161 @@
+"""
+Where the export of a store goes on, and what a run reads of it. On the driver.
+
+A position names the last exported record and its checksum, as that of a stream does:
+offsets alone do not show that a log was cut and grew again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.errors import CutError, OffsetOutOfRange, PystoreError
+from pystore.spark.export.commit import Gap
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.split import Split
+from pystore.spark.plan.splits import plan_range
+from pystore.spark.source.offsets import Position
+from pystore.spark.source.record_walk import first_from
+from pystore.spark.source.tail import Followed, Sight
+
+__all__ = ["Bounds", "StorePlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """
+    What a user chose of every store.
+
+    Attributes:
+        from_offset: where the first run begins.
+        to_offset: behind the last record; ``None``: all that is confirmed.
+        allow_gap: go on where the log is not the one that was exported.
+    """
+
+    from_offset: int = 0
+    to_offset: int | None = None
+    allow_gap: bool = False
+
+
+class StorePlan:
+    """
+    What a run does with a store.
+
+    Args:
+        store: its root.
+        before: where the last run ended; ``None``: there was none.
+        bounds: chosen.
+
+    Attributes:
+        store: its root.
+        from_offset: the first offset to read.
+        position: after the run.
+        gap: that it goes over.
+
+    Raises:
+        NotAStoreError, StorageError: it cannot be read.
+        CutError: the log was cut below the position.
+        OffsetOutOfRange: records were deleted, or shall be left out, between the
+            position and where it would go on.
+    """
+
+    def __init__(self, store: Path, before: Position | None, bounds: Bounds) -> None:
+        self.store = str(store)
+        self._followed = Followed(store, published=False)
+        with self._followed.look() as sight:
+            self.from_offset, self.gap = _start(sight, before, bounds)
+            top = sight.top
+            if bounds.to_offset is not None:
+                top = min(top, first_from(sight.log, bounds.to_offset, sight.end))
+            self.position = Position(self.from_offset)
+            if top > self.from_offset:
+                self.position = sight.last(self.from_offset, top)
+            elif before and not self.gap:
+                self.position = before
+            self._generation = sight.generation
+
+    @property
+    def size(self) -> int:
+        """
+        How many bytes of the log are to be read.
+        """
+        return self.position.offset - self.from_offset
+
+    def splits(self, split_bytes: int, *, with_epochs: bool) -> list[Split]:
+        """
+        Returns what is to be read.
+
+        Args:
+            split_bytes: at most so many in one of them.
+            with_epochs: whether a column asks who wrote a record.
+
+        Raises:
+            NotAStoreError, StorageError: the store cannot be read.
+        """
+        if not self.size:
+            return []
+        options = SourceOptions((self.store,), split_bytes=split_bytes)
+        chosen = Selection().offsets(self.from_offset, self.position.offset)
+        with self._followed.look() as sight:
+            return plan_range(
+                Path(self.store),
+                sight.log,
+                options,
+                chosen,
+                sight.end,
+                with_epochs=with_epochs,
+                record_at=self.from_offset,
+                generation=self._generation,
+            )
+
+    def require_unchanged(self) -> None:
+        """
+        Returns if the log still is the one that was read.
+
+        Raises:
+            CutError: it was cut meanwhile.
+        """
+        with self._followed.look() as sight:
+            if not sight.holds(self.position):
+                raise CutError(
+                    f"{self.store}: the log was cut below {self.position.offset} while "
+                    "it was exported: nothing was published, run again",
+                    offset=self.position.offset,
+                    path=self.store,
+                )
+
+
+def _start(
+    sight: Sight, before: Position | None, bounds: Bounds
+) -> tuple[int, Gap | None]:
+    """
+    Where a record begins from which on nothing was exported.
+    """
+    if before is None:
+        start = max(bounds.from_offset, sight.min_offset)
+        return first_from(sight.log, start, sight.end), None
+    at = before.offset
+    kind: type[PystoreError] = OffsetOutOfRange
+    if at < sight.min_offset:
+        start = sight.min_offset
+        reason = f"offsets {at} to {start} were deleted before they were exported"
+    elif not sight.holds(before):
+        # What was written since the cut is new; where it was, the page may know.
+        start = min(sight.cut_offset, sight.end)
+        start = max(sight.min_offset, start if start <= at else sight.end)
+        reason, kind = f"the log was cut below {at}, where the last run ended", CutError
+    elif at < bounds.from_offset:
+        start = first_from(sight.log, bounds.from_offset, sight.end)
+        reason = f"offsets {at} to {start} were never exported"
+    else:
+        return at, None
+    if not bounds.allow_gap:
+        raise kind(
+            f"{sight.store}: {reason}: --allow-gap goes on at {start} and records the "
+            "gap, another directory starts over",
+            offset=at,
+            path=sight.store,
+        )
+    return start, Gap(sight.store, at, start, reason)

@@ -1,0 +1,3 @@
+"""
+What a read of a store will read: options, paths, selection, splits. On the driver.
+"""

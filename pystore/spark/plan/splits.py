@@ -1,0 +1,201 @@
+"""
+From stores to splits: what the tasks of a query read. On the driver.
+
+Where a log ends is asked once, of the live page or of a scan of the newest
+segment. A segment that cannot hold a wanted record is not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
+from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.spark.plan.options import SourceOptions
+from pystore.spark.plan.peek import peek_record
+from pystore.spark.plan.schema import Column, choose_columns, without_nulls
+from pystore.spark.plan.segment_pruning import bare_segments
+from pystore.spark.plan.selection import Selection
+from pystore.spark.plan.split import Split
+from pystore.store.open_reader import binding_page, open_reader, require_store
+
+__all__ = ["asked_columns", "asked_rows", "plan_range", "plan_splits"]
+
+_STALE_MS = 3000
+
+
+def plan_splits(
+    stores: Iterable[Path],
+    options: SourceOptions,
+    selection: Selection,
+    *,
+    with_epochs: bool,
+) -> list[Split]:
+    """
+    Returns the splits of all stores.
+
+    Args:
+        stores: their roots.
+        options: of the source.
+        selection: what can be wanted.
+        with_epochs: whether a column asks who wrote a record.
+
+    Raises:
+        NotAStoreError, StorageError: a store cannot be read.
+        FormatError: its epoch file cannot, and it is asked for.
+    """
+    chosen = selection.offsets(options.from_offset, options.to_offset)
+    splits: list[Split] = []
+    for store in stores:
+        log, generation = _open(store)
+        with log:
+            splits += plan_range(
+                store,
+                log,
+                options,
+                chosen,
+                log.ends().published_end,
+                with_epochs=with_epochs,
+                generation=generation,
+            )
+    return splits
+
+
+def _open(store: Path) -> tuple[LogReader, int | None]:
+    """
+    A store, and the generation of its cuts if a live page tells it.
+    """
+    require_store(store)
+    live = binding_page(store)
+    if live is None:
+        log, _ = open_reader(store, LogOptions())
+        return log, None
+    log = LogReader(store, LogOptions(), live)
+    return log, log.ends().cut_generation
+
+
+def plan_range(
+    store: Path,
+    log: LogReader,
+    options: SourceOptions,
+    chosen: Selection,
+    end: int,
+    *,
+    with_epochs: bool,
+    record_at: int | None = None,
+    generation: int | None = None,
+) -> list[Split]:
+    """
+    Returns the splits of one store.
+
+    Args:
+        store: its root.
+        log: of the store, open.
+        options: of the source.
+        chosen: what can be wanted.
+        end: nothing above it is read.
+        with_epochs: whether a column asks who wrote a record.
+        record_at: the least wanted offset, if a record is known to begin there.
+        generation: of the log's cuts, if a live page tells it.
+    """
+    size = log.ends().segment_size
+    top = end if chosen.to_offset is None else min(end, chosen.to_offset)
+    bases = [base for base in log.segments() if base < end]
+    epochs = _epochs(store, end) if with_epochs else ()
+    asked = [
+        base
+        for base, following in zip_longest(bases, bases[1:])
+        if base + size > chosen.from_offset
+        and base < top
+        and _may_hold(store, base, following, chosen)
+    ]
+    bare = bare_segments(store, size, asked, end, chosen).bases
+    splits = []
+    for base in asked:
+        if base in bare:
+            continue
+        start, stop = max(base, chosen.from_offset), min(base + size, top)
+        known = record_at if record_at is not None and record_at >= base else None
+        step = options.split_bytes or size
+        for at in range(start, stop, step):
+            piece = min(at + step, stop)
+            splits.append(
+                Split(
+                    str(store),
+                    base,
+                    size,
+                    at,
+                    piece,
+                    end,
+                    epochs,
+                    record_at=known,
+                    generation=generation,
+                )
+            )
+    return splits
+
+
+def _may_hold(store: Path, base: int, following: int | None, chosen: Selection) -> bool:
+    """
+    Whether a segment can hold records of these store times.
+
+    The first record of this segment and that of the next one say it, since store
+    times fall back by no more than 3 s (A8). What is damaged may hold anything.
+    """
+    if chosen.to_ms is not None:
+        first = _first_ms(store, base)
+        if first is not None and first > chosen.to_ms + _STALE_MS:
+            return False
+    if chosen.from_ms is not None and following is not None:
+        last = _first_ms(store, following)
+        if last is not None and last < chosen.from_ms - _STALE_MS:
+            return False
+    return True
+
+
+def _first_ms(store: Path, base: int) -> int | None:
+    # A blank segment, or one that was deleted meanwhile, says nothing.
+    found = peek_record(store, base, base)
+    return None if found is None else found.store_ms
+
+
+def _epochs(store: Path, end: int) -> tuple[tuple[int, int, int], ...]:
+    texts = [_content(store / name) for name in (EPOCHS, EPOCHS_BACKUP)]
+    found = read_epochs(texts[0], texts[1], str(store / EPOCHS))
+    if found is None:
+        return ()
+    ranges = found.table.ranges(0, end)
+    return tuple((one.epoch, one.start_offset, one.end_offset) for one in ranges)
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        # A store without a controller has none.
+        return None
+
+
+def asked_columns(options: SourceOptions) -> tuple[Column, ...]:
+    """
+    Returns the columns, where the user gave no schema.
+    """
+    with_damage = options.on_damage == "report"
+    columns = choose_columns(
+        options.columns, with_body=options.include_body, with_damage=with_damage
+    )
+    return without_nulls(columns, with_damage=with_damage)
+
+
+def asked_rows(options: SourceOptions) -> Selection:
+    """
+    Returns what topics and times leave.
+    """
+    found = (
+        Selection() if options.topics is None else Selection().only_like(options.topics)
+    )
+    to_ms = None if options.to_ms is None else options.to_ms - 1
+    return found.times(options.from_ms, to_ms)

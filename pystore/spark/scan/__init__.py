@@ -1,0 +1,3 @@
+"""
+Reading a split of a segment into Arrow batches. On the executors.
+"""

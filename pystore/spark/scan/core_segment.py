@@ -1,0 +1,147 @@
+"""
+One segment, read through the core.
+
+The log is opened for reading only, without a lock and without LMDB, and closed
+with the task: nothing of it ever leaves the worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from pystore.bindings.row import Check, Stop
+from pystore.core.log_reader import LogReader
+from pystore.core.options import LogOptions
+from pystore.core.results import Cursor
+from pystore.core.resync import following
+from pystore.errors import OffsetOutOfRange
+from pystore.spark.plan.split import Damaged, Split, gone, nothing_written, over_the_end
+from pystore.store.open_reader import binding_page
+
+__all__ = ["CoreSegment"]
+
+
+class CoreSegment:
+    """
+    The rows of a split, and their bytes. A context manager; one thread.
+
+    Args:
+        split: what to read.
+        checks: what to check and to fill in the rows.
+        rows: at most so many at once.
+
+    Raises:
+        NotAStoreError, StorageError: the system refused.
+        OffsetOutOfRange: the segment was deleted since the work was planned.
+        CutError: the log was cut below since then, or while it is read.
+    """
+
+    def __init__(self, split: Split, checks: Check, rows: int) -> None:
+        self._split = split
+        self._checks = checks
+        self._rows = rows
+        live = None
+        if split.generation is not None:
+            # Not on another host than the writer's: there nobody hears of a cut.
+            live = binding_page(Path(split.store))
+        self._is_live = live is not None
+        self._log = LogReader(split.store, LogOptions(), live)
+        try:
+            self._begin()
+        except BaseException:
+            self._log.close()
+            raise
+
+    def _begin(self) -> None:
+        split = self._split
+        self.unchanged()
+        try:
+            if not self._is_live:
+                self._log.limit(split.end)
+            # Once it is mapped, deleting the file takes nothing away.
+            self._log.acquire(split.base, 1)
+        except OffsetOutOfRange as error:
+            # It was there, and reached that far, when the work was planned.
+            raise gone(split, self._log.segments()) from error
+
+    def unchanged(self) -> None:
+        """
+        Returns if what was read until now still counts.
+
+        Raises:
+            CutError: the log was cut below the split's end since it was planned.
+        """
+        if self._is_live and self._split.generation is not None:
+            self._log.unchanged(self._split.generation, self._split.to_offset)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+
+    def topic(self, topic_id: int) -> str:
+        """
+        Returns the name of a row's topic.
+        """
+        return self._log.topic(topic_id)
+
+    def data(self, offset: int, size: int) -> memoryview:
+        """
+        Returns bytes of the segment, without a copy where that is possible.
+        """
+        return self._log.acquire(offset, size)
+
+    def pieces(self) -> Iterator[NDArray[Any] | Damaged]:
+        """
+        Yields rows, and ranges that are no records, in order.
+        """
+        split = self._split
+        offset = self._start()
+        while offset is not None and offset < split.to_offset:
+            scan = self._log.scan(offset, split.limit, self._checks, rows=self._rows)
+            for rows in scan:
+                if rows["offset"][-1] >= split.to_offset:
+                    yield rows[rows["offset"] < split.to_offset]
+                    return
+                yield rows
+            found = scan.cursor
+            if found.offset >= min(split.limit, split.to_offset):
+                return
+            offset = self._behind(found)
+            size = (offset or split.limit) - found.offset
+            yield Damaged(found.offset, size, self._text(found))
+
+    def _text(self, found: Cursor) -> str:
+        if found.stop == Stop.LIMIT:
+            return over_the_end(found.offset, self._split.limit)
+        return found.text or nothing_written(found.offset)
+
+    def _behind(self, found: Cursor) -> int | None:
+        return following(self._log, found, self._split.limit)
+
+    def _start(self) -> int | None:
+        """
+        The first record that begins in the range; ``None``: bytes that are no
+        records reach into it or over it, and whoever reads their first one tells.
+        """
+        split = self._split
+        offset: int | None = split.first
+        while offset is not None and offset < split.from_offset:
+            found = self._log.scan(offset, split.from_offset, self._checks).finish()
+            if found.offset >= split.from_offset:
+                return found.offset
+            # What stands here reaches into the range, if it is a record.
+            probe = self._log.scan(found.offset, split.limit, self._checks, rows=1)
+            rows = next(probe, None)
+            if rows is not None:
+                offset = int(rows["offset"][0] + rows["size"][0])
+            elif probe.cursor.stop.is_bad:
+                offset = self._behind(probe.cursor)
+            else:
+                return None
+        return offset

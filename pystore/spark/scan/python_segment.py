@@ -1,0 +1,382 @@
+"""
+One segment, read without the core: the same rows, record by record in Python.
+
+For executors that have no wheel of pystore, only its Python files (``--py-files``).
+It is a hundred times slower than the core, and checks what the core checks here:
+structure, the embedded offset, and where it is asked for both checksums.
+
+Layout: docs/format.md, message record.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pystore.bindings.row import RECORD_DTYPE, Check, Proof, Stop
+from pystore.errors import CorruptError, CutError, StorageError
+from pystore.message.properties import (
+    CRC_NAME,
+    CRC_SIZE,
+    TAGS,
+    delivery_ms,
+    parse_properties,
+    tags_code,
+)
+from pystore.spark.plan.split import Damaged, Split, gone, nothing_written, over_the_end
+
+__all__ = ["PlainSegment"]
+
+_V1, _V2, _BLANK = 0xDAA320A7, 0xDAA320AB, 0xCBD43194
+_RECORD_MIN, _BLANK_MIN = 91, 8
+_CRC_MASK = 0x7FFFFFFF
+_V1_TOPIC_MAX = 127
+_TWO_BYTES_MAX = 32767
+_BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
+_AT_BODY = 72
+
+# size, magic, body CRC, queue id, flag, queue offset, offset, system flag, born
+_HEAD = struct.Struct(">IIIiiqQIq")
+# store time behind the born host; reconsume times, prepared offset and body size
+# behind the store host
+_STORE_MS = struct.Struct(">q")
+_MIDDLE = struct.Struct(">iqI")
+_CRC_HEAD = CRC_NAME.encode() + b"\x01"
+_DAMAGED_MAX = 3  # bytes: more are no property CRC that was damaged
+# of the live page: generation and offset of the newest cut
+_CUT, _CUT_AT = struct.Struct("=QQ"), 80
+_SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
+
+
+class _Bad(Exception):
+    """
+    Here is no record: why the core's scan would stop, and in words.
+    """
+
+    def __init__(self, stop: Stop, text: str) -> None:
+        super().__init__(text)
+        self.stop = stop
+
+
+class PlainSegment:
+    """
+    As `pystore.spark.scan.core_segment.CoreSegment`.
+    """
+
+    def __init__(self, split: Split, checks: Check, rows: int) -> None:
+        self._split = split
+        self._checks = checks
+        self._rows = rows
+        self._topics: dict[bytes, int] = {}
+        self.unchanged()
+        path = os.path.join(split.store, "commitlog", f"{split.base:020d}")
+        try:
+            with open(path, "rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        except FileNotFoundError as error:
+            # Deleted since the work was planned, or everything above is.
+            names = sorted(os.listdir(os.path.join(split.store, "commitlog")))
+            raise gone(split, [int(name) for name in names]) from error
+        except (OSError, ValueError) as error:  # an empty file cannot be mapped
+            raise StorageError(f"{path}: cannot read it: {error}", path=path) from error
+        self._data = memoryview(self._map)
+        if len(self._data) < split.limit - split.base:
+            raise CorruptError(
+                f"{path}: the file ends before byte {split.limit - split.base}: "
+                "another program cut it short",
+                offset=split.base + len(self._data),
+                path=path,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Views that were handed out keep the mapping.
+        self._data.release()
+
+    def unchanged(self) -> None:
+        """
+        Returns if what was read until now still counts.
+
+        Raises:
+            CutError: the log was cut below the split's end since it was planned.
+        """
+        split = self._split
+        if split.generation is None:
+            return
+        with open(os.path.join(split.store, "meta", "live"), "rb") as page:
+            now, cut = _CUT.unpack_from(page.read(_CUT_AT + _CUT.size), _CUT_AT)
+        is_above = now == split.generation + 1 and split.to_offset <= cut
+        if now != split.generation and not is_above:
+            raise CutError(
+                f"the log was cut at {cut} while it was read up to {split.to_offset}: "
+                "read again from there",
+                offset=cut,
+                path=split.store,
+            )
+
+    def topic(self, topic_id: int) -> str:
+        """
+        Returns the name of a row's topic.
+        """
+        return list(self._topics)[topic_id].decode("utf-8", "replace")
+
+    def data(self, offset: int, size: int) -> memoryview:
+        """
+        Returns bytes of the segment, without a copy.
+        """
+        at = offset - self._split.base
+        return memoryview(self._map)[at : at + size]
+
+    def pieces(self) -> Iterator[NDArray[Any] | Damaged]:
+        """
+        Yields rows, and ranges that are no records, in order.
+        """
+        split = self._split
+        rows: list[tuple[Any, ...]] = []
+        offset = split.first
+        while offset < min(split.limit, split.to_offset):
+            try:
+                row = self._row(offset)
+            except _Bad as bad:
+                # As the core's scan: the rows before it, then what is wrong.
+                if rows:
+                    yield np.array(rows, RECORD_DTYPE)
+                    rows = []
+                behind = self._behind(offset, bad.stop)
+                if offset >= split.from_offset:
+                    size = (behind or split.limit) - offset
+                    yield Damaged(offset, size, str(bad))
+                if behind is None:
+                    return
+                offset = behind
+                continue
+            if row is None:  # a blank record: the segment ends
+                break
+            if offset >= split.from_offset:
+                rows.append(row)
+            offset += row[6]
+            if len(rows) == self._rows:
+                yield np.array(rows, RECORD_DTYPE)
+                rows = []
+        if rows:
+            yield np.array(rows, RECORD_DTYPE)
+
+    def _behind(self, offset: int, stop: Stop) -> int | None:
+        """
+        Where the next record begins behind a bad one, if anybody knows.
+        """
+        if stop not in _SIZED:
+            return None
+        at = offset - self._split.base
+        behind = offset + int.from_bytes(self._data[at : at + 4])
+        if behind >= self._split.limit:
+            return None
+        try:
+            self._row(behind, Check.OFFSET)
+        except _Bad as bad:
+            # Zeros are no damage of their own: the log may end there.
+            return behind if not bad.stop.is_bad else None
+        return behind
+
+    def _row(self, offset: int, checks: Check | None = None) -> tuple[Any, ...] | None:
+        """
+        The row of the record at an offset; ``None`` for a blank one.
+        """
+        split, checks = self._split, self._checks if checks is None else checks
+        at, rest = offset - split.base, split.base + split.segment_size - offset
+        if rest < _BLANK_MIN:
+            if any(self._data[at : at + rest]):
+                raise _Bad(
+                    Stop.SIZE,
+                    f"record at offset {offset}: {rest} bytes remain in the segment, "
+                    "none starts in so few",
+                )
+            raise _Bad(Stop.ZERO, nothing_written(offset))
+        size, magic = struct.unpack_from(">II", self._data, at)
+        if magic not in (_V1, _V2):
+            _check_blank(offset, size, magic, rest)
+            return None
+        if not _RECORD_MIN <= size <= min(rest, 2**31 - 1):
+            raise _Bad(
+                Stop.SIZE,
+                f"record at offset {offset}: size {_signed(size)} is not from "
+                f"{_RECORD_MIN} to the {rest} that remain",
+            )
+        if offset + size > split.limit:
+            raise _Bad(Stop.LIMIT, over_the_end(offset, split.limit))
+        record = self._data[at : at + size]
+        row = _taken_apart(record, offset)
+        row["proof"] = _proof(record, row, offset, checks)
+        if checks & Check.TOPIC or checks & Check.TAGS:
+            self._name(record, row, checks)
+        return tuple(row.values())
+
+    def _name(self, record: memoryview, row: dict[str, int], checks: Check) -> None:
+        topic = _part(record, row, "topic")
+        if checks & Check.TOPIC:
+            row["topic_id"] = self._topics.setdefault(topic, len(self._topics))
+        if checks & Check.TAGS:
+            found = parse_properties(_part(record, row, "properties"))
+            name = topic.decode("utf-8", "replace")
+            due = delivery_ms(name, found, row["store_ms"])
+            row["tags_code"] = tags_code(found.get(TAGS)) if due is None else due
+
+
+def _check_blank(offset: int, size: int, magic: int, rest: int) -> None:
+    """
+    What begins no record fills the segment, or is bad.
+    """
+    if size == magic == 0:
+        raise _Bad(Stop.ZERO, nothing_written(offset))
+    if magic != _BLANK:
+        raise _Bad(
+            Stop.MAGIC,
+            f"record at offset {offset}: magic 0x{magic:08x} is neither of a record "
+            "nor blank",
+        )
+    if size != rest:
+        raise _Bad(
+            Stop.BLANK,
+            f"blank record at offset {offset}: size {_signed(size)} is not the {rest} "
+            "that remain in the segment",
+        )
+
+
+def _signed(size: int) -> int:
+    return size - ((size & 0x80000000) << 1)
+
+
+def _part(record: memoryview, row: dict[str, int], name: str) -> bytes:
+    at = row[f"{name}_at"]
+    return bytes(record[at : at + row[f"{name}_size"]])
+
+
+def _taken_apart(record: memoryview, offset: int) -> dict[str, int]:
+    """
+    The fields in the order of ``RECORD_DTYPE``.
+    """
+    size, magic, body_crc, queue_id, flag, queue_offset, _, sys_flag, born_ms = (
+        _HEAD.unpack_from(record)
+    )
+    wide = int(magic == _V2)
+    born = 20 if sys_flag & _BORN_IPV6 else 8
+    hosts = born + (20 if sys_flag & _STORE_IPV6 else 8)
+    body_at = _AT_BODY + hosts
+    around = body_at + 1 + wide + 2
+    what = f"record at offset {offset}:"
+    if size < around:
+        raise _Bad(
+            Stop.LENGTHS,
+            f"{what} size {size} is below the {around} that its hosts need",
+        )
+    times, prepared, body_size = _MIDDLE.unpack_from(record, 56 + hosts)
+    if body_size > size - around:
+        raise _Bad(
+            Stop.LENGTHS,
+            f"{what} body size {_signed(body_size)} does not fit size {size}",
+        )
+    tail = body_at + body_size
+    topic_size = int.from_bytes(record[tail : tail + 1 + wide])
+    left = size - around - body_size
+    if topic_size > (_TWO_BYTES_MAX if wide else _V1_TOPIC_MAX) or topic_size > left:
+        signed = topic_size - (1 << 8 * (1 + wide))
+        shown = signed if topic_size >> 8 * (1 + wide) - 1 else topic_size
+        raise _Bad(
+            Stop.LENGTHS,
+            f"{what} topic size {shown} does not fit size {size} with a body of "
+            f"{body_size}",
+        )
+    topic_at = tail + 1 + wide
+    at = topic_at + topic_size
+    properties_size = int.from_bytes(record[at : at + 2], signed=True)
+    left -= topic_size
+    if properties_size != left:
+        raise _Bad(
+            Stop.LENGTHS,
+            f"{what} properties size {properties_size}, but size {size} leaves {left} "
+            f"behind a body of {body_size} and a topic of {topic_size}",
+        )
+    (store_ms,) = _STORE_MS.unpack_from(record, 48 + born)
+    return {
+        "offset": offset,
+        "queue_offset": queue_offset,
+        "store_ms": store_ms,
+        "born_ms": born_ms,
+        "tags_code": 0,
+        "prepared_offset": prepared,
+        "size": size,
+        "queue_id": queue_id,
+        "flag": flag,
+        "sys_flag": sys_flag,
+        "reconsume_times": times,
+        "body_crc": body_crc,
+        "body_at": body_at,
+        "body_size": body_size,
+        "topic_at": topic_at,
+        "topic_id": 2**32 - 1,
+        "properties_at": at + 2,
+        "topic_size": topic_size,
+        "properties_size": properties_size,
+        "version": 1 + wide,
+        "proof": 0,
+        "reserved": 0,
+    }
+
+
+def _proof(
+    record: memoryview, row: dict[str, int], offset: int, checks: Check
+) -> Proof:
+    """
+    What the checksums prove.
+    """
+    what = f"record at offset {offset}:"
+    said = int.from_bytes(record[28:36])
+    if checks & Check.OFFSET and said != offset:
+        raise _Bad(Stop.OFFSET, f"{what} it says it is at {said}")
+    area = bytes(record[-CRC_SIZE:]) if row["properties_size"] >= CRC_SIZE else b""
+    wrong = _wrong_in_area(area)
+    proof = Proof(0)
+    if checks & Check.BODY:
+        body = record[row["body_at"] : row["body_at"] + row["body_size"]]
+        found = zlib.crc32(body) & _CRC_MASK
+        if found != row["body_crc"]:
+            raise _Bad(
+                Stop.BODY,
+                f"{what} body CRC 0x{row['body_crc']:08x} stored, 0x{found:08x} "
+                f"computed over {row['body_size']} bytes",
+            )
+        proof |= Proof.BODY
+    if not wrong:
+        proof |= Proof.HAS_PROPERTY
+    elif wrong <= _DAMAGED_MAX and checks & Check.PROPERTY:
+        raise _Bad(Stop.PROPERTY, f"{what} its property CRC is no longer one")
+    if not wrong and checks & Check.PROPERTY:
+        stored = int(area[9:19][::-1])
+        found = zlib.crc32(record[:-CRC_SIZE]) & _CRC_MASK
+        if stored != found:
+            raise _Bad(
+                Stop.PROPERTY,
+                f"{what} property CRC {stored} stored, {found} computed",
+            )
+        proof |= Proof.PROPERTY
+    return proof
+
+
+def _wrong_in_area(area: bytes) -> int:
+    """
+    How many bytes differ from the form of a property CRC.
+    """
+    if len(area) < CRC_SIZE:
+        return CRC_SIZE
+    wrong = sum(a != b for a, b in zip(area[:9], _CRC_HEAD, strict=True))
+    wrong += sum(not 0x30 <= digit <= 0x39 for digit in area[9:19])
+    return wrong + (area[19] != 2)

@@ -1,0 +1,3 @@
+"""
+The data source of Spark: batch and stream.
+"""

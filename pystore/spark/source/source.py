@@ -1,0 +1,169 @@
+"""
+``spark.read.format("pystore")``: commit logs as a table.
+
+Everything that Spark sends to its workers is plain values: options, columns,
+splits. Nothing opened on the driver goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
+
+from pystore.errors import InvalidError
+from pystore.spark.plan.options import SourceOptions, parse_options
+from pystore.spark.plan.paths import find_stores
+from pystore.spark.plan.schema import (
+    COLUMNS,
+    Column,
+    choose_columns,
+    ddl,
+    needs_of,
+    without_nulls,
+)
+from pystore.spark.plan.splits import asked_columns, asked_rows
+from pystore.spark.source.filters import select
+from pystore.spark.source.partition import SplitPartition, read_partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+__all__ = ["FilteringSource", "PystoreSource"]
+
+
+class PystoreSource(DataSource):
+    """
+    Stores as a table. Register it by `pystore.spark.register`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """
+        What ``format`` takes.
+        """
+        return "pystore"
+
+    def schema(self) -> str:
+        """
+        The columns, where the user gave no schema.
+        """
+        return ddl(asked_columns(parse_options(self.options)))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """
+        The reader of a batch query.
+        """
+        options = parse_options(self.options, is_stream=False)
+        return PystoreReader(options, _asked(schema, options))
+
+    def streamReader(  # noqa: N802  Spark's name
+        self, schema: StructType
+    ) -> DataSourceStreamReader:
+        """
+        The reader of a streaming query.
+        """
+        # Its base class is of PySpark 4.2; workers may go without the wheel.
+        from pystore.spark.source.stream import PystoreStreamReader  # noqa: PLC0415
+
+        options = parse_options(self.options, is_stream=True)
+        return PystoreStreamReader(options, _asked(schema, options))
+
+
+class FilteringSource(PystoreSource):
+    """
+    The same, with filters, for tables that are loaded anew for each query: Spark keeps
+    what it pushed for all later ones.
+    """
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """
+        The reader of a batch query.
+        """
+        options = parse_options(self.options, is_stream=False)
+        return FilteringReader(options, _asked(schema, options))
+
+
+class PystoreReader(DataSourceReader):
+    """
+    Plans on the driver, reads on the workers.
+    """
+
+    def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+        self._selection = asked_rows(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """
+        One for each segment that can hold a wanted record, or several.
+        """
+        # The driver has the wheel; workers may go without.
+        from pystore.spark.plan.splits import plan_splits  # noqa: PLC0415
+
+        splits = plan_splits(
+            find_stores(self._options.paths),
+            self._options,
+            self._selection,
+            with_epochs="epochs" in needs_of(self._columns),
+        )
+        return [SplitPartition(split) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """
+        The records of one partition.
+        """
+        return read_partition(partition, self._columns, self._selection, self._options)
+
+
+class FilteringReader(PystoreReader):
+    """
+    Leaves out what filters cannot want. Spark asks all of them again.
+    """
+
+    def pushFilters(  # noqa: N802  Spark's name
+        self, filters: list[Filter]
+    ) -> Iterable[Filter]:
+        """
+        Takes hints, and gives every filter back.
+        """
+        self._selection = select(self._selection, filters)
+        return filters
+
+
+def _asked(schema: StructType, options: SourceOptions) -> tuple[Column, ...]:
+    """
+    The columns of a schema, which the user may have given.
+
+    Raises:
+        InvalidError: no such column, one of another type, or one that can be null
+            and may not be.
+    """
+    columns = without_nulls(
+        choose_columns(schema.names, with_body=False, with_damage=False),
+        with_damage=options.on_damage == "report",
+    )
+    for column, field in zip(columns, schema.fields, strict=True):
+        given = field.dataType.simpleString()
+        if given != column.type:
+            raise InvalidError(
+                f"column {column.name!r} is {COLUMNS[column.name].type}, not {given}: "
+                "give it that type in the schema, and cast it afterwards"
+            )
+        if column.is_nullable and not field.nullable:
+            raise InvalidError(
+                f"column {column.name!r} can be null: leave NOT NULL out of its schema"
+            )
+    return tuple(
+        replace(column, is_nullable=field.nullable)
+        for column, field in zip(columns, schema.fields, strict=True)
+    )

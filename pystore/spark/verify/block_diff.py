@@ -1,0 +1,95 @@
+"""
+Where two copies of a segment begin to differ: asked of the few blocks that do.
+
+Each side gives digests of the pages of a block, then the bytes of the first page
+that differs; so hosts that share nothing can be compared, and little travels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import xxhash
+
+from pystore.errors import PystoreError
+from pystore.seals import BLOCK_BYTES
+from pystore.spark.verify.segment_view import open_view
+
+__all__ = ["PAGE_BYTES", "BlockTask", "PageDigests", "first_difference", "read_pages"]
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTask:
+    """
+    Bytes of one copy to look at closely.
+
+    Attributes:
+        store: root of the store.
+        base: of the segment.
+        start: first byte, an offset in the log.
+        end: behind the last byte.
+        is_raw: whether the bytes are wanted, and not the digests of their pages.
+    """
+
+    store: str
+    base: int
+    start: int
+    end: int
+    is_raw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageDigests:
+    """
+    What a copy has there.
+
+    Attributes:
+        task: that asked.
+        digests: XXH3-64 of each page of 4 KiB.
+        raw: the bytes, if they were asked for.
+        error: why it cannot be said; empty: it can.
+    """
+
+    task: BlockTask
+    digests: tuple[int, ...] = ()
+    raw: bytes = b""
+    error: str = ""
+
+
+def block_range(base: int, index: int, end: int) -> tuple[int, int]:
+    """
+    Returns the offsets ``[start, above)`` of a block of a segment.
+    """
+    start = base + index * BLOCK_BYTES
+    return start, min(start + BLOCK_BYTES, end)
+
+
+def read_pages(task: BlockTask) -> PageDigests:
+    """
+    Returns what this copy has there. On an executor.
+    """
+    try:
+        with open_view(task.store, [task.base]) as log:
+            view = log.acquire(task.start, task.end - task.start)
+            if task.is_raw:
+                return PageDigests(task, raw=bytes(view))
+            digests = tuple(
+                xxhash.xxh3_64_intdigest(view[at : at + PAGE_BYTES])
+                for at in range(0, len(view), PAGE_BYTES)
+            )
+            return PageDigests(task, digests)
+    except (PystoreError, OSError) as error:
+        # The verdict stands; where the copies differ is not said.
+        return PageDigests(task, error=" ".join(str(error).split("\n")))
+
+
+def first_difference(one: bytes, other: bytes) -> int | None:
+    """
+    Returns the index of the first byte that differs, ``None`` if none does.
+    """
+    for index, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return index
+    return None if len(one) == len(other) else min(len(one), len(other))

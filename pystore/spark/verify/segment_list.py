@@ -1,0 +1,106 @@
+"""
+Which segments a store holds, by its directory alone: also one with a hole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystore.fs.atomic import storage_error
+from pystore.spark.verify.segment_view import segment_name
+
+__all__ = ["Listing", "list_segments"]
+
+_NAME = re.compile(r"[0-9]{20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """
+    What ``commitlog/`` holds.
+
+    Attributes:
+        segment_size: of a segment in bytes, as most files have it; 0: no segments.
+        bases: base offsets of the segments, ascending.
+        odd: sizes in bytes of segments that have another size, by base offset.
+        orphans: name and one line, for each file that is no segment.
+    """
+
+    segment_size: int
+    bases: tuple[int, ...]
+    odd: dict[int, int]
+    orphans: tuple[tuple[str, str], ...]
+
+    @property
+    def runs(self) -> list[tuple[int, ...]]:
+        """
+        The segments of the right size in runs without a hole, ascending.
+        """
+        runs: list[list[int]] = []
+        for base in self.bases:
+            if base in self.odd:
+                continue
+            if runs and runs[-1][-1] + self.segment_size == base:
+                runs[-1].append(base)
+            else:
+                runs.append([base])
+        return [tuple(run) for run in runs]
+
+    @property
+    def is_whole(self) -> bool:
+        """
+        Whether the segments fit together, so that the log can be opened.
+        """
+        return len(self.runs) <= 1 and not self.odd and not self.orphans
+
+
+def list_segments(root: Path) -> Listing:
+    """
+    Returns what is in ``commitlog/``.
+
+    Raises:
+        StorageError: it cannot be listed.
+    """
+    folder = root / "commitlog"
+    sizes: dict[int, int] = {}
+    orphans: list[tuple[str, str]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:
+                    # Deleted meanwhile, or a link into nothing.
+                    continue
+                if not _NAME.fullmatch(entry.name):
+                    text = "no segment has this name: move it away"
+                    orphans.append((entry.name, text))
+                elif not stat.S_ISREG(status.st_mode):
+                    orphans.append((entry.name, "it is not a file: move it away"))
+                else:
+                    sizes[int(entry.name)] = status.st_size
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("list", folder, error) from error
+    # Of two sizes as common, the larger one: a file that was cut short is smaller.
+    counts = Counter(size for size in sizes.values() if size)
+    size = max(counts, key=lambda one: (counts[one], one), default=0)
+    for base in sorted(sizes):
+        if size and base % size:
+            orphans.append(
+                (
+                    segment_name(base),
+                    f"no segment of {size} bytes begins here: it was cut short, or "
+                    "belongs to another log",
+                )
+            )
+            del sizes[base]
+    if not size:  # the first segment of a log that was never written
+        sizes.clear()
+    odd = {base: found for base, found in sizes.items() if found != size}
+    return Listing(size, tuple(sorted(sizes)), odd, tuple(sorted(orphans)))
