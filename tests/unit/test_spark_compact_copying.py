@@ -13,8 +13,8 @@ import pytest
 from compaction import CHOICE, LocalJobs, make_store
 
 from pystore.errors import CorruptError, OffsetOutOfRange
-from pystore.spark.compact import copy
 from pystore.spark.compact.checkpoint import Work, begin_work
+from pystore.spark.compact import copy as copying
 from pystore.spark.compact.copy import COPIED_OF, copy_records, marker_name
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import prepare_output
@@ -38,7 +38,7 @@ def work(tmp_path: Path) -> Work:
     return work
 
 
-def copy(work: Work, table: pa.Table, step: int = 50) -> list[dict[str, int]]:
+def copy_rows(work: Work, table: pa.Table, step: int = 50) -> list[dict[str, int]]:
     """
     Copies rows of a layout, so many at once.
     """
@@ -79,9 +79,9 @@ def test_what_is_copied_does_not_depend_on_how(
     """
     found = []
     for step, part, gap in ((1, 1, 1), (7, 3000, 500), (10**6, 1 << 26, 1 << 20)):
-        monkeypatch.setattr(copy, "_PART_BYTES", part)
-        monkeypatch.setattr(copy, "_GAP_BYTES", gap)
-        answers = copy(work, rows(work), step)
+        monkeypatch.setattr(copying, "_PART_BYTES", part)
+        monkeypatch.setattr(copying, "_GAP_BYTES", gap)
+        answers = copy_rows(work, rows(work), step)
         found.append((answers, contents(work)))
         # What the next one does not write would be seen.
         for name in contents(work) if step < 10**6 else ():
@@ -100,7 +100,7 @@ def test_each_segment_that_is_done_has_a_mark(work: Work) -> None:
     table = rows(work)
     only = table.filter(pa.compute.field("segment") == 2)
 
-    (answer,) = copy(work, only)
+    (answer,) = copy_rows(work, only)
 
     assert {2: (answer["records"], answer["bytes"])} == work.copied()
     assert only.num_rows == answer["records"]
@@ -113,7 +113,7 @@ def test_a_second_attempt_writes_the_same(work: Work) -> None:
     """
     Also while the first one is not done yet.
     """
-    copy(work, rows(work))
+    copy_rows(work, rows(work))
     before = contents(work)
     names = {layout.hash: layout.folder for layout in work.layouts() or []}
     batches = rows(work).to_batches(20)
@@ -138,7 +138,7 @@ def test_a_record_that_changed_is_not_copied(work: Work) -> None:
     before = len(os.listdir("/dev/fd"))
 
     with pytest.raises(CorruptError, match="record at offset"):
-        copy(work, table)
+        copy_rows(work, table)
 
     assert {} == work.copied()
     assert before == len(os.listdir("/dev/fd"))
@@ -151,7 +151,7 @@ def test_a_segment_that_is_gone_is_told(work: Work) -> None:
     (Path(work.plan.store) / "commitlog" / f"{0:020d}").unlink()
 
     with pytest.raises(OffsetOutOfRange):
-        copy(work, rows(work))
+        copy_rows(work, rows(work))
 
 
 def test_nothing_is_no_copy() -> None:
