@@ -189,7 +189,8 @@ class RoleMachine:
 
     def leased(self, epoch: int, lease: Lease) -> None:
         """
-        The controller granted a lease, or took it away (`pystore.ha.master.lease.NO_LEASE`).
+        The controller granted a lease, or took it away
+        (`pystore.ha.master.lease.NO_LEASE`).
         """
         if self._is_mine(epoch) and lease != self._lease:
             self._lease = lease

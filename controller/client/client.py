@@ -2,8 +2,9 @@
 A broker's way to its controllers: finds the leader, asks it, and hears who is master.
 
 Every call is sent once at most, within a bounded time, and ends as an answer, a refusal
-or a silence that says whether anything was sent (`pystore.controller.protocol.calls`). Nothing
-is repeated here: which request may be sent again, and when, is for its sender to know.
+or a silence that says whether anything was sent (`pystore.controller.protocol.calls`).
+Nothing is repeated here: which request may be sent again, and when, is for its sender
+to know.
 
 Source: formats 4; R2 to R4, R28, R112; docs/identity.md.
 """

@@ -1,9 +1,9 @@
 """
 The search for the leading controller, carried out: names, questions, one at a time.
 
-The decisions are those of `pystore.controller.client.discovery`. Whoever needs the leader
-while it is searched for waits for the same round; a round that finds nobody ends for
-all of them, and the next one begins when somebody asks again, so pauses are theirs.
+The decisions are those of `pystore.controller.client.discovery`. Whoever needs the
+leader while it is searched for waits for the same round; a round that finds nobody ends
+for all of them, and the next one begins when somebody asks again, so pauses are theirs.
 
 Source: R3, R221, R224; formats 4.1, 4.6; docs/identity.md.
 """

@@ -160,7 +160,8 @@ class Negotiation:
 
     Attributes:
         named: who the configuration says that it is.
-        draw_code: a new check code with each call (`pystore.controller.identity.identity`).
+        draw_code: a new check code with each call
+            (`pystore.controller.identity.identity`).
         recovery: what is told at the registration beside RocketMQ's fields.
         step: what is being done.
         temporary: what is applied for, while it is.

@@ -1,8 +1,8 @@
 """
 A broker's way to its registration, carried out: store, controller, and pauses.
 
-The decisions are those of `pystore.controller.identity.negotiation`. The few writes into the
-store block the loop for a sync each, twice in the life of a broker.
+The decisions are those of `pystore.controller.identity.negotiation`. The few writes
+into the store block the loop for a sync each, twice in the life of a broker.
 
 Source: R2 to R4, R19 to R28; docs/identity.md.
 """

@@ -7,8 +7,8 @@ it may have been done all the same, which is another thing than a refusal (R28).
 
 The fields are those of RocketMQ's headers under the names of this project; `Recovery`,
 `Vitals` and incarnations are what pystore adds, and what RocketMQ's controllers pass
-over. Who carries the calls out finds the leader (`pystore.controller.client.client`), and
-fills in ``invokeTime``.
+over. Who carries the calls out finds the leader (`pystore.controller.client.client`),
+and fills in ``invokeTime``.
 
 Source: formats 4.2 to 4.8, 4.13.
 """

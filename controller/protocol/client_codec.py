@@ -2,9 +2,9 @@
 A broker's calls as commands of the remoting protocol, and their answers back. Pure.
 
 RocketMQ's fields are those of a Java broker, whose controllers pass over what pystore
-adds (`pystore.controller.protocol.extensions`). An answer that does not settle whether the
-request was carried out is no refusal: a Java controller says 1 or 2015 when it could
-not commit in time, and may commit yet.
+adds (`pystore.controller.protocol.extensions`). An answer that does not settle whether
+the request was carried out is no refusal: a Java controller says 1 or 2015 when it
+could not commit in time, and may commit yet.
 
 Source: formats 4.1 to 4.9, 4.13; golden ``remoting``; R28.
 """

@@ -301,8 +301,8 @@ def parse_ids(text: str | None) -> frozenset[int]:
 @lru_cache(_KNOWN_MAX)
 def parse_incarnation(text: str) -> Incarnation:
     """
-    Returns the incarnation of which this is `pystore.metastore.values.Incarnation.text`; each
-    broker says its own every second.
+    Returns the incarnation of which this is
+    `pystore.metastore.values.Incarnation.text`; each broker says its own every second.
 
     Raises:
         MissingField: of none.

@@ -1,6 +1,6 @@
 """
-What a broker says of itself once a second, as `pystore.controller.liveness.heartbeats` keeps it.
-Pure.
+What a broker says of itself once a second, as `pystore.controller.liveness.heartbeats`
+keeps it. Pure.
 
 Source: formats 4.8; safety B9, C1; R238, R239.
 """

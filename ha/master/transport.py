@@ -41,7 +41,7 @@ _CRC = struct.Struct(">I")
 _KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 Acquire = Callable[[int, int], memoryview]
-"""Offset and size to a view of the log, as `pystore.core.log_reader.LogReader.acquire`."""
+"""Offset and size to a view of the log, as `LogReader.acquire`."""
 
 
 class LinkLost(Exception):

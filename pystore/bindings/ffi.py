@@ -10,8 +10,9 @@ fills are reused through a pool that is a plain list, whose ``pop`` and
 call. Views: ``view`` is the only place that lets Python see mapped memory.
 Forks: the child is told, so that every handle it inherited refuses to work.
 
-The core's constants are repeated as enums and dtypes, here and in `pystore.bindings.row`,
-so that the layers above need no ``_core``; tests compare each with the header.
+The core's constants are repeated as enums and dtypes, here and in
+`pystore.bindings.row`, so that the layers above need no ``_core``; tests compare each
+with the header.
 """
 
 from __future__ import annotations

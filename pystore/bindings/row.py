@@ -3,8 +3,8 @@ Rows: what a scan finds out of each record, and the words of its checks. Pure.
 
 A row has one field for each of the record; ``*_at`` are positions from the
 record's first byte. The core fills rows, and so does the decoder that needs no
-core (`pystore.spark.scan.python_segment`). The values are the core's: tests compare each with
-its header.
+core (`pystore.spark.scan.python_segment`). The values are the core's: tests compare
+each with its header.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """
 The controller as a replica asks it: from any thread, over the event loop of a client.
 
-It is `pystore.ha.master.set_change_requests.Controller`. Each change of the SyncStateSet is sent
-once. What a refusal leaves open is read from the controller (1004), because RocketMQ's
-tells no set with one; without a newer set a refusal settles the change that it answers
-and no earlier one. So with a controller of RocketMQ, which refuses a fence (2013), a
-change without an answer counts until the set moves on.
+It is `pystore.ha.master.set_change_requests.Controller`. Each change of the
+SyncStateSet is sent once. What a refusal leaves open is read from the controller
+(1004), because RocketMQ's tells no set with one; without a newer set a refusal settles
+the change that it answers and no earlier one. So with a controller of RocketMQ, which
+refuses a fence (2013), a change without an answer counts until the set moves on.
 
 Source: R93, R101 to R112, R117 to R119; formats 4.2; docs/in-sync.md.
 """
@@ -104,7 +104,8 @@ class AskedController:
     def ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
         """
         Asks for a change of the SyncStateSet, and waits for the answer, which comes in
-        bounded time; see `pystore.ha.master.set_change_requests.Controller.ask`. Not on the loop.
+        bounded time; see `pystore.ha.master.set_change_requests.Controller.ask`. Not on
+        the loop.
         """
         with self._lock:
             if self._is_closed:

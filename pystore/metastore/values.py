@@ -1,8 +1,8 @@
 """
 What a store durably knows about itself: frozen values, no I/O. Pure.
 
-`pystore.metastore.schema` is how each is stored, `pystore.metastore.database` where, and
-which change together. Rules: docs/crash-safety.md (A3, A5, A7, A9, A15, B1).
+`pystore.metastore.schema` is how each is stored, `pystore.metastore.database` where,
+and which change together. Rules: docs/crash-safety.md (A3, A5, A7, A9, A15, B1).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """
 What opening a store for writing would decide, without changing a byte.
 
-`inspect` is the dry run; `plan` is what `pystore.store.commit_log.CommitLog` acts on. The
-order of the questions is that of docs/crash-safety.md: was somebody else here
-(A7, A15), is a cut unfinished (A3), does the clean mark hold (A9), else where
-does the log end and what does its end mean (A5, A6, A8), and what do imported
-epochs say (A10).
+`inspect` is the dry run; `plan` is what `pystore.store.commit_log.CommitLog` acts on.
+The order of the questions is that of docs/crash-safety.md: was somebody else here (A7,
+A15), is a cut unfinished (A3), does the clean mark hold (A9), else where does the log
+end and what does its end mean (A5, A6, A8), and what do imported epochs say (A10).
 """
 
 from __future__ import annotations

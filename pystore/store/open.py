@@ -79,7 +79,8 @@ class Writer:
         plan: how the store was found.
         report: what starting the log took.
         loss: what was given up, if promised bytes were bad.
-        queue_lengths: of the consume queues, if a `pystore.store.store.Store` keeps them.
+        queue_lengths: of the consume queues, if a `pystore.store.store.Store` keeps
+            them.
         queue_bounds: how far they are on disk, likewise.
         unsealable: segments whose damage was found when they were to be sealed.
         cuts: where the log was cut and the consume queues were not yet.

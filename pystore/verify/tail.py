@@ -1,11 +1,10 @@
 """
 What the segments' scans mean: where the log ends, and which faults are damage.
 
-The same rules decide as at an opening (`pystore.recovery.torn_tail`): a fault below what was
-promised is damage, one above it is a torn tail, as every crash leaves it. One
-thing is different: fields that no writer leaves (A6) make a record torn where
-the end of a log is looked for, but they prove no damage, so they are not asked
-about here.
+The same rules decide as at an opening (`pystore.recovery.torn_tail`): a fault below
+what was promised is damage, one above it is a torn tail, as every crash leaves it. One
+thing is different: fields that no writer leaves (A6) make a record torn where the end
+of a log is looked for, but they prove no damage, so they are not asked about here.
 """
 
 from __future__ import annotations

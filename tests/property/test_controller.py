@@ -1,8 +1,8 @@
 """
 Any commands in any order, from brokers that die, restart, lie dead and come late.
 
-After each event the state is looked at (`pystore.controller.model.invariants`); here, what
-only a history shows.
+After each event the state is looked at (`pystore.controller.model.invariants`); here,
+what only a history shows.
 """
 
 from __future__ import annotations

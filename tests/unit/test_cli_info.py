@@ -107,7 +107,8 @@ def test_damage_that_forbids_to_open_is_shown(tmp_path: Path) -> None:
     """
     root = tmp_path / "s"
     code = "import sys, os; from command_line import make_store; "
-    code += "from pystore.store.commit_log import CommitLog; from pystore.message.columns import *; "
+    code += "from pystore.store.commit_log import CommitLog; "
+    code += "from pystore.message.columns import *; "
     code += "log = CommitLog(sys.argv[1]); "
     code += "log.append_columns(gather_columns('t', [b'body'] * 9)); os._exit(0)"
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,8 +1,8 @@
 """
 The properties of many records at once, as Arrow arrays.
 
-The rules are those of `pystore.message.properties.parse_properties`; here they are steps
-over whole arrays.
+The rules are those of `pystore.message.properties.parse_properties`; here they are
+steps over whole arrays.
 """
 
 from __future__ import annotations
