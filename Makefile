@@ -89,7 +89,7 @@ wheel: .venv/wheel ## sdist and wheel, checked and repaired
 
 portable: .venv/core ## the build without hardware or Linux extras, tested
 	PYSTORE_PORTABLE=1 $(BIN)/python setup.py -q build -b $(PORTABLE) --build-lib $(PORTABLE)/lib
-	PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(PORTABLE)/lib $(PYTEST) -m 'not slow' tests/crash tests/unit/test_core.py tests/unit/test_store.py
+	PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(PORTABLE)/lib $(PYTEST) -m 'not slow' tests/crash tests/unit/test_core.py tests/unit/store/test_store.py
 	$(MAKE) -C tests/native -j4 portable
 
 docs: .venv/core ## the examples in README.md and docs/, run

@@ -25,7 +25,7 @@ from pystore.rocketmq.side_files import (
     parse_temporary_identity,
 )
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 CASES = json.loads((GOLDEN / "identity" / "expected.json").read_text())
 CHECKPOINTS = json.loads((GOLDEN / "checkpoint" / "expected.json").read_text())
 

@@ -106,7 +106,7 @@ def test_a_stream_beside_a_writer_has_each_record_once(
     """
     Whenever it is stopped: the batch that was cut off is read again.
     """
-    root, tests = tmp_path / "store", [str(Path(__file__).parents[1])]
+    root, tests = tmp_path / "store", [str(Path(__file__).parents[2])]
     command = [sys.executable, "-c", _WRITER, str(root), *tests]
     follower = Follower(session, tmp_path, root, maxRecordsPerTrigger=120)
     with subprocess.Popen(

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from pystore.epochs.table import NO_END, EpochEntry, EpochRange, EpochTable
 from pystore.errors import InvalidError
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "epoch"
+GOLDEN = Path(__file__).parents[2] / "golden" / "epoch"
 
 
 def histories() -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from pystore.epochs.file import EpochFile, encode_epochs, read_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "epoch"
+GOLDEN = Path(__file__).parents[2] / "golden" / "epoch"
 
 
 def as_bytes(text: str | None) -> bytes | None:

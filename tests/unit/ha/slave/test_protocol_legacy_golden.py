@@ -22,7 +22,7 @@ from pystore.ha.slave.effects import Adopt, Close, Compare, Cut, Retry
 from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
 from pystore.ha.wire.legacy import LegacyAck, decode_ack, decode_handshake
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "ha"
+GOLDEN = Path(__file__).parents[3] / "golden" / "ha"
 SCENARIOS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 """Every scenario; a new one is replayed as well."""
 
