@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from golden_data import STORES, GoldenStore
 from hypothesis import settings
+from lib.oracle.golden_data import STORES, GoldenStore
 
 # A shell that runs the tests in the background ignores Ctrl-C for them, and the
 # processes that they start and interrupt would inherit that.

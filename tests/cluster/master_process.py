@@ -17,8 +17,8 @@ from types import TracebackType
 # A script finds what is beside it, not what is above.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from master_stage import Controller
-from stores import SEGMENT, fill
+from lib.ha.master_fixture import Controller
+from lib.store.stores import SEGMENT, fill
 
 from pystore.ha.insync.member import Member
 from pystore.ha.master.config import Terms

@@ -10,9 +10,9 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from command_line import PYSTORE
-from master_stage import WAIT_MS
-from stores import SEGMENT
+from lib.command_line import PYSTORE
+from lib.ha.master_fixture import WAIT_MS
+from lib.store.stores import SEGMENT
 
 __all__ = ["QUICK", "ReplicaProcess"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cluster.proxy import TO_MASTER, TO_SLAVE, Proxy
 from cluster.replica_process import ReplicaProcess
-from master_stage import WAIT_MS, MasterStage, data_of
-from stores import fill, message
+from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
+from lib.store.stores import fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.config import SetRules

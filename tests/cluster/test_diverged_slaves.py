@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from cluster.replica_process import ReplicaProcess
-from master_stage import EPOCH, WAIT_MS, MasterStage, data_of
-from stores import SEGMENT, fill, message
+from lib.ha.master_fixture import EPOCH, WAIT_MS, MasterStage, data_of
+from lib.store.stores import SEGMENT, fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.slave.replica_log import ReplicaLog

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cluster.replica_process import ReplicaProcess
 from cluster.small_disks import NEEDS_MOUNTS, SmallDisk, ThinDisk
-from master_stage import WAIT_MS, MasterStage, data_of
-from stores import message
+from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
+from lib.store.stores import message
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.config import SetRules

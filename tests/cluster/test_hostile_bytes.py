@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from cluster.proxy import TO_MASTER, TO_SLAVE
 from cluster.tamperer import Spoil, Tamperer
-from master_stage import WAIT_MS, Clock, MasterStage, Slave, data_of
-from stores import fill, message
+from lib.ha.master_fixture import WAIT_MS, Clock, MasterStage, Slave, data_of
+from lib.store.stores import fill, message
 
 from pystore.ha.insync.ack import Ack, Outcome
 

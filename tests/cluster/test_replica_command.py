@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 from cluster.master_process import MasterProcess
-from command_line import PYSTORE, run_json, run_process
-from master_stage import data_of
-from stores import SEGMENT
+from lib.command_line import PYSTORE, run_json, run_process
+from lib.ha.master_fixture import data_of
+from lib.store.stores import SEGMENT
 
 WAIT_S = 60
 SET = ("--cluster", "c", "--broker-name", "b")

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from compaction import CHOICE, LocalJobs
+from lib.spark.compaction import CHOICE, LocalJobs
 
 from pystore.spark.compact.run import compact
 

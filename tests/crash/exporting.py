@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from exports import export_here
+from lib.spark.exports import export_here
 
 __all__ = ["Exporter"]
 

@@ -14,7 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stores import SEGMENT, fill, kill_while, make_folder, message, remove_folder
+from lib.store.stores import (
+    SEGMENT,
+    fill,
+    kill_while,
+    make_folder,
+    message,
+    remove_folder,
+)
 
 from pystore import Check, CommitLog, NotAStoreError, inspect
 from pystore.core.live_page import Live

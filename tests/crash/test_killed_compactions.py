@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from compaction import CHOICE, LocalJobs, digest, make_store
 from crash.compacting import Compactor
+from lib.spark.compaction import CHOICE, LocalJobs, digest, make_store
 
 from pystore.spark.compact.run import compact
 

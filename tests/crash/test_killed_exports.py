@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crash.exporting import Exporter
-from exports import Growing, export_here, visible
+from lib.spark.exports import Growing, export_here, visible
 
 from pystore.spark.export.publish import last_commit
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from golden_data import GoldenStore
+from lib.oracle.golden_data import GoldenStore
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 SOURCES = [
     *(ROOT / "pystore").glob("**/*.py"),
     *(ROOT / "csrc").glob("*.[ch]"),
-    *(ROOT / "tests").glob("*.py"),
+    *(ROOT / "tests" / "lib").rglob("*.py"),
 ]
 
 
@@ -146,7 +146,7 @@ def test_every_test_that_a_rule_names_exists() -> None:
 def _defined_tests() -> set[str]:
     tests = "\n".join(
         path.read_text(encoding="utf-8")
-        for path in (ROOT / "tests").glob("*/test_*.*")
+        for path in (ROOT / "tests").rglob("test_*.*")
         if path.suffix in (".py", ".c")
     )
     return set(re.findall(r"(?:^ *def|^static void) (\w+)\(", tests, re.M))

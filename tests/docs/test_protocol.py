@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from state_diagrams import IDENTITY_PAGE, PAGE, drawn
-from wire_frames import EXAMPLES
+from lib.ha.wire_frames import EXAMPLES
+from lib.state_diagrams import IDENTITY_PAGE, PAGE, drawn
 
 from pystore.ha.wire import codes
 from pystore.ha.wire.codes import HEADER_BYTES
@@ -137,7 +137,7 @@ def test_the_flags_of_the_page_are_those_of_the_source() -> None:
 
 def test_the_diagrams_are_drawn_from_the_tables() -> None:
     """
-    Draw them anew: python tests/state_diagrams.py.
+    Draw them anew: python tests/lib/state_diagrams.py.
     """
     text = PAGE.read_text(encoding="utf-8")
 

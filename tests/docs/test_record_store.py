@@ -21,7 +21,7 @@ def test_each_trap_names_a_test_that_is_there() -> None:
     sources = "".join(
         path.read_text(encoding="utf-8")
         for path in [
-            *(ROOT / "tests" / "unit").glob("test_records_*.py"),
+            *(ROOT / "tests" / "unit" / "records").glob("test_*.py"),
             ROOT / "tests" / "interop" / "test_record_store.py",
         ]
     )

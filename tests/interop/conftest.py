@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import zookeeper_server
 from interop import jvm
-from zookeeper_server import ZookeeperServer
+from lib.remoting import zookeeper_server
+from lib.remoting.zookeeper_server import ZookeeperServer
 
 STORES_MAX = 24
 

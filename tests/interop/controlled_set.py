@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TypeVar
 
-from command_line import PYSTORE
 from interop.mqadmin import MqAdmin
 from interop.rig import READY_S, Rig, free_ports
+from lib.command_line import PYSTORE
 
 from pystore.errors import PystoreError
 from pystore.remoting.client import RemotingClient

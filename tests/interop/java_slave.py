@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interop.jvm import JavaStore, Json, StoreTool
-from stores import SEGMENT
+from lib.store.stores import SEGMENT
 
 __all__ = ["BROKER_ID", "PATIENCE_S", "QUEUE_FILE_BYTES", "JavaSlave"]
 

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from name_server_peers import registration, request, topic, topics
+from lib.remoting.name_server_peers import registration, request, topic, topics
 
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from stores import SEGMENT
+from lib.store.stores import SEGMENT
 
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.identity.identity import Named, check_code

@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from name_server_peers import registration, topics
-from stores import message
+from lib.remoting.name_server_peers import registration, topics
+from lib.store.stores import message
 
 from pystore.broker.controller_gateway import AskedController
 from pystore.broker.translation import agreed_of, member_of

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compaction import CHOICE, LocalJobs, fill, latest
 from interop import jvm
 from interop.messages import java_message
 from interop.rig import Rig, free_ports
+from lib.spark.compaction import CHOICE, LocalJobs, fill, latest
 
 from pystore.message.record import Record
 from pystore.spark.compact.run import compact

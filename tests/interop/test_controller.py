@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from interop.controlled_set import ControlledSet, controlled, until
-from zookeeper_server import ZookeeperServer
+from lib.remoting.zookeeper_server import ZookeeperServer
 
 SET = ("-bn", "broker-a", "-c", "rig")
 

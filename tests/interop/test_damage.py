@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import VARIANTS, GoldenStore, apply_patch
 from interop.jvm import StoreTool
 from interop.logs import records_of
+from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
 
 from pystore.errors import NotAStoreError
 from pystore.store.store import Store

@@ -9,9 +9,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from golden_data import STORES, GoldenStore
 from interop.jvm import StoreTool
-from stores import SEGMENT, message
+from lib.oracle.golden_data import STORES, GoldenStore
+from lib.store.stores import SEGMENT, message
 
 from pystore.recovery.dry_run import inspect
 from pystore.store.commit_log import CommitLog

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import run_json
 from interop.java_slave import JavaSlave
 from interop.jvm import StoreTool
 from interop.messages import equal_sized
+from lib.command_line import run_json
 
 
 @pytest.fixture

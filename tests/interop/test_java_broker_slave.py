@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import PYSTORE
 from interop.controlled_set import until
 from interop.lines import written_bytes
 from interop.mqadmin import MqAdmin
 from interop.own_broker import OwnBroker, Setting
 from interop.own_name_server import serving
 from interop.rig import READY_S, Rig, free_ports
-from stores import bodies, message
+from lib.command_line import PYSTORE
+from lib.store.stores import bodies, message
 
 from pystore.epochs.file import EPOCHS
 from pystore.store.commit_log import CommitLog

@@ -18,8 +18,8 @@ import pytest
 from interop.java_slave import PATIENCE_S, QUEUE_FILE_BYTES, JavaSlave
 from interop.jvm import Json, StoreTool
 from interop.lines import written_bytes
-from master_stage import EPOCH, MasterStage
-from stores import SEGMENT, fill
+from lib.ha.master_fixture import EPOCH, MasterStage
+from lib.store.stores import SEGMENT, fill
 
 from pystore.epochs.file import EPOCHS
 from pystore.errors import UnavailableError

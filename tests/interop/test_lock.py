@@ -9,10 +9,10 @@ import struct
 from pathlib import Path
 
 import pytest
-from command_line import run
 from interop.jvm import StoreTool
 from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized
+from lib.command_line import run
 
 from pystore.errors import LockedError
 from pystore.message.message import Message

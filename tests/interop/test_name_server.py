@@ -11,7 +11,7 @@ import pytest
 from interop.name_server_talk import CLIENT, Line, Step, routes, talk
 from interop.own_name_server import serving
 from interop.rig import Rig, free_ports
-from name_server_peers import said
+from lib.remoting.name_server_peers import said
 
 AGREE_S = 60
 

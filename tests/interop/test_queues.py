@@ -7,12 +7,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from golden_data import GoldenStore
 from interop import writer
 from interop.jvm import StoreTool
 from interop.lines import written_bytes
 from interop.logs import message_again, records_at
 from interop.messages import CONFIG, equal_sized
+from lib.oracle.golden_data import GoldenStore
 
 from pystore.store.store import Store
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from zookeeper_server import ZookeeperServer, free_ports, missing
+from lib.remoting.zookeeper_server import ZookeeperServer, free_ports, missing
 
 from pystore.errors import UnavailableError, UnknownOutcomeError
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import GoldenStore
 from interop.jvm import StoreTool
 from interop.lines import message_of
 from interop.logs import append_all, message_again, new_log, records_at, records_of
 from interop.messages import BORN_HOST, BORN_MS, java_again, java_batch
+from lib.oracle.golden_data import GoldenStore
 
 from pystore.core.options import Route
 from pystore.message.columns import gather_columns

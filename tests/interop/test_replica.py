@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import PYSTORE, run_json
 from interop.broker_set import SEGMENT, BrokerSet, running
+from lib.command_line import PYSTORE, run_json
 
 from pystore.core.log_reader import LogReader
 from pystore.epochs.file import EPOCHS

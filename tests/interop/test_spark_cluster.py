@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from interop.spark_cluster import Cluster, start_cluster
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
 
 SCRIPT = "from pystore.cli import main\nmain()\n"
 

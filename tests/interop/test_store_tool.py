@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from golden_data import GoldenStore
 from interop.jvm import StoreTool
+from lib.oracle.golden_data import GoldenStore
 
 # The other keys of expected.json describe the run that made the data.
 BEFORE = {"store", "config", "filesBefore"}

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from controller_process import ControllerProcess
 from interop.own_broker import OwnBroker, Setting
 from interop.rig import free_ports
-from stores import SEGMENT
-from zookeeper_server import ZookeeperServer
+from lib.controller.controller_process import ControllerProcess
+from lib.remoting.zookeeper_server import ZookeeperServer
+from lib.store.stores import SEGMENT
 
 from pystore.ha.insync.ack import Ack
 from pystore.remoting.codes import ResponseCode

@@ -9,8 +9,8 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model import Form, Spec
-from strategies import message_of, specs
+from lib.oracle.model import Form, Spec
+from lib.oracle.strategies import message_of, specs
 
 from pystore import Check, CorruptError, Message
 from pystore.core.scan import check_record

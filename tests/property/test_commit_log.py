@@ -22,10 +22,9 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from model import Form, Model, Placed, Spec
-from reference import BODY, OFFSET, PROPERTY, ROW, TAGS, TOPIC, ReferenceLog
-from stores import in_killed_child, make_folder
-from strategies import (
+from lib.oracle.model import Form, Model, Placed, Spec
+from lib.oracle.reference import BODY, OFFSET, PROPERTY, ROW, TAGS, TOPIC, ReferenceLog
+from lib.oracle.strategies import (
     TOPICS,
     Row,
     columns_of,
@@ -34,6 +33,7 @@ from strategies import (
     rows_of_columns,
     specs,
 )
+from lib.store.stores import in_killed_child, make_folder
 
 from pystore import (
     POSITION_DTYPE,

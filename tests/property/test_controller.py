@@ -7,10 +7,10 @@ what only a history shows.
 
 from __future__ import annotations
 
-from controlling import Brokers, incarnation
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from lib.controller.broker_set_driver import Brokers, incarnation
 
 from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import (

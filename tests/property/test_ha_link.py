@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from slave_side import RECORD, Owner, ShortLog
+from lib.ha.slave_owner import RECORD, Owner, ShortLog
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master import config as master_terms

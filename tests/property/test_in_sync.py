@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from replica_set import ReplicaSet, member
+from lib.ha.replica_set import ReplicaSet, member
 
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.config import SetRules

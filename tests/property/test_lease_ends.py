@@ -4,10 +4,10 @@ When a lease is over at the broker, and when controllers believe so (B8, C1 to C
 
 from __future__ import annotations
 
-from controlling import incarnation
 from hypothesis import example, given
 from hypothesis import strategies as st
-from skewed_clocks import MS, SOON, Clock, clocks, delays, pauses
+from lib.controller.broker_set_driver import incarnation
+from lib.remoting.skewed_clocks import MS, SOON, Clock, clocks, delays, pauses
 
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.liveness.clock_skew import FAST, SLOW

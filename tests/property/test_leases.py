@@ -13,11 +13,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
 
-from controlling import incarnation, start
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from skewed_clocks import MS, SOON, Clock, delays, pauses, rates
+from lib.controller.broker_set_driver import incarnation, start
+from lib.remoting.skewed_clocks import MS, SOON, Clock, delays, pauses, rates
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.authority import Authority

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
-from role_decisions import ME, to_follow, to_lead
+from lib.ha.role_decisions import ME, to_follow, to_lead
 
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet

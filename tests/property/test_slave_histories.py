@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from slave_side import RECORD, Owner, ShortLog
+from lib.ha.slave_owner import RECORD, Owner, ShortLog
 
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Retry

@@ -17,9 +17,9 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from model import Form, Model, Placed, Queue, Spec
-from stores import in_killed_child, make_folder
-from strategies import TAGS, TOPICS, message_of, specs
+from lib.oracle.model import Form, Model, Placed, Queue, Spec
+from lib.oracle.strategies import TAGS, TOPICS, message_of, specs
+from lib.store.stores import in_killed_child, make_folder
 
 from pystore import Appended, OffsetOutOfRange, Record, Retention, Store
 

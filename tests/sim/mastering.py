@@ -7,7 +7,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, field, replace
 
-from ack_waits import AckWaits
+from lib.ha.ack_waits import AckWaits
 from sim.network import Stream
 from sim.rim import Rim
 from sim.store import SimStore

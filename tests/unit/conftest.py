@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from record_stores import BACKENDS, Space
-from zookeeper_server import ZookeeperServer, free_ports, missing
+from lib.remoting.record_stores import BACKENDS, Space
+from lib.remoting.zookeeper_server import ZookeeperServer, free_ports, missing
 
 from pystore.records.record_store import RecordStore
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import VARIANTS, GoldenStore, apply_patch
+from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
 
 
 def test_an_extracted_store_has_the_files_that_java_saw_before_load(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from command_line import run_process
+from lib.command_line import run_process
 
 
 def test_the_module_runs_and_lists_its_commands() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
-from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
-from reference import ReferenceLog
+from lib.oracle import reference
+from lib.oracle.golden_data import STORES, VARIANTS, GoldenStore, apply_patch
+from lib.oracle.reference import ReferenceLog
 
 from pystore.bindings.ffi import RECORD_DTYPE, Check, Stop
 from pystore.core.log_reader import LogReader

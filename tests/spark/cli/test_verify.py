@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
-from command_line import run, run_json
-from golden_data import STORES
+from lib.command_line import run, run_json
+from lib.oracle.golden_data import STORES
+from lib.spark.verify_job import SEGMENT, make_replicas
 from pyspark.sql import SparkSession
-from verify_job import SEGMENT, make_replicas
 
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog

@@ -14,10 +14,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import compaction_kill
 import pytest
-from command_line import run, run_json
-from compaction import CHOICE, LocalJobs, digest, make_store
+from lib.command_line import run, run_json
+from lib.spark import compaction_kill
+from lib.spark.compaction import CHOICE, LocalJobs, digest, make_store
 from pyspark.sql import SparkSession
 
 from pystore.errors import CorruptError
@@ -68,7 +68,9 @@ def run_killed(
     """
     hook = into.parent / "hook"
     hook.mkdir(exist_ok=True)
-    (hook / "sitecustomize.py").write_text("import compaction_kill as k\nk.arm()\n")
+    (hook / "sitecustomize.py").write_text(
+        "import lib.spark.compaction_kill as k\nk.arm()\n"
+    )
     environment = os.environ | {"PYTHONPATH": ":".join([str(hook), *sys.path])}
     environment.pop(compaction_kill.KILL, None)
     if point:

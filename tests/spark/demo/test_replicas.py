@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from command_line import run_json
-from demo_library import make_library
+from lib.command_line import run_json
+from lib.demo_library import make_library
+from lib.spark.verify_job import make_replicas
 from pyspark.sql import SparkSession
-from verify_job import make_replicas
 
 from pystore.demo.replicas import ReplicaReport, show_replicas
 from pystore.demo.run import DemoReport, DemoSettings, run_demo

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import PYSTORE, overwrite, run, run_json, segment_file
-from exports import SEGMENT, Growing, visible
+from lib.command_line import PYSTORE, overwrite, run, run_json, segment_file
+from lib.spark.exports import SEGMENT, Growing, visible
 from pyspark.sql import SparkSession
 
 from pystore.message.message import Message

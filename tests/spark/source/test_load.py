@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import STORES
-from logs import make_root, open_log
+from lib.oracle.golden_data import STORES
+from lib.store.logs import make_root, open_log
 from pyspark.sql import SparkSession
 
 from pystore.errors import InvalidError, NotAStoreError

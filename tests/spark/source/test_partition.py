@@ -7,8 +7,8 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+from lib.spark.reading import make_store
 from pyspark.sql.datasource import InputPartition
-from spark_reading import make_store
 
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.schema import choose_columns

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import GoldenStore
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.oracle.golden_data import GoldenStore
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 from pyspark.sql import DataFrame, SparkSession
 
 from pystore.message.message import Message

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import VARIANTS, GoldenStore, apply_patch
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
+from lib.spark.reading import read
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 from pyspark.sql import SparkSession
-from spark_reading import read
 
 from pystore.errors import CorruptError, NotAStoreError
 from pystore.message.message import Message

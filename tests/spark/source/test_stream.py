@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lib.store.stores import SEGMENT, fill, message
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -18,7 +19,6 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxBytes,
     ReadMaxRows,
 )
-from stores import SEGMENT, fill, message
 
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
 from pystore.spark.plan.options import parse_options

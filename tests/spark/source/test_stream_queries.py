@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lib.store.stores import SEGMENT, fill
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from stores import SEGMENT, fill
 
 from pystore.store.commit_log import CommitLog
 
 _WRITER = """
 import sys
 sys.path[:0] = sys.argv[2:]
-from stores import SEGMENT, fill
+from lib.store.stores import SEGMENT, fill
 from pystore.store.commit_log import CommitLog
 with CommitLog(sys.argv[1], segment_size=SEGMENT) as log:
     for first in range(0, 1 << 40, 50):

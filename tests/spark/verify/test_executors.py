@@ -9,9 +9,9 @@ import os
 from pathlib import Path
 
 import pytest
+from lib.spark.verify_job import make_replicas, run_here
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from verify_job import make_replicas, run_here
 
 from pystore.errors import InvalidError, UnavailableError
 from pystore.spark.verify.executors import on_spark

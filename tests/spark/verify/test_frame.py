@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from lib.spark.verify_job import SEGMENT, make_replicas
 from pyspark.sql import SparkSession
-from verify_job import SEGMENT, make_replicas
 
 from pystore.errors import NotAStoreError
 from pystore.spark.verify.frame import COLUMNS, frame_of, row_of, verify

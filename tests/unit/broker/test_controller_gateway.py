@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
-from serving_controller import SpokenBroker, running
-from stepped_loop import run
+from lib.controller.controller_server import SpokenBroker, running
+from lib.remoting.virtual_time_loop import run
 
 from pystore.broker.controller_gateway import AskedController
 from pystore.broker.translation import member_of

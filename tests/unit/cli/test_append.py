@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import PYSTORE, run_process
+from lib.command_line import PYSTORE, run_process
 
 from pystore.message.record import Record
 from pystore.store.commit_log import CommitLog

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import (
+from lib.command_line import (
     PYSTORE,
     SEGMENT,
     make_store,

@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import PYSTORE, run
-from zookeeper_server import free_ports
+from lib.command_line import PYSTORE, run
+from lib.remoting.zookeeper_server import free_ports
 
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode

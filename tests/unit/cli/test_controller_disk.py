@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cluster.small_disks import NEEDS_MOUNTS, SmallDisk
-from controller_process import ControllerProcess
+from lib.controller.controller_process import ControllerProcess
 
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.controller_headers import (

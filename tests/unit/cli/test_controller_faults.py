@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from controller_process import ControllerProcess
-from controlling import start
-from stores import SEGMENT
+from lib.controller.broker_set_driver import start
+from lib.controller.controller_process import ControllerProcess
+from lib.store.stores import SEGMENT
 
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.identity.identity import Named

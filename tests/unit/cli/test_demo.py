@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import PYSTORE, run, run_json
-from demo_library import make_library
+from lib.command_line import PYSTORE, run, run_json
+from lib.demo_library import make_library
 
 from pystore.cli.demo import report_json, report_text
 from pystore.demo.corpus import read_corpus

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import make_store, overwrite, run, segment_file
-from golden_data import STORES, GoldenStore
+from lib.command_line import make_store, overwrite, run, segment_file
+from lib.oracle.golden_data import STORES, GoldenStore
 
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog

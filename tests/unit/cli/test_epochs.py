@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command_line import make_store, run, run_json
+from lib.command_line import make_store, run, run_json
 
 from pystore.message.columns import gather_columns
 from pystore.store.commit_log import CommitLog

@@ -11,10 +11,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from command_line import run, run_json
-from master_stage import EPOCH, MasterStage, Slave
-from serving_master import LegacyMaster, listening, serving
-from stores import SEGMENT, fill
+from lib.command_line import run, run_json
+from lib.ha.legacy_master_server import LegacyMaster, listening, serving
+from lib.ha.master_fixture import EPOCH, MasterStage, Slave
+from lib.store.stores import SEGMENT, fill
 
 from pystore.store.commit_log import CommitLog
 

@@ -10,8 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from command_line import make_store, overwrite, run, run_json, run_process, segment_file
-from golden_data import GoldenStore
+from lib.command_line import (
+    make_store,
+    overwrite,
+    run,
+    run_json,
+    run_process,
+    segment_file,
+)
+from lib.oracle.golden_data import GoldenStore
 
 from pystore.rocketmq.side_files import BrokerIdentity
 from pystore.store.commit_log import CommitLog
@@ -106,7 +113,7 @@ def test_damage_that_forbids_to_open_is_shown(tmp_path: Path) -> None:
     With its offset.
     """
     root = tmp_path / "s"
-    code = "import sys, os; from command_line import make_store; "
+    code = "import sys, os; from lib.command_line import make_store; "
     code += "from pystore.store.commit_log import CommitLog; "
     code += "from pystore.message.columns import *; "
     code += "log = CommitLog(sys.argv[1]); "

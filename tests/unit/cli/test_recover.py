@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import make_store, overwrite, run, run_json, segment_file
-from golden_data import VARIANTS, GoldenStore, apply_patch
+from lib.command_line import make_store, overwrite, run, run_json, segment_file
+from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
 
 from pystore.store.commit_log import CommitLog
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from command_line import PYSTORE, run, run_process
-from serving_master import LegacyMaster, listening, serving
-from stores import SEGMENT, fill
-from unit.test_cli_bad_input import in_small_file_system
+from lib.command_line import PYSTORE, run, run_process
+from lib.ha.legacy_master_server import LegacyMaster, listening, serving
+from lib.store.stores import SEGMENT, fill
+from unit.cli.test_bad_input import in_small_file_system
 
 from pystore.epochs.table import EpochTable
 from pystore.message.message import Message

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from command_line import make_store, overwrite, run, run_json, segment_file
-from golden_data import GoldenStore
+from lib.command_line import make_store, overwrite, run, run_json, segment_file
+from lib.oracle.golden_data import GoldenStore
 
 from pystore.verify.coverage import UNCOVERED_FIELDS
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reference
+from lib.oracle import reference
 
 from pystore.consumequeue.build import Dispatched, Group, groups_of, plan_group
 from pystore.consumequeue.queue import ENTRY_DTYPE

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from golden_data import GoldenStore
-from reference import ReferenceLog
+from lib.oracle.golden_data import GoldenStore
+from lib.oracle.reference import ReferenceLog
 
 from pystore.consumequeue.queue import ENTRY_SIZE
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size

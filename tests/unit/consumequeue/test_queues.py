@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reference
+from lib.oracle import reference
 
 from pystore.consumequeue.queue import ENTRY_SIZE
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size

@@ -11,7 +11,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from golden_controller import Answer, Step, ours, state_of, steps, table_of
+from lib.oracle.golden_controller import Answer, Step, ours, state_of, steps, table_of
 
 from pystore.controller.model.invariants import violations
 from pystore.controller.model.state import SetState
@@ -136,7 +136,7 @@ def test_the_page_lists_the_differences_that_there_are() -> None:
 def test_every_other_difference_names_a_test_that_exists() -> None:
     """What the histories do not show is shown by hand."""
     rows = re.findall(r"^\| R\d+ \|.*\| `(test_\w+)` \|$", PAGE.read_text(), re.M)
-    files = Path(__file__).parents[1].glob("test_controller_*.py")
+    files = Path(__file__).parent.rglob("test_*.py")
     text = "".join(file.read_text() for file in files)
 
     assert rows

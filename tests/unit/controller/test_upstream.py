@@ -6,7 +6,7 @@ those of docs/rocketmq-tests.md. Its brokers tell no incarnation.
 from __future__ import annotations
 
 import pytest
-from controlling import Brokers
+from lib.controller.broker_set_driver import Brokers
 
 from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import AlterSet, Clean, Elect, Register, Trigger

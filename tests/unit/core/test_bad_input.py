@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while, message
+from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore import (
     CommitLog,

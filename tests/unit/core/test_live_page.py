@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.core.live_page import Live
 from pystore.core.log_reader import LogReader

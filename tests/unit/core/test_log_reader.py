@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from golden_data import GoldenStore
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.oracle.golden_data import GoldenStore
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.bindings.ffi import Check, Stop
 from pystore.core import log_reader

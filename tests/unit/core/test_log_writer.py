@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.bindings.ffi import POSITION_DTYPE, Ack
 from pystore.core.log_reader import LogReader

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.bindings.ffi import NO_OFFSET, Ack, Check
 from pystore.core.log_writer import LogHandle

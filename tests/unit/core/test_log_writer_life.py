@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.bindings.ffi import Ack
 from pystore.core.log_reader import LogReader

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader

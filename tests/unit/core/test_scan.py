@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from golden_data import GoldenStore
-from logs import make_root, open_log
+from lib.oracle.golden_data import GoldenStore
+from lib.store.logs import make_root, open_log
 
 from pystore.bindings.ffi import Check, Proof, Stop
 from pystore.core import scan

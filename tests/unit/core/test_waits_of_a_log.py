@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stores import message
+from lib.store.stores import message
 
 from pystore.core.waits import WaitOutcome, Waits
 from pystore.errors import ClosedError, InvalidError

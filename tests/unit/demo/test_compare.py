@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import overwrite, segment_file
-from demo_library import make_library
+from lib.command_line import overwrite, segment_file
+from lib.demo_library import make_library
 
 from pystore.demo.ack_channel import ACK_DTYPE, Acks
 from pystore.demo.compare import compare

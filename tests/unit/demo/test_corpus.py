@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from demo_library import make_library
+from lib.demo_library import make_library
 
 from pystore.demo.corpus import read_corpus
 from pystore.message.lines import Strings

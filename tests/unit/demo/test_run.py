@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from demo_library import make_library
+from lib.demo_library import make_library
 
 from pystore.demo.corpus import read_corpus
 from pystore.demo.run import DemoReport, DemoSettings, Round, WriterFailed, run_demo

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-from demo_library import make_library
+from lib.demo_library import make_library
 
 from pystore.demo.ack_channel import ACK_DTYPE
 from pystore.demo.compare import compare

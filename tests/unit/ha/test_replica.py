@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from master_stage import data_of
-from replica_stage import WAIT_MS, ReplicaStage
-from stores import message
+from lib.ha.master_fixture import data_of
+from lib.ha.replica_fixture import WAIT_MS, ReplicaStage
+from lib.store.stores import message
 
 from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.decision import Decision

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from role_decisions import ME, OTHER, SET, to_follow, to_lead
-from state_diagrams import PAGE, drawn
+from lib.ha.role_decisions import ME, OTHER, SET, to_follow, to_lead
+from lib.state_diagrams import PAGE, drawn
 
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
@@ -368,7 +368,7 @@ class TestTable:
             next_role(Role.IDLE, Event.BEGAN_MASTERSHIP)
 
     def test_the_page_shows_the_roles_as_they_are(self) -> None:
-        """Run ``python tests/state_diagrams.py`` after a change."""
+        """Run ``python tests/lib/state_diagrams.py`` after a change."""
         text = PAGE.read_text(encoding="utf-8")
         assert "<!-- role -->" in text
         assert text == drawn(text)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
-from serving_master import listening
-from slave_master import DATA, EPOCHS, SESSION, SHAKE
+from lib.ha.legacy_master_server import listening
+from lib.ha.scripted_v3_master import DATA, EPOCHS, SESSION, SHAKE
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.slave.transport import StreamLost

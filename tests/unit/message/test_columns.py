@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.bindings.ffi import ffi
 from pystore.errors import InvalidError

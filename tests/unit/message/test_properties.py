@@ -5,9 +5,9 @@ Properties are written and parsed exactly as RocketMQ does.
 from __future__ import annotations
 
 import pytest
-from golden_data import GoldenStore
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.oracle.golden_data import GoldenStore
 
 from pystore.errors import InvalidError
 from pystore.message.properties import (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import STORES, GoldenStore
+from lib.oracle.golden_data import STORES, GoldenStore
 
 from pystore.bindings.ffi import RECORD_DTYPE
 from pystore.message.message import Message

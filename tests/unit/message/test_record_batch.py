@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.bindings.row import Check
 from pystore.core.log_writer import LogHandle

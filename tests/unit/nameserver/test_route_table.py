@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from name_server_peers import registration, topic, topics
+from lib.remoting.name_server_peers import registration, topic, topics
 
 from pystore.nameserver.route_table import Ignored, Refused, Registered, RouteTable
 from pystore.remoting.fields import decode_fields

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from name_server_peers import registration, request, said, topics
-from stepped_loop import run
+from lib.remoting.name_server_peers import registration, request, said, topics
+from lib.remoting.virtual_time_loop import run
 
 from pystore.nameserver.service import name_server
 from pystore.remoting.client import RemotingClient

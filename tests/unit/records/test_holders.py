@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
-from record_stores import Space, keys_of, put
+from lib.remoting.record_stores import Space, keys_of, put
 
 from pystore.errors import ClosedError, ForkedError
 from pystore.records.ops import ABSENT, Check, Delete, Hold, Op, Put

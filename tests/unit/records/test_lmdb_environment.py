@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cluster.small_disks import NEEDS_MOUNTS, SmallDisk
-from forked import forked
+from lib.store.forked import forked
 
 from pystore.errors import FormatError, FullError, StorageError
 from pystore.fs.atomic import Calls

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from forked import forked
+from lib.store.forked import forked
 
 from pystore.errors import LockedError, StorageError
 from pystore.records.lmdb_owners import Owners

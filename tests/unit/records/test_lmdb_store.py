@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forked import forked
-from record_stores import filled, keys_of, put
+from lib.remoting.record_stores import filled, keys_of, put
+from lib.store.forked import forked
 
 from pystore.errors import ForkedError, FullError
 from pystore.records.lmdb_store import LmdbStore

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from record_stores import BACKENDS
+from lib.remoting.record_stores import BACKENDS
 
 from pystore.records.ops import Check, Delete, Hold, Op, Put
 from pystore.records.record_store import Record, RecordStore

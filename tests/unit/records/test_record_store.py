@@ -7,7 +7,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from record_stores import Space, keys_of, put
+from lib.remoting.record_stores import Space, keys_of, put
 
 from pystore.errors import InvalidError
 from pystore.records.ops import ABSENT, KEY_BYTES_MAX, Check, Delete, Hold, Op, Put

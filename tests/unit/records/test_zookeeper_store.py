@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from record_stores import filled, keys_of, put
-from zookeeper_server import TICK_MS, ZookeeperServer, free_ports
+from lib.remoting.record_stores import filled, keys_of, put
+from lib.remoting.zookeeper_server import TICK_MS, ZookeeperServer, free_ports
 
 from pystore.errors import (
     SessionLostError,

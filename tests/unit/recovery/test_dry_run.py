@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
+from lib.oracle.golden_data import STORES, VARIANTS, GoldenStore, apply_patch
 
 from pystore.errors import NotAStoreError
 from pystore.recovery.dry_run import inspect

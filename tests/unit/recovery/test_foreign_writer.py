@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while
+from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import FormatError
 from pystore.rocketmq.side_files import CheckpointTimes

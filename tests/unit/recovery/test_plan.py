@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while
+from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.core.live_page import Live
 from pystore.errors import CorruptError

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import reference
-from golden_data import STORES, VARIANTS, GoldenStore, apply_patch
-from reference import ReferenceLog
+from lib.oracle import reference
+from lib.oracle.golden_data import STORES, VARIANTS, GoldenStore, apply_patch
+from lib.oracle.reference import ReferenceLog
 
 from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size

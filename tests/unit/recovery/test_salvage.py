@@ -8,7 +8,7 @@ import errno
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while, message
+from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.recovery import salvage

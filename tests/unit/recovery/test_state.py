@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import run, run_json
-from segment_files import segment
-from stores import SEGMENT, bodies, fill, kill_while, message
+from lib.command_line import run, run_json
+from lib.store.segment_files import segment
+from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.errors import CorruptError, NotAStoreError
 from pystore.recovery.dry_run import inspect

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stores import SEGMENT, fill, kill_while
+from lib.store.stores import SEGMENT, fill, kill_while
 
 from pystore.core.log_reader import LogReader
 from pystore.recovery.survey import Segments, nonzero_end, survey_ours

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from remoting_peers import ECHO, HANDLERS, HANG, LEAVE
-from stepped_loop import move, run, until
+from lib.remoting.peers import ECHO, HANDLERS, HANG, LEAVE
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.errors import ClosedError, InvalidError
 from pystore.remoting.client import RemotingClient, parse_address

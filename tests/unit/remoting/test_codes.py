@@ -4,8 +4,8 @@ The numbers of the remoting protocol are RocketMQ's.
 
 from __future__ import annotations
 
-from golden_controller import steps
-from golden_remoting import FRAMES
+from lib.oracle.golden_controller import steps
+from lib.oracle.golden_remoting import FRAMES
 
 from pystore.remoting.codes import CommandFlag, Language, RequestCode, ResponseCode
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from remoting_peers import ASK_BACK, ECHO, HANDLERS, HANG
-from stepped_loop import move, run, until
+from lib.remoting.peers import ASK_BACK, ECHO, HANDLERS, HANG
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.errors import InvalidError
 from pystore.remoting.command import RemotingCommand

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from golden_remoting import FRAMES
+from lib.oracle.golden_remoting import FRAMES
 
 from pystore.errors import RemoteViolation
 from pystore.remoting.controller_bodies import (

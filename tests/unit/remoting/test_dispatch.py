@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from remoting_peers import beat, echo, fail, give_up, hang
-from stepped_loop import move, run
+from lib.remoting.peers import beat, echo, fail, give_up, hang
+from lib.remoting.virtual_time_loop import move, run
 
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand

@@ -8,9 +8,9 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import pytest
-from golden_remoting import HEADER_VALUES
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.oracle.golden_remoting import HEADER_VALUES
 
 from pystore.errors import InvalidError
 from pystore.remoting.codes import RequestCode, ResponseCode

@@ -8,9 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from golden_remoting import FRAMES, MALFORMED, as_java_saw_it, decode_whole, raw
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.oracle.golden_remoting import (
+    FRAMES,
+    MALFORMED,
+    as_java_saw_it,
+    decode_whole,
+    raw,
+)
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.remoting.codes import Language, Serialisation

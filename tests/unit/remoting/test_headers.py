@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
-from golden_remoting import FRAMES, decode_whole, raw
+from lib.oracle.golden_remoting import FRAMES, decode_whole, raw
 
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.fields import (

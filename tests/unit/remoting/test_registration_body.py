@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from name_server_peers import topic, topics
+from lib.remoting.name_server_peers import topic, topics
 
 from pystore.errors import RemoteViolation
 from pystore.remoting.registration_body import (

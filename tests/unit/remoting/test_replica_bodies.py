@@ -5,7 +5,7 @@ Bodies of what administrators ask, as RocketMQ's classes wrote them.
 from __future__ import annotations
 
 import pytest
-from golden_remoting import FRAMES
+from lib.oracle.golden_remoting import FRAMES
 
 from pystore.errors import RemoteViolation
 from pystore.remoting.replica_bodies import (

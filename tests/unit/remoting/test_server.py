@@ -8,8 +8,8 @@ import asyncio
 import socket
 
 import pytest
-from remoting_peers import BEAT, ECHO, FAIL, GIVE_UP, HANG, HUGE, serving
-from stepped_loop import move, run, until
+from lib.remoting.peers import BEAT, ECHO, FAIL, GIVE_UP, HANG, HUGE, serving
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.errors import StorageError
 from pystore.remoting.codes import CommandFlag, ResponseCode, Serialisation

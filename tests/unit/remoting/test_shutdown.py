@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from remoting_peers import BEAT, ECHO, HANDLERS, STAY, serving
-from stepped_loop import move, run, until
+from lib.remoting.peers import BEAT, ECHO, HANDLERS, STAY, serving
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Side

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_data import GoldenStore
+from lib.oracle.golden_data import GoldenStore
 
 from pystore.errors import FormatError, InvalidError
 from pystore.message.properties import tags_code

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from stores import SEGMENT, fill
+from lib.store.stores import SEGMENT, fill
 
 from pystore.errors import CutError, OffsetOutOfRange, PystoreError
 from pystore.message.message import Message

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while
+from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import Live

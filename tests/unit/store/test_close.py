@@ -8,7 +8,7 @@ import shutil
 import threading
 from pathlib import Path
 
-from stores import SEGMENT, bodies, fill, kill_while, message
+from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.core.log_writer import LogHandle
 from pystore.metastore.schema import BOUNDS, CLEAN, POSITIONS

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while, message
+from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.bindings.ffi import POSITION_DTYPE
 from pystore.errors import (

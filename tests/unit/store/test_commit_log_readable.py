@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, fill, message
+from lib.store.stores import SEGMENT, fill, message
 
 from pystore.errors import CorruptError
 from pystore.store.commit_log import CommitLog

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while, message
+from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.core.live_page import Live
 from pystore.core.log_writer import LogHandle

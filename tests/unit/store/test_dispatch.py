@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, fill, kill_while, message
+from lib.store.stores import SEGMENT, fill, kill_while, message
 
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.errors import CorruptError

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from stores import fill, message
+from lib.store.stores import fill, message
 
 from pystore.errors import FullError, OffsetOutOfRange
 from pystore.store.maintenance import Keeper, open_log, open_store

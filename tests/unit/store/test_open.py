@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stores import SEGMENT, bodies, fill, kill_while
+from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import FormatError, FullError, LockedError, NotAStoreError
 from pystore.fs.atomic import replace_file

@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cold_files import files_of, make_cold, pages_in_memory
-from golden_data import STORES, GoldenStore
-from stores import SEGMENT, bodies, fill, kill_while
+from lib.oracle.golden_data import STORES, GoldenStore
+from lib.store.cold_files import files_of, make_cold, pages_in_memory
+from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import CutError
 from pystore.store.commit_log import CommitLog

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stores import SEGMENT, fill, kill_while
+from lib.store.stores import SEGMENT, fill, kill_while
 
 from pystore.recovery.dry_run import inspect
 from pystore.store.commit_log import CommitLog

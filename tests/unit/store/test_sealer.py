@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT, fill
+from lib.store.stores import SEGMENT, fill
 
 from pystore.errors import CorruptError
 from pystore.seals import NO_CHAIN, list_seals, read_seal, verify_seal

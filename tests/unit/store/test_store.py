@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from golden_data import STORES, GoldenStore
-from stores import SEGMENT, message
+from lib.oracle.golden_data import STORES, GoldenStore
+from lib.store.stores import SEGMENT, message
 
 from pystore.errors import InvalidError, OffsetOutOfRange
 from pystore.message.message import Message

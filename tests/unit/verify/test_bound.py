@@ -8,7 +8,7 @@ import mmap
 import shutil
 from pathlib import Path
 
-from cold_files import files_of, make_cold, pages_in_memory
+from lib.store.cold_files import files_of, make_cold, pages_in_memory
 
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.message.message import Message

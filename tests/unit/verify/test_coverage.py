@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from golden_data import STORES, GoldenStore
+from lib.oracle.golden_data import STORES, GoldenStore
 
 from pystore.bindings.ffi import Check
 from pystore.core.log_reader import LogReader

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from golden_data import STORES
+from lib.oracle.golden_data import STORES
 
 from pystore.verify import verify_store
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import VARIANTS, GoldenStore, apply_patch
+from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
 
 from pystore.errors import NotAStoreError
 from pystore.message.columns import gather_columns

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 from click.testing import Result
-from command_line import PYSTORE, run, run_json
-from name_server_peers import registration
-from serving_controller import Running, SpokenBroker
+from lib.command_line import PYSTORE, run, run_json
+from lib.controller.controller_server import Running, SpokenBroker
+from lib.remoting.name_server_peers import registration
 
 from pystore.controller.server.controller import Controller
 from pystore.remoting.client import RemotingClient

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from command_line import PYSTORE, make_store, run, run_process
+from lib.command_line import PYSTORE, make_store, run, run_process
 
 from pystore.cli.lib.group import Commands
 from pystore.errors import NotAStoreError

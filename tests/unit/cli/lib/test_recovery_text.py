@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from command_line import make_store
+from lib.command_line import make_store
 
 from pystore.cli.lib.recovery_text import opening_lines, recovery_json
 from pystore.recovery.salvage import Loss

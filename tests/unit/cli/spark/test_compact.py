@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import run
-from compaction import LocalJobs, make_store
+from lib.command_line import run
+from lib.spark.compaction import LocalJobs, make_store
 
 from pystore.cli.spark import compact
 from pystore.spark.compact.plan import Choice

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import make_store, run
+from lib.command_line import make_store, run
 
 
 @pytest.mark.parametrize(

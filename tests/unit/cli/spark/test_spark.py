@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import run
+from lib.command_line import run
 
 
 def test_help_says_what_the_jobs_need() -> None:

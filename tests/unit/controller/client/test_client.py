@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from stepped_loop import move, run, until
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.model.commands import AlterSet

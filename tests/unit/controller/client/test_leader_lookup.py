@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from stepped_loop import move, run, until
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.client.discovery import Discovery
 from pystore.controller.client.leader_lookup import LeaderSearch, look_up

@@ -4,7 +4,7 @@ Who gets which broker id, and who does not (R26 to R36).
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import ApplyId, Clean, GetNextId
 from pystore.controller.model.replies import Applied, NextBrokerId

@@ -4,7 +4,7 @@ What is left of brokers that were cleaned (R250 to R256).
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import (
     ApplyId,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
-from controlling import Brokers, alive, start
+from lib.controller.broker_set_driver import Brokers, alive, start
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.model.commands import (

@@ -5,7 +5,7 @@ Who may ask for an election, and what is recorded of it (R47 to R62, C3).
 from __future__ import annotations
 
 import pytest
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import (
     ApplyId,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import Brokers, incarnation, start
+from lib.controller.broker_set_driver import Brokers, incarnation, start
 
 from pystore.controller.model.commands import (
     ChangeBroker,

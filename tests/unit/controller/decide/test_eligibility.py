@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import incarnation, start
+from lib.controller.broker_set_driver import incarnation, start
 
 from pystore.controller.decide.eligibility import standing_of
 from pystore.controller.model.commands import Recovery

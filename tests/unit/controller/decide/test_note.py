@@ -4,7 +4,7 @@ What is remembered of heartbeats and refusals (B2, R271).
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import NoteRefusal, SeeEnds
 from pystore.controller.model.member import Position

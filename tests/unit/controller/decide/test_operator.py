@@ -5,7 +5,7 @@ What an operator may do to a set and its brokers.
 from __future__ import annotations
 
 import pytest
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import (
     ChangeBroker,

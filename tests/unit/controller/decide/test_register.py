@@ -4,7 +4,7 @@ What a process that registers is told, and what it ends (R38 to R44, R152, B1).
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import ApplyId, Clean, Register
 from pystore.controller.model.member import Member

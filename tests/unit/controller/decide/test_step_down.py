@@ -4,7 +4,7 @@ How a mastership ends, and its lease (B9, C3).
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import EndLeases, StepDown
 from pystore.controller.model.member import Member

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from golden_data import GOLDEN
+from lib.oracle.golden_data import GOLDEN
 
 from pystore.controller.identity.identity import (
     Named,

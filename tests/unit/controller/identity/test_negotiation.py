@@ -8,8 +8,8 @@ from itertools import count
 from typing import Any
 
 import pytest
-from broker_schedules import begin, calm
-from id_allocation import Given
+from lib.controller.id_allocation_model import Given
+from lib.controller.negotiation_model import begin, calm
 
 from pystore.controller.identity.identity import Named
 from pystore.controller.identity.negotiation import (

@@ -8,8 +8,15 @@ The search is exhaustive, so it needs no seed; a failing test prints the way the
 from __future__ import annotations
 
 import pytest
-from broker_schedules import World, begin, calm, every_world, moves, problem_of
-from id_allocation import Given, given_of
+from lib.controller.id_allocation_model import Given, given_of
+from lib.controller.negotiation_model import (
+    World,
+    begin,
+    calm,
+    every_world,
+    moves,
+    problem_of,
+)
 
 from pystore.controller.identity.negotiation import Step
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from id_allocation import Given, Request
-from stores import SEGMENT
+from lib.controller.id_allocation_model import Given, Request
+from lib.store.stores import SEGMENT
 
 from pystore.controller.identity.identity import Named, check_code
 from pystore.controller.identity.negotiation import Negotiation, Step

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stores import SEGMENT
+from lib.store.stores import SEGMENT
 
 from pystore.controller.identity.store import IdentityStore
 from pystore.errors import FormatError, InvalidError, StorageError

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import Brokers, incarnation, start
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.controller.broker_set_driver import Brokers, incarnation, start
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.heartbeats import Heartbeat, Liveness

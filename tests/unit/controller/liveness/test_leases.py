@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import incarnation
+from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.liveness.leases import Leases

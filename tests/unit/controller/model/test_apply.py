@@ -5,7 +5,7 @@ Events change a state once, whatever they say (R112, R232; B1).
 from __future__ import annotations
 
 import pytest
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.apply import LOSSES_MAX, TOMBSTONES_MAX, apply, apply_all
 from pystore.controller.model.commands import Clean, Elect, Trigger

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 import xxhash
-from controlling import Brokers, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.codec import VERSION, decode, encode
 from pystore.controller.model.commands import Clean, NoteRefusal, StepDown

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import incarnation
+from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.explain import why_missing
 from pystore.controller.model.facts import Facts, Pulse

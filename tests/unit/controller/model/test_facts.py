@@ -4,7 +4,7 @@ Whose heartbeat counts for whom (B1, R72).
 
 from __future__ import annotations
 
-from controlling import incarnation
+from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.facts import Facts, Pulse
 from pystore.controller.model.member import Position

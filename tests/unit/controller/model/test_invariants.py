@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.invariants import backslides, violations
 from pystore.controller.model.member import Member

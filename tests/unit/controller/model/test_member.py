@@ -4,7 +4,7 @@ Who is whom, and who is further.
 
 from __future__ import annotations
 
-from controlling import incarnation
+from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.member import NOWHERE, Member, Position, ids_of
 

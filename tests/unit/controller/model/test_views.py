@@ -4,7 +4,7 @@ What a set looks like from outside (R40, R247, R248).
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.views import (
     leadership_of,

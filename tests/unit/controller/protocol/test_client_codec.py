@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from golden_remoting import FRAMES, as_java_saw_it
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.oracle.golden_remoting import FRAMES, as_java_saw_it
 
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.member import Member

@@ -5,7 +5,7 @@ What brokers and administrators ask, as commands.
 from __future__ import annotations
 
 import pytest
-from controlling import start
+from lib.controller.broker_set_driver import start
 
 from pystore.controller.model.commands import (
     AlterSet,

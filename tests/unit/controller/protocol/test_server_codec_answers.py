@@ -4,7 +4,7 @@ What became of a command, as RocketMQ's answer.
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import (
     AlterSet,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import pytest
-from controlling import start
+from lib.controller.broker_set_driver import start
 
 from pystore.controller.model.codec import encode
 from pystore.controller.model.commands import ApplyId, Command, GetNextId, Register

@@ -4,9 +4,9 @@ A controller on a real socket: brokers join, elect, change their set, die and re
 
 from __future__ import annotations
 
-from controlling import start
-from serving_controller import Running, SpokenBroker, running
-from stepped_loop import move, run, until
+from lib.controller.broker_set_driver import start
+from lib.controller.controller_server import Running, SpokenBroker, running
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.model.member import Member

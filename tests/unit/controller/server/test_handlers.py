@@ -4,8 +4,8 @@ What brokers and administrators are answered.
 
 from __future__ import annotations
 
-from serving_controller import Running, SpokenBroker, running
-from stepped_loop import run, until
+from lib.controller.controller_server import Running, SpokenBroker, running
+from lib.remoting.virtual_time_loop import run, until
 
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand

@@ -5,7 +5,7 @@ What a heartbeat says (R238, R239).
 from __future__ import annotations
 
 import pytest
-from controlling import incarnation
+from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.member import Position

@@ -5,9 +5,9 @@ A controller's process is a name server, too: on one port, or on its own.
 from __future__ import annotations
 
 import pytest
-from name_server_peers import registration
-from serving_controller import running
-from stepped_loop import run
+from lib.controller.controller_server import running
+from lib.remoting.name_server_peers import registration
+from lib.remoting.virtual_time_loop import run
 
 from pystore.controller.server.config import Settings
 from pystore.controller.server.controller import Controller

@@ -4,7 +4,7 @@ Who is told of a role, of which, and until when.
 
 from __future__ import annotations
 
-from controlling import incarnation
+from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.member import Member
 from pystore.controller.model.replies import Leadership

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from stepped_loop import move, run, until
+from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.server.pause_detector import STOOD_STILL_S, Vigil
 

@@ -4,7 +4,7 @@ What a set needs though nobody asks for it.
 
 from __future__ import annotations
 
-from controlling import Brokers, start
+from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import (
     Command,

@@ -5,7 +5,7 @@ What a promise is worth: with a legacy slave, without a lease, in a newer epoch.
 from __future__ import annotations
 
 import pytest
-from replica_set import EPOCH, ReplicaSet
+from lib.ha.replica_set import EPOCH, ReplicaSet
 
 from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
 from pystore.ha.insync.config import SetRules

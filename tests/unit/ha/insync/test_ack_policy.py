@@ -4,7 +4,7 @@ Acks: what each waits for, and how many copies are enough: F.
 
 from __future__ import annotations
 
-from replica_set import ReplicaSet
+from lib.ha.replica_set import ReplicaSet
 
 from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
 from pystore.ha.insync.config import SetRules

@@ -5,7 +5,7 @@ The confirm offset: C.6, and what holds it.
 from __future__ import annotations
 
 import pytest
-from replica_set import ReplicaSet, member, members
+from lib.ha.replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.confirm_offset import Progress

@@ -5,7 +5,7 @@ What the controller answers, and what no ack may do: C.4, C.5, K.3.
 from __future__ import annotations
 
 import pytest
-from replica_set import EPOCH, ReplicaSet, members
+from lib.ha.replica_set import EPOCH, ReplicaSet, members
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.member import AgreedSet

@@ -5,7 +5,7 @@ A member is a process: what restarts, and what the controller says of it (B1 to 
 from __future__ import annotations
 
 import pytest
-from replica_set import ReplicaSet, member, members
+from lib.ha.replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules

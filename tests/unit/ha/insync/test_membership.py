@@ -5,7 +5,7 @@ Who comes into the SyncStateSet and who goes: C.1 to C.3.
 from __future__ import annotations
 
 import pytest
-from replica_set import EPOCH, ReplicaSet, member, members
+from lib.ha.replica_set import EPOCH, ReplicaSet, member, members
 
 from pystore.errors import LocalViolation
 from pystore.ha.insync.ack import Ack

@@ -5,7 +5,7 @@ One session per slave: the newest.
 from __future__ import annotations
 
 import pytest
-from replica_set import member
+from lib.ha.replica_set import member
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.sessions import Sessions

@@ -5,7 +5,7 @@ Agreed, asked for, in doubt.
 from __future__ import annotations
 
 import pytest
-from replica_set import members
+from lib.ha.replica_set import members
 
 from pystore.errors import LocalViolation
 from pystore.ha.insync.member import AgreedSet, Member

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ack_waits import AckWaits
-from court import EPOCH, LONG_MS, Court
-from stores import fill, message
+from lib.ha.ack_waits import AckWaits
+from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
+from lib.store.stores import fill, message
 
 from pystore.core.waits import WaitOutcome, Waits
 from pystore.errors import FencedError, UnavailableError

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ha_masters import TERMS
+from lib.ha.master_bench import TERMS
 
 from pystore.errors import InvalidError
 from pystore.ha.master.config import FRAME_BYTES_LEAST, Roster, Terms

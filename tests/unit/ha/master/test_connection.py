@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from master_stage import EPOCH, MasterStage
-from raw_slave import RawSlave
-from stores import fill, message
+from lib.ha.master_fixture import EPOCH, MasterStage
+from lib.ha.scripted_slave import RawSlave
+from lib.store.stores import fill, message
 
 from pystore.errors import LocalViolation
 from pystore.ha.wire.codes import AckFlag, CheckResult, DataFlag, SlaveFlag, State

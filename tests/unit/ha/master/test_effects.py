@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError
 
 import pytest
-from ha_masters import ROSTER, TERMS
+from lib.ha.master_bench import ROSTER, TERMS
 
 from pystore.ha.master.effects import Close, Connection, SendBlock
 from pystore.ha.master.protocol_legacy import LegacyMasterConnection

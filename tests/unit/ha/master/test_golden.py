@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ha_captures import CAPTURES, Capture, frames_of
+from lib.oracle.ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.config import Roster, Terms

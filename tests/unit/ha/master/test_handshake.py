@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ha_masters import BITS, EPOCH, ROSTER, TERMS, shake
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.ha.master_bench import BITS, EPOCH, ROSTER, TERMS, shake
 
 from pystore.ha.master.config import Incarnation, Roster
 from pystore.ha.master.handshake import Verdict, admit, refusal_of_session

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from court import EPOCH, LONG_MS, Court
-from stores import fill
+from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
+from lib.store.stores import fill
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack, Outcome

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from court import EPOCH, LONG_MS, Court
-from stores import fill, message
+from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
+from lib.store.stores import fill, message
 
 from pystore.errors import ClosedError, FencedError
 from pystore.ha.insync.ack import Ack, Outcome, Settled

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from ha_masters import (
+from hypothesis import given
+from hypothesis import strategies as st
+from lib.ha.master_bench import (
     LOG,
     ROSTER,
     SESSION,
@@ -21,8 +23,6 @@ from ha_masters import (
     reason_of,
     shake,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pystore.errors import LocalViolation
 from pystore.ha.master.effects import Acked, Close, Connection, Left, SendBlock

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from ha_masters import TERMS, Bench, LegacyBench, ack, data_of, legacy_of
+from lib.ha.master_bench import TERMS, Bench, LegacyBench, ack, data_of, legacy_of
 
 from pystore.ha.master.effects import Acked, Effect, SendBlock
 from pystore.ha.master.protocol import CONFIRM_MS, CONFIRM_MS_MAX

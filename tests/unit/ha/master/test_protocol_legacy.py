@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ha_masters import (
+from lib.ha.master_bench import (
     LOG,
     ROSTER,
     SESSION,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ha_masters import (
+from lib.ha.master_bench import (
     BITS,
     EMPTY,
     EPOCH,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ha_masters import (
+from lib.ha.master_bench import (
     EMPTY,
     LOG,
     ROSTER,

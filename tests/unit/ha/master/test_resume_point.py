@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ha_masters import EMPTY, LOG, confirmed
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.ha.master_bench import EMPTY, LOG, confirmed
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.resume_point import Agreement, agree, last_segment_start

@@ -10,10 +10,10 @@ import weakref
 from pathlib import Path
 
 import pytest
-from ha_masters import BITS
-from master_stage import EPOCH, WAIT_MS, MasterStage, Slave, data_of
-from raw_slave import RawSlave
-from stores import fill, message
+from lib.ha.master_bench import BITS
+from lib.ha.master_fixture import EPOCH, WAIT_MS, MasterStage, Slave, data_of
+from lib.ha.scripted_slave import RawSlave
+from lib.store.stores import fill, message
 
 from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, Outcome

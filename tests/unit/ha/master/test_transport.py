@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 
 import pytest
-from ha_masters import content
+from lib.ha.master_bench import content
 
 from pystore.errors import OffsetOutOfRange
 from pystore.ha.master.effects import SendBlock

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stores import message
+from lib.store.stores import message
 
 from pystore.core.log_writer import LogHandle
 from pystore.errors import FencedError

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from slave_side import ShortLog
+from lib.ha.slave_owner import ShortLog
 
 from pystore.ha.slave.acks import (
     FAR_BYTES,

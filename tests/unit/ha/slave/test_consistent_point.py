@@ -5,7 +5,7 @@ Where two histories meet.
 from __future__ import annotations
 
 import pytest
-from slave_side import ShortLog
+from lib.ha.slave_owner import ShortLog
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.slave.consistent_point import (

@@ -4,7 +4,7 @@ Both connections keep the contract with their owner.
 
 from __future__ import annotations
 
-from slave_side import ShortLog
+from lib.ha.slave_owner import ShortLog
 
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Connection

@@ -5,7 +5,7 @@ Which epoch begins with a block.
 from __future__ import annotations
 
 import pytest
-from slave_side import ShortLog
+from lib.ha.slave_owner import ShortLog
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from follower_fixtures import empty_replica, short_slices, two_epochs
-from follower_stage import Stage, at_end
-from serving_master import LegacyMaster
-from stores import SEGMENT
+from lib.ha.follower_fixture import Stage, at_end
+from lib.ha.follower_fixtures import empty_replica, short_slices, two_epochs
+from lib.ha.legacy_master_server import LegacyMaster
+from lib.store.stores import SEGMENT
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.slave.replica_log import ReplicaLog

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from follower_fixtures import empty_replica, short_slices, two_epochs
-from follower_stage import TERMS, Stage, at_end
-from serving_master import LegacyMaster
+from lib.ha.follower_fixture import TERMS, Stage, at_end
+from lib.ha.follower_fixtures import empty_replica, short_slices, two_epochs
+from lib.ha.legacy_master_server import LegacyMaster
 
 from pystore.core.log_writer import LogHandle
 from pystore.errors import (

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from master_stage import EPOCH, WAIT_MS, MasterStage
-from stores import SEGMENT, fill
+from lib.ha.master_fixture import EPOCH, WAIT_MS, MasterStage
+from lib.store.stores import SEGMENT, fill
 
 from pystore.errors import ClosedError
 from pystore.ha.master.service import clock_ms

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from slave_master import SHAKE, TERMS
-from slave_side import ShortLog
+from lib.ha.scripted_v3_master import SHAKE, TERMS
+from lib.ha.slave_owner import ShortLog
 
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.handshake import greeting, objection

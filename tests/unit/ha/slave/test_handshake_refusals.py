@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from slave_master import SHAKE
+from lib.ha.scripted_v3_master import SHAKE
 
 from pystore.ha.slave.effects import Retry
 from pystore.ha.slave.handshake import close_for

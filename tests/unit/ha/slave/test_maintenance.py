@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stores import fill
+from lib.store.stores import fill
 
 from pystore.ha.slave.maintenance import RESTS_MAX, Keeping
 from pystore.store.store import Store

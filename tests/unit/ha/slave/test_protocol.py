@@ -5,7 +5,7 @@ What both protocols share: how links end.
 from __future__ import annotations
 
 import pytest
-from slave_side import ShortLog
+from lib.ha.slave_owner import ShortLog
 
 from pystore.errors import LocalViolation
 from pystore.ha.slave.config import Terms

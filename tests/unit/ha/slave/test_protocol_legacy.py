@@ -7,15 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from legacy_master import (
-    BYTES,
-    EPOCHS,
-    TERMS,
-    Master,
-    data,
-    history,
-)
-from slave_side import ShortLog
+from lib.ha.scripted_legacy_master import BYTES, EPOCHS, TERMS, Master, data, history
+from lib.ha.slave_owner import ShortLog
 
 from pystore.ha.slave.effects import (
     Promise,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from slave_side import Owner, StoreLog
+from lib.ha.slave_owner import Owner, StoreLog
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.slave.config import Terms

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from slave_master import (
+from lib.ha.scripted_v3_master import (
     BYTES,
     EPOCHS,
     SESSION,
@@ -19,7 +19,7 @@ from slave_master import (
     flowing,
     history,
 )
-from slave_side import ShortLog
+from lib.ha.slave_owner import ShortLog
 
 from pystore.ha.slave.effects import (
     Cut,

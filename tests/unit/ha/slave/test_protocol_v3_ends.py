@@ -8,7 +8,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from slave_master import (
+from lib.ha.scripted_v3_master import (
     BYTES,
     DATA,
     EPOCHS,
@@ -20,7 +20,7 @@ from slave_master import (
     flowing,
     history,
 )
-from slave_side import ShortLog
+from lib.ha.slave_owner import ShortLog
 
 from pystore.errors import LocalViolation
 from pystore.ha.slave.effects import (

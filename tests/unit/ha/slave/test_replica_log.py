@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from slave_logs import kill_while, master_bytes, opened, record_end
-from stores import SEGMENT, bodies, fill
+from lib.ha.slave_logs import kill_while, master_bytes, opened, record_end
+from lib.store.stores import SEGMENT, bodies, fill
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import (

@@ -9,8 +9,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from slave_logs import kill_while, master_bytes, opened, record_end
-from stores import SEGMENT, bodies
+from lib.ha.slave_logs import kill_while, master_bytes, opened, record_end
+from lib.store.stores import SEGMENT, bodies
 
 from pystore.core.log_writer import LogHandle
 from pystore.epochs.table import EpochEntry, EpochTable

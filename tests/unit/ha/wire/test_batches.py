@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_frames import EXAMPLES, frames
+from lib.ha.wire_frames import EXAMPLES, frames
 
 from pystore.errors import RemoteViolation
 from pystore.ha.wire import batches, checksum

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_frames import EXAMPLES, MINIMUM, frames
+from lib.ha.wire_frames import EXAMPLES, MINIMUM, frames
 
 from pystore.errors import RemoteViolation
 from pystore.ha.wire.codes import (

@@ -8,7 +8,7 @@ import dataclasses
 from typing import get_args
 
 import pytest
-from wire_frames import EXAMPLES
+from lib.ha.wire_frames import EXAMPLES
 
 from pystore.ha.wire import frames
 from pystore.ha.wire.codes import FrameType

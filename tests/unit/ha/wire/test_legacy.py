@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ha_captures import CAPTURES, Capture, frames_of
 from hypothesis import given
 from hypothesis import strategies as st
+from lib.oracle.ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.wire.legacy import (

@@ -5,7 +5,7 @@ Epoch tables as Java masters send them, and as Java slaves read them.
 from __future__ import annotations
 
 import pytest
-from ha_captures import CAPTURES, Capture, frames_of
+from lib.oracle.ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation

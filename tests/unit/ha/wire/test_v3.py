@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_frames import EXAMPLES, MINIMUM, frames
+from lib.ha.wire_frames import EXAMPLES, MINIMUM, frames
 
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.wire.codes import HEADER_BYTES, FrameType

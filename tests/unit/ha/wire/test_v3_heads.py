@@ -8,7 +8,7 @@ import dataclasses
 
 import pytest
 from hypothesis import given
-from wire_frames import frames
+from lib.ha.wire_frames import frames
 
 from pystore.errors import InvalidError
 from pystore.ha.wire.frames import Frame, TransferData

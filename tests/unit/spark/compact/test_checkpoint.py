@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compaction import CHOICE, LocalJobs, make_store
+from lib.spark.compaction import CHOICE, LocalJobs, make_store
 
 from pystore.errors import StorageError
 from pystore.spark.compact.checkpoint import (

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from compaction import CHOICE, LocalJobs, make_store
+from lib.spark.compaction import CHOICE, LocalJobs, make_store
 
 from pystore.errors import CorruptError, OffsetOutOfRange
-from pystore.spark.compact.checkpoint import Work, begin_work
 from pystore.spark.compact import copy as copying
+from pystore.spark.compact.checkpoint import Work, begin_work
 from pystore.spark.compact.copy import COPIED_OF, copy_records, marker_name
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import prepare_output

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from compaction import CHOICE
+from lib.spark.compaction import CHOICE
 
 from pystore.errors import InvalidError
 from pystore.spark.compact.counts import Damage, QueueCount, queue_hash

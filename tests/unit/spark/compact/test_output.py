@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from compaction import CHOICE, LocalJobs, latest, make_store, queue_records
+from lib.spark.compaction import CHOICE, LocalJobs, latest, make_store, queue_records
 
 from pystore.errors import InvalidError
 from pystore.spark.compact.checkpoint import Work, begin_work

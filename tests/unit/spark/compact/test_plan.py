@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from compaction import CHOICE, make_store
-from golden_data import GoldenStore
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.oracle.golden_data import GoldenStore
+from lib.spark.compaction import CHOICE, make_store
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.core.log_writer import LogHandle
 from pystore.epochs.file import EPOCHS, encode_epochs

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compaction import (
+from lib.spark.compaction import (
     CHOICE,
     LocalJobs,
     digest,
@@ -24,7 +24,7 @@ from compaction import (
     queue_records,
     value,
 )
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.core.lock import Lock
 from pystore.errors import CorruptError, FullError, InvalidError, LockedError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.core.options import LogOptions
 from pystore.message.message import Message

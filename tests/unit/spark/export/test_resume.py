@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exports import SEGMENT, Growing
+from lib.spark.exports import SEGMENT, Growing
 
 from pystore.errors import CutError, OffsetOutOfRange
 from pystore.message.message import Message

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from exports import SEGMENT, Growing, export_here, run_here, visible
-from golden_data import GoldenStore
+from lib.oracle.golden_data import GoldenStore
+from lib.spark.exports import SEGMENT, Growing, export_here, run_here, visible
 
 from pystore.errors import CutError, InvalidError, StorageError
 from pystore.spark.export.resume import Bounds

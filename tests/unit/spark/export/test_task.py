@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import overwrite, segment_file
-from exports import SEGMENT, Growing
+from lib.command_line import overwrite, segment_file
+from lib.spark.exports import SEGMENT, Growing
 
 from pystore.errors import CorruptError, StorageError
 from pystore.spark.export.commit import Shape

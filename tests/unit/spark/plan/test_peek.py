@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from golden_data import GoldenStore
+from lib.oracle.golden_data import GoldenStore
 
 from pystore.core.options import LogOptions
 from pystore.spark.plan.peek import peek_bytes, peek_record

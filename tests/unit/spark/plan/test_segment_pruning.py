@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cold_files import files_of, make_cold, pages_in_memory
-from golden_data import STORES, GoldenStore
-from logs import SEGMENT_SIZE
+from lib.oracle.golden_data import STORES, GoldenStore
+from lib.spark.reading import read
+from lib.store.cold_files import files_of, make_cold, pages_in_memory
+from lib.store.logs import SEGMENT_SIZE
 from machine import cached_share
-from spark_reading import read
 from store_times import set_minutes
 
 from pystore.consumequeue.queue import ENTRY_SIZE

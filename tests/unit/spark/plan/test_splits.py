@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from logs import SEGMENT_SIZE, make_root, open_log
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.core.log_reader import LogReader
 from pystore.epochs.file import EPOCHS, encode_epochs

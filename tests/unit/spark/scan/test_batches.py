@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.bindings.row import RECORD_DTYPE, Check
 from pystore.core.log_reader import LogReader

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_reading import make_store, read
+from lib.spark.reading import make_store, read
 
 from pystore.spark.scan import task
 from pystore.spark.scan.python_segment import PlainSegment

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from logs import make_root, open_log
+from lib.store.logs import make_root, open_log
 
 from pystore.core.log_reader import LogReader
 from pystore.message.message import Message

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import VARIANTS, GoldenStore, apply_patch
-from spark_reading import make_store, read
+from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
+from lib.spark.reading import make_store, read
 
 from pystore.errors import PystoreError
 from pystore.spark.scan import task

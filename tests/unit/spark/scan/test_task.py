@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_data import GoldenStore
-from logs import SEGMENT_SIZE
-from spark_reading import make_store, read
+from lib.oracle.golden_data import GoldenStore
+from lib.spark.reading import make_store, read
+from lib.store.logs import SEGMENT_SIZE
 
 from pystore.errors import CorruptError
 from pystore.spark.plan.selection import Selection

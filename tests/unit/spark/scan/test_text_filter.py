@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from logs import make_root, open_log
+from lib.spark.reading import read
+from lib.store.logs import make_root, open_log
 from numpy.typing import NDArray
-from spark_reading import read
 
 from pystore.bindings.row import RECORD_DTYPE
 from pystore.message.message import Message

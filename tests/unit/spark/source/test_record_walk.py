@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from logs import SEGMENT_SIZE
-from spark_reading import make_store
+from lib.spark.reading import make_store
+from lib.store.logs import SEGMENT_SIZE
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from logs import SEGMENT_SIZE, make_root, open_log
-from stores import SEGMENT, fill, kill_while
+from lib.store.logs import SEGMENT_SIZE, make_root, open_log
+from lib.store.stores import SEGMENT, fill, kill_while
 
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
 from pystore.message.message import Message

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
 
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.block_diff import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verify_job import SEGMENT, make_replicas, run_here
+from lib.spark.verify_job import SEGMENT, make_replicas, run_here
 
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.block_diff import PAGE_BYTES, BlockTask

@@ -5,7 +5,7 @@ Which copy of a segment is wrong: by its seal, by the majority, or nobody can te
 from __future__ import annotations
 
 import pytest
-from made_replicas import Made, judge, seal, words
+from lib.spark.made_replicas import Made, judge, seal, words
 
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.judge_replicas import judge_group

@@ -4,7 +4,7 @@ Segments that are not there, not whole, or not to be compared; and what is besid
 
 from __future__ import annotations
 
-from made_replicas import SIZE, Made, judge, words
+from lib.spark.made_replicas import SIZE, Made, judge, words
 
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.judge_replicas import judge_group

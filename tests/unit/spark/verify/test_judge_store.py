@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from judged_store import judged, places
-from segment_files import end_of, offsets, segment, write
-from stores import fill, kill_while
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
+from lib.store.judged_store import judged, places
+from lib.store.segment_files import end_of, offsets, segment, write
+from lib.store.stores import fill, kill_while
 
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.spark.verify.judge_store import StoreFindings, judge_store

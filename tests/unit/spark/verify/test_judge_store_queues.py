@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from judged_store import judged, places
-from segment_files import end_of, offsets, segment, write
-from stores import fill
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
+from lib.store.judged_store import judged, places
+from lib.store.segment_files import end_of, offsets, segment, write
+from lib.store.stores import fill
 
 from pystore.core.log_reader import LogReader
 from pystore.epochs.file import EPOCHS, encode_epochs

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from segment_files import end_of, restart_machine, segment
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
+from lib.store.segment_files import end_of, restart_machine, segment
 
 from pystore.bindings.row import NO_OFFSET
 from pystore.epochs.file import EPOCHS, encode_epochs

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from segment_files import end_of, restart_machine
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
+from lib.store.segment_files import end_of, restart_machine
 
 from pystore.epochs.file import EPOCHS, encode_epochs
 from pystore.epochs.table import EpochTable

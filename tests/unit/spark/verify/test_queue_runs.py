@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lib.spark.verify_job import SEGMENT, make_replicas
 from numpy.typing import NDArray
-from verify_job import SEGMENT, make_replicas
 
 from pystore.bindings.row import RECORD_DTYPE, Check
 from pystore.consumequeue.queues import ConsumeQueues

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from judged_store import judged, places
-from made_replicas import Made, judge, words
-from segment_files import flip, offsets, restart_machine, segment, write
-from verify_job import SEGMENT, by_word, check, make_replicas, run_here
+from lib.spark.made_replicas import Made, judge, words
+from lib.spark.verify_job import SEGMENT, by_word, check, make_replicas, run_here
+from lib.store.judged_store import judged, places
+from lib.store.segment_files import flip, offsets, restart_machine, segment, write
 
 from pystore.message.message import Message
 from pystore.spark.verify.block_diff import read_pages

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verify_job import SEGMENT, by_word, check, make_replicas, run_here
+from lib.spark.verify_job import SEGMENT, by_word, check, make_replicas, run_here
 
 from pystore.errors import InvalidError, NotAStoreError
 from pystore.message.message import Message

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
 
 from pystore.errors import PystoreError
 from pystore.spark.verify.segment_view import open_view, segment_name

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import xxhash
-from segment_files import flip, offsets, segment
-from verify_job import SEGMENT, make_replicas
+from lib.spark.verify_job import SEGMENT, make_replicas
+from lib.store.segment_files import flip, offsets, segment
 
 from pystore.bindings.row import NO_OFFSET
 from pystore.core.log_reader import LogReader

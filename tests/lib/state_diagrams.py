@@ -1,7 +1,7 @@
 """
 The diagrams and tables of pages under docs/, made from the tables of the machines.
 
-Run ``python tests/state_diagrams.py`` after a change of a machine; tests compare.
+Run ``python tests/lib/state_diagrams.py`` after a change of a machine; tests compare.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["IDENTITY_PAGE", "PAGE", "drawn"]
 Table = Mapping[Any, Enum]
 """(state, event) -> state; keys of a mapping are of one type only."""
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "replication.md"
 IDENTITY_PAGE = DOCS / "identity.md"
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from ha_masters import EMPTY, ack, shake
-from master_stage import EPOCH, MasterStage
-from stores import SEGMENT
-
+from lib.ha.master_bench import EMPTY, ack, shake
+from lib.ha.master_fixture import EPOCH, MasterStage
+from lib.store.stores import SEGMENT
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Body, Frame, HandshakeMaster, TransferData
 from pystore.ha.wire.v3 import encode

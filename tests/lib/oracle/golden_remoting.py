@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from golden_data import GOLDEN, read_lines
-
+from lib.oracle.golden_data import GOLDEN, read_lines
 from pystore.remoting.codes import Language, Serialisation
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.framing import CommandReader

@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from golden_data import GOLDEN, read_json
-
+from lib.oracle.golden_data import GOLDEN, read_json
 from pystore.ha.wire.legacy import (
     LegacyFrame,
     decode_from_master,

@@ -15,8 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stores import SEGMENT
-
+from lib.store.stores import SEGMENT
 from pystore.errors import PystoreError
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.config import Terms

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from logs import make_root, open_log
 
+from lib.store.logs import make_root, open_log
 from pystore.message.message import Message
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.schema import choose_columns

@@ -6,8 +6,7 @@ Its log is ``BYTES``: epoch 1 up to 16, then epoch 3.
 
 from __future__ import annotations
 
-from slave_side import Owner, ShortLog
-
+from lib.ha.slave_owner import Owner, ShortLog
 from pystore.epochs.table import EpochTable
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import (

@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from serving_master import LegacyMaster, MasterLink
-from stores import SEGMENT, fill
-
+from lib.ha.legacy_master_server import LegacyMaster, MasterLink
+from lib.store.stores import SEGMENT, fill
 from pystore.ha.slave.backoff import BackOff
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import Connection

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from golden_data import GOLDEN, read_lines
-
+from lib.oracle.golden_data import GOLDEN, read_lines
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import (

@@ -12,9 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from controlling import start
-from stepped_loop import until
-
+from lib.controller.broker_set_driver import start
+from lib.remoting.virtual_time_loop import until
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.member import Member, ids_of
 from pystore.controller.protocol.extensions import (

@@ -9,8 +9,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from stores import SEGMENT, fill
-
+from lib.store.stores import SEGMENT, fill
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.store.commit_log import CommitLog
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
-from id_allocation import Allocation, Request, given_of
-
+from lib.controller.id_allocation_model import Allocation, Request, given_of
 from pystore.controller.identity.identity import Named
 from pystore.controller.identity.negotiation import (
     DeleteTemp,

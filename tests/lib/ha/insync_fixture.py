@@ -4,8 +4,7 @@ A judge over a real log, for tests of it and of what waits there.
 
 from __future__ import annotations
 
-from stores import message
-
+from lib.store.stores import message
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member

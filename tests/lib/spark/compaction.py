@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
-from logs import make_root, open_log
 
+from lib.store.logs import make_root, open_log
 from pystore.core.log_reader import LogReader
 from pystore.core.log_writer import LogHandle
 from pystore.message.message import Message

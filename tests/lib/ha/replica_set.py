@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from itertools import count
 
-from ack_waits import AckWaits
-
+from lib.ha.ack_waits import AckWaits
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member, SetChange

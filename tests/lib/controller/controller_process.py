@@ -14,8 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from command_line import PYSTORE
-
+from lib.command_line import PYSTORE
 from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand

@@ -5,8 +5,8 @@ Random messages, as plain values and as pystore takes them.
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from model import Spec
 
+from lib.oracle.model import Spec
 from pystore.message.columns import Columns, gather_columns
 from pystore.message.message import Message
 

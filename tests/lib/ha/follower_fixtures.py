@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from follower_stage import SLICE_MS, make_master
-from serving_master import LegacyMaster
-from stores import SEGMENT
 
+from lib.ha.follower_fixture import SLICE_MS, make_master
+from lib.ha.legacy_master_server import LegacyMaster
+from lib.store.stores import SEGMENT
 from pystore.ha.slave import follower
 from pystore.ha.slave.replica_log import ReplicaLog
 

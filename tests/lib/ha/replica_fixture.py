@@ -13,8 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from stores import SEGMENT
-
+from lib.store.stores import SEGMENT
 from pystore.ha.config import Place
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member, SetChange

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from slave_side import Owner, ShortLog
-
+from lib.ha.slave_owner import Owner, ShortLog
 from pystore.epochs.table import EpochTable
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.effects import (

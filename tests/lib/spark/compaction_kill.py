@@ -56,8 +56,7 @@ def _executor() -> int:
 
 
 def _main(store: str, into: str, master: str) -> None:
-    from compaction import CHOICE  # noqa: PLC0415
-
+    from lib.spark.compaction import CHOICE  # noqa: PLC0415
     from pystore.spark.compact.jobs import SparkJobs  # noqa: PLC0415
     from pystore.spark.compact.run import compact  # noqa: PLC0415
     from pystore.spark.session import open_session  # noqa: PLC0415

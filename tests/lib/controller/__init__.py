@@ -1,0 +1,3 @@
+"""
+Controllers and brokers for tests.
+"""

@@ -1,0 +1,3 @@
+"""
+Masters, slaves and links for tests.
+"""

@@ -1,0 +1,3 @@
+"""
+What is right: golden data, slow twins of the code, and generators.
+"""

@@ -1,0 +1,3 @@
+"""
+Compactions, exports and verifications for tests.
+"""

@@ -1,0 +1,3 @@
+"""
+Stores and logs made for tests.
+"""
