@@ -18,17 +18,16 @@ import time
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.member import Member
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
-    Done,
     ElectMaster,
     GetNextBrokerId,
     Heartbeat,
     HeartbeatAnswer,
     Mastership,
-    NextBrokerId,
     RegisterBroker,
 )
 from pystore.remoting.codes import RequestCode

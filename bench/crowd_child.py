@@ -21,16 +21,15 @@ from typing import Any, TypeVar
 from child import obey
 
 from pystore.controller.model.commands import Recovery
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
-    Done,
     ElectMaster,
     GetNextBrokerId,
     GetReplicaInfo,
     Heartbeat,
     Mastership,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Request,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from contest import Contender, Timed
 
+from pystore.clocks import boottime_ns
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.heartbeats import Heartbeat, Liveness
 from pystore.controller.model.apply import apply_all
@@ -31,7 +32,6 @@ from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.controller.server.broker_sets import Sets
 from pystore.controller.server.record_keys import LEADER, set_key
-from pystore.records.leadership import boottime_ns
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Op, Put
 

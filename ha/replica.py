@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Unpack
 
+from pystore.clocks import clock_ms
 from pystore.errors import (
     BusyError,
     FencedError,
@@ -28,7 +29,7 @@ from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.member import Member
 from pystore.ha.master.append_future import Ticket, wait_all
 from pystore.ha.master.lease import Lease
-from pystore.ha.master.service import MasterService, Mastership, clock_ms
+from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.master.set_change_requests import Controller
 from pystore.ha.master.write_authority import WriteAuthority
 from pystore.ha.result import AppendResult, ReplicaStanding
@@ -44,9 +45,9 @@ from pystore.ha.role import (
     StopServing,
     TakeSet,
 )
-from pystore.ha.slave.effects import Promise
 from pystore.ha.slave.follower_thread import Following
 from pystore.ha.slave.replica_log import ReplicaLog
+from pystore.ha.wire.effects import Promise
 from pystore.message.message import Message
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import Lease
-from pystore.ha.slave.effects import Promise
+from pystore.ha.wire.effects import Promise
 
 __all__ = [
     "ROLES",

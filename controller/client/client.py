@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pystore.controller.client.discovery import TIMEOUT_MS, Discovery
 from pystore.controller.client.leader_lookup import LeaderSearch, look_up
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
     ApplyBrokerId,
-    Done,
     ElectMaster,
     GetMetadata,
     GetNextBrokerId,
@@ -31,7 +31,6 @@ from pystore.controller.protocol.calls import (
     HeartbeatAnswer,
     Mastership,
     Metadata,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Request,

@@ -21,13 +21,12 @@ from enum import Enum
 
 from pystore.controller.identity.identity import Named, misfit_of
 from pystore.controller.model.commands import Recovery
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
-    Done,
     GetNextBrokerId,
     Mastership,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Unanswered,

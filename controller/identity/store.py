@@ -14,15 +14,11 @@ Source: R10 to R18; safety A7; formats 5.1; docs/identity.md.
 from __future__ import annotations
 
 from pystore.errors import InvalidError
+from pystore.fs.layout import IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
 from pystore.metastore.schema import EXPORTS, IDENTITY
 from pystore.metastore.values import Identity, digest_of
-from pystore.rocketmq.side_files import IDENTITY as IDENTITY_FILE
-from pystore.rocketmq.side_files import (
-    TEMPORARY_IDENTITY,
-    BrokerIdentity,
-    TemporaryIdentity,
-)
-from pystore.store.open import Writer
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.store.writer import Writer
 
 __all__ = ["IdentityStore"]
 
@@ -124,7 +120,7 @@ def _contents(identity: Identity) -> list[tuple[str, bytes | None]]:
     is_temporary = isinstance(identity, TemporaryIdentity)
     return [
         (IDENTITY_FILE, None if is_temporary else content),
-        (TEMPORARY_IDENTITY, content if is_temporary else None),
+        (TEMPORARY_IDENTITY_FILE, content if is_temporary else None),
     ]
 
 

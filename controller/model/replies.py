@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pystore.controller.model.member import Member
 from pystore.controller.model.replica import Standing
 from pystore.controller.model.state import AgreedSet
-from pystore.controller.protocol.calls import Done, NextBrokerId
 from pystore.remoting.codes import ResponseCode
 
 __all__ = [
@@ -141,6 +140,22 @@ class SyncState:
     info: ReplicaInfo
     in_sync: tuple[BrokerView, ...]
     not_in_sync: tuple[BrokerView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """
+    The controller did it, and says nothing more.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class NextBrokerId:
+    """
+    The answer to 1012; nothing was given to anybody.
+    """
+
+    broker_id: int
 
 
 Reply = NextBrokerId | Applied | Registration | Election | NewSet | Done

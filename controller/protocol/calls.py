@@ -21,6 +21,7 @@ from typing import Protocol
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.member import Member
 from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.model.state import NO_SET, AgreedSet
 from pystore.controller.protocol.extensions import LeaseGrant, Vitals
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS, LOWEST_PRIORITY
@@ -30,7 +31,6 @@ __all__ = [
     "Answer",
     "ApplyBrokerId",
     "ControllerCalls",
-    "Done",
     "ElectMaster",
     "GetMetadata",
     "GetNextBrokerId",
@@ -39,7 +39,6 @@ __all__ = [
     "HeartbeatAnswer",
     "Mastership",
     "Metadata",
-    "NextBrokerId",
     "Refused",
     "RegisterBroker",
     "Request",
@@ -82,13 +81,6 @@ class Unanswered:
     may_be_done: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """
-    The controller did it, and says nothing more.
-    """
-
-
 # -- requests and what answers them ------------------------------------------
 
 
@@ -127,15 +119,6 @@ class GetNextBrokerId:
 
     cluster: str
     broker: str
-
-
-@dataclass(frozen=True, slots=True)
-class NextBrokerId:
-    """
-    The answer to 1012; nothing was given to anybody.
-    """
-
-    broker_id: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pystore.controller.model.member import ids_of
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
     ApplyBrokerId,
-    Done,
     ElectMaster,
     GetMetadata,
     GetNextBrokerId,
@@ -30,7 +30,6 @@ from pystore.controller.protocol.calls import (
     HeartbeatAnswer,
     Mastership,
     Metadata,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Request,

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 
+from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import leadership_of
@@ -25,7 +26,6 @@ from pystore.controller.server.notifier import Telling
 from pystore.controller.server.pause_detector import Vigil
 from pystore.controller.server.term import Leader
 from pystore.errors import PystoreError
-from pystore.records.leadership import boottime_ns
 from pystore.records.record_store import RecordStore
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
 from pystore.remoting.command import RemotingCommand

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from pystore.records.leadership import boottime_ns
+from pystore.clocks import boottime_ns
 
 __all__ = ["STOOD_STILL_S", "Vigil"]
 

@@ -27,12 +27,12 @@ from pystore.ha.insync.ack import Ack, Refusal
 from pystore.ha.insync.ack_policy import Promises
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.confirm_offset import Holders, Progress
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.insync.lag import CatchUp, EndHistory
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.insync.membership import Membership
 from pystore.ha.insync.sessions import Session, Sessions
 from pystore.ha.insync.set_state import Agreement
-from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["InSync"]

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pystore.errors import RemoteViolation
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.insync.member import Member
-from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["Session", "Sessions"]

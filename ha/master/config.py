@@ -10,20 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pystore.errors import InvalidError
+from pystore.ha.insync.member import Incarnation
 from pystore.ha.wire.codes import FRAME_BYTES_MAX, FRAME_BYTES_UNSETTLED
 from pystore.ha.wire.legacy import LEGACY_HEAD_BYTES
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
-__all__ = ["FRAME_BYTES_LEAST", "LEGACY_BUFFER_BYTES", "Incarnation", "Roster", "Terms"]
+__all__ = ["FRAME_BYTES_LEAST", "LEGACY_BUFFER_BYTES", "Roster", "Terms"]
 
 FRAME_BYTES_LEAST = 4096
 """What each side must be able to take in one v3 frame."""
 
 LEGACY_BUFFER_BYTES = 4 << 20
 """A Java slave's buffer: a longer frame never gets complete (R184)."""
-
-Incarnation = tuple[int, bytes]
-"""Counter and random bits of a process start (B1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystore.errors import RemoteViolation
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.master.effects import (
-    Acked,
     Close,
     Connection,
-    Left,
     MasterLog,
-    Opened,
     Send,
     SendBlock,
     StepDown,

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
-from pystore.ha.master.config import FRAME_BYTES_LEAST, Incarnation, Roster, Terms
+from pystore.ha.insync.member import Incarnation
+from pystore.ha.master.config import FRAME_BYTES_LEAST, Roster, Terms
 from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult
 from pystore.ha.wire.frames import HandshakeSlave
 

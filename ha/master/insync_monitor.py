@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 from pystore.core.log_writer import LogHandle
 from pystore.ha.insync.ack import Ack, Settled
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, SetChange
-from pystore.ha.master.config import Incarnation, Roster
-from pystore.ha.master.effects import Acked, Left, Opened
+from pystore.ha.insync.member import AgreedSet, Incarnation, SetChange
+from pystore.ha.master.config import Roster
 from pystore.ha.master.notifier import Bell
 from pystore.ha.master.pending_appends import Appends
 

@@ -14,8 +14,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from pystore.errors import LocalViolation, RemoteViolation
+from pystore.ha.insync.facts import Left, Opened
 from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.effects import Close, Effect, Left, MasterLog, Opened, SendBlock
+from pystore.ha.master.effects import Close, Effect, MasterLog, SendBlock
 from pystore.ha.master.resume_point import resync_text
 from pystore.ha.master.send_times import SendTimes
 from pystore.ha.wire.blocks import BlockRange, next_block

@@ -19,8 +19,9 @@ from collections.abc import Callable
 
 from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
+from pystore.ha.insync.facts import Acked, Opened
 from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.effects import Acked, MasterLog, Opened, Send, SendBlock
+from pystore.ha.master.effects import MasterLog, Send, SendBlock
 from pystore.ha.master.handshake import refusal_of_id
 from pystore.ha.master.protocol import Link
 from pystore.ha.master.resume_point import last_segment_start, resync_text

@@ -14,16 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pystore.errors import RemoteViolation
+from pystore.ha.insync.facts import Acked, Opened
 from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.effects import (
-    Acked,
-    Close,
-    MasterLog,
-    Opened,
-    Send,
-    SendBlock,
-    StepDown,
-)
+from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock, StepDown
 from pystore.ha.master.handshake import Verdict, admit
 from pystore.ha.master.protocol import Link
 from pystore.ha.master.resume_point import Agreement, agree, refusal_of_member

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pystore.clocks import clock_ms
 from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, Settled
 from pystore.ha.insync.config import SetRules
@@ -43,14 +44,7 @@ if TYPE_CHECKING:
     from pystore.message.message import Message
     from pystore.store.commit_log import CommitLog
 
-__all__ = ["MasterService", "Mastership", "clock_ms"]
-
-
-def clock_ms() -> int:
-    """
-    Returns milliseconds of a clock that never steps back.
-    """
-    return time.monotonic_ns() // 1_000_000
+__all__ = ["MasterService", "Mastership"]
 
 
 @dataclass(frozen=True, slots=True)

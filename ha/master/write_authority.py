@@ -12,12 +12,12 @@ Source: B5, B8, C1, C3; docs/replication.md.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from pystore.bindings.ffi import NO_OFFSET
 from pystore.bindings.ffi import Ack as CoreAck
+from pystore.clocks import boottime_ns, wall_ms
 from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended
 from pystore.errors import FencedError, PystoreError
@@ -25,25 +25,7 @@ from pystore.ha.insync.ack import Ack
 from pystore.ha.master.lease import Lease
 from pystore.message.message import Message
 
-__all__ = ["WriteAuthority", "boottime_ns", "wall_ms"]
-
-
-def boottime_ns() -> int:
-    """
-    Returns the time since the machine started, sleep included.
-    """
-    return time.clock_gettime_ns(_BOOTTIME)
-
-
-def wall_ms() -> int:
-    """
-    Returns the time of the wall clock.
-    """
-    return time.time_ns() // 1_000_000
-
-
-# Without such a clock the core takes the monotonic one, too.
-_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+__all__ = ["WriteAuthority"]
 
 
 class WriteAuthority:

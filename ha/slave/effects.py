@@ -15,6 +15,7 @@ from typing import Protocol
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.wire.codes import AckStatus, State
+from pystore.ha.wire.effects import Promise
 
 __all__ = [
     "Adopt",
@@ -25,7 +26,6 @@ __all__ = [
     "Connection",
     "Cut",
     "Effect",
-    "Promise",
     "Retry",
     "Send",
     "SlaveLog",
@@ -86,15 +86,6 @@ class Send:
     """
 
     data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """
-    The epoch is to be durable before anything that follows (B6).
-    """
-
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,10 @@ from __future__ import annotations
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.consistent_point import held_epochs
-from pystore.ha.slave.effects import (
-    Close,
-    Compare,
-    Effect,
-    Promise,
-    Retry,
-    Send,
-    SlaveLog,
-)
+from pystore.ha.slave.effects import Close, Compare, Effect, Retry, Send, SlaveLog
 from pystore.ha.slave.timers import REPLY_MS, Deadlines
 from pystore.ha.wire.codes import AckStatus, State
+from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.link_state import SLAVE, Event, next_state
 
 __all__ = ["Link"]

@@ -26,7 +26,6 @@ from pystore.ha.slave.effects import (
     Confirm,
     Cut,
     Effect,
-    Promise,
     Retry,
     SlaveLog,
     Wipe,
@@ -34,6 +33,7 @@ from pystore.ha.slave.effects import (
 from pystore.ha.slave.epoch_start import beginning_at
 from pystore.ha.slave.protocol import Link
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, TruncateOutcome
+from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,

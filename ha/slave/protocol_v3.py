@@ -17,16 +17,7 @@ from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.acks import Echo, confirmable, health, may_rest, transfer_ack
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.consistent_point import Meeting, meet
-from pystore.ha.slave.effects import (
-    Append,
-    Confirm,
-    Cut,
-    Effect,
-    Promise,
-    Retry,
-    SlaveLog,
-    Wipe,
-)
+from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Retry, SlaveLog, Wipe
 from pystore.ha.slave.epoch_query import EpochPages
 from pystore.ha.slave.epoch_start import beginning_with
 from pystore.ha.slave.handshake import greeting, meaning, objection
@@ -44,6 +35,7 @@ from pystore.ha.wire.codes import (
     TruncateOutcome,
 )
 from pystore.ha.wire.decoder import take_frame
+from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,

@@ -39,12 +39,12 @@ from pystore.ha.slave.effects import (
     Compare,
     Confirm,
     Cut,
-    Promise,
     SlaveLog,
     Wipe,
 )
 from pystore.ha.slave.maintenance import Keeping
 from pystore.ha.wire.codes import AckStatus
+from pystore.ha.wire.effects import Promise
 from pystore.metastore.schema import EPOCHS, INCARNATION, PROMISED
 from pystore.store.maintenance import Keeper
 from pystore.store.store import Store

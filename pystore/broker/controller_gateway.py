@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from pystore.broker.translation import agreed_of, alteration
+from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.model.state import AgreedSet as CommittedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
@@ -25,7 +26,6 @@ from pystore.controller.protocol.calls import (
     GetNextBrokerId,
     GetReplicaInfo,
     Mastership,
-    NextBrokerId,
     Refused,
     Unanswered,
 )

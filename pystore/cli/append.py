@@ -16,7 +16,7 @@ import click
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED, error_line
 from pystore.cli.lib.group import json_option, store_argument
 from pystore.cli.lib.interrupt import interruptible
-from pystore.cli.lib.output import count_text, echo_json
+from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.progress import Progress
 from pystore.cli.lib.recovery_text import opening_lines, recovery_json
 from pystore.errors import InvalidError, PystoreError
@@ -25,6 +25,7 @@ from pystore.message.lines import Strings, read_lines, repeat
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 from pystore.store.maintenance import open_log
+from pystore.text import count_text
 
 __all__ = ["append"]
 

@@ -13,20 +13,12 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import (
-    count_text,
-    echo_json,
-    json_keys,
-    pairs_text,
-    rate_text,
-    seconds_text,
-    size_text,
-    table_text,
-)
+from pystore.cli.lib.output import echo_json, pairs_text, table_text
 from pystore.cli.lib.progress import Progress
 from pystore.demo.replicas import COPIES, ReplicaReport, show_replicas
 from pystore.demo.run import DemoReport, DemoSettings, Round, run_demo
 from pystore.errors import FullError
+from pystore.text import count_text, json_keys, rate_text, seconds_text, size_text
 
 __all__ = ["demo", "report_json", "report_text"]
 

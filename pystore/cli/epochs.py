@@ -12,12 +12,13 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option, store_argument
-from pystore.cli.lib.output import count_text, echo_json, table_text
+from pystore.cli.lib.output import echo_json, table_text
 from pystore.epochs.table import EpochTable
-from pystore.metastore.bootstrap import META_NAME
+from pystore.fs.layout import META_NAME
 from pystore.recovery.dry_run import inspect
 from pystore.recovery.foreign_writer import find
 from pystore.store.commit_log import CommitLog
+from pystore.text import count_text
 
 __all__ = ["History", "epochs", "history_of"]
 

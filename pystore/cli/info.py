@@ -11,15 +11,16 @@ import click
 
 from pystore.cli.lib.exit_codes import DONE
 from pystore.cli.lib.group import json_option, store_argument
-from pystore.cli.lib.output import count_text, echo_json, pairs_text, size_text
+from pystore.cli.lib.output import echo_json, pairs_text
 from pystore.core.lock import running_writer
 from pystore.fs.boot import boot_of
-from pystore.metastore.bootstrap import META_NAME
+from pystore.fs.layout import ABORT, META_NAME
 from pystore.metastore.values import Identity
 from pystore.recovery.dry_run import Inspection, inspect
 from pystore.recovery.foreign_writer import Found, Import, find
-from pystore.rocketmq.side_files import ABORT, BrokerIdentity, parse_abort
+from pystore.rocketmq.side_files import BrokerIdentity, parse_abort
 from pystore.store.commit_log import CommitLog
+from pystore.text import count_text, size_text
 
 __all__ = ["info", "look"]
 

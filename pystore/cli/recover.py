@@ -11,7 +11,7 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option, store_argument
-from pystore.cli.lib.output import count_text, echo_json, pairs_text, size_text
+from pystore.cli.lib.output import echo_json, pairs_text
 from pystore.cli.lib.recovery_text import recovery_json, stranded_text
 from pystore.cli.lib.rocketmq_config import (
     SETTINGS,
@@ -23,6 +23,7 @@ from pystore.errors import InvalidError
 from pystore.recovery.dry_run import Inspection, inspect
 from pystore.store.commit_log import CommitLog
 from pystore.store.report import RecoveryReport, report_of_plan
+from pystore.text import count_text, size_text
 
 __all__ = ["recover"]
 

@@ -17,13 +17,7 @@ import click
 from pystore.cli.lib.exit_codes import error_line
 from pystore.cli.lib.group import store_argument
 from pystore.cli.lib.interrupt import Interruption, interruptible
-from pystore.cli.lib.output import (
-    count_text,
-    echo_json,
-    rate_text,
-    seconds_text,
-    size_text,
-)
+from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.recovery_text import opening_lines
 from pystore.cli.lib.sizes import parse_size
 from pystore.epochs.table import NO_EPOCH
@@ -36,6 +30,7 @@ from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
 from pystore.ha.slave.protocol_v3 import SlaveConnection
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.transport import Stream, connect, parse_address
+from pystore.text import count_text, rate_text, seconds_text, size_text
 
 __all__ = ["replica"]
 

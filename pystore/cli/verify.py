@@ -12,15 +12,10 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED, error_line
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import (
-    count_text,
-    echo_json,
-    rate_text,
-    seconds_text,
-    size_text,
-)
+from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.progress import Progress
 from pystore.errors import PystoreError
+from pystore.text import count_text, rate_text, seconds_text, size_text
 from pystore.verify import Damage, StoreReport, verify_store
 from pystore.verify.coverage import UNCOVERED_FIELDS
 

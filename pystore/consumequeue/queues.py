@@ -28,11 +28,10 @@ from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue, is_filler
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.fd_cache import FilePool
+from pystore.fs.layout import CONSUME_QUEUE
 
-__all__ = ["CONSUME_QUEUE", "ConsumeQueues", "queue_file_size"]
+__all__ = ["ConsumeQueues", "queue_file_size"]
 
-CONSUME_QUEUE = "consumequeue"
-"""The folder below the root of a store."""
 
 _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
 _TOPIC_BYTES_MAX = 255
@@ -393,3 +392,16 @@ def _unfit(topic: str, queue_id: int) -> str:
     if queue_id < 0:
         return f"the queue id {queue_id} is negative"
     return ""
+
+
+_QUEUE_FILE_BYTES = queue_file_size()
+
+
+def queue_file_size_of(root: Path, default: int = _QUEUE_FILE_BYTES) -> int:
+    """
+    The size of the store's queue files: that of one it has, else the default.
+    """
+    for path in (root / CONSUME_QUEUE).glob("*/*/*"):
+        if path.is_file() and (size := path.stat().st_size):
+            return queue_file_size(size)
+    return default

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pystore.bindings.ffi import borrow, check, ffi, give_back, lib
-from pystore.core.results import LiveWords
 from pystore.errors import ClosedError, InvalidError
 
 if TYPE_CHECKING:
@@ -19,7 +18,37 @@ if TYPE_CHECKING:
 
     from pystore._core import CData
 
-__all__ = ["Live"]
+__all__ = ["Live", "LiveWords"]
+
+
+class LiveWords(NamedTuple):
+    """
+    The words of ``meta/live``; each is whole, all of them are not of one moment.
+
+    Attributes:
+        format: the version of the page.
+        incarnation: the counter of the writer's process starts.
+        boot_id: of the machine, 16 bytes; all zero: no writer has begun.
+        mount_id: of the file system.
+        published_end: what readers may read.
+        synced_end: what survives a power cut.
+        confirm_offset: what is safe on the set of replicas.
+        min_offset: the first byte that is still there.
+        cut_generation: rises with every cut.
+        cut_offset: of the newest cut.
+    """
+
+    format: int
+    incarnation: int
+    boot_id: bytes
+    mount_id: int
+    published_end: int
+    synced_end: int
+    confirm_offset: int
+    min_offset: int
+    cut_generation: int
+    cut_offset: int
+
 
 _WORDS = struct.Struct("=QQ16sQQQQQQQ")
 

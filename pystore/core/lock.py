@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from pystore.bindings.ffi import borrow, check, ffi, give_back, lib
 from pystore.errors import StorageError
-from pystore.rocketmq.side_files import ABORT, LOCK
+from pystore.fs.layout import ABORT, LOCK
 
 if TYPE_CHECKING:
     from types import TracebackType

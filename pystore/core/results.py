@@ -14,7 +14,6 @@ __all__ = [
     "Cursor",
     "CutReport",
     "Ends",
-    "LiveWords",
     "StartReport",
 ]
 
@@ -125,32 +124,3 @@ class CutReport(NamedTuple):
 
     bytes_cut: int
     segments_removed: int
-
-
-class LiveWords(NamedTuple):
-    """
-    The words of ``meta/live``; each is whole, all of them are not of one moment.
-
-    Attributes:
-        format: the version of the page.
-        incarnation: the counter of the writer's process starts.
-        boot_id: of the machine, 16 bytes; all zero: no writer has begun.
-        mount_id: of the file system.
-        published_end: what readers may read.
-        synced_end: what survives a power cut.
-        confirm_offset: what is safe on the set of replicas.
-        min_offset: the first byte that is still there.
-        cut_generation: rises with every cut.
-        cut_offset: of the newest cut.
-    """
-
-    format: int
-    incarnation: int
-    boot_id: bytes
-    mount_id: int
-    published_end: int
-    synced_end: int
-    confirm_offset: int
-    min_offset: int
-    cut_generation: int
-    cut_offset: int

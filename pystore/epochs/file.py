@@ -20,18 +20,10 @@ from dataclasses import dataclass
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError, InvalidError
+from pystore.fs.layout import EPOCH_FILE
 
-__all__ = [
-    "EPOCHS",
-    "EPOCHS_BACKUP",
-    "JAVA_EPOCH_MAX",
-    "EpochFile",
-    "encode_epochs",
-    "read_epochs",
-]
+__all__ = ["JAVA_EPOCH_MAX", "EpochFile", "encode_epochs", "read_epochs"]
 
-EPOCHS = "epochFileCheckpoint"
-EPOCHS_BACKUP = "epochFileCheckpoint.bak"
 
 JAVA_EPOCH_MAX = 2**31 - 1
 """Java reads no epoch above this one."""
@@ -75,7 +67,7 @@ def encode_epochs(table: EpochTable) -> bytes:
 
 
 def read_epochs(
-    content: bytes | None, backup: bytes | None, path: str = EPOCHS
+    content: bytes | None, backup: bytes | None, path: str = EPOCH_FILE
 ) -> EpochFile | None:
     """
     Read the epoch file, or its ``.bak`` where Java would.

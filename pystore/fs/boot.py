@@ -18,7 +18,18 @@ from pathlib import Path
 from pystore.errors import StorageError
 from pystore.fs.atomic import storage_error
 
-__all__ = ["Boot", "boot_of"]
+__all__ = ["Boot", "Place", "boot_of", "place_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """
+    Device and inode of the store directory: another pair is a copy (safety A15).
+    """
+
+    device: int = 0
+    inode: int = 0
+
 
 _LINUX_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -88,3 +99,18 @@ def _field(path: Path, name: str) -> int:
         # The caller gets the path with it.
         raise storage_error("read", path, error) from error
     raise StorageError(f"{path}: no line {name}", path=str(path))
+
+
+def place_of(store: Path) -> Place:
+    """
+    Where a store directory is, to tell a copy from the original (A15).
+
+    Raises:
+        StorageError: it cannot be looked at.
+    """
+    try:
+        status = store.stat()
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("look at", store, error) from error
+    return Place(status.st_dev, status.st_ino)

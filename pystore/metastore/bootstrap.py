@@ -14,31 +14,14 @@ from pathlib import Path
 
 from pystore.errors import InvalidError, PystoreError
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
+from pystore.fs.boot import place_of
+from pystore.fs.layout import META_NAME, SEALS_NAME, TEMPORARY_NAME
 from pystore.metastore.database import Checkpoint
 from pystore.metastore.transaction import Change
-from pystore.metastore.values import Place
 
-__all__ = ["META_NAME", "SEALS_NAME", "TEMPORARY_NAME", "create_meta", "place_of"]
+__all__ = ["create_meta"]
 
-META_NAME = "meta"
-SEALS_NAME = "seals"
-TEMPORARY_NAME = "tmp"
 _DRAFT_NAME = "meta.new"
-
-
-def place_of(store: Path) -> Place:
-    """
-    Where a store directory is, to tell a copy from the original (A15).
-
-    Raises:
-        StorageError: it cannot be looked at.
-    """
-    try:
-        status = store.stat()
-    except OSError as error:
-        # The caller gets the path with it.
-        raise storage_error("look at", store, error) from error
-    return Place(status.st_dev, status.st_ino)
 
 
 def create_meta(

@@ -15,6 +15,7 @@ import xxhash
 
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import FormatError
+from pystore.fs.boot import Place
 from pystore.metastore.values import (
     NO_FORMAT,
     Bounds,
@@ -24,7 +25,6 @@ from pystore.metastore.values import (
     Identity,
     Incarnation,
     Left,
-    Place,
     Positions,
     QueueBounds,
     QueueMark,

@@ -12,10 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pystore.epochs.file import EPOCHS as EPOCH_FILE
 from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import FencedError, InvalidError
+from pystore.fs.boot import Place
+from pystore.fs.layout import (
+    CHECKPOINT,
+    EPOCH_FILE,
+    IDENTITY_FILE,
+    TEMPORARY_IDENTITY_FILE,
+)
 from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
@@ -38,16 +44,9 @@ from pystore.metastore.values import (
     Identity,
     Incarnation,
     Left,
-    Place,
     Positions,
 )
-from pystore.rocketmq.side_files import (
-    CHECKPOINT,
-    TEMPORARY_IDENTITY,
-    CheckpointTimes,
-    TemporaryIdentity,
-)
-from pystore.rocketmq.side_files import IDENTITY as IDENTITY_FILE
+from pystore.rocketmq.side_files import CheckpointTimes, TemporaryIdentity
 
 __all__ = ["Change", "View"]
 
@@ -135,7 +134,7 @@ class Change(View):
         is_temporary = isinstance(identity, TemporaryIdentity)
         content = None if identity is None else identity.encode()
         self.intend_export(IDENTITY_FILE, None if is_temporary else content)
-        self.intend_export(TEMPORARY_IDENTITY, content if is_temporary else None)
+        self.intend_export(TEMPORARY_IDENTITY_FILE, content if is_temporary else None)
 
     def promise(self, epoch: int) -> None:
         """

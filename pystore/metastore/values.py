@@ -25,7 +25,6 @@ __all__ = [
     "Identity",
     "Incarnation",
     "Left",
-    "Place",
     "Positions",
     "QueueBounds",
     "QueueMark",
@@ -108,16 +107,6 @@ class Incarnation:
         As in our ``abort`` file: ``<counter>-<32 hexadecimal digits>``.
         """
         return f"{self.counter}-{self.bits.hex()}"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """
-    Device and inode of the store directory: another pair is a copy (safety A15).
-    """
-
-    device: int = 0
-    inode: int = 0
 
 
 Identity = BrokerIdentity | TemporaryIdentity | None

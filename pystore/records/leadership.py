@@ -19,16 +19,9 @@ from pystore.records.ops import ABSENT, Check, Hold, KeyOps, Op, by_key
 from pystore.records.record_store import Record
 from pystore.records.term import Term
 
-__all__ = ["Leadership", "Made", "boottime_ns"]
+__all__ = ["Leadership", "Made"]
 
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def boottime_ns() -> int:
-    """
-    The clock that terms are told by: it goes on while the machine sleeps.
-    """
-    return time.clock_gettime_ns(_BOOTTIME)
 
 
 @dataclass(frozen=True, slots=True)

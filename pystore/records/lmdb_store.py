@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pystore.clocks import boottime_ns
 from pystore.errors import ClosedError, ForkedError
-from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.leadership import Leadership, Made
 from pystore.records.lmdb_environment import MAP_BYTES, LmdbSpace
 from pystore.records.lmdb_row import NOBODY, Row
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pystore.clocks import boottime_ns
 from pystore.errors import (
     ClosedError,
     ForkedError,
@@ -21,7 +22,7 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import Record
 from pystore.records.term import Term

@@ -36,6 +36,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import Connect
 from kazoo.protocol.states import KazooState
 
+from pystore.clocks import boottime_ns
 from pystore.errors import (
     ClosedError,
     ForkedError,
@@ -44,7 +45,7 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import Record
 from pystore.records.term import Term

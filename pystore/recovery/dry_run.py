@@ -12,27 +12,24 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.consumequeue.queues import ConsumeQueues
-from pystore.core.live_page import Live
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
+from pystore.core.live_page import Live, LiveWords
 from pystore.core.log_reader import LogReader
-from pystore.core.results import LiveWords
 from pystore.fs.boot import boot_of
-from pystore.metastore.bootstrap import META_NAME
+from pystore.fs.layout import LIVE_NAME, META_NAME, require_store
 from pystore.metastore.database import Checkpoint
 from pystore.metastore.schema import CLEAN, INCARNATION
 from pystore.metastore.values import Incarnation
 from pystore.recovery.foreign_writer import Found, find
 from pystore.recovery.plan import Plan, plan
 from pystore.recovery.rocketmq import Opening
+from pystore.recovery.segments import Segments
 from pystore.recovery.state import (
     Situation,
     has_lost_segments,
     opening_of,
     reasons_against,
 )
-from pystore.recovery.survey import Segments
-from pystore.store.open import LIVE_NAME, queue_file_size_of
-from pystore.store.open_reader import require_store
 
 __all__ = ["Inspection", "inspect", "inspect_ours"]
 

@@ -14,19 +14,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.epochs.file import read_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import NotAStoreError
 from pystore.fs.atomic import storage_error
-from pystore.metastore.bootstrap import place_of
-from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
-from pystore.metastore.transaction import View
-from pystore.metastore.values import Identity, Left, Place
-from pystore.rocketmq.side_files import (
+from pystore.fs.boot import Place, place_of
+from pystore.fs.layout import (
     ABORT,
     CHECKPOINT,
-    IDENTITY,
-    TEMPORARY_IDENTITY,
+    EPOCH_FILE,
+    EPOCH_FILE_BACKUP,
+    IDENTITY_FILE,
+    TEMPORARY_IDENTITY_FILE,
+)
+from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
+from pystore.metastore.transaction import View
+from pystore.metastore.values import Identity, Left
+from pystore.rocketmq.side_files import (
     CheckpointTimes,
     parse_abort,
     parse_checkpoint,
@@ -44,7 +48,7 @@ __all__ = [
     "reasons_of",
 ]
 
-EXPORT_NAMES = (ABORT, CHECKPOINT, EPOCHS, IDENTITY, TEMPORARY_IDENTITY)
+EXPORT_NAMES = (ABORT, CHECKPOINT, EPOCH_FILE, IDENTITY_FILE, TEMPORARY_IDENTITY_FILE)
 """RocketMQ's files whose content we write and compare."""
 
 
@@ -93,18 +97,19 @@ class Found:
             FormatError: one is there and cannot be read (R16).
         """
         times, identity, temporary = (
-            self.contents[name] for name in (CHECKPOINT, IDENTITY, TEMPORARY_IDENTITY)
+            self.contents[name]
+            for name in (CHECKPOINT, IDENTITY_FILE, TEMPORARY_IDENTITY_FILE)
         )
         epochs = read_epochs(
-            self.contents[EPOCHS],
-            self.contents[EPOCHS_BACKUP],
-            str(self.root / EPOCHS),
+            self.contents[EPOCH_FILE],
+            self.contents[EPOCH_FILE_BACKUP],
+            str(self.root / EPOCH_FILE),
         )
         who: Identity = None
         if identity is not None:  # the final file wins (R11)
-            who = parse_identity(identity, str(self.root / IDENTITY))
+            who = parse_identity(identity, str(self.root / IDENTITY_FILE))
         elif temporary is not None:
-            path = str(self.root / TEMPORARY_IDENTITY)
+            path = str(self.root / TEMPORARY_IDENTITY_FILE)
             who = parse_temporary_identity(temporary, path)
         return Import(
             times=None
@@ -122,7 +127,7 @@ def find(root: Path) -> Found:
     Raises:
         StorageError: one is there and the system does not give it.
     """
-    names = (*EXPORT_NAMES, EPOCHS_BACKUP)
+    names = (*EXPORT_NAMES, EPOCH_FILE_BACKUP)
     return Found(root, {name: _content(root / name) for name in names})
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pystore.bindings.ffi import NO_OFFSET
-from pystore.core.results import LiveWords
+from pystore.core.live_page import LiveWords
 from pystore.epochs.table import EpochTable
 from pystore.fs.boot import Boot
 from pystore.metastore.schema import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, POSITIONS
@@ -27,16 +27,17 @@ from pystore.metastore.values import (
 )
 from pystore.recovery.foreign_writer import Import, changed_exports
 from pystore.recovery.rocketmq import rocketmq_end
+from pystore.recovery.segments import nonzero_end
 from pystore.recovery.state import (
     Situation,
     has_lost_segments,
     reasons_against,
     text_of_stranded,
 )
-from pystore.recovery.survey import Survey, nonzero_end, survey_evidence, survey_ours
+from pystore.recovery.survey import Survey, survey_evidence, survey_ours
 from pystore.recovery.torn_tail import Bound, Corrupt, Whole
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "is_adopted", "plan"]
 
 NO_BOUNDS = Bounds()
 
@@ -338,3 +339,10 @@ def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
         )
         rule = "A3" if made.intent is not None else "A2"
     return replace(made, cut_bytes=above, cut_reason=reason, rule=rule)
+
+
+def is_adopted(made: Plan) -> bool:
+    """
+    Whether our own truth does not speak of the store as it is.
+    """
+    return made.is_new or bool(made.reasons)

@@ -18,7 +18,7 @@ from pystore.bindings.ffi import Check
 from pystore.core.scan import check_record
 from pystore.errors import CorruptError, InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
-from pystore.recovery.survey import Segments
+from pystore.recovery.segments import Segments
 
 __all__ = ["Loss", "save_loss", "whole_records"]
 

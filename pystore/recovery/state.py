@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.core.results import LiveWords
+from pystore.core.live_page import LiveWords
 from pystore.fs.boot import Boot
 from pystore.metastore.schema import BOUNDS, LEFT
 from pystore.metastore.transaction import View
@@ -24,7 +24,7 @@ from pystore.recovery.foreign_writer import (
     reasons_of,
 )
 from pystore.recovery.rocketmq import Opening
-from pystore.recovery.survey import Segments
+from pystore.recovery.segments import Segments
 from pystore.rocketmq.side_files import CheckpointTimes
 
 __all__ = [

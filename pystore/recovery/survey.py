@@ -11,109 +11,19 @@ Rules: docs/crash-safety.md, A5 to A8.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
-from pystore.bindings.ffi import NO_CHECK, NO_OFFSET, Check, Stop
+from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.core.log_reader import LogReader
 from pystore.core.results import Cursor
-from pystore.errors import OffsetOutOfRange
 from pystore.recovery.rocketmq import Opening, behind, gather_evidence
+from pystore.recovery.segments import Segments, last_record
 from pystore.recovery.torn_tail import Bound, Evidence, Findings, Verdict, decide
 
-__all__ = [
-    "Segments",
-    "Survey",
-    "last_record",
-    "nonzero_end",
-    "survey_evidence",
-    "survey_ours",
-]
+__all__ = ["Survey", "survey_evidence", "survey_ours"]
 
 # One proof of the body is enough to tell torn from whole; `verify` asks for both.
 CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.ONCE
-_CHUNK = 1 << 20
-_ZEROS = bytes(_CHUNK)
-
-
-class Segments:
-    """
-    A log handle as `pystore.recovery.rocketmq` reads it: whole segments, nothing else.
-    """
-
-    def __init__(self, log: LogReader) -> None:
-        self.log = log
-        self._bases = log.segments()
-        self._size = log.ends().segment_size
-
-    @property
-    def bases(self) -> Sequence[int]:
-        """
-        Base offsets of the segments, ascending.
-        """
-        return self._bases
-
-    @property
-    def stranded(self) -> Sequence[int]:
-        """
-        Base offsets of the segments behind a missing one, which hold nothing and are
-        no part of the log.
-        """
-        return self.log.stranded()
-
-    @property
-    def segment_size(self) -> int:
-        """
-        Of every segment, in bytes.
-        """
-        return self._size
-
-    @property
-    def end(self) -> int:
-        """
-        The end of the last segment; 0 without any.
-        """
-        return self._bases[-1] + self._size if self._bases else 0
-
-    def base_of(self, offset: int) -> int:
-        """
-        The base of the segment that holds an offset (or ends at it, if it is the
-        last).
-        """
-        if not self._bases:
-            return offset
-        index = (offset - self._bases[0]) // self._size
-        return self._bases[max(0, min(index, len(self._bases) - 1))]
-
-    def raw(self, offset: int, size: int) -> bytes:
-        """
-        Up to ``size`` bytes from ``offset``, within its segment.
-        """
-        if size <= 0:
-            return b""
-        try:
-            return bytes(self.log.acquire(offset, size))
-        except OffsetOutOfRange:
-            # Nothing is there: as short as it gets.
-            return b""
-
-    def scan_end(self, offset: int, checks: Check, limit: int = NO_OFFSET) -> Cursor:
-        """
-        Scans from ``offset`` until something but full rows stops it.
-        """
-        return self.log.scan(offset, limit, checks).finish()
-
-    def rows(self, offset: int, checks: Check) -> Iterator[NDArray[Any]]:
-        """
-        The same, for the rows.
-        """
-        return self.log.scan(offset, NO_OFFSET, checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,62 +160,3 @@ def survey_evidence(
 def _last_offset(scans: list[Cursor], end: int) -> int | None:
     found = [s.record_start for s in scans if s.record_start is not None]
     return found[-1] if found and found[-1] < end else None
-
-
-def last_record(segments: Segments, end: int) -> tuple[int, int] | None:
-    """
-    Offset and store time of the last record below ``end``, found segment by segment
-    from behind.
-    """
-    for base in reversed(segments.bases):
-        if base < end:
-            found = segments.scan_end(base, NO_CHECK, end)
-            if found.record_start is not None:
-                return found.record_start, found.record_ms
-    return None
-
-
-def nonzero_end(root: Path, segments: Segments, end: int) -> int:
-    """
-    Where the last byte above ``end`` stands that is not zero, exclusive; ``end``
-    if there is none. What a cut at ``end`` takes away.
-    """
-    found = end
-    for base in segments.bases:
-        if base + segments.segment_size <= end:
-            continue
-        at = max(0, end - base)
-        path = root / "commitlog" / f"{base:020d}"
-        last = _last_nonzero(path, at, segments.segment_size)
-        if last > at:
-            found = base + last
-    return found
-
-
-def _last_nonzero(path: Path, at: int, size: int) -> int:
-    """
-    Reads only what the file system calls data: a new segment is one large hole.
-    """
-    last = at
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        start = at
-        while start < size:
-            try:
-                data = os.lseek(descriptor, start, os.SEEK_DATA)
-                hole = os.lseek(descriptor, data, os.SEEK_HOLE)
-            except OSError:
-                # ENXIO: only a hole follows.
-                break
-            while data < min(hole, size):
-                chunk = os.pread(descriptor, min(_CHUNK, min(hole, size) - data), data)
-                if not chunk:
-                    return last
-                # Comparing is 30 times faster than stripping, and most is zero.
-                if chunk != _ZEROS[: len(chunk)]:
-                    last = data + len(chunk.rstrip(b"\0"))
-                data += len(chunk)
-            start = hole
-    finally:
-        os.close(descriptor)
-    return last

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from pystore.errors import FormatError, InvalidError
 from pystore.fs.atomic import storage_error
+from pystore.fs.layout import INDEX
 from pystore.message.properties import tags_code
 
-__all__ = ["INDEX", "IndexFile", "IndexFiles", "IndexHeader", "index_hash"]
+__all__ = ["IndexFile", "IndexFiles", "IndexHeader", "index_hash"]
 
-INDEX = "index"
-"""The folder below the root of a store."""
 
 HEADER_BYTES = 40
 _HEADER = struct.Struct(">4q2i")

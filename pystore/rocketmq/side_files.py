@@ -17,15 +17,11 @@ import struct
 from dataclasses import astuple, dataclass
 
 from pystore.errors import FormatError, InvalidError
+from pystore.fs.layout import CHECKPOINT, IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
 
 __all__ = [
-    "ABORT",
-    "CHECKPOINT",
     "CHECKPOINT_BYTES",
-    "IDENTITY",
-    "LOCK",
     "LOCK_TEXT",
-    "TEMPORARY_IDENTITY",
     "AbortNote",
     "BrokerIdentity",
     "CheckpointTimes",
@@ -37,11 +33,6 @@ __all__ = [
     "parse_temporary_identity",
 ]
 
-IDENTITY = "brokerIdentity"
-TEMPORARY_IDENTITY = "brokerIdentity-temp"
-CHECKPOINT = "checkpoint"
-ABORT = "abort"
-LOCK = "lock"
 
 LOCK_TEXT = b"lock"
 """What Java writes into the lock file."""
@@ -136,7 +127,7 @@ def _identity_fields(content: bytes, count: int, path: str) -> list[str]:
     return fields
 
 
-def parse_identity(content: bytes, path: str = IDENTITY) -> BrokerIdentity:
+def parse_identity(content: bytes, path: str = IDENTITY_FILE) -> BrokerIdentity:
     """
     Read ``brokerIdentity``.
 
@@ -151,7 +142,7 @@ def parse_identity(content: bytes, path: str = IDENTITY) -> BrokerIdentity:
 
 
 def parse_temporary_identity(
-    content: bytes, path: str = TEMPORARY_IDENTITY
+    content: bytes, path: str = TEMPORARY_IDENTITY_FILE
 ) -> TemporaryIdentity:
     """
     Read ``brokerIdentity-temp``.

@@ -57,6 +57,6 @@ def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFr
         NotAStoreError: a path matches nothing, or no store.
     """
     # PySpark is needed from here on; the package alone must not need it.
-    from pystore.spark.source import load  # noqa: PLC0415
+    from pystore.spark.source.load import load as load_table  # noqa: PLC0415
 
-    return load.load(session, *paths, **options)
+    return load_table(session, *paths, **options)

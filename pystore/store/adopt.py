@@ -24,14 +24,7 @@ from pystore.metastore.values import Bounds, Left, Positions, QueueBounds
 from pystore.recovery.foreign_writer import EXPORT_NAMES, Found
 from pystore.recovery.plan import Plan
 
-__all__ = ["adopt", "is_adopted", "prepare_adoption"]
-
-
-def is_adopted(made: Plan) -> bool:
-    """
-    Whether our own truth does not speak of the store as it is.
-    """
-    return made.is_new or bool(made.reasons)
+__all__ = ["adopt", "prepare_adoption"]
 
 
 def prepare_adoption(root: Path, folders: Iterable[str], live: Live) -> None:

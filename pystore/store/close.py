@@ -10,107 +10,29 @@ Rules: docs/crash-safety.md, A5, A9, A11.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pystore.bindings.ffi import NO_OFFSET
-from pystore.epochs.file import EPOCHS as EPOCH_FILE
+from pystore.consumequeue.queues import queue_file_size_of
 from pystore.errors import ForkedError, PoisonedError
+from pystore.fs.layout import ABORT, CHECKPOINT, EPOCH_FILE
 from pystore.metastore.schema import (
-    BOUNDS,
-    CUT,
     EPOCHS,
     EXPORTS,
     LEFT,
-    POSITIONS,
     QUEUES,
 )
 from pystore.metastore.values import (
-    Bounds,
     CleanMark,
-    Positions,
-    QueueBounds,
-    QueueMark,
     digest_of,
 )
-from pystore.recovery.survey import Segments, last_record
-from pystore.rocketmq.side_files import (
-    ABORT,
-    CHECKPOINT,
-    CheckpointTimes,
-    parse_checkpoint,
-)
+from pystore.recovery.segments import Segments, last_record
+from pystore.rocketmq.side_files import CheckpointTimes, parse_checkpoint
+from pystore.store.bounds import current_bounds, queue_bounds
 from pystore.store.dispatch import catch_up
-from pystore.store.open import Writer, left_of, queue_file_size_of
+from pystore.store.writer import Writer, left_of
 
-__all__ = ["close_writer", "keep_bounds"]
+__all__ = ["close_writer"]
 
 _NO_EPOCH_ABOVE = 2**63 - 1
-
-
-def keep_bounds(writer: Writer) -> bool:
-    """
-    Sync, and store how far; nothing if nothing changed.
-
-    Returns:
-        Whether there was something to store.
-
-    Raises:
-        PoisonedError: a write-back failed.
-        StorageError: the system refused.
-    """
-    _export_abort(writer)
-    before = writer.checkpoint.read(CUT)
-    positions, bounds = _now(writer)
-    stored = writer.checkpoint.read(BOUNDS)
-    queues = _queue_bounds(writer)
-    if (
-        bounds == stored
-        and positions.as_of == writer.checkpoint.read(POSITIONS).as_of
-        and queues in (None, writer.checkpoint.read(QUEUES))
-    ):
-        return False
-    writer.log.sync(positions.as_of)
-    with writer.checkpoint.change() as change:
-        if before.intent is not None or change.read(CUT) != before:
-            # Another thread cut: these ends were another log's. A cut that is not
-            # done has forgotten the queues.
-            return False
-        change.store_bounds(bounds, positions)
-        if queues is not None:
-            change.write(QUEUES, queues)
-        change.leave(left_of(writer, change.read(LEFT)))
-    return True
-
-
-def _export_abort(writer: Writer) -> None:
-    """
-    Write the ``abort`` that a full disk has delayed, if there is space now (A13).
-    """
-    text = writer.delayed_abort
-    if text is not None and writer.export(ABORT, text):
-        writer.delayed_abort = None
-
-
-def _now(writer: Writer) -> tuple[Positions, Bounds]:
-    """
-    The queues as of one end of the log, and the bounds once that is synced.
-    """
-    queues, end = writer.log.queues_fill()
-    marks = tuple(QueueMark(topic, queue, at) for (topic, queue), at in queues.items())
-    confirm = min(writer.log.ends().confirm_offset, end)
-    boot_id, mount_id = writer.boot.text
-    return Positions(end, marks), Bounds(end, confirm, boot_id, mount_id)
-
-
-def _queue_bounds(writer: Writer) -> QueueBounds | None:
-    """
-    How far the queues are on disk and right: not above a cut that they do not know.
-    """
-    bounds = writer.queue_bounds
-    if bounds is None:
-        return None
-    end = min(bounds.synced_end, *writer.cuts) if writer.cuts else bounds.synced_end
-    return replace(bounds, synced_end=end)
 
 
 def close_writer(writer: Writer) -> None:
@@ -150,11 +72,11 @@ def _mark_clean(writer: Writer) -> None:
         return
     log.sync(NO_OFFSET)
     catch_up(writer, queue_file_size_of(writer.root))
-    positions, bounds = _now(writer)
+    positions, bounds = current_bounds(writer)
     mark, store_ms = _mark_of(writer, positions.as_of)
     times = _times(writer, store_ms)
     left = left_of(writer, writer.checkpoint.read(LEFT))
-    queues = _queue_bounds(writer)
+    queues = queue_bounds(writer)
     # Half a raw record may stand above the end, which the mark calls zero.
     log.close()
     with writer.checkpoint.change() as change:

@@ -28,11 +28,13 @@ from pystore.errors import InvalidError
 from pystore.message.columns import Columns
 from pystore.message.message import BODY_SIZE_MAX, Message
 from pystore.metastore.schema import EPOCHS
-from pystore.store.close import close_writer, keep_bounds
+from pystore.store.bounds import keep_bounds
+from pystore.store.close import close_writer
 from pystore.store.cut import cut_log
-from pystore.store.open import Writer, open_writer
+from pystore.store.open import open_writer
 from pystore.store.open_reader import open_reader
 from pystore.store.report import RecoveryReport, report_of
+from pystore.store.writer import Writer
 
 if TYPE_CHECKING:
     from pystore.core.log_reader import LogReader

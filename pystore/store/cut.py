@@ -25,7 +25,7 @@ from pystore.store.sealer import remove_seals
 if TYPE_CHECKING:
     from pystore.core.results import CutReport
     from pystore.epochs.table import EpochTable
-    from pystore.store.open import Writer
+    from pystore.store.writer import Writer
 
 __all__ = ["begin_at", "cut_log"]
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pystore.bindings.ffi import Check, Stop
-from pystore.consumequeue.queues import CONSUME_QUEUE, ConsumeQueues
+from pystore.consumequeue.queues import ConsumeQueues
 from pystore.errors import CorruptError
+from pystore.fs.layout import CONSUME_QUEUE
 from pystore.metastore.schema import QUEUES
 from pystore.metastore.values import QueueBounds, QueueMark
 
 if TYPE_CHECKING:
-    from pystore.recovery.plan import Plan
-    from pystore.store.open import Writer
+    from pystore.store.writer import Writer
 
 __all__ = [
     "catch_up",
@@ -26,38 +26,12 @@ __all__ = [
     "dispatch",
     "follow_cuts",
     "forget_queues",
-    "load_table",
-    "next_offsets",
     "note_queues",
     "resume_queues",
 ]
 
 _ROWS = 65536
 _WANTED = Check.TOPIC | Check.TAGS
-
-
-def next_offsets(made: Plan, queues: ConsumeQueues) -> dict[tuple[str, int], int]:
-    """
-    Where queues go on: what we stored, and what the consume queues say where that
-    is not enough. An entry of a record that was lost says nothing.
-    """
-    known = {(q.topic, q.queue_id): q.value for q in made.positions.next_offsets}
-    if made.positions.as_of == 0:
-        known.update(queues.lengths_below(made.end_offset))
-    return known
-
-
-def load_table(writer: Writer, known: dict[tuple[str, int], int]) -> None:
-    """
-    Give the core its table: what is known, raised by the records behind it.
-    """
-    made, log = writer.plan, writer.log
-    log.queues_load(known)
-    start = max(made.positions.as_of, made.min_offset)
-    if start >= made.end_offset:
-        return
-    for rows in log.scan(start, made.end_offset, Check.TOPIC):
-        log.queues_note(rows)
 
 
 def dispatch(

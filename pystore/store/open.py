@@ -15,189 +15,51 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from pystore.consumequeue.queues import CONSUME_QUEUE, ConsumeQueues, queue_file_size
-from pystore.core.live_page import Live
+from pystore.consumequeue.queues import (
+    ConsumeQueues,
+    queue_file_size_of,
+)
+from pystore.core.live_page import Live, LiveWords
 from pystore.core.lock import Lock
 from pystore.core.log_writer import LogHandle
 from pystore.core.options import LogOptions
-from pystore.core.results import LiveWords, StartReport
-from pystore.epochs.file import EPOCHS as EPOCH_FILE
-from pystore.epochs.file import EPOCHS_BACKUP, encode_epochs
-from pystore.epochs.table import EpochTable
-from pystore.errors import CorruptError, FullError, NotAStoreError
+from pystore.core.results import StartReport
+from pystore.errors import CorruptError, FullError
 from pystore.fs.atomic import (
-    remove_file,
     replace_file,
-    storage_error,
     sweep,
-    sync_directory,
 )
-from pystore.fs.boot import Boot, boot_of
-from pystore.metastore.bootstrap import META_NAME, TEMPORARY_NAME, create_meta, place_of
+from pystore.fs.boot import boot_of, place_of
+from pystore.fs.layout import (
+    ABORT,
+    COMMIT_LOG,
+    CONSUME_QUEUE,
+    EPOCH_FILE,
+    LIVE_FORMAT,
+    LIVE_NAME,
+    LOCK,
+    META_NAME,
+    TEMPORARY_NAME,
+    prepare_directory,
+)
+from pystore.metastore.bootstrap import create_meta
 from pystore.metastore.database import Checkpoint
 from pystore.metastore.schema import CUT, EPOCHS, EXPORTS, INCARNATION, LEFT, POSITIONS
-from pystore.metastore.values import Bounds, Incarnation, Left, QueueBounds, QueueMark
+from pystore.metastore.values import Bounds, Incarnation
 from pystore.recovery.foreign_writer import Found, find
-from pystore.recovery.plan import Plan, plan
-from pystore.recovery.salvage import Loss, save_loss
+from pystore.recovery.plan import Plan, is_adopted, plan
+from pystore.recovery.salvage import save_loss
+from pystore.recovery.segments import Segments
 from pystore.recovery.state import Situation, opening_of
-from pystore.recovery.survey import Segments, last_record
-from pystore.rocketmq.side_files import (
-    ABORT,
-    CHECKPOINT,
-    LOCK,
-    abort_text,
-    parse_checkpoint,
-)
-from pystore.store.adopt import adopt, is_adopted, prepare_adoption
-from pystore.store.dispatch import load_table, next_offsets
+from pystore.rocketmq.side_files import abort_text
+from pystore.store.adopt import adopt, prepare_adoption
+from pystore.store.queue_table import load_table, next_offsets
 from pystore.store.sealer import remove_seals
+from pystore.store.writer import Writer, left_of
 
-__all__ = ["LIVE_NAME", "Writer", "left_of", "open_writer"]
-
-LIVE_NAME = "live"
-COMMIT_LOG = "commitlog"
-LIVE_FORMAT = 1
-_QUEUE_FILE_BYTES = queue_file_size()
-
-
-@dataclass(slots=True)
-class Writer:
-    """
-    An opened store and what it holds.
-
-    Attributes:
-        root: the store.
-        stack: closes everything else here, the lock last.
-        checkpoint: the truth.
-        live: the live page.
-        log: started; takes appends.
-        boot: the boot that runs.
-        plan: how the store was found.
-        report: what starting the log took.
-        loss: what was given up, if promised bytes were bad.
-        queue_lengths: of the consume queues, if a `pystore.store.store.Store` keeps
-            them.
-        queue_bounds: how far they are on disk, likewise.
-        unsealable: segments whose damage was found when they were to be sealed.
-        cuts: where the log was cut and the consume queues were not yet.
-        delayed_abort: our ``abort``, if a full disk has delayed it.
-        is_closed: whether closing has begun.
-    """
-
-    root: Path
-    stack: ExitStack
-    checkpoint: Checkpoint
-    live: Live
-    log: LogHandle
-    boot: Boot
-    plan: Plan
-    report: StartReport
-    loss: Loss | None
-    queue_lengths: tuple[QueueMark, ...] | None = None
-    queue_bounds: QueueBounds | None = None
-    unsealable: set[int] = field(default_factory=set)
-    cuts: list[int] = field(default_factory=list)
-    delayed_abort: bytes | None = None
-    is_closed: bool = False
-
-    @property
-    def temporary(self) -> Path:
-        """
-        Where files are written before they get their names.
-        """
-        return self.root / META_NAME / TEMPORARY_NAME
-
-    def export_epochs(self, table: EpochTable) -> bool:
-        """
-        Write the epoch file, whose digest is stored already.
-
-        The backup goes first: Java prefers it to a table without entries.
-        """
-        remove_file(self.root / EPOCHS_BACKUP)
-        return self.export(EPOCH_FILE, encode_epochs(table))
-
-    def limit_checkpoint(self, end: int) -> None:
-        """
-        Let ``checkpoint`` say nothing of what a cut at ``end`` took (A11).
-        """
-        path = self.root / CHECKPOINT
-        if not path.exists():
-            return
-        times = parse_checkpoint(path.read_bytes(), str(path))
-        last = last_record(Segments(self.log), end)
-        limited = times.limited(last[1] if last else 0, end)
-        if limited != times:
-            with self.checkpoint.change() as change:
-                change.intend_export(CHECKPOINT, limited.encode())
-            self.export(CHECKPOINT, limited.encode())
-
-    def export(self, name: str, content: bytes | None) -> bool:
-        """
-        Give a file of RocketMQ's the content that was intended for it.
-
-        Returns:
-            Whether it is there now; a full disk delays an export (A13).
-        """
-        try:
-            if content is None:
-                remove_file(self.root / name)
-            else:
-                replace_file(self.root / name, content, self.temporary)
-            with self.checkpoint.change() as change:
-                change.settle_export(name)
-        except FullError:
-            # Delayed: the digests in LMDB allow the old content as well.
-            return False
-        return True
-
-
-def prepare_directory(root: Path, *, create: bool) -> None:
-    """
-    Make sure that *root* is a store, or becomes one.
-
-    Raises:
-        NotAStoreError: missing, no directory, or something else is in it.
-        StorageError: the system refused.
-    """
-    if not root.exists():
-        if not create:
-            raise NotAStoreError(
-                f"{root}: no such directory: check the path", path=str(root)
-            )
-        if not root.parent.exists():
-            raise NotAStoreError(
-                f"{root.parent}: no such directory: create it, or check the path",
-                path=str(root.parent),
-            )
-        _make_directory(root)
-    if not root.is_dir():
-        raise NotAStoreError(
-            f"{root}: not a directory: give the root of a store", path=str(root)
-        )
-    if (root / COMMIT_LOG).is_dir() or (root / META_NAME).is_dir():
-        return
-    others = sorted(set(os.listdir(root)) - {LOCK})
-    if others or not create:
-        what = f"holds {others[0]!r}" if others else "is empty"
-        raise NotAStoreError(
-            f"{root}: not a store: it has no {COMMIT_LOG}/ and {what}: "
-            "give the root of a store, or an empty directory",
-            path=str(root),
-        )
-    _make_directory(root / COMMIT_LOG)
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir()
-    except OSError as error:
-        # The caller gets the path with it.
-        raise storage_error("create", path, error) from error
-    sync_directory(path.parent)
+__all__ = ["open_writer"]
 
 
 def open_writer(
@@ -272,16 +134,6 @@ def _prepare_meta(root: Path) -> bool:
         return False
     create_meta(root, lambda draft: Live.create(draft / LIVE_NAME))
     return True
-
-
-def queue_file_size_of(root: Path, default: int = _QUEUE_FILE_BYTES) -> int:
-    """
-    The size of the store's queue files: that of one it has, else the default.
-    """
-    for path in (root / CONSUME_QUEUE).glob("*/*/*"):
-        if path.is_file() and (size := path.stat().st_size):
-            return queue_file_size(size)
-    return default
 
 
 def _refuse(root: Path, made: Plan) -> None:
@@ -376,13 +228,3 @@ def _write_abort(writer: Writer, text: bytes) -> None:
     except FullError:
         # Opening works on a full disk (A13); the digests allow both contents.
         writer.delayed_abort = text
-
-
-def left_of(writer: Writer, before: Left) -> Left:
-    """
-    What another program would change, as it is now (A7).
-    """
-    size = writer.log.ends().segment_size
-    segments = tuple((base, size) for base in writer.log.segments())
-    lengths = writer.queue_lengths
-    return Left(segments, before.queue_lengths if lengths is None else lengths)

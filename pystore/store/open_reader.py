@@ -18,13 +18,12 @@ from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.errors import NotAStoreError
 from pystore.fs.boot import boot_of
-from pystore.metastore.bootstrap import META_NAME
-from pystore.recovery.survey import Segments
-from pystore.rocketmq.side_files import ABORT, parse_abort
-from pystore.store.open import LIVE_NAME
+from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
+from pystore.recovery.segments import Segments
+from pystore.rocketmq.side_files import parse_abort
 from pystore.store.report import RecoveryReport
 
-__all__ = ["binding_page", "find_end", "open_reader", "require_store"]
+__all__ = ["binding_page", "find_end", "open_reader"]
 
 
 def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryReport]:
@@ -45,23 +44,6 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     end, reason = find_end(Segments(log))
     log.limit(end)
     return log, _report(log.ends().min_offset, end, 0, reason)
-
-
-def require_store(root: Path) -> None:
-    """
-    Make sure that there is a store to look at.
-
-    Raises:
-        NotAStoreError: there is none.
-    """
-    if (root / "commitlog").is_dir():
-        return
-    what = "no such directory: check the path"
-    if root.is_dir():
-        what = "not a store: it has no commitlog/: give the root of a store"
-    elif root.exists():
-        what = "not a directory: give the root of a store"
-    raise NotAStoreError(f"{root}: {what}", path=str(root))
 
 
 def binding_page(root: Path) -> Live | None:

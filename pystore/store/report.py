@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pystore.recovery.plan import Plan
     from pystore.recovery.salvage import Loss
-    from pystore.store.open import Writer
+    from pystore.store.writer import Writer
 
 __all__ = ["RecoveryReport", "report_of", "report_of_plan"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pystore.bindings.ffi import Check
 from pystore.errors import CorruptError
 from pystore.fs.atomic import remove_file
-from pystore.metastore.bootstrap import META_NAME, SEALS_NAME
+from pystore.fs.layout import META_NAME, SEALS_NAME
 from pystore.metastore.schema import EPOCHS, IDENTITY
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 from pystore.seals import (
@@ -26,7 +26,7 @@ from pystore.seals import (
 )
 
 if TYPE_CHECKING:
-    from pystore.store.open import Writer
+    from pystore.store.writer import Writer
 
 __all__ = ["LONE_GROUP", "remove_seals", "seal_next"]
 

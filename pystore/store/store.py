@@ -19,7 +19,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
 from pystore.consumequeue.queue import ConsumeQueue
-from pystore.consumequeue.queues import ConsumeQueues, queue_file_size
+from pystore.consumequeue.queues import (
+    ConsumeQueues,
+    queue_file_size,
+    queue_file_size_of,
+)
 from pystore.core.options import LogArguments
 from pystore.errors import OffsetOutOfRange
 from pystore.message.properties import tags_code
@@ -34,7 +38,6 @@ from pystore.store.dispatch import (
     note_queues,
     resume_queues,
 )
-from pystore.store.open import queue_file_size_of
 from pystore.store.retention import Retention, SegmentAge, delete_before
 from pystore.store.sealer import seal_next
 

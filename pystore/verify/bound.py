@@ -10,14 +10,13 @@ from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import Live
 from pystore.core.lock import running_writer
 from pystore.errors import PystoreError
-from pystore.metastore.bootstrap import META_NAME
+from pystore.fs.layout import ABORT, META_NAME
 from pystore.recovery.dry_run import inspect_ours
 from pystore.recovery.foreign_writer import find
 from pystore.recovery.rocketmq import Opening, gather_evidence
+from pystore.recovery.segments import Segments
 from pystore.recovery.state import opening_of
-from pystore.recovery.survey import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.rocketmq.side_files import ABORT
 from pystore.verify.report import Damage
 
 __all__ = ["find_bound", "find_evidence"]

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from pystore.bindings.ffi import NO_CHECK, Check
 from pystore.consumequeue.build import Dispatched, Group, groups_of
 from pystore.consumequeue.queue import ConsumeQueue, is_filler
-from pystore.consumequeue.queues import CONSUME_QUEUE, ConsumeQueues
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.log_reader import LogReader
 from pystore.errors import PystoreError
-from pystore.store.open import queue_file_size_of
+from pystore.fs.layout import CONSUME_QUEUE
 from pystore.verify.report import Damage, QueueReport
 
 __all__ = ["QueueCheck"]

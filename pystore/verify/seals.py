@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.errors import FormatError
-from pystore.metastore.bootstrap import META_NAME
+from pystore.fs.layout import META_NAME
 from pystore.seals import list_seals, read_seal, seal_name, verify_seal
 from pystore.verify.report import Damage
 

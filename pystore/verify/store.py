@@ -17,11 +17,11 @@ from pathlib import Path
 from pystore.core.lock import running_writer
 from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
+from pystore.fs.layout import ABORT, require_store
 from pystore.recovery.rocketmq import behind
-from pystore.recovery.survey import Segments, nonzero_end
+from pystore.recovery.segments import Segments, nonzero_end
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.rocketmq.side_files import ABORT
-from pystore.store.open_reader import binding_page, require_store
+from pystore.store.open_reader import binding_page
 from pystore.verify.bound import find_bound
 from pystore.verify.queues import QueueCheck
 from pystore.verify.report import Damage, SegmentReport, StoreReport

@@ -11,21 +11,24 @@ from crash.facts import Facts
 from crash.teller import QUEUE_FILE_BYTES, SEGMENT_SIZE
 
 from pystore.bindings.ffi import Check
-from pystore.consumequeue.queues import CONSUME_QUEUE
 from pystore.controller.identity.store import IdentityStore
-from pystore.epochs.file import EPOCHS as EPOCH_FILE
-from pystore.epochs.file import EPOCHS_BACKUP, read_epochs
+from pystore.epochs.file import read_epochs
 from pystore.errors import NotAStoreError
+from pystore.fs.layout import (
+    ABORT,
+    CHECKPOINT,
+    CONSUME_QUEUE,
+    EPOCH_FILE,
+    EPOCH_FILE_BACKUP,
+    IDENTITY_FILE,
+    TEMPORARY_IDENTITY_FILE,
+)
 from pystore.message.message import Message
 from pystore.message.record import Record
 from pystore.metastore.schema import CUT, INCARNATION
-from pystore.metastore.schema import IDENTITY as TRUTH_IDENTITY
+from pystore.metastore.schema import IDENTITY_FILE as TRUTH_IDENTITY
 from pystore.recovery.dry_run import inspect
 from pystore.rocketmq.side_files import (
-    ABORT,
-    CHECKPOINT,
-    IDENTITY,
-    TEMPORARY_IDENTITY,
     BrokerIdentity,
     parse_abort,
     parse_checkpoint,
@@ -154,8 +157,8 @@ def _check_identity(log: CommitLog, facts: Facts) -> None:
     assert TRUTH_IDENTITY.to_json(who) in facts.allowed("identity")
     is_final = isinstance(who, BrokerIdentity)
     for name, is_there in (
-        (IDENTITY, is_final),
-        (TEMPORARY_IDENTITY, who is not None and not is_final),
+        (IDENTITY_FILE, is_final),
+        (TEMPORARY_IDENTITY_FILE, who is not None and not is_final),
     ):
         path = log.path / name
         assert path.exists() == is_there
@@ -186,16 +189,22 @@ def _check_exports(root: Path, log: CommitLog | None = None) -> int:
         The store time up to which ``checkpoint`` says that all is on the disk.
     """
     found: dict[str, bytes | None] = {}
-    for name in (CHECKPOINT, EPOCH_FILE, EPOCHS_BACKUP, IDENTITY, TEMPORARY_IDENTITY):
+    for name in (
+        CHECKPOINT,
+        EPOCH_FILE,
+        EPOCH_FILE_BACKUP,
+        IDENTITY_FILE,
+        TEMPORARY_IDENTITY_FILE,
+    ):
         path = root / name
         found[name] = path.read_bytes() if path.exists() else None
-    epochs = read_epochs(found[EPOCH_FILE], found[EPOCHS_BACKUP], EPOCH_FILE)
+    epochs = read_epochs(found[EPOCH_FILE], found[EPOCH_FILE_BACKUP], EPOCH_FILE)
     if log is not None:
         pairs = log.epochs.pairs()
         assert pairs == (epochs.table.pairs() if epochs else [])
-    if (identity := found[IDENTITY]) is not None:
+    if (identity := found[IDENTITY_FILE]) is not None:
         parse_identity(identity)
-    if (temporary := found[TEMPORARY_IDENTITY]) is not None:
+    if (temporary := found[TEMPORARY_IDENTITY_FILE]) is not None:
         parse_temporary_identity(temporary)
     if (checkpoint := found[CHECKPOINT]) is None:
         return 0

@@ -15,9 +15,9 @@ from crash.facts import Facts
 from crash.proof import SEED, STATES, Proof
 from crash.teller import SEGMENT_SIZE
 
-from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, encode_epochs, read_epochs
+from pystore.epochs.file import encode_epochs, read_epochs
 from pystore.errors import CorruptError
-from pystore.rocketmq.side_files import ABORT
+from pystore.fs.layout import ABORT, EPOCH_FILE, EPOCH_FILE_BACKUP
 from pystore.store.commit_log import CommitLog
 
 STORIES = [
@@ -140,12 +140,12 @@ def test_a_crash_while_another_programs_store_is_taken_over(proof: Proof) -> Non
 def test_a_crash_while_imported_epochs_cut_the_log(proof: Proof) -> None:
     """A10: another program cut; its table decides, before and after a crash."""
     proof.prepare("segments")
-    path = proof.store / EPOCHS
+    path = proof.store / EPOCH_FILE
     found = read_epochs(path.read_bytes(), None, str(path))
     assert found is not None
     *kept, last = found.table.entries
     path.write_bytes(encode_epochs(type(found.table)(tuple(kept))))
-    assert not (proof.store / EPOCHS_BACKUP).exists()
+    assert not (proof.store / EPOCH_FILE_BACKUP).exists()
     proof.disk = Disk(proof.folder)
     child = proof.record("again")
     assert 0 == child.code, child.output

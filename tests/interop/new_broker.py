@@ -23,12 +23,11 @@ from pystore.controller.identity.registration import Registration
 from pystore.controller.identity.store import IdentityStore
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.member import Position
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
-    Done,
     GetNextBrokerId,
     Mastership,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Unanswered,

@@ -10,8 +10,9 @@ from interop.jvm import StoreTool
 from interop.logs import records_of
 from interop.messages import CONFIG, equal_sized, java_message
 
+from pystore.fs.layout import IDENTITY_FILE
 from pystore.message.message import Message
-from pystore.rocketmq.side_files import IDENTITY, BrokerIdentity, parse_identity
+from pystore.rocketmq.side_files import BrokerIdentity, parse_identity
 from pystore.store.commit_log import CommitLog
 
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])
@@ -101,9 +102,9 @@ def test_an_identity_that_rocketmq_wrote_stays(java: StoreTool, tmp_path: Path) 
     with CommitLog(tmp_path) as log:
         second = log.recovery.foreign
 
-    assert any(reason.startswith(IDENTITY) for reason in first)
+    assert any(reason.startswith(IDENTITY_FILE) for reason in first)
     assert () == second
-    assert theirs == parse_identity((tmp_path / IDENTITY).read_bytes())
+    assert theirs == parse_identity((tmp_path / IDENTITY_FILE).read_bytes())
 
 
 def test_a_checkpoint_of_pystore_names_no_time_after_its_last_record(

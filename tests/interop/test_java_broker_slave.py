@@ -24,7 +24,7 @@ from interop.rig import READY_S, Rig, free_ports
 from lib.command_line import PYSTORE
 from lib.store.stores import bodies, message
 
-from pystore.epochs.file import EPOCHS
+from pystore.fs.layout import EPOCH_FILE
 from pystore.store.commit_log import CommitLog
 
 SEGMENT = 1 << 20
@@ -205,7 +205,7 @@ def test_a_java_broker_follows_our_master_shows_the_same_and_is_elected_after_it
         brokers.kill_java()
     ours, theirs = brokers.stores
     assert written_bytes(ours / "commitlog") == written_bytes(theirs / "commitlog")
-    assert (ours / EPOCHS).read_bytes() == (theirs / EPOCHS).read_bytes()
+    assert (ours / EPOCH_FILE).read_bytes() == (theirs / EPOCH_FILE).read_bytes()
     with CommitLog(ours, mode="r") as log:
         found = bodies(log)
     ours_count = 0

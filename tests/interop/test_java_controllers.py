@@ -15,6 +15,7 @@ from interop.new_broker import CLUSTER, POINTS, NewBroker
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.member import Member
+from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
@@ -26,7 +27,6 @@ from pystore.controller.protocol.calls import (
     Heartbeat,
     HeartbeatAnswer,
     Mastership,
-    NextBrokerId,
     Refused,
 )
 from pystore.controller.protocol.extensions import Vitals

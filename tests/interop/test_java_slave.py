@@ -21,8 +21,8 @@ from interop.lines import written_bytes
 from lib.ha.master_fixture import EPOCH, MasterStage
 from lib.store.stores import SEGMENT, fill
 
-from pystore.epochs.file import EPOCHS
 from pystore.errors import UnavailableError
+from pystore.fs.layout import EPOCH_FILE
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member
@@ -148,7 +148,7 @@ def assert_equal(master: Path, slave: JavaSlave, count: int) -> None:
         assert ours.keys() == theirs.keys()
         for name, content in ours.items():
             assert content == theirs[name], name
-    assert (master / EPOCHS).read_bytes() == (slave.root / EPOCHS).read_bytes()
+    assert (master / EPOCH_FILE).read_bytes() == (slave.root / EPOCH_FILE).read_bytes()
     with CommitLog(slave.root, mode="r") as log:
         assert count == sum(len(rows) for rows in log.scan())
 

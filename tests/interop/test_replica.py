@@ -17,7 +17,7 @@ from interop.broker_set import SEGMENT, BrokerSet, running
 from lib.command_line import PYSTORE, run_json
 
 from pystore.core.log_reader import LogReader
-from pystore.epochs.file import EPOCHS
+from pystore.fs.layout import EPOCH_FILE
 
 PATIENCE_S = 180
 
@@ -85,7 +85,7 @@ def test_a_replica_equals_its_java_master_through_kills_and_epochs(
             wait_until(replica, least)
             replica.kill()
     assert 0 == producer.wait(PATIENCE_S)
-    before = (brokers.store / EPOCHS).read_bytes()
+    before = (brokers.store / EPOCH_FILE).read_bytes()
     with following(root, brokers) as replica:
         wait_until(replica, len(master_log(brokers)))
         brokers.kill_master()
@@ -96,8 +96,8 @@ def test_a_replica_equals_its_java_master_through_kills_and_epochs(
         replica.terminate()
         assert 143 == replica.wait(PATIENCE_S)
 
-    epochs = (brokers.store / EPOCHS).read_bytes()
-    assert before != epochs == (root / EPOCHS).read_bytes()
+    epochs = (brokers.store / EPOCH_FILE).read_bytes()
+    assert before != epochs == (root / EPOCH_FILE).read_bytes()
     assert report["epoch"] > 1
     segments = sorted((root / "commitlog").iterdir())
     assert (len(expected) - 1) // SEGMENT + 1 == len(segments)

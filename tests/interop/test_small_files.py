@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from interop.jvm import StoreTool
 
-from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, encode_epochs, read_epochs
+from pystore.epochs.file import encode_epochs, read_epochs
 from pystore.epochs.table import EpochTable
+from pystore.fs.layout import CHECKPOINT, EPOCH_FILE, EPOCH_FILE_BACKUP, IDENTITY_FILE
 from pystore.rocketmq.side_files import (
-    CHECKPOINT,
-    IDENTITY,
     BrokerIdentity,
     CheckpointTimes,
     parse_checkpoint,
@@ -44,7 +43,7 @@ def test_an_epoch_file_of_pystore_is_read_by_rocketmq(
     """
     The table that RocketMQ loads is the one that was exported.
     """
-    (tmp_path / EPOCHS).write_bytes(encode_epochs(EpochTable.of(pairs)))
+    (tmp_path / EPOCH_FILE).write_bytes(encode_epochs(EpochTable.of(pairs)))
 
     answer = java.ask({"do": "epochs", "root": str(tmp_path)})
 
@@ -59,7 +58,7 @@ def test_an_epoch_file_of_rocketmq_is_written_byte_for_byte_by_pystore(
     What RocketMQ wrote is read as its table and encodes to the same bytes.
     """
     java.ask({"do": "epochs", "root": str(tmp_path), "append": pairs})
-    content = (tmp_path / EPOCHS).read_bytes()
+    content = (tmp_path / EPOCH_FILE).read_bytes()
 
     found = read_epochs(content, None)
 
@@ -75,11 +74,11 @@ def test_rocketmq_goes_on_with_an_epoch_table_that_pystore_began(
     RocketMQ appends to our file, keeps ours as ``.bak``, and we read both.
     """
     ours = EpochTable.of([(1, 0), (2, 100)])
-    (tmp_path / EPOCHS).write_bytes(encode_epochs(ours))
+    (tmp_path / EPOCH_FILE).write_bytes(encode_epochs(ours))
 
     java.ask({"do": "epochs", "root": str(tmp_path), "append": [(3, 300)]})
-    content = (tmp_path / EPOCHS).read_bytes()
-    backup = (tmp_path / EPOCHS_BACKUP).read_bytes()
+    content = (tmp_path / EPOCH_FILE).read_bytes()
+    backup = (tmp_path / EPOCH_FILE_BACKUP).read_bytes()
     found, former = read_epochs(content, backup), read_epochs(backup, None)
 
     assert found is not None
@@ -96,11 +95,11 @@ def test_an_identity_is_the_same_to_both(
     Each program reads the other's ``brokerIdentity``, and the bytes are equal.
     """
     ours = BrokerIdentity(*names)
-    (tmp_path / IDENTITY).write_bytes(ours.encode())
+    (tmp_path / IDENTITY_FILE).write_bytes(ours.encode())
 
     read = java.ask({"do": "identity", "root": str(tmp_path)})
     java.ask({"do": "identity", "root": str(tmp_path), "write": names})
-    theirs = (tmp_path / IDENTITY).read_bytes()
+    theirs = (tmp_path / IDENTITY_FILE).read_bytes()
 
     assert {"loaded": True, "identity": list(names)} == read
     assert ours.encode() == theirs

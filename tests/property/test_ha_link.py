@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from lib.ha.slave_owner import RECORD, Owner, ShortLog
 
 from pystore.epochs.table import EpochTable
+from pystore.ha.insync.facts import Acked, Opened
 from pystore.ha.master import config as master_terms
-from pystore.ha.master.effects import Acked, Close, MasterLog, Opened, Send, SendBlock
+from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock
 from pystore.ha.master.protocol_legacy import LegacyMasterConnection
 from pystore.ha.master.protocol_v3 import MasterConnection
 from pystore.ha.slave.config import Terms

@@ -24,7 +24,7 @@ from pystore.ha.role import (
     StopServing,
     TakeSet,
 )
-from pystore.ha.slave.effects import Promise
+from pystore.ha.wire.effects import Promise
 
 _DECISIONS = st.builds(
     lambda epoch, kind, version, lease: [

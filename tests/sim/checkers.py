@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sim.store import SimStore
 
 from pystore.ha.insync.ack import Outcome, Settled
-from pystore.ha.master.effects import Acked
+from pystore.ha.insync.facts import Acked
 from pystore.ha.wire.codes import FRAME_BYTES_MAX, TruncateOutcome
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import ConfirmTruncate

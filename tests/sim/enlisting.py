@@ -31,13 +31,12 @@ from pystore.controller.model.commands import (
     Register,
 )
 from pystore.controller.model.decision import Decision, Rejected
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
-    Done,
     GetNextBrokerId,
     Mastership,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Unanswered,

@@ -15,16 +15,14 @@ from sim.store import SimStore
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.master.config import Incarnation, Roster, Terms
+from pystore.ha.insync.member import AgreedSet, Incarnation, Member
+from pystore.ha.master.config import Roster, Terms
 from pystore.ha.master.effects import (
-    Acked,
     Close,
     Connection,
     Effect,
-    Left,
-    Opened,
     Send,
     SendBlock,
     StepDown,

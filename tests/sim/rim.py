@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from sim.checkers import Violation
 
 from pystore.ha.insync.ack import Outcome, Settled
+from pystore.ha.insync.facts import Acked
 from pystore.ha.insync.member import Incarnation
-from pystore.ha.master.effects import Acked
 
 if TYPE_CHECKING:
     from sim.broker import Broker

@@ -22,10 +22,10 @@ from pystore.ha.slave.effects import (
     Confirm,
     Cut,
     Effect,
-    Promise,
     SlaveLog,
     Wipe,
 )
+from pystore.ha.wire.effects import Promise
 
 __all__ = ["SEGMENT_SIZE", "SimStore"]
 

@@ -17,10 +17,11 @@ from pystore.cli.admin.client import (
 )
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import count_text, echo_json, pairs_text, table_text
+from pystore.cli.lib.output import echo_json, pairs_text, table_text
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.json_body import parse_body, read_object
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
+from pystore.text import count_text
 
 __all__ = ["describe_broker_set", "get_broker_set_history"]
 

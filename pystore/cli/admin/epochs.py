@@ -10,12 +10,13 @@ from pystore.cli.admin.client import addresses_option, ask
 from pystore.cli.admin.sets import names_of_cluster
 from pystore.cli.lib.exit_codes import DONE
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import count_text, echo_json, pairs_text, table_text
+from pystore.cli.lib.output import echo_json, pairs_text, table_text
 from pystore.errors import InvalidError
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.controller_bodies import BrokerMemberGroup
 from pystore.remoting.json_body import parse_body, read_object
 from pystore.remoting.replica_bodies import EpochCache
+from pystore.text import count_text
 
 __all__ = ["get_broker_epoch"]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystore.cli.lib.output import count_text
 from pystore.store.report import RecoveryReport
+from pystore.text import count_text
 
 __all__ = ["opening_lines", "recovery_json", "stranded_text"]
 

@@ -13,10 +13,11 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE, error_line
 from pystore.cli.lib.group import json_option, store_argument
-from pystore.cli.lib.output import count_text, echo_json, size_text, table_text
+from pystore.cli.lib.output import echo_json, table_text
 from pystore.cli.spark import master_option
 from pystore.errors import CorruptError, InvalidError
 from pystore.spark.compact.sizes import DEFAULT_LOG_BYTES, DEFAULT_QUEUE_BYTES
+from pystore.text import count_text, size_text
 
 if TYPE_CHECKING:
     from pystore.spark.compact.layout import QueueLayout

@@ -13,14 +13,7 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import (
-    count_text,
-    echo_json,
-    json_keys,
-    rate_text,
-    seconds_text,
-    size_text,
-)
+from pystore.cli.lib.output import echo_json
 from pystore.cli.spark import master_option
 from pystore.errors import InvalidError
 from pystore.spark.export.commit import COMPRESSIONS
@@ -29,6 +22,7 @@ from pystore.spark.plan.options import ON_DAMAGE
 from pystore.spark.plan.paths import find_stores
 from pystore.spark.plan.schema import choose_columns
 from pystore.spark.session import open_session
+from pystore.text import count_text, json_keys, rate_text, seconds_text, size_text
 
 if TYPE_CHECKING:
     from pystore.spark.export.commit import Commit

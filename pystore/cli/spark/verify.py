@@ -14,15 +14,10 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import (
-    count_text,
-    echo_json,
-    rate_text,
-    seconds_text,
-    size_text,
-)
+from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.sizes import parse_size
 from pystore.cli.spark import master_option
+from pystore.text import count_text, rate_text, seconds_text, size_text
 
 if TYPE_CHECKING:
     from pystore.spark.verify.run import Round

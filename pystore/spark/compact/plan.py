@@ -16,9 +16,10 @@ from typing import Any
 from pystore.core.live_page import Live
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.epochs.file import read_epochs
 from pystore.errors import OffsetOutOfRange, PystoreError
-from pystore.rocketmq.side_files import CHECKPOINT, parse_checkpoint
+from pystore.fs.layout import CHECKPOINT, EPOCH_FILE, EPOCH_FILE_BACKUP
+from pystore.rocketmq.side_files import parse_checkpoint
 from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
 from pystore.spark.plan.split import Split
 from pystore.store.open_reader import binding_page, open_reader
@@ -186,8 +187,8 @@ def _confirmed(store: Path, log: LogReader, page: Live | None) -> int:
     ends = log.ends()
     if page is not None and ends.confirm_offset:
         return ends.confirm_offset
-    contents = [_content(store / name) for name in (EPOCHS, EPOCHS_BACKUP)]
-    epochs = read_epochs(contents[0], contents[1], str(store / EPOCHS))
+    contents = [_content(store / name) for name in (EPOCH_FILE, EPOCH_FILE_BACKUP)]
+    epochs = read_epochs(contents[0], contents[1], str(store / EPOCH_FILE))
     if epochs is None or not epochs.table.entries:
         return ends.published_end
     if page is not None:

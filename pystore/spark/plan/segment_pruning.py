@@ -31,8 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
-from pystore.consumequeue.queues import CONSUME_QUEUE
-from pystore.rocketmq.side_files import ABORT
+from pystore.fs.layout import ABORT, CONSUME_QUEUE
 from pystore.spark.plan.peek import open_for_peeks, peek_bytes, peek_record
 from pystore.spark.plan.selection import Selection
 

@@ -13,14 +13,15 @@ from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.epochs.file import read_epochs
+from pystore.fs.layout import EPOCH_FILE, EPOCH_FILE_BACKUP, require_store
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.peek import peek_record
 from pystore.spark.plan.schema import Column, choose_columns, without_nulls
 from pystore.spark.plan.segment_pruning import bare_segments
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
-from pystore.store.open_reader import binding_page, open_reader, require_store
+from pystore.store.open_reader import binding_page, open_reader
 
 __all__ = ["asked_columns", "asked_rows", "plan_range", "plan_splits"]
 
@@ -163,8 +164,8 @@ def _first_ms(store: Path, base: int) -> int | None:
 
 
 def _epochs(store: Path, end: int) -> tuple[tuple[int, int, int], ...]:
-    texts = [_content(store / name) for name in (EPOCHS, EPOCHS_BACKUP)]
-    found = read_epochs(texts[0], texts[1], str(store / EPOCHS))
+    texts = [_content(store / name) for name in (EPOCH_FILE, EPOCH_FILE_BACKUP)]
+    found = read_epochs(texts[0], texts[1], str(store / EPOCH_FILE))
     if found is None:
         return ()
     ranges = found.table.ranges(0, end)

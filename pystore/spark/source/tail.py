@@ -27,13 +27,12 @@ from pystore.errors import (
     StorageError,
 )
 from pystore.fs.boot import boot_of
-from pystore.metastore.bootstrap import META_NAME
-from pystore.recovery.survey import Segments
-from pystore.rocketmq.side_files import ABORT, parse_abort
+from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
+from pystore.recovery.segments import Segments
+from pystore.rocketmq.side_files import parse_abort
 from pystore.spark.source.offsets import Position
 from pystore.spark.source.record_walk import Step, last_below
-from pystore.store.open import LIVE_NAME
-from pystore.store.open_reader import binding_page, find_end, require_store
+from pystore.store.open_reader import binding_page, find_end
 
 __all__ = ["Followed", "Sight"]
 

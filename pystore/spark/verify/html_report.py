@@ -15,10 +15,10 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from pystore.cli.lib.output import size_text
 from pystore.spark.verify.run import Round
 from pystore.spark.verify.summary import is_bad, is_unfinished
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
+from pystore.text import size_text
 
 __all__ = ["COLUMNS_MAX", "render_report"]
 

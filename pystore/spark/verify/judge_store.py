@@ -12,7 +12,7 @@ from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError, PystoreError
 from pystore.recovery.rocketmq import behind
-from pystore.recovery.survey import Segments
+from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.spark.verify.plan import StorePlan, open_parts
 from pystore.spark.verify.queue_continuity import (

@@ -7,12 +7,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pystore.cli.lib.output import SCHEMA_VERSION
 from pystore.fs.atomic import replace_file
 from pystore.spark.verify.html_report import render_report
 from pystore.spark.verify.rounds import AUDIT, write_round
 from pystore.spark.verify.run import Round
 from pystore.spark.verify.summary import summary_of
+from pystore.text import SCHEMA_VERSION
 
 __all__ = ["PAGE", "SUMMARY", "write_output"]
 

@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pystore.bindings.ffi import NO_OFFSET
-from pystore.consumequeue.queues import ConsumeQueues
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.log_reader import LogReader
-from pystore.epochs.file import EPOCHS, EPOCHS_BACKUP, read_epochs
+from pystore.epochs.file import read_epochs
 from pystore.errors import PystoreError
-from pystore.recovery.survey import Segments
+from pystore.fs.layout import ABORT, EPOCH_FILE, EPOCH_FILE_BACKUP, IDENTITY_FILE
+from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.rocketmq.side_files import ABORT, IDENTITY, parse_identity
+from pystore.rocketmq.side_files import parse_identity
 from pystore.spark.verify.digests import blocks_of
 from pystore.spark.verify.sampling import sample_blocks
 from pystore.spark.verify.segment_list import Listing, list_segments
 from pystore.spark.verify.segment_view import open_view
 from pystore.spark.verify.task import SegmentTask, StoreShare
 from pystore.spark.verify.verdicts import Finding
-from pystore.store.open import queue_file_size_of
 from pystore.store.open_reader import binding_page, find_end
 from pystore.verify.bound import find_bound, find_evidence
 from pystore.verify.report import Damage
@@ -83,7 +83,9 @@ def group_of(root: Path) -> str:
     Returns the broker set that a store belongs to, or an empty text: not known.
     """
     try:
-        identity = parse_identity((root / IDENTITY).read_bytes(), str(root / IDENTITY))
+        identity = parse_identity(
+            (root / IDENTITY_FILE).read_bytes(), str(root / IDENTITY_FILE)
+        )
     except (OSError, PystoreError):
         # Without a controller there is none; a damaged one is found elsewhere.
         return ""
@@ -232,14 +234,14 @@ def _epochs(root: Path, end: int, findings: list[Finding]) -> tuple[int, ...]:
     Where epochs begin; what is wrong with the table becomes a finding.
     """
     texts: list[bytes | None] = []
-    for name in (EPOCHS, EPOCHS_BACKUP):
+    for name in (EPOCH_FILE, EPOCH_FILE_BACKUP):
         try:
             texts.append((root / name).read_bytes())
         except FileNotFoundError:
             # A store without a controller has none.
             texts.append(None)
     try:
-        found = read_epochs(texts[0], texts[1], str(root / EPOCHS))
+        found = read_epochs(texts[0], texts[1], str(root / EPOCH_FILE))
     except PystoreError as error:
         # A small file that does not prove itself.
         findings.append(Finding("epoch", None, str(error)))

@@ -21,8 +21,8 @@ from pystore.bindings.row import Check
 from pystore.consumequeue.build import Dispatched, Group, groups_of
 from pystore.consumequeue.files import QueueFiles
 from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue
-from pystore.consumequeue.queues import CONSUME_QUEUE
 from pystore.fs.fd_cache import FilePool
+from pystore.fs.layout import CONSUME_QUEUE
 from pystore.spark.verify.run_columns import RunColumns
 
 __all__ = ["QueueRun", "QueueRuns", "QueueSummary"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pystore.core.live_page import Live
 from pystore.errors import InvalidError, StorageError
-from pystore.metastore.bootstrap import META_NAME
+from pystore.fs.layout import LIVE_NAME, META_NAME
 from pystore.spark.plan.paths import find_stores
 from pystore.spark.verify.divergence import settle
 from pystore.spark.verify.executors import Run
@@ -22,7 +22,6 @@ from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
 from pystore.spark.verify.segment_list import list_segments
 from pystore.spark.verify.task import SegmentCheck, SegmentTask, check_segment
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
-from pystore.store.open import LIVE_NAME
 
 __all__ = ["REPLICAS", "Round", "verify_stores"]
 

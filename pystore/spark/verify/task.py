@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
 from pystore.errors import FormatError, PystoreError
-from pystore.metastore.bootstrap import META_NAME
+from pystore.fs.layout import META_NAME
 from pystore.seals import BLOCK_BYTES, Seal, read_seal
 from pystore.spark.verify.digests import BlockDigests
 from pystore.spark.verify.queue_runs import QueueRuns, QueueSummary

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
-    Done,
     GetNextBrokerId,
     Mastership,
-    NextBrokerId,
     Refused,
     RegisterBroker,
 )

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from lib.store.stores import message
 from pystore.ha.insync.config import SetRules
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.master.insync_monitor import Judge
 from pystore.ha.wire.codes import AckStatus
 from pystore.store.commit_log import CommitLog

@@ -16,10 +16,11 @@ from types import TracebackType
 from typing import Any
 
 from lib.store.stores import SEGMENT
+from pystore.clocks import clock_ms
 from pystore.errors import PystoreError
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.config import Terms
-from pystore.ha.master.service import MasterService, Mastership, clock_ms
+from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.slave.backoff import BackOff
 from pystore.ha.slave.config import Terms as SlaveTerms
 from pystore.ha.slave.effects import Connection

@@ -12,9 +12,9 @@ from itertools import count
 
 from lib.ha.ack_waits import AckWaits
 from pystore.ha.insync.config import SetRules
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["EPOCH", "ReplicaSet", "member", "members"]

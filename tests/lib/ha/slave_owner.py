@@ -22,12 +22,12 @@ from pystore.ha.slave.effects import (
     Connection,
     Cut,
     Effect,
-    Promise,
     Send,
     SlaveLog,
     Wipe,
 )
 from pystore.ha.wire.codes import AckStatus
+from pystore.ha.wire.effects import Promise
 from pystore.metastore.schema import EPOCHS, PROMISED
 from pystore.store.commit_log import CommitLog
 

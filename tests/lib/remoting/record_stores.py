@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pytest
 
-from pystore.records.leadership import boottime_ns
+from pystore.clocks import boottime_ns
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.memory import MemorySpace, MemoryStore
 from pystore.records.ops import Op, Put

@@ -17,13 +17,13 @@ from pystore.broker.translation import member_of
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.model import member as listed
 from pystore.controller.model import state
+from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ControllerCalls,
     GetNextBrokerId,
     GetReplicaInfo,
     Mastership,
-    NextBrokerId,
     Refused,
     Unanswered,
 )

@@ -21,15 +21,14 @@ from pystore.controller.identity.identity import Named
 from pystore.controller.identity.negotiation import Negotiation
 from pystore.controller.identity.registration import Registration
 from pystore.controller.identity.store import IdentityStore
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
-    Done,
     ElectMaster,
     GetNextBrokerId,
     Heartbeat,
     HeartbeatAnswer,
     Mastership,
-    NextBrokerId,
     RegisterBroker,
 )
 from pystore.controller.protocol.extensions import Vitals

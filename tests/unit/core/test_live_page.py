@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from lib.store.logs import make_root, open_log
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import Live, LiveWords
 from pystore.core.log_reader import LogReader
-from pystore.core.results import LiveWords
 from pystore.errors import ClosedError, InvalidError, NotAStoreError
 from pystore.message.message import Message
 

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from pystore.core.lock import running_writer
-from pystore.rocketmq.side_files import ABORT, abort_text
+from pystore.fs.layout import ABORT
+from pystore.rocketmq.side_files import abort_text
 from pystore.store.commit_log import CommitLog
 
 BITS = "1-" + "0" * 32

@@ -11,14 +11,8 @@ import pytest
 
 from pystore.bindings.ffi import ffi
 from pystore.core import live_page, log_reader, log_writer
-from pystore.core.results import (
-    Appended,
-    Cursor,
-    CutReport,
-    Ends,
-    LiveWords,
-    StartReport,
-)
+from pystore.core.live_page import LiveWords
+from pystore.core.results import Appended, Cursor, CutReport, Ends, StartReport
 
 
 @pytest.mark.parametrize(

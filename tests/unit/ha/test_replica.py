@@ -12,13 +12,13 @@ from lib.ha.master_fixture import data_of
 from lib.ha.replica_fixture import WAIT_MS, ReplicaStage
 from lib.store.stores import message
 
+from pystore.clocks import boottime_ns, wall_ms
 from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, Outcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import NO_LEASE, lease_from
-from pystore.ha.master.write_authority import boottime_ns, wall_ms
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
 

@@ -29,7 +29,7 @@ from pystore.ha.role import (
     TakeSet,
     next_role,
 )
-from pystore.ha.slave.effects import Promise
+from pystore.ha.wire.effects import Promise
 
 
 @dataclass

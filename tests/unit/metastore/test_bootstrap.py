@@ -15,11 +15,12 @@ import pytest
 
 from pystore.errors import InvalidError, StorageError
 from pystore.fs.atomic import SYSTEM, Calls
-from pystore.metastore.bootstrap import create_meta, place_of
+from pystore.fs.boot import Place, place_of
+from pystore.metastore.bootstrap import create_meta
 from pystore.metastore.database import Checkpoint
 from pystore.metastore.schema import FORMAT, IDENTITY, INCARNATION, PLACE
 from pystore.metastore.transaction import Change
-from pystore.metastore.values import Incarnation, Place, StoreFormat
+from pystore.metastore.values import Incarnation, StoreFormat
 from pystore.rocketmq.side_files import BrokerIdentity
 
 

@@ -11,6 +11,7 @@ import xxhash
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
+from pystore.fs.boot import Place
 from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
@@ -33,7 +34,6 @@ from pystore.metastore.values import (
     Exports,
     Incarnation,
     Left,
-    Place,
     Positions,
     QueueMark,
     StoreFormat,

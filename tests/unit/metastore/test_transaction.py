@@ -9,6 +9,7 @@ import pytest
 from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import FencedError, InvalidError
+from pystore.fs.boot import Place
 from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
@@ -29,7 +30,6 @@ from pystore.metastore.values import (
     CutState,
     Incarnation,
     Left,
-    Place,
     Positions,
     QueueMark,
 )

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from pystore.clocks import boottime_ns
 from pystore.errors import ClosedError, UnknownOutcomeError
-from pystore.records.leadership import Leadership, Made, boottime_ns
+from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import KeyOps
 from pystore.records.record_store import Record
 

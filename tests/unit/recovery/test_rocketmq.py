@@ -25,7 +25,7 @@ from pystore.recovery.rocketmq import (
     rocketmq_end,
     start_offset,
 )
-from pystore.recovery.survey import Segments
+from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Corrupt, Findings, Torn, Verdict, Whole, decide
 from pystore.rocketmq.side_files import CheckpointTimes, parse_checkpoint
 

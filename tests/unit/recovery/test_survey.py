@@ -9,7 +9,8 @@ from pathlib import Path
 from lib.store.stores import SEGMENT, fill, kill_while
 
 from pystore.core.log_reader import LogReader
-from pystore.recovery.survey import Segments, nonzero_end, survey_ours
+from pystore.recovery.segments import Segments, nonzero_end
+from pystore.recovery.survey import survey_ours
 from pystore.recovery.torn_tail import Bound, Corrupt, Torn, Whole
 from pystore.store.commit_log import CommitLog
 

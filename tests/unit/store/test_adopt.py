@@ -12,8 +12,7 @@ import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.core.live_page import Live
-from pystore.core.results import LiveWords
+from pystore.core.live_page import Live, LiveWords
 from pystore.fs.atomic import sync_descriptor
 from pystore.rocketmq.side_files import CheckpointTimes
 from pystore.store import adopt

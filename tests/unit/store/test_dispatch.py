@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from lib.store.stores import SEGMENT, fill, kill_while, message
 
-from pystore.consumequeue.queues import ConsumeQueues
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.errors import CorruptError
 from pystore.store.commit_log import CommitLog
-from pystore.store.open import queue_file_size_of
 from pystore.store.store import Store
 
 

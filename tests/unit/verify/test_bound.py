@@ -10,12 +10,11 @@ from pathlib import Path
 
 from lib.store.cold_files import files_of, make_cold, pages_in_memory
 
-from pystore.consumequeue.queues import ConsumeQueues
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.message.message import Message
-from pystore.recovery.survey import Segments
+from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.store.commit_log import CommitLog
-from pystore.store.open import queue_file_size_of
 from pystore.store.open_reader import binding_page
 from pystore.verify.bound import find_bound, find_evidence
 from pystore.verify.report import Damage

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.cli.lib.output import (
+from pystore.cli.lib.output import pairs_text, table_text
+from pystore.text import (
     camel,
     count_text,
     json_keys,
-    pairs_text,
     rate_text,
     seconds_text,
     size_text,
-    table_text,
 )
 
 

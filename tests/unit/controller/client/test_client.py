@@ -14,18 +14,17 @@ from lib.remoting.virtual_time_loop import move, run, until
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.member import Member
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
-    Done,
     ElectMaster,
     GetNextBrokerId,
     GetReplicaInfo,
     Heartbeat,
     HeartbeatAnswer,
     Mastership,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Unanswered,

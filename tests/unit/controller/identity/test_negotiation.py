@@ -28,12 +28,11 @@ from pystore.controller.identity.negotiation import (
 )
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.member import Member, Position
+from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
-    Done,
     GetNextBrokerId,
     Mastership,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Unanswered,

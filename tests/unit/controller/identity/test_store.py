@@ -15,13 +15,9 @@ from lib.store.stores import SEGMENT
 
 from pystore.controller.identity.store import IdentityStore
 from pystore.errors import FormatError, InvalidError, StorageError
+from pystore.fs.layout import IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
 from pystore.metastore.values import Identity
-from pystore.rocketmq.side_files import (
-    IDENTITY,
-    TEMPORARY_IDENTITY,
-    BrokerIdentity,
-    TemporaryIdentity,
-)
+from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
 WHO = BrokerIdentity("c", "b", 3)
@@ -44,7 +40,7 @@ def log(root: Path) -> Iterator[CommitLog]:
 
 def _files(root: Path) -> tuple[bytes | None, bytes | None]:
     """What a Java broker would read."""
-    paths = (root / IDENTITY, root / TEMPORARY_IDENTITY)
+    paths = (root / IDENTITY_FILE, root / TEMPORARY_IDENTITY_FILE)
     final, draft = (path.read_bytes() if path.exists() else None for path in paths)
     return final, draft
 
@@ -131,7 +127,7 @@ def test_a_crash_before_the_files_is_mended_at_the_next_look(
         with log.writer.checkpoint.change() as change:
             change.identify(who)
         if files_done:
-            name = IDENTITY if who is WHO else TEMPORARY_IDENTITY
+            name = IDENTITY_FILE if who is WHO else TEMPORARY_IDENTITY_FILE
             log.writer.export(name, who.encode())
     with CommitLog(root) as log:
         assert () == log.recovery.foreign
@@ -146,7 +142,7 @@ def test_a_file_that_was_removed_comes_back(root: Path) -> None:
         store = IdentityStore(log.writer)
         store.write_temporary(DRAFT)
         store.confirm(WHO)
-    (root / IDENTITY).unlink()
+    (root / IDENTITY_FILE).unlink()
 
     assert (WHO, (b"c#b#3", None)) == (_reopened(root), _files(root))
 
@@ -157,11 +153,11 @@ def test_a_negotiation_of_a_java_broker_goes_on_and_its_result_counts(
     """What it wrote is imported: its code as well as its id."""
     with CommitLog(root, segment_size=SEGMENT) as log:
         IdentityStore(log.writer).write_temporary(DRAFT)
-    (root / TEMPORARY_IDENTITY).write_bytes(OTHER.encode())
+    (root / TEMPORARY_IDENTITY_FILE).write_bytes(OTHER.encode())
     assert OTHER == _reopened(root)
-    (root / IDENTITY).write_bytes(OTHER.identity.encode())
+    (root / IDENTITY_FILE).write_bytes(OTHER.identity.encode())
     # The final one wins, whatever the temporary one says (R11).
-    (root / TEMPORARY_IDENTITY).write_bytes(b"half writ")
+    (root / TEMPORARY_IDENTITY_FILE).write_bytes(b"half writ")
     assert (OTHER.identity, (b"c#b#4", None)) == (_reopened(root), _files(root))
 
 
@@ -172,7 +168,7 @@ def test_a_file_that_cannot_be_read_stops_the_opening(
     """R15, R16: half-written, empty, or of names that hold a #."""
     with CommitLog(root, segment_size=SEGMENT):
         pass
-    (root / IDENTITY).write_bytes(content)
+    (root / IDENTITY_FILE).write_bytes(content)
 
     with pytest.raises(
         FormatError, match=r"brokerIdentity: .*restore it, or remove it"
@@ -185,10 +181,10 @@ def test_a_file_that_cannot_be_written_loses_nothing(
 ) -> None:
     """It says so, the record has it, and the file follows when it can."""
     store = IdentityStore(log.writer)
-    (root / TEMPORARY_IDENTITY).mkdir()
+    (root / TEMPORARY_IDENTITY_FILE).mkdir()
     for verb in (lambda: store.write_temporary(DRAFT), store.read):
         with pytest.raises(StorageError, match=r"cannot replace .*brokerIdentity-temp"):
             verb()
-    (root / TEMPORARY_IDENTITY).rmdir()
+    (root / TEMPORARY_IDENTITY_FILE).rmdir()
 
     assert (DRAFT, (None, DRAFT.encode())) == (store.read(), _files(root))

@@ -16,12 +16,11 @@ from lib.oracle.golden_remoting import FRAMES, as_java_saw_it
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.member import Member
 from pystore.controller.model.replica import Standing
-from pystore.controller.model.replies import Leadership
+from pystore.controller.model.replies import Done, Leadership, NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
-    Done,
     ElectMaster,
     GetMetadata,
     GetNextBrokerId,
@@ -30,7 +29,6 @@ from pystore.controller.protocol.calls import (
     HeartbeatAnswer,
     Mastership,
     Metadata,
-    NextBrokerId,
     Refused,
     RegisterBroker,
     Request,

@@ -11,6 +11,7 @@ from lib.remoting.virtual_time_loop import move, run, until
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.model.member import Member
 from pystore.controller.model.replica import Standing
+from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.model.state import SetState
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
@@ -19,7 +20,6 @@ from pystore.controller.protocol.calls import (
     Heartbeat,
     HeartbeatAnswer,
     Mastership,
-    NextBrokerId,
     RegisterBroker,
 )
 from pystore.controller.protocol.extensions import LeaseGrant, Vitals

@@ -8,8 +8,8 @@ import pytest
 from lib.ha.replica_set import member
 
 from pystore.errors import RemoteViolation
+from pystore.ha.insync.facts import Acked, Left, Opened
 from pystore.ha.insync.sessions import Sessions
-from pystore.ha.master.effects import Acked, Left, Opened
 from pystore.ha.wire.codes import AckStatus
 
 

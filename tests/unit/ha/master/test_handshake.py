@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lib.ha.master_bench import BITS, EPOCH, ROSTER, TERMS, shake
 
-from pystore.ha.master.config import Incarnation, Roster
+from pystore.ha.insync.member import Incarnation
+from pystore.ha.master.config import Roster
 from pystore.ha.master.handshake import Verdict, admit, refusal_of_session
 from pystore.ha.wire.codes import CheckResult
 

@@ -15,8 +15,8 @@ from lib.store.stores import fill
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.facts import Left
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.master.effects import Left
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.store.commit_log import CommitLog
 

@@ -25,7 +25,8 @@ from lib.ha.master_bench import (
 )
 
 from pystore.errors import LocalViolation
-from pystore.ha.master.effects import Acked, Close, Connection, Left, SendBlock
+from pystore.ha.insync.facts import Acked, Left
+from pystore.ha.master.effects import Close, Connection, SendBlock
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.frames import Frame, QueryEpoch
 from pystore.ha.wire.legacy import LegacyAck, LegacyHandshake, encode_legacy

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 from lib.ha.master_bench import TERMS, Bench, LegacyBench, ack, data_of, legacy_of
 
-from pystore.ha.master.effects import Acked, Effect, SendBlock
+from pystore.ha.insync.facts import Acked
+from pystore.ha.master.effects import Effect, SendBlock
 from pystore.ha.master.protocol import CONFIRM_MS, CONFIRM_MS_MAX
 from pystore.ha.wire.legacy import LegacyData
 

@@ -20,7 +20,8 @@ from lib.ha.master_bench import (
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.master.effects import Acked, Left, Opened, Send
+from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.master.effects import Send
 from pystore.ha.master.protocol_legacy import told_epochs
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
 from pystore.ha.wire.legacy import (

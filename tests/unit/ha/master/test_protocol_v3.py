@@ -28,7 +28,8 @@ from lib.ha.master_bench import (
 )
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.master.effects import Close, Left, Opened, StepDown
+from pystore.ha.insync.facts import Left, Opened
+from pystore.ha.master.effects import Close, StepDown
 from pystore.ha.wire.codes import (
     CheckResult,
     DataFlag,

@@ -26,7 +26,8 @@ from lib.ha.master_bench import (
     shake,
 )
 
-from pystore.ha.master.effects import Acked, Close, Left, SendBlock
+from pystore.ha.insync.facts import Acked, Left
+from pystore.ha.master.effects import Close, SendBlock
 from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from pystore.clocks import clock_ms
 from pystore.ha.master.notifier import Bell
 from pystore.ha.master.sender import Gathered, Sender
-from pystore.ha.master.service import clock_ms
 from pystore.ha.master.transport import GATHER_FRAMES, LinkLost, Wire, listen
 
 WAIT_S = 20

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from lib.store.stores import message
 
+from pystore.clocks import boottime_ns, wall_ms
 from pystore.core.log_writer import LogHandle
 from pystore.errors import FencedError
 from pystore.ha.insync.ack import Ack
 from pystore.ha.master.lease import NO_LEASE, Lease, lease_from
-from pystore.ha.master.write_authority import WriteAuthority, boottime_ns, wall_ms
+from pystore.ha.master.write_authority import WriteAuthority
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 

@@ -10,8 +10,8 @@ import pytest
 from lib.ha.master_fixture import EPOCH, WAIT_MS, MasterStage
 from lib.store.stores import SEGMENT, fill
 
+from pystore.clocks import clock_ms
 from pystore.errors import ClosedError
-from pystore.ha.master.service import clock_ms
 from pystore.ha.slave.backoff import Pace
 from pystore.ha.slave.config import Terms
 from pystore.ha.slave.follower_thread import Following

@@ -9,11 +9,12 @@ from lib.ha.slave_owner import ShortLog
 
 from pystore.errors import LocalViolation
 from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import Close, Promise, Retry
+from pystore.ha.slave.effects import Close, Retry
 from pystore.ha.slave.protocol import Link
 from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
 from pystore.ha.slave.protocol_v3 import SlaveConnection
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Promise
 
 TERMS = Terms("c", "b", 1, epoch=3)
 LOG = ShortLog().view()

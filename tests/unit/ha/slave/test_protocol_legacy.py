@@ -10,12 +10,9 @@ import pytest
 from lib.ha.scripted_legacy_master import BYTES, EPOCHS, TERMS, Master, data, history
 from lib.ha.slave_owner import ShortLog
 
-from pystore.ha.slave.effects import (
-    Promise,
-    Retry,
-    Wipe,
-)
+from pystore.ha.slave.effects import Retry, Wipe
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.legacy import (
     LegacyEpochs,
     LegacyFrame,

@@ -11,10 +11,8 @@ import pytest
 from lib.ha.scripted_legacy_master import BYTES, EPOCHS, TERMS, Master, data, history
 from lib.ha.slave_owner import ShortLog
 
-from pystore.ha.slave.effects import (
-    Promise,
-    Retry,
-)
+from pystore.ha.slave.effects import Retry
+from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.legacy import (
     LegacyData,
     LegacyEpochs,

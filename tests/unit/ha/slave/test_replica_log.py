@@ -21,16 +21,10 @@ from pystore.errors import (
     PoisonedError,
     StorageError,
 )
-from pystore.ha.slave.effects import (
-    Adopt,
-    Append,
-    Compare,
-    Confirm,
-    Cut,
-    Promise,
-)
+from pystore.ha.slave.effects import Adopt, Append, Compare, Confirm, Cut
 from pystore.ha.slave.replica_log import ReplicaLog, ack_status
 from pystore.ha.wire.codes import AckStatus
+from pystore.ha.wire.effects import Promise
 from pystore.metastore.database import Checkpoint
 from pystore.metastore.schema import PROMISED
 from pystore.store.commit_log import CommitLog

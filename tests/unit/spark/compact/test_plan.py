@@ -12,11 +12,12 @@ from lib.spark.compaction import CHOICE, make_store
 from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.core.log_writer import LogHandle
-from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import NotAStoreError
+from pystore.fs.layout import CHECKPOINT, EPOCH_FILE
 from pystore.message.message import Message
-from pystore.rocketmq.side_files import CHECKPOINT, CheckpointTimes
+from pystore.rocketmq.side_files import CheckpointTimes
 from pystore.spark.compact.plan import Plan, make_plan, still_holds
 from pystore.store.commit_log import CommitLog
 
@@ -128,7 +129,7 @@ def test_a_member_of_a_set_is_read_up_to_the_confirm_offset(tmp_path: Path) -> N
     (root / CHECKPOINT).write_bytes(times.encode())
     assert ends[-1] == make_plan(root, CHOICE).end
 
-    (root / EPOCHS).write_bytes(encode_epochs(EpochTable.of([(1, 0)])))
+    (root / EPOCH_FILE).write_bytes(encode_epochs(EpochTable.of([(1, 0)])))
 
     assert ends[7] == make_plan(root, CHOICE).end
 

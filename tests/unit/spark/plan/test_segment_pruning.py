@@ -20,9 +20,9 @@ from store_times import set_minutes
 
 from pystore.consumequeue.queue import ENTRY_SIZE
 from pystore.core.options import LogOptions
+from pystore.fs.layout import ABORT
 from pystore.message.columns import gather_columns
 from pystore.message.message import Message
-from pystore.rocketmq.side_files import ABORT
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.segment_pruning import Bare, bare_segments
 from pystore.spark.plan.selection import Selection

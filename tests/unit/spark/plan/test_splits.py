@@ -11,9 +11,10 @@ import pytest
 from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.core.log_reader import LogReader
-from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
+from pystore.fs.layout import EPOCH_FILE
 from pystore.message.message import Message
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.selection import Selection
@@ -88,11 +89,11 @@ def test_who_wrote_a_byte_is_said_by_the_epoch_file(root: Path) -> None:
     """
     assert () == plan(root)[0].epochs
     table = EpochTable.of([(1, 0), (4, 70_000)])
-    (root / EPOCHS).write_bytes(encode_epochs(table))
+    (root / EPOCH_FILE).write_bytes(encode_epochs(table))
 
     end = plan(root)[0].end
     assert ((1, 0, 70_000), (4, 70_000, end)) == plan(root)[0].epochs
-    (root / EPOCHS).write_bytes(b"garbage")
+    (root / EPOCH_FILE).write_bytes(b"garbage")
     with pytest.raises(FormatError, match="epochFileCheckpoint"):
         plan(root)
 

@@ -12,7 +12,7 @@ from lib.store.stores import SEGMENT, fill, kill_while
 
 from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
 from pystore.message.message import Message
-from pystore.recovery.survey import Segments
+from pystore.recovery.segments import Segments
 from pystore.spark.source import tail
 from pystore.spark.source.offsets import Position
 from pystore.spark.source.tail import Followed

@@ -14,8 +14,9 @@ from lib.store.segment_files import end_of, offsets, segment, write
 from lib.store.stores import fill
 
 from pystore.core.log_reader import LogReader
-from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
+from pystore.fs.layout import EPOCH_FILE
 from pystore.message.message import Message
 from pystore.spark.verify.judge_store import judge_store
 from pystore.spark.verify.plan import plan_store, plan_tasks
@@ -166,7 +167,7 @@ def test_an_epoch_that_begins_within_a_record_is_told(root: Path) -> None:
     """
     start = offsets(root, SEGMENT, SEGMENT)[5]
     table = EpochTable.of([(1, 0), (2, start), (3, start + 1)])
-    (root / EPOCHS).write_bytes(encode_epochs(table))
+    (root / EPOCH_FILE).write_bytes(encode_epochs(table))
 
     found = judged(root)
 
@@ -193,7 +194,7 @@ def test_what_the_plan_found_is_kept(root: Path) -> None:
     """
     Small files that do not prove themselves.
     """
-    (root / EPOCHS).write_bytes(b"nonsense")
+    (root / EPOCH_FILE).write_bytes(b"nonsense")
 
     kinds = {one.kind for one in judged(root).of_store}
 

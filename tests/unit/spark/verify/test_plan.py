@@ -12,12 +12,13 @@ from lib.spark.verify_job import SEGMENT, make_replicas
 from lib.store.segment_files import end_of, restart_machine, segment
 
 from pystore.bindings.row import NO_OFFSET
-from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import PystoreError
+from pystore.fs.layout import EPOCH_FILE, IDENTITY_FILE
 from pystore.message.message import Message
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.rocketmq.side_files import IDENTITY, BrokerIdentity
+from pystore.rocketmq.side_files import BrokerIdentity
 from pystore.spark.verify.plan import (
     StorePlan,
     group_of,
@@ -60,7 +61,7 @@ def test_replicas_are_told_by_their_broker_set(root: Path) -> None:
     Cluster and broker name, and not the id.
     """
     identity = BrokerIdentity("cluster", "broker-a", 7)
-    (root / IDENTITY).write_bytes(identity.encode())
+    (root / IDENTITY_FILE).write_bytes(identity.encode())
 
     assert "cluster/broker-a" == group_of(root) == plan_store(root).group
 
@@ -77,7 +78,7 @@ def test_an_identity_that_cannot_be_read_names_no_group(root: Path) -> None:
     """
     A guess would compare logs that have nothing in common.
     """
-    (root / IDENTITY).write_bytes(b"cluster#broker-a")
+    (root / IDENTITY_FILE).write_bytes(b"cluster#broker-a")
 
     assert "" == group_of(root)
 
@@ -86,7 +87,7 @@ def test_the_caller_may_say_what_is_compared(root: Path) -> None:
     """
     Whatever the identity says.
     """
-    (root / IDENTITY).write_bytes(BrokerIdentity("c", "b", 0).encode())
+    (root / IDENTITY_FILE).write_bytes(BrokerIdentity("c", "b", 0).encode())
 
     assert "all" == plan_store(root, "all").group
 
@@ -285,7 +286,7 @@ def test_an_epoch_above_the_end_is_a_finding(root: Path) -> None:
     """
     end = end_of(root)
     table = EpochTable.of([(1, 0), (2, end), (3, end + 1)])
-    (root / EPOCHS).write_bytes(encode_epochs(table))
+    (root / EPOCH_FILE).write_bytes(encode_epochs(table))
     plan = plan_store(root)
 
     assert (0, end) == plan.epochs
@@ -298,7 +299,7 @@ def test_an_epoch_file_that_does_not_prove_itself_is_a_finding(root: Path) -> No
     """
     Epochs cannot be told then.
     """
-    (root / EPOCHS).write_bytes(b"2\n0\n1-0\n")
+    (root / EPOCH_FILE).write_bytes(b"2\n0\n1-0\n")
     plan = plan_store(root)
 
     assert "epoch" in [kind for kind, _ in texts(plan)]

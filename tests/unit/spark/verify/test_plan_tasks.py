@@ -13,8 +13,9 @@ import pytest
 from lib.spark.verify_job import SEGMENT, make_replicas
 from lib.store.segment_files import end_of, restart_machine
 
-from pystore.epochs.file import EPOCHS, encode_epochs
+from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
+from pystore.fs.layout import EPOCH_FILE
 from pystore.message.message import Message
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.plan import (
@@ -176,7 +177,7 @@ def test_a_task_knows_the_epochs_that_begin_in_its_segment(root: Path) -> None:
     One that begins at a segment's base belongs to that segment.
     """
     table = EpochTable.of([(1, 0), (2, 100), (5, SEGMENT), (6, 3 * SEGMENT + 8)])
-    (root / EPOCHS).write_bytes(encode_epochs(table))
+    (root / EPOCH_FILE).write_bytes(encode_epochs(table))
 
     tasks = plan_tasks([plan_store(root)])
 

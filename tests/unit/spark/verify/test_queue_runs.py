@@ -15,10 +15,9 @@ from lib.spark.verify_job import SEGMENT, make_replicas
 from numpy.typing import NDArray
 
 from pystore.bindings.row import RECORD_DTYPE, Check
-from pystore.consumequeue.queues import ConsumeQueues
+from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.log_reader import LogReader
 from pystore.spark.verify.queue_runs import QueueRun, QueueRuns, QueueSummary
-from pystore.store.open import queue_file_size_of
 
 PREPARED, COMMIT, ROLLBACK = 4, 8, 12
 ENTRY = 20

@@ -1,0 +1,99 @@
+"""
+The names of a store's files and folders, and the folders' making.
+
+A store's root is RocketMQ's: only `META_NAME` is pystore's own.
+
+Source: formats 1, 2, 5; docs/format.md.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pystore.errors import NotAStoreError
+from pystore.fs.atomic import storage_error, sync_directory
+
+# Under the root: folders and small files of RocketMQ's, then the folder of ours and
+# what is in it.
+COMMIT_LOG = "commitlog"
+CONSUME_QUEUE = "consumequeue"
+INDEX = "index"
+
+ABORT = "abort"
+CHECKPOINT = "checkpoint"
+EPOCH_FILE = "epochFileCheckpoint"
+EPOCH_FILE_BACKUP = "epochFileCheckpoint.bak"
+IDENTITY_FILE = "brokerIdentity"
+LOCK = "lock"
+TEMPORARY_IDENTITY_FILE = "brokerIdentity-temp"
+
+META_NAME = "meta"
+LIVE_NAME = "live"
+SEALS_NAME = "seals"
+TEMPORARY_NAME = "tmp"
+
+LIVE_FORMAT = 1
+"""The format of ``meta/live``."""
+
+
+def prepare_directory(root: Path, *, create: bool) -> None:
+    """
+    Make sure that *root* is a store, or becomes one.
+
+    Raises:
+        NotAStoreError: missing, no directory, or something else is in it.
+        StorageError: the system refused.
+    """
+    if not root.exists():
+        if not create:
+            raise NotAStoreError(
+                f"{root}: no such directory: check the path", path=str(root)
+            )
+        if not root.parent.exists():
+            raise NotAStoreError(
+                f"{root.parent}: no such directory: create it, or check the path",
+                path=str(root.parent),
+            )
+        _make_directory(root)
+    if not root.is_dir():
+        raise NotAStoreError(
+            f"{root}: not a directory: give the root of a store", path=str(root)
+        )
+    if (root / COMMIT_LOG).is_dir() or (root / META_NAME).is_dir():
+        return
+    others = sorted(set(os.listdir(root)) - {LOCK})
+    if others or not create:
+        what = f"holds {others[0]!r}" if others else "is empty"
+        raise NotAStoreError(
+            f"{root}: not a store: it has no {COMMIT_LOG}/ and {what}: "
+            "give the root of a store, or an empty directory",
+            path=str(root),
+        )
+    _make_directory(root / COMMIT_LOG)
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir()
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("create", path, error) from error
+    sync_directory(path.parent)
+
+
+def require_store(root: Path) -> None:
+    """
+    Make sure that there is a store to look at.
+
+    Raises:
+        NotAStoreError: there is none.
+    """
+    if (root / "commitlog").is_dir():
+        return
+    what = "no such directory: check the path"
+    if root.is_dir():
+        what = "not a store: it has no commitlog/: give the root of a store"
+    elif root.exists():
+        what = "not a directory: give the root of a store"
+    raise NotAStoreError(f"{root}: {what}", path=str(root))

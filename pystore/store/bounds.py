@@ -1,0 +1,80 @@
+"""
+A log's lower bounds, stored: synced end, confirm offset, queue offsets.
+
+Source: docs/crash-safety.md, A5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pystore.fs.layout import ABORT
+from pystore.metastore.schema import BOUNDS, CUT, LEFT, POSITIONS, QUEUES
+from pystore.metastore.values import Bounds, Positions, QueueBounds, QueueMark
+from pystore.store.writer import Writer, left_of
+
+
+def keep_bounds(writer: Writer) -> bool:
+    """
+    Sync, and store how far; nothing if nothing changed.
+
+    Returns:
+        Whether there was something to store.
+
+    Raises:
+        PoisonedError: a write-back failed.
+        StorageError: the system refused.
+    """
+    _export_abort(writer)
+    before = writer.checkpoint.read(CUT)
+    positions, bounds = current_bounds(writer)
+    stored = writer.checkpoint.read(BOUNDS)
+    queues = queue_bounds(writer)
+    if (
+        bounds == stored
+        and positions.as_of == writer.checkpoint.read(POSITIONS).as_of
+        and queues in (None, writer.checkpoint.read(QUEUES))
+    ):
+        return False
+    writer.log.sync(positions.as_of)
+    with writer.checkpoint.change() as change:
+        if before.intent is not None or change.read(CUT) != before:
+            # Another thread cut: these ends were another log's. A cut that is not
+            # done has forgotten the queues.
+            return False
+        change.store_bounds(bounds, positions)
+        if queues is not None:
+            change.write(QUEUES, queues)
+        change.leave(left_of(writer, change.read(LEFT)))
+    return True
+
+
+def _export_abort(writer: Writer) -> None:
+    """
+    Write the ``abort`` that a full disk has delayed, if there is space now (A13).
+    """
+    text = writer.delayed_abort
+    if text is not None and writer.export(ABORT, text):
+        writer.delayed_abort = None
+
+
+def current_bounds(writer: Writer) -> tuple[Positions, Bounds]:
+    """
+    The queues as of one end of the log, and the bounds once that is synced.
+    """
+    queues, end = writer.log.queues_fill()
+    marks = tuple(QueueMark(topic, queue, at) for (topic, queue), at in queues.items())
+    confirm = min(writer.log.ends().confirm_offset, end)
+    boot_id, mount_id = writer.boot.text
+    return Positions(end, marks), Bounds(end, confirm, boot_id, mount_id)
+
+
+def queue_bounds(writer: Writer) -> QueueBounds | None:
+    """
+    How far the queues are on disk and right: not above a cut that they do not know.
+    """
+    bounds = writer.queue_bounds
+    if bounds is None:
+        return None
+    end = min(bounds.synced_end, *writer.cuts) if writer.cuts else bounds.synced_end
+    return replace(bounds, synced_end=end)
