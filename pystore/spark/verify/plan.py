@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import xxhash
+
 from pystore.bindings.ffi import NO_OFFSET
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.log_reader import LogReader
@@ -23,7 +25,6 @@ from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.side_files import parse_identity
 from pystore.spark.verify.digests import blocks_of
-from pystore.spark.verify.sampling import sample_blocks
 from pystore.spark.verify.segment_list import Listing, list_segments
 from pystore.spark.verify.segment_view import open_view
 from pystore.spark.verify.task import SegmentTask, StoreShare
@@ -33,7 +34,13 @@ from pystore.verify.bound import find_bound, find_evidence
 from pystore.verify.report import Damage
 from pystore.verify.seals import SealCheck
 
-__all__ = ["StorePlan", "open_parts", "plan_store", "plan_tasks"]
+__all__ = [
+    "StorePlan",
+    "open_parts",
+    "plan_store",
+    "plan_tasks",
+    "sample_blocks",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,3 +263,29 @@ def _epochs(root: Path, end: int, findings: list[Finding]) -> tuple[int, ...]:
         else:
             starts.append(entry.start_offset)
     return tuple(starts)
+
+
+def sample_blocks(
+    segment: int, blocks: int, percent: int, round_number: int
+) -> tuple[int, ...]:
+    """
+    Returns the indexes of the blocks to read, ascending.
+
+    There are ``min(blocks, 2 + k)`` of them, where k is *percent* of the blocks
+    between the first and the last one, rounded up.
+
+    Args:
+        segment: base offset.
+        blocks: how many the segment has.
+        percent: 0 to 100.
+        round_number: from 0 on.
+    """
+    inner = max(0, blocks - 2)
+    strata = -(-inner * percent // 100)
+    chosen = {0, blocks - 1} if blocks else set()
+    for stratum in range(strata):
+        start = inner * stratum // strata
+        size = inner * (stratum + 1) // strata - start
+        at = xxhash.xxh3_64_intdigest(f"{segment}/{stratum}".encode()) + round_number
+        chosen.add(1 + start + at % size)
+    return tuple(sorted(chosen))

@@ -21,8 +21,8 @@ from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.plan import (
     plan_store,
     plan_tasks,
+    sample_blocks,
 )
-from pystore.spark.verify.sampling import sample_blocks
 from pystore.spark.verify.task import SegmentTask
 from pystore.store.commit_log import CommitLog
 from pystore.store.sealer import seal_next

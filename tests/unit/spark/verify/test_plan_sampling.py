@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from itertools import product
 
-from pystore.spark.verify.sampling import sample_blocks
+from pystore.spark.verify.plan import sample_blocks
 
 COUNTS = [*range(1, 40), 64, 100, 255, 256, 257, 300]
 SEGMENT = 3 << 30
