@@ -25,10 +25,10 @@ from pystore.controller.protocol.calls import (
     ApplyBrokerId,
     ElectMaster,
     GetNextBrokerId,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
+    MasterInfo,
     RegisterBroker,
+    SendHeartbeat,
 )
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.connection import Handler
@@ -56,7 +56,7 @@ class Broker:
         self._name = name
         self._id = broker_id
         self._address = ""
-        self._lead = Mastership()
+        self._lead = MasterInfo()
         self._client = ControllerClient([controller], self._hear)
 
     async def run(self) -> None:
@@ -91,12 +91,12 @@ class Broker:
         found = await client.register_broker(
             RegisterBroker(_CLUSTER, self._name, self._id, self._address)
         )
-        assert isinstance(found, Mastership), found
+        assert isinstance(found, MasterInfo), found
         await self._beat_once()
         while found.master is None:
             asked = ElectMaster(_CLUSTER, self._name, self._id)
             elected = await client.elect_master(asked)
-            if isinstance(elected, Mastership):
+            if isinstance(elected, MasterInfo):
                 found = elected
             else:
                 # The other one's election is on its way.
@@ -110,7 +110,7 @@ class Broker:
             await self._beat_once()
 
     async def _beat_once(self) -> None:
-        beat = Heartbeat(
+        beat = SendHeartbeat(
             _CLUSTER, self._name, self._id, self._address, self._lead.master_epoch, 0
         )
         answer = await self._client.heartbeat(self._controller, beat)
@@ -133,7 +133,7 @@ class Broker:
         assert isinstance(agreed, AgreedSet), agreed
         _print({"in sync": len(agreed.members)})
 
-    def _hear(self, told: Mastership) -> None:
+    def _hear(self, told: MasterInfo) -> None:
         """
         A master was named: of what is said again nobody speaks.
         """

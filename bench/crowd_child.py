@@ -25,18 +25,18 @@ from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
+    Call,
+    CallRefused,
+    CallUnanswered,
     ElectMaster,
     GetNextBrokerId,
     GetReplicaInfo,
-    Heartbeat,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
-    Request,
-    Unanswered,
+    SendHeartbeat,
 )
 from pystore.controller.protocol.client_codec import answer_of, command_of
-from pystore.controller.protocol.extensions import Vitals
+from pystore.controller.protocol.extensions import HeartbeatExtension
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -54,7 +54,7 @@ _LENGTH = struct.Struct(">i")
 _PREFIX = struct.Struct(">iI")
 _BEAT, _ASKED = 0, 1  # opaque numbers
 
-_BUSY = Refused(ResponseCode.SYSTEM_BUSY, "too many requests at once")
+_BUSY = CallRefused(ResponseCode.SYSTEM_BUSY, "too many requests at once")
 _T = TypeVar("_T")
 
 
@@ -123,7 +123,7 @@ class _Broker(asyncio.Protocol):
         self._transport.write(self._beat)
         self.sent += 1
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Call) -> Answer:
         """
         Returns the answer to a request, which is asked again until there is one.
         """
@@ -132,7 +132,7 @@ class _Broker(asyncio.Protocol):
             command = replace(command_of(request, 0), opaque=_ASKED)
             self._transport.write(encode_frame(command))
             found = answer_of(request, await answer)
-            if not (isinstance(found, Unanswered) or found == _BUSY):
+            if not (isinstance(found, CallUnanswered) or found == _BUSY):
                 return found
             await asyncio.sleep(_PAUSE_S)
 
@@ -147,20 +147,20 @@ class _Broker(asyncio.Protocol):
                 _CLUSTER, self._name, self._broker_id, self._address, recovery
             )
         )
-        assert isinstance(told, Mastership), told
-        vitals = None if self._is_java else Vitals(_INCARNATION, "boot", 0)
-        beat = Heartbeat(
+        assert isinstance(told, MasterInfo), told
+        vitals = None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", 0)
+        beat = SendHeartbeat(
             _CLUSTER, self._name, self._broker_id, self._address, 1, 0, 0, vitals=vitals
         )
         self._beat = encode_frame(command_of(beat, 0))
         self.send_beat()
         while told.master is None:
             found = await self.ask(ElectMaster(_CLUSTER, self._name, self._broker_id))
-            if isinstance(found, Mastership):
+            if isinstance(found, MasterInfo):
                 told = found
             else:
                 # The election of another broker of the set is on its way.
-                assert isinstance(found, Refused), found
+                assert isinstance(found, CallRefused), found
                 await asyncio.sleep(_PAUSE_S)
 
     async def _get_id(self) -> None:
@@ -174,7 +174,7 @@ class _Broker(asyncio.Protocol):
                 self._broker_id = wished
             else:
                 # Another one of its set was told the same id, and was faster.
-                assert isinstance(found, Refused), found
+                assert isinstance(found, CallRefused), found
                 assert found.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID, found
 
     async def epoch(self) -> int:
@@ -182,7 +182,7 @@ class _Broker(asyncio.Protocol):
         Returns the epoch of its set's master; at least 1.
         """
         found = await self.ask(GetReplicaInfo(self._name))
-        assert isinstance(found, Mastership), found
+        assert isinstance(found, MasterInfo), found
         assert found.master is not None, self._name
         return found.master_epoch
 

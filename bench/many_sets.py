@@ -15,7 +15,7 @@ from contest import Contender, Timed
 
 from pystore.clocks import boottime_ns
 from pystore.controller.decide.dispatch import decide
-from pystore.controller.liveness.heartbeats import Heartbeat, Liveness
+from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.codec import encode
 from pystore.controller.model.commands import (
@@ -30,7 +30,7 @@ from pystore.controller.model.decision import Accepted
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
-from pystore.controller.server.broker_sets import Sets
+from pystore.controller.server.broker_sets import BrokerSets
 from pystore.controller.server.record_keys import LEADER, set_key
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Op, Put
@@ -80,15 +80,15 @@ def _set_of_three() -> SetState:
     return state
 
 
-def _facts(liveness: Liveness, state: SetState) -> Facts:
+def _facts(liveness: Heartbeats, state: SetState) -> Facts:
     return Facts(liveness.pulses(state.key, boottime_ns()), may_replace=True)
 
 
-def _alive(states: Iterable[SetState]) -> Liveness:
+def _alive(states: Iterable[SetState]) -> Heartbeats:
     """
     Somebody who has heard of all brokers of these sets.
     """
-    liveness, now_ns = Liveness(), boottime_ns()
+    liveness, now_ns = Heartbeats(), boottime_ns()
     for state in states:
         for one in _BROKERS:
             liveness.hear(state.key, Heartbeat(one, one, timeout_ms=_LONG_MS), now_ns)
@@ -134,7 +134,7 @@ class Decisions:
 
     async def _run(self, store: LmdbStore) -> float:
         term = await asyncio.to_thread(store.campaign, LEADER, "bench")
-        sets = Sets(
+        sets = BrokerSets(
             store,
             term,
             lambda state: _facts(liveness, state),
@@ -153,7 +153,7 @@ class Decisions:
         await asyncio.gather(running, return_exceptions=True)
         return taken_s
 
-    async def _decide(self, sets: Sets, repeats: int) -> None:
+    async def _decide(self, sets: BrokerSets, repeats: int) -> None:
         for _ in range(repeats):
             self._turn += 1
             names = _CLUSTER, f"set-{self._turn * _STEP % self._count}"

@@ -18,9 +18,9 @@ from load import Load
 from machine import anonymous_bytes
 from writers import WAYS
 
-from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.master.config import Terms
+from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.store.commit_log import CommitLog
 
@@ -47,7 +47,9 @@ class Master:
             self._log.begin_epoch(EPOCH)
         self._agreed = AgreedSet(frozenset({Member(1)}), 1)
         ship = Mastership(
-            terms=Terms("c", "b", 1, EPOCH, segment, block_bytes_max=block_bytes),
+            terms=MasterConfig(
+                "c", "b", 1, EPOCH, segment, block_bytes_max=block_bytes
+            ),
             me=Member(1),
             agreed=self._agreed,
             broker_ids=lambda: frozenset(range(1, 2 + _SLAVES_MAX)),
@@ -93,11 +95,11 @@ class Master:
         gate = threading.Barrier(threads + 1)
         reached = [0] * threads
 
-        def alone() -> Iterator[Settled]:
+        def alone() -> Iterator[AckResult]:
             _, settled = service.append(message, wanted, _WAIT_MS)
             yield settled
 
-        def together() -> Iterator[Settled]:
+        def together() -> Iterator[AckResult]:
             tickets = [service.submit(message, wanted) for _ in range(window)]
             yield from service.wait_all(tickets, _WAIT_MS)
 
@@ -112,7 +114,7 @@ class Master:
                 return
             for _ in rounds:
                 for settled in append():
-                    reached[number] += settled.outcome is Outcome.REACHED
+                    reached[number] += settled.outcome is AckOutcome.REACHED
 
         workers = [
             threading.Thread(target=work, args=(number,)) for number in range(threads)
@@ -140,7 +142,7 @@ class Master:
                 log.append(message)
             else:
                 _, settled = service.append(message, wanted, _WAIT_MS)
-                assert settled.outcome is Outcome.REACHED, settled
+                assert settled.outcome is AckOutcome.REACHED, settled
             taken.append(time.perf_counter() - start)
         return [statistics.median(taken), statistics.quantiles(taken, n=100)[98]]
 

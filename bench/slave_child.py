@@ -16,11 +16,11 @@ from machine import Growth
 from master_child import EPOCH
 
 from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.follower import Follower, Rim
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.follower import Follower, FollowerEnvironment
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.transport import Stream, connect
+from pystore.ha.slave.transport import MasterStream, connect
 
 __all__ = ["Slave"]
 
@@ -47,7 +47,7 @@ class Slave:
     def __init__(self, root: Path, segment: int, broker_id: int) -> None:
         self.log = ReplicaLog(root, segment_size=segment)
         own = self.log.incarnation
-        self._terms = Terms(
+        self._terms = SlaveConfig(
             "c",
             "b",
             broker_id,
@@ -68,9 +68,9 @@ class Slave:
         self._end_offset = end_offset
         self._stopping.clear()
         self._is_there.clear()
-        rim = Rim(
+        rim = FollowerEnvironment(
             dial=lambda: self._dial(address),
-            make=lambda: SlaveConnection(self._terms),
+            make=lambda: V3SlaveProtocol(self._terms),
             now_ms=_now_ms,
             pause=lambda pause_ms: (self._stopping.wait(pause_ms / 1000), None)[1],
             is_stopping=self._stopping.is_set,
@@ -81,7 +81,7 @@ class Slave:
         self._thread = threading.Thread(target=follower.run)
         self._thread.start()
 
-    def _dial(self, address: tuple[str, int]) -> Stream:
+    def _dial(self, address: tuple[str, int]) -> MasterStream:
         self.dialled = time.monotonic()
         return connect(*address, self._stopping.is_set, _now_ms)
 

@@ -23,7 +23,7 @@ from table import Table
 
 from pystore.message.columns import gather_columns
 from pystore.spark.compact.jobs import SparkJobs
-from pystore.spark.compact.plan import Choice
+from pystore.spark.compact.plan import CompactionChoice
 from pystore.spark.compact.run import compact
 from pystore.store.commit_log import CommitLog
 
@@ -147,7 +147,7 @@ def test_a_compaction_reads_150_mb_a_second(
         nonlocal input_bytes
         into = folder()
         start = perf_counter()
-        found = compact(SparkJobs(session), root, into, Choice())
+        found = compact(SparkJobs(session), root, into, CompactionChoice())
         seconds.append(perf_counter() - start)
         input_bytes = found.plan.input_bytes
         assert records == sum(queue.count.records for queue in found.queues)

@@ -26,7 +26,7 @@ from pystore.core.options import LogOptions
 from pystore.message.message import Message
 from pystore.spark import load, register
 from pystore.spark.export.job import export
-from pystore.spark.export.run import Request
+from pystore.spark.export.run import ExportRequest
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.schema import Column, ddl
 from pystore.spark.plan.selection import Selection
@@ -305,7 +305,7 @@ def test_exporting_is_faster_than_spark_writes_parquet(
     @contextmanager
     def ours() -> Iterator[Timed]:
         into = folder() / "messages"
-        request = Request((str(root),), into, bodies=True)
+        request = ExportRequest((str(root),), into, bodies=True)
         yield lambda: (export(session, request), None)[1]
         assert next(into.glob("run=1/*/*/*.parquet"))
 

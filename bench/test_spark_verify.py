@@ -25,7 +25,7 @@ from spark_rivals import binary_file_job, parallelize_job
 from table import Table
 from writers import WAYS
 
-from pystore.spark.verify.executors import Run, on_spark
+from pystore.spark.verify.executors import RunTasks, on_spark
 from pystore.spark.verify.run import verify_stores
 from pystore.store.commit_log import CommitLog
 
@@ -101,7 +101,7 @@ def _warm(run: Callable[[], None]) -> Contender:
     return contend
 
 
-def _verify(run: Run, roots: Sequence[Path], replicas: str) -> None:
+def _verify(run: RunTasks, roots: Sequence[Path], replicas: str) -> None:
     found = verify_stores(run, [str(root) for root in roots], replicas=replicas)
     assert not any(one.is_bad for one in found.verdicts)
 

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import Member
-from pystore.ha.master.config import Terms as MasterTerms
-from pystore.ha.slave.backoff import Pace
-from pystore.ha.slave.config import Terms as SlaveTerms
+from pystore.ha.master.config import MasterConfig as MasterTerms
+from pystore.ha.slave.backoff import BackOffConfig
+from pystore.ha.slave.config import SlaveConfig as SlaveTerms
 
-__all__ = ["Place"]
+__all__ = ["ReplicaConfig"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReplicaConfig:
     """
     Which replica of which set this is, and how it serves and follows.
 
@@ -30,7 +30,7 @@ class Place:
         host: where it listens as master: on this machine alone, unless told otherwise.
         port: 0: any that is free.
         rules: the numbers of the set.
-        heartbeat_ms: see `pystore.ha.master.config.Terms`.
+        heartbeat_ms: see `pystore.ha.master.config.MasterConfig`.
         is_learner: it counts for nothing.
         pace: of links to a master.
         retry_ms: how long after a failure a switch is tried again.
@@ -46,7 +46,7 @@ class Place:
     rules: SetRules | None = None
     heartbeat_ms: int = 5_000
     is_learner: bool = False
-    pace: Pace = field(default_factory=Pace)
+    pace: BackOffConfig = field(default_factory=BackOffConfig)
     retry_ms: int = 1_000
     bytes_per_second: int = 0
     say: Callable[[str], object] = bool

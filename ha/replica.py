@@ -23,29 +23,29 @@ from pystore.errors import (
     PoisonedError,
     StorageError,
 )
-from pystore.ha.config import Place
+from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
-from pystore.ha.insync.ack import Ack, Settled
+from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.member import Member
-from pystore.ha.master.append_future import Ticket, wait_all
+from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.lease import Lease
 from pystore.ha.master.service import MasterService, Mastership
-from pystore.ha.master.set_change_requests import Controller
+from pystore.ha.master.set_change_requests import ControllerGateway
 from pystore.ha.master.write_authority import WriteAuthority
-from pystore.ha.result import AppendResult, ReplicaStanding
+from pystore.ha.result import AppendResult, ReplicaStatus
 from pystore.ha.role import (
     BeginMastership,
-    Effect,
     Follow,
     RenewLease,
     Resign,
     Role,
+    RoleEffect,
     RoleMachine,
     StopFollowing,
     StopServing,
     TakeSet,
 )
-from pystore.ha.slave.follower_thread import Following
+from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.wire.effects import Promise
 from pystore.message.message import Message
@@ -84,8 +84,8 @@ class Replica:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        place: Place,
-        controller: Controller,
+        place: ReplicaConfig,
+        controller: ControllerGateway,
         now_ms: Callable[[], int] = clock_ms,
         **options: Unpack[LogArguments],
     ) -> None:
@@ -98,7 +98,7 @@ class Replica:
         self._machine = RoleMachine(self.me, self.log.log().promised_epoch)
         self._authority = WriteAuthority(now_ms)
         self._service: MasterService | None = None
-        self._following: Following | None = None
+        self._following: FollowerThread | None = None
         self._begun: tuple[int, CommitLog] | None = None
         self._drain_ms = 0
         self._problem = ""
@@ -161,7 +161,7 @@ class Replica:
 
     def submit(
         self, messages: Message | Iterable[Message], ack: Ack = Ack.ALL
-    ) -> Ticket:
+    ) -> AppendFuture:
         """
         Appends as `append` does, with every check of it, and waits for nothing: the
         ticket says later what was reached. So one producer has many under way.
@@ -178,8 +178,8 @@ class Replica:
         return appends.ticket(self._authority.append(given, ack), ack)
 
     def wait_all(
-        self, tickets: Sequence[Ticket], timeout_ms: int = 3_000
-    ) -> list[Settled]:
+        self, tickets: Sequence[AppendFuture], timeout_ms: int = 3_000
+    ) -> list[AckResult]:
         """
         Waits for tickets, of this mastership or earlier ones; see
         `pystore.ha.master.append_future.wait_all`.
@@ -197,7 +197,7 @@ class Replica:
 
     # -- how it stands -------------------------------------------------------
 
-    def standing(self) -> ReplicaStanding:
+    def standing(self) -> ReplicaStatus:
         """
         Returns how it stands now.
         """
@@ -216,13 +216,13 @@ class Replica:
                 gap = max(0, stands.master_end - self.log.log().received_offset)
             problem = problem or str(following.problem or stands.reason)
         left_ms = None if service is None else self._authority.left_ms()
-        return ReplicaStanding(
+        return ReplicaStatus(
             role, known.epoch, known.master, address, agreed, gap, left_ms, problem
         )
 
     def wait_for(
-        self, is_so: Callable[[ReplicaStanding], bool], timeout_ms: int = 10_000
-    ) -> ReplicaStanding:
+        self, is_so: Callable[[ReplicaStatus], bool], timeout_ms: int = 10_000
+    ) -> ReplicaStatus:
         """
         Waits until it stands as wanted: looks with every change of its role, and
         every 10 ms.
@@ -289,7 +289,7 @@ class Replica:
             self._now = self._machine.role, self._machine.known
             self._changed.notify_all()
 
-    def _step(self, effect: Effect) -> int:
+    def _step(self, effect: RoleEffect) -> int:
         """
         One effect; answers how long to wait before the next one.
         """
@@ -306,7 +306,7 @@ class Replica:
         self._machine.did(effect)
         return 0
 
-    def _carry_out(self, effect: Effect) -> None:
+    def _carry_out(self, effect: RoleEffect) -> None:
         match effect:
             case StopServing():
                 self._stop_serving(effect.epoch)
@@ -376,7 +376,7 @@ class Replica:
         self._authority.leave_to(effect.epoch)
         place = self._place
         terms = place.slave_terms(self.me, effect.epoch, may_wipe=effect.may_wipe)
-        self._following = Following(
+        self._following = FollowerThread(
             self.log,
             effect.address,
             terms,

@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pystore.ha.insync.ack import Settled
+from pystore.ha.insync.ack import AckResult
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.role import Role
 
 if TYPE_CHECKING:
     from pystore.core.results import Appended
 
-__all__ = ["AppendResult", "ReplicaStanding"]
+__all__ = ["AppendResult", "ReplicaStatus"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class AppendResult:
     """
 
     appended: Appended
-    settled: Settled
+    settled: AckResult
 
     @property
     def is_reached(self) -> bool:
@@ -39,7 +39,7 @@ class AppendResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaStanding:
+class ReplicaStatus:
     """
     How a replica stands.
 

@@ -28,12 +28,12 @@ from pystore.ha.wire.effects import Promise
 __all__ = [
     "ROLES",
     "BeginMastership",
-    "Effect",
-    "Event",
     "Follow",
     "RenewLease",
     "Resign",
     "Role",
+    "RoleEffect",
+    "RoleEvent",
     "RoleMachine",
     "StopFollowing",
     "StopServing",
@@ -58,7 +58,7 @@ class Role(Enum):
     SHUTDOWN = "shutdown"
 
 
-class Event(Enum):
+class RoleEvent(Enum):
     """
     What moves a replica from one role to another.
     """
@@ -82,57 +82,57 @@ _I, _F, _P, _M, _R, _S = Role
 
 # Only a master has anything to lose by a newer epoch or a failed disk; a slave hears
 # of the one from its own master, and tells the other to it.
-ROLES: dict[tuple[Role, Event], Role] = {
-    (_I, Event.TOLD_MASTER): _P,
-    (_I, Event.TOLD_FOLLOW): _P,
-    (_I, Event.TOLD_NOBODY): _P,
-    (_I, Event.TOLD_AGAIN): _I,
-    (_I, Event.LEASED): _I,
-    (_I, Event.HEARD_NEWER): _I,
-    (_I, Event.DISK_FAILED): _I,
-    (_I, Event.SHUTDOWN): _S,
-    (_F, Event.TOLD_MASTER): _P,
-    (_F, Event.TOLD_FOLLOW): _P,
-    (_F, Event.TOLD_NOBODY): _P,
-    (_F, Event.TOLD_AGAIN): _F,
-    (_F, Event.LEASED): _F,
-    (_F, Event.HEARD_NEWER): _F,
-    (_F, Event.DISK_FAILED): _F,
-    (_F, Event.SHUTDOWN): _S,
-    (_P, Event.TOLD_MASTER): _P,
-    (_P, Event.TOLD_FOLLOW): _P,
-    (_P, Event.TOLD_NOBODY): _P,
-    (_P, Event.TOLD_AGAIN): _P,
-    (_P, Event.LEASED): _P,
-    (_P, Event.HEARD_NEWER): _P,
-    (_P, Event.DISK_FAILED): _P,
-    (_P, Event.BEGAN_MASTERSHIP): _M,
-    (_P, Event.BEGAN_FOLLOWING): _F,
-    (_P, Event.ENDED): _I,
-    (_P, Event.GAVE_UP): _R,
-    (_P, Event.FAILED): _P,
-    (_P, Event.SHUTDOWN): _S,
-    (_M, Event.TOLD_MASTER): _P,
-    (_M, Event.TOLD_FOLLOW): _P,
-    (_M, Event.TOLD_NOBODY): _P,
-    (_M, Event.TOLD_AGAIN): _M,
-    (_M, Event.LEASED): _M,
-    (_M, Event.HEARD_NEWER): _P,
-    (_M, Event.DISK_FAILED): _P,
-    (_M, Event.SHUTDOWN): _S,
-    (_R, Event.TOLD_MASTER): _P,
-    (_R, Event.TOLD_FOLLOW): _P,
-    (_R, Event.TOLD_NOBODY): _P,
-    (_R, Event.TOLD_AGAIN): _R,
-    (_R, Event.LEASED): _R,
-    (_R, Event.HEARD_NEWER): _R,
-    (_R, Event.DISK_FAILED): _R,
-    (_R, Event.SHUTDOWN): _S,
-    **{(_S, event): _S for event in Event},
+ROLES: dict[tuple[Role, RoleEvent], Role] = {
+    (_I, RoleEvent.TOLD_MASTER): _P,
+    (_I, RoleEvent.TOLD_FOLLOW): _P,
+    (_I, RoleEvent.TOLD_NOBODY): _P,
+    (_I, RoleEvent.TOLD_AGAIN): _I,
+    (_I, RoleEvent.LEASED): _I,
+    (_I, RoleEvent.HEARD_NEWER): _I,
+    (_I, RoleEvent.DISK_FAILED): _I,
+    (_I, RoleEvent.SHUTDOWN): _S,
+    (_F, RoleEvent.TOLD_MASTER): _P,
+    (_F, RoleEvent.TOLD_FOLLOW): _P,
+    (_F, RoleEvent.TOLD_NOBODY): _P,
+    (_F, RoleEvent.TOLD_AGAIN): _F,
+    (_F, RoleEvent.LEASED): _F,
+    (_F, RoleEvent.HEARD_NEWER): _F,
+    (_F, RoleEvent.DISK_FAILED): _F,
+    (_F, RoleEvent.SHUTDOWN): _S,
+    (_P, RoleEvent.TOLD_MASTER): _P,
+    (_P, RoleEvent.TOLD_FOLLOW): _P,
+    (_P, RoleEvent.TOLD_NOBODY): _P,
+    (_P, RoleEvent.TOLD_AGAIN): _P,
+    (_P, RoleEvent.LEASED): _P,
+    (_P, RoleEvent.HEARD_NEWER): _P,
+    (_P, RoleEvent.DISK_FAILED): _P,
+    (_P, RoleEvent.BEGAN_MASTERSHIP): _M,
+    (_P, RoleEvent.BEGAN_FOLLOWING): _F,
+    (_P, RoleEvent.ENDED): _I,
+    (_P, RoleEvent.GAVE_UP): _R,
+    (_P, RoleEvent.FAILED): _P,
+    (_P, RoleEvent.SHUTDOWN): _S,
+    (_M, RoleEvent.TOLD_MASTER): _P,
+    (_M, RoleEvent.TOLD_FOLLOW): _P,
+    (_M, RoleEvent.TOLD_NOBODY): _P,
+    (_M, RoleEvent.TOLD_AGAIN): _M,
+    (_M, RoleEvent.LEASED): _M,
+    (_M, RoleEvent.HEARD_NEWER): _P,
+    (_M, RoleEvent.DISK_FAILED): _P,
+    (_M, RoleEvent.SHUTDOWN): _S,
+    (_R, RoleEvent.TOLD_MASTER): _P,
+    (_R, RoleEvent.TOLD_FOLLOW): _P,
+    (_R, RoleEvent.TOLD_NOBODY): _P,
+    (_R, RoleEvent.TOLD_AGAIN): _R,
+    (_R, RoleEvent.LEASED): _R,
+    (_R, RoleEvent.HEARD_NEWER): _R,
+    (_R, RoleEvent.DISK_FAILED): _R,
+    (_R, RoleEvent.SHUTDOWN): _S,
+    **{(_S, event): _S for event in RoleEvent},
 }
 
 
-def next_role(role: Role, event: Event) -> Role:
+def next_role(role: Role, event: RoleEvent) -> Role:
     """
     Returns where *event* leads from *role*.
 
@@ -169,7 +169,7 @@ class RoleMachine:
         self._given_up = -1
         self._running: StopServing | StopFollowing | None = None
         self._resign: Resign | None = None
-        self._news: deque[Effect] = deque()
+        self._news: deque[RoleEffect] = deque()
         self._lease: Lease | None = None
 
     # -- what is heard -------------------------------------------------------
@@ -180,7 +180,7 @@ class RoleMachine:
         that the set of our own mastership may be, or its lease.
         """
         event = self._told(decision)
-        if event is Event.TOLD_AGAIN:
+        if event is RoleEvent.TOLD_AGAIN:
             self._repeated(decision)
         else:
             self.known = decision
@@ -196,7 +196,7 @@ class RoleMachine:
             self._lease = lease
             if self.role is Role.MASTER:
                 self._news.append(RenewLease(epoch, lease))
-        self._move(Event.LEASED)
+        self._move(RoleEvent.LEASED)
 
     def heard(self, newer_epoch: int) -> None:
         """
@@ -205,7 +205,7 @@ class RoleMachine:
         """
         if newer_epoch > self.known.epoch:
             self._give_up(f"epoch {newer_epoch} is known")
-            self._move(Event.HEARD_NEWER)
+            self._move(RoleEvent.HEARD_NEWER)
 
     def disk_failed(self, epoch: int, reason: str) -> None:
         """
@@ -213,18 +213,18 @@ class RoleMachine:
         """
         if self._is_mine(epoch):
             self._give_up(reason)
-            self._move(Event.DISK_FAILED)
+            self._move(RoleEvent.DISK_FAILED)
 
     def shutdown(self) -> None:
         """
         Whatever runs ends, and nothing begins any more.
         """
         self._give_up("it shuts down")
-        self._move(Event.SHUTDOWN)
+        self._move(RoleEvent.SHUTDOWN)
 
     # -- what is to be done --------------------------------------------------
 
-    def next_effect(self) -> Effect | None:
+    def next_effect(self) -> RoleEffect | None:
         """
         Returns what is to be done now; the same again until `did` or `failed`.
         """
@@ -237,7 +237,7 @@ class RoleMachine:
             return self._beginning()
         return self._news[0] if self._news else None
 
-    def did(self, effect: Effect) -> None:
+    def did(self, effect: RoleEffect) -> None:
         """
         It was carried out.
         """
@@ -250,15 +250,15 @@ class RoleMachine:
                 self._promised = effect.epoch
             case BeginMastership():
                 self._running = StopServing(effect.epoch)
-                self._move(Event.BEGAN_MASTERSHIP)
+                self._move(RoleEvent.BEGAN_MASTERSHIP)
             case Follow():
                 self._running = StopFollowing()
-                self._move(Event.BEGAN_FOLLOWING)
+                self._move(RoleEvent.BEGAN_FOLLOWING)
             case TakeSet() | RenewLease():
                 self._news.popleft()
         self._settle()
 
-    def failed(self, effect: Effect, reason: str, *, is_final: bool) -> None:
+    def failed(self, effect: RoleEffect, reason: str, *, is_final: bool) -> None:
         """
         It was not carried out. A beginning is tried again, unless something newer is
         decided; if that is of no use, a mastership is resigned, and following waits
@@ -267,7 +267,7 @@ class RoleMachine:
         if not isinstance(effect, Promise | BeginMastership | Follow):
             self.did(effect)
         elif not is_final:
-            self._move(Event.FAILED)
+            self._move(RoleEvent.FAILED)
         elif self.known.master == self._me:
             self._give_up(reason)
         else:
@@ -276,16 +276,20 @@ class RoleMachine:
 
     # -- inside --------------------------------------------------------------
 
-    def _told(self, decision: Decision) -> Event:
+    def _told(self, decision: Decision) -> RoleEvent:
         known = self.known
         if decision.epoch < known.epoch or decision.epoch <= self._given_up:
-            return Event.TOLD_AGAIN
+            return RoleEvent.TOLD_AGAIN
         is_same = decision.epoch == known.epoch
         if is_same and (known.master == self._me or not _adds(known, decision)):
-            return Event.TOLD_AGAIN
+            return RoleEvent.TOLD_AGAIN
         if decision.master == self._me:
-            return Event.TOLD_MASTER
-        return Event.TOLD_FOLLOW if self._is_elsewhere(decision) else Event.TOLD_NOBODY
+            return RoleEvent.TOLD_MASTER
+        return (
+            RoleEvent.TOLD_FOLLOW
+            if self._is_elsewhere(decision)
+            else RoleEvent.TOLD_NOBODY
+        )
 
     def _is_elsewhere(self, decision: Decision) -> bool:
         """
@@ -317,7 +321,7 @@ class RoleMachine:
             self._given_up = self.known.epoch
             self._resign = Resign(self.known.epoch, reason)
 
-    def _beginning(self) -> Effect | None:
+    def _beginning(self) -> RoleEffect | None:
         known = self.known
         if known.epoch <= self._given_up:
             return None
@@ -334,9 +338,9 @@ class RoleMachine:
         # Nothing runs and nothing is to begin: the switch is over.
         if self.role is Role.PENDING and self.next_effect() is None:
             is_given_up = self.known.master == self._me
-            self._move(Event.GAVE_UP if is_given_up else Event.ENDED)
+            self._move(RoleEvent.GAVE_UP if is_given_up else RoleEvent.ENDED)
 
-    def _move(self, event: Event) -> None:
+    def _move(self, event: RoleEvent) -> None:
         self.role = next_role(self.role, event)
         if self.role is not Role.MASTER:
             self._news.clear()
@@ -430,7 +434,7 @@ class RenewLease:
     lease: Lease
 
 
-Effect = (
+RoleEffect = (
     StopServing
     | StopFollowing
     | Promise

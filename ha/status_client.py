@@ -20,7 +20,7 @@ from typing import TypeVar
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.epoch_query import EpochPages
-from pystore.ha.slave.transport import Stream, StreamLost, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, StreamLost, connect, parse_address
 from pystore.ha.wire.codes import (
     FRAME_BYTES_UNSETTLED,
     PROTOCOL_V3,
@@ -47,7 +47,7 @@ from pystore.ha.wire.legacy import (
 )
 from pystore.ha.wire.v3 import encode
 
-__all__ = ["LEARNER_ID", "MasterStatus", "Question", "ask_legacy", "ask_v3"]
+__all__ = ["LEARNER_ID", "MasterStatus", "StatusQuery", "ask_legacy", "ask_v3"]
 
 LEARNER_ID = 2**31 - 1
 """Above every id that a controller gives away."""
@@ -56,11 +56,11 @@ LEARNER_ID = 2**31 - 1
 _INCARNATION = 2**63 - 1
 _SEGMENT_UNKNOWN = 1
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StatusQuery:
     """
     Whom to ask, and who asks.
 
@@ -131,14 +131,14 @@ def _now_ms() -> int:
 class _Link:
     # One question's connection: frame by frame, until its time is over.
 
-    def __init__(self, stream: Stream, deadline_ms: int) -> None:
+    def __init__(self, stream: MasterStream, deadline_ms: int) -> None:
         self._stream = stream
         self._deadline_ms = deadline_ms
 
     def say(self, data: bytes) -> None:
         self._stream.send(data)
 
-    def hear(self, take: Callable[[memoryview], tuple[Answer | None, int]]) -> Answer:
+    def hear(self, take: Callable[[memoryview], tuple[_Answer | None, int]]) -> _Answer:
         # Raises: StreamLost, or RemoteViolation from *take*.
         while True:
             answer, size = take(self._stream.data)
@@ -153,12 +153,12 @@ class _Link:
             self._stream.wait(left_ms)
 
 
-def _connect(question: Question) -> Stream:
+def _connect(question: StatusQuery) -> MasterStream:
     host, port = parse_address(question.address)
     return connect(host, port, lambda: False, _now_ms)
 
 
-def ask_v3(question: Question) -> MasterStatus:
+def ask_v3(question: StatusQuery) -> MasterStatus:
     """
     Asks a master that speaks v3.
 
@@ -178,7 +178,7 @@ def ask_v3(question: Question) -> MasterStatus:
 
 
 def _ask_with_segments(
-    question: Question, segment_size: int, deadline_ms: int
+    question: StatusQuery, segment_size: int, deadline_ms: int
 ) -> MasterStatus:
     greeting = encode(Frame(NO_EPOCH, 0, _greeting(question, segment_size)))
     with _connect(question) as stream:
@@ -205,7 +205,7 @@ def _ask_with_segments(
         return _with_epochs(found, link, body)
 
 
-def _greeting(question: Question, segment_size: int) -> HandshakeSlave:
+def _greeting(question: StatusQuery, segment_size: int) -> HandshakeSlave:
     return HandshakeSlave(
         protocol_min=PROTOCOL_V3,
         protocol_max=PROTOCOL_V3,
@@ -248,7 +248,7 @@ def _with_epochs(
     )
 
 
-def ask_legacy(question: Question) -> MasterStatus:
+def ask_legacy(question: StatusQuery) -> MasterStatus:
     """
     Asks a master that speaks RocketMQ's protocol.
 

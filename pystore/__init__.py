@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pystore.message.record import Record
     from pystore.recovery.dry_run import Inspection, inspect
     from pystore.store.commit_log import CommitLog
-    from pystore.store.maintenance import Keeper, open_log, open_store
+    from pystore.store.maintenance import MaintenanceThread, open_log, open_store
     from pystore.store.report import RecoveryReport
     from pystore.store.retention import Retention
     from pystore.store.store import Store

@@ -16,25 +16,25 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pystore.controller.client.discovery import TIMEOUT_MS, Discovery
-from pystore.controller.client.leader_lookup import LeaderSearch, look_up
+from pystore.controller.client.leader_lookup import LeaderLookup, look_up
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
     ApplyBrokerId,
+    Call,
+    CallRefused,
+    CallUnanswered,
     ElectMaster,
     GetMetadata,
     GetNextBrokerId,
     GetReplicaInfo,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
+    MasterInfo,
     Metadata,
-    Refused,
     RegisterBroker,
-    Request,
-    Unanswered,
+    SendHeartbeat,
 )
 from pystore.controller.protocol.client_codec import (
     answer_of,
@@ -59,7 +59,7 @@ __all__ = ["ControllerClient", "role_handler"]
 _A = TypeVar("_A")
 
 
-def role_handler(told: Callable[[Mastership], object]) -> Handler:
+def role_handler(told: Callable[[MasterInfo], object]) -> Handler:
     """
     Returns what takes 1008 and hands it on.
 
@@ -94,7 +94,7 @@ class ControllerClient:
     def __init__(
         self,
         addresses: Sequence[str],
-        role_changed: Callable[[Mastership], object] = bool,
+        role_changed: Callable[[MasterInfo], object] = bool,
         *,
         timeout_ms: int = TIMEOUT_MS,
         look_up: LookUp = look_up,
@@ -108,7 +108,7 @@ class ControllerClient:
         }
         self._remoting = RemotingClient(handlers=handlers, say=say)
         discovery = Discovery(addresses, timeout_ms)
-        self._search = LeaderSearch(discovery, self._metadata, look_up, timeout_ms)
+        self._search = LeaderLookup(discovery, self._metadata, look_up, timeout_ms)
 
     @property
     def leader(self) -> str | None:
@@ -144,7 +144,9 @@ class ControllerClient:
 
     # -- the calls -----------------------------------------------------------
 
-    async def get_metadata(self, address: str) -> Metadata | Refused | Unanswered:
+    async def get_metadata(
+        self, address: str
+    ) -> Metadata | CallRefused | CallUnanswered:
         """
         Ask one controller for its leader.
         """
@@ -152,7 +154,7 @@ class ControllerClient:
 
     async def get_next_broker_id(
         self, request: GetNextBrokerId
-    ) -> NextBrokerId | Refused | Unanswered:
+    ) -> NextBrokerId | CallRefused | CallUnanswered:
         """
         Ask for an id to apply for.
         """
@@ -160,7 +162,7 @@ class ControllerClient:
 
     async def apply_broker_id(
         self, request: ApplyBrokerId
-    ) -> Done | Refused | Unanswered:
+    ) -> Done | CallRefused | CallUnanswered:
         """
         Apply for an id.
         """
@@ -168,39 +170,39 @@ class ControllerClient:
 
     async def register_broker(
         self, request: RegisterBroker
-    ) -> Mastership | Refused | Unanswered:
+    ) -> MasterInfo | CallRefused | CallUnanswered:
         """
         Say where the broker is, and hear who is master.
         """
-        return _end(Mastership, await self._ask_leader(request))
+        return _end(MasterInfo, await self._ask_leader(request))
 
     async def elect_master(
         self, request: ElectMaster
-    ) -> Mastership | Refused | Unanswered:
+    ) -> MasterInfo | CallRefused | CallUnanswered:
         """
         Ask for a master.
         """
-        return _end(Mastership, await self._ask_leader(request))
+        return _end(MasterInfo, await self._ask_leader(request))
 
     async def get_replica_info(
         self, request: GetReplicaInfo
-    ) -> Mastership | Refused | Unanswered:
+    ) -> MasterInfo | CallRefused | CallUnanswered:
         """
         Ask who is master.
         """
-        return _end(Mastership, await self._ask_leader(request))
+        return _end(MasterInfo, await self._ask_leader(request))
 
     async def alter_sync_state_set(
         self, request: AlterSyncStateSet
-    ) -> AgreedSet | Refused | Unanswered:
+    ) -> AgreedSet | CallRefused | CallUnanswered:
         """
         Propose another SyncStateSet.
         """
         return _end(AgreedSet, await self._ask_leader(request))
 
     async def heartbeat(
-        self, address: str, request: Heartbeat
-    ) -> HeartbeatAnswer | Refused | Unanswered:
+        self, address: str, request: SendHeartbeat
+    ) -> HeartbeatAnswer | CallRefused | CallUnanswered:
         """
         Tell one controller that the broker is alive.
         """
@@ -211,39 +213,43 @@ class ControllerClient:
 
     async def _metadata(
         self, address: str, timeout_ms: int
-    ) -> Metadata | Refused | Unanswered:
+    ) -> Metadata | CallRefused | CallUnanswered:
         try:
             return _end(Metadata, await self._ask(address, GetMetadata(), timeout_ms))
         except InvalidError as error:
             # Another controller told it.
-            return Unanswered(str(error), may_be_done=False)
+            return CallUnanswered(str(error), may_be_done=False)
 
-    async def _ask_leader(self, request: Request) -> Answer:
+    async def _ask_leader(self, request: Call) -> Answer:
         nobody = await self._search.find()
         leader = self._search.leader
         if leader is None:
-            return Unanswered(nobody or "the leader was lost again", may_be_done=False)
+            return CallUnanswered(
+                nobody or "the leader was lost again", may_be_done=False
+            )
         answer = await self._ask(leader, request, self._timeout_ms)
         match answer:
-            case Refused(code=ResponseCode.CONTROLLER_NOT_LEADER):
+            case CallRefused(code=ResponseCode.CONTROLLER_NOT_LEADER):
                 self._search.lost(leader, is_reachable=True)
-            case Unanswered():
+            case CallUnanswered():
                 self._search.lost(leader, is_reachable=False)
         return answer
 
-    async def _ask(self, address: str, request: Request, timeout_ms: int) -> Answer:
+    async def _ask(self, address: str, request: Call, timeout_ms: int) -> Answer:
         command = command_of(request, self._wall_ms())
         try:
             response = await self._remoting.call(address, command, timeout_ms)
         except UnavailableError as error:
             # Whether it was sent decides whether it may have been carried out.
-            return Unanswered(str(error), may_be_done=not isinstance(error, NotSent))
+            return CallUnanswered(
+                str(error), may_be_done=not isinstance(error, NotSent)
+            )
         return answer_of(request, response)
 
 
-def _end(kind: type[_A], answer: Answer) -> _A | Refused | Unanswered:
+def _end(kind: type[_A], answer: Answer) -> _A | CallRefused | CallUnanswered:
     """
     Returns an answer as that of one request, which `answer_of` sees to.
     """
-    assert isinstance(answer, kind | Refused | Unanswered)
+    assert isinstance(answer, kind | CallRefused | CallUnanswered)
     return answer

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pystore.controller.protocol.calls import Metadata, Refused, Unanswered
+from pystore.controller.protocol.calls import CallRefused, CallUnanswered, Metadata
 from pystore.errors import InvalidError, LocalViolation
 
 __all__ = [
@@ -155,7 +155,9 @@ class Discovery:
         if self._hint:
             self._ask_next(self._hint)
 
-    def heard(self, address: str, answer: Metadata | Refused | Unanswered) -> None:
+    def heard(
+        self, address: str, answer: Metadata | CallRefused | CallUnanswered
+    ) -> None:
         """
         How a question ended.
 
@@ -175,9 +177,9 @@ class Discovery:
                 # A stranger's word leads to no further stranger: a round ends.
                 if told and {told, address} & set(self.known):
                     self._ask_next(told)
-            case Refused():
+            case CallRefused():
                 self._asked[address] = f"refuses with code {answer.code}"
-            case Unanswered():
+            case CallUnanswered():
                 self._asked[address] = answer.reason
         if not self._waiting:
             self._failures += 1

@@ -15,13 +15,13 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from pystore.controller.client.discovery import AskMetadata, Discovery, Resolve, Rest
-from pystore.controller.protocol.calls import Metadata, Refused, Unanswered
+from pystore.controller.protocol.calls import CallRefused, CallUnanswered, Metadata
 from pystore.errors import ClosedError
 from pystore.remoting.client import parse_address
 
-__all__ = ["LeaderSearch", "look_up"]
+__all__ = ["LeaderLookup", "look_up"]
 
-AskLeader = Callable[[str, int], Awaitable[Metadata | Refused | Unanswered]]
+AskLeader = Callable[[str, int], Awaitable[Metadata | CallRefused | CallUnanswered]]
 LookUp = Callable[[str], Awaitable[Iterable[str]]]
 
 
@@ -39,7 +39,7 @@ async def look_up(address: str) -> list[str]:
     return [f"[{one}]:{port}" if ":" in one else f"{one}:{port}" for one in hosts]
 
 
-class LeaderSearch:
+class LeaderLookup:
     """
     Who leads. For one event loop.
 

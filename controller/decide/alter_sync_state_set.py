@@ -11,7 +11,12 @@ from __future__ import annotations
 
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import AlterSet
-from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.decision import (
+    Accepted,
+    CommandResult,
+    Rejected,
+    events_of,
+)
 from pystore.controller.model.events import SetChanged
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import Member, ids_of
@@ -22,7 +27,7 @@ from pystore.remoting.codes import ResponseCode
 __all__ = ["alter_set"]
 
 
-def alter_set(state: SetState, command: AlterSet, facts: Facts) -> Decision:
+def alter_set(state: SetState, command: AlterSet, facts: Facts) -> CommandResult:
     """
     Takes the set of a master that computed it from the present one.
     """

@@ -12,7 +12,12 @@ Source: formats 4.13; R30 to R36.
 from __future__ import annotations
 
 from pystore.controller.model.commands import ApplyId, GetNextId
-from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.decision import (
+    Accepted,
+    CommandResult,
+    Rejected,
+    events_of,
+)
 from pystore.controller.model.events import IdApplied
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replies import Applied, NextBrokerId
@@ -22,14 +27,14 @@ from pystore.remoting.codes import ResponseCode
 __all__ = ["apply_id", "next_id"]
 
 
-def next_id(state: SetState, _: GetNextId, __: Facts) -> Decision:
+def next_id(state: SetState, _: GetNextId, __: Facts) -> CommandResult:
     """
     Tells which id to apply for.
     """
     return Accepted((), NextBrokerId(state.next_id))
 
 
-def apply_id(state: SetState, command: ApplyId, _: Facts) -> Decision:
+def apply_id(state: SetState, command: ApplyId, _: Facts) -> CommandResult:
     """
     Gives the next id away, or says again that it is given to that broker.
     """

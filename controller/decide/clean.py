@@ -10,7 +10,12 @@ Source: formats 4.12; R250 to R256.
 from __future__ import annotations
 
 from pystore.controller.model.commands import Clean
-from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.decision import (
+    Accepted,
+    CommandResult,
+    Rejected,
+    events_of,
+)
 from pystore.controller.model.events import BrokersCleaned
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import ids_of
@@ -21,7 +26,7 @@ from pystore.remoting.codes import ResponseCode
 __all__ = ["clean"]
 
 
-def clean(state: SetState, command: Clean, facts: Facts) -> Decision:
+def clean(state: SetState, command: Clean, facts: Facts) -> CommandResult:
     """
     Forgets some brokers, or all.
     """

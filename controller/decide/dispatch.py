@@ -37,14 +37,14 @@ from pystore.controller.model.commands import (
     SeeEnds,
     StepDown,
 )
-from pystore.controller.model.decision import Decision
+from pystore.controller.model.decision import CommandResult
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
 
 __all__ = ["decide"]
 
 # Each takes its own kind of command, which the type of the table cannot say.
-_DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], Decision]] = {
+_DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], CommandResult]] = {
     AlterSet: alter_set,
     ApplyId: apply_id,
     ChangeBroker: change_broker,
@@ -61,7 +61,7 @@ _DECISIONS: dict[type[Command], Callable[[SetState, Any, Facts], Decision]] = {
 }
 
 
-def decide(state: SetState, command: Command, facts: Facts) -> Decision:
+def decide(state: SetState, command: Command, facts: Facts) -> CommandResult:
     """
     Returns the events and the answer, or the refusal.
 

@@ -9,10 +9,15 @@ Source: formats 4.3; R47 to R61; safety C3.
 
 from __future__ import annotations
 
-from pystore.controller.decide.election_policy import Choice, choose, founder
+from pystore.controller.decide.election_policy import ElectionChoice, choose, founder
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import Elect, Trigger
-from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.decision import (
+    Accepted,
+    CommandResult,
+    Rejected,
+    events_of,
+)
 from pystore.controller.model.events import MasterElected, MastershipEnded
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replies import Election
@@ -23,7 +28,7 @@ from pystore.remoting.codes import ResponseCode
 __all__ = ["elect"]
 
 
-def elect(state: SetState, command: Elect, facts: Facts) -> Decision:
+def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
     """
     Elects a master, says who is it already, or that nobody can be.
     """
@@ -69,14 +74,14 @@ def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
 
 def _choice(
     state: SetState, command: Elect, facts: Facts, named_id: int | None
-) -> Choice | None:
+) -> ElectionChoice | None:
     if not state.is_founded and command.broker_id is not None:
         return founder(state, facts, command.broker_id)
     is_unclean = command.is_unclean or facts.is_unclean_allowed
     return choose(state, facts, named_id, is_unclean=is_unclean)
 
 
-def _elected(state: SetState, choice: Choice) -> Accepted:
+def _elected(state: SetState, choice: ElectionChoice) -> Accepted:
     elected = MasterElected(choice.master, choice.candidates, choice.loss)
     events = events_of(state, elected)
     after = apply_all(state, events)

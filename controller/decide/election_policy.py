@@ -19,16 +19,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import Member, Position, ids_of
-from pystore.controller.model.replica import Replica, Standing
-from pystore.controller.model.state import Cause, Loss, SetState
+from pystore.controller.model.member import LogEnd, Member, ids_of
+from pystore.controller.model.replica import LogStanding, RegisteredBroker
+from pystore.controller.model.state import Cause, LossRange, SetState
 from pystore.remoting.codes import LOWEST_PRIORITY
 
-__all__ = ["Choice", "best", "choose", "electable", "founder"]
+__all__ = ["ElectionChoice", "best", "choose", "electable", "founder"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ElectionChoice:
     """
     Who is elected, and what of it follows.
 
@@ -40,12 +40,12 @@ class Choice:
 
     master: Member
     candidates: frozenset[Member] = frozenset()
-    loss: Loss | None = None
+    loss: LossRange | None = None
 
 
 def choose(
     state: SetState, facts: Facts, named_id: int | None, *, is_unclean: bool
-) -> Choice | None:
+) -> ElectionChoice | None:
     """
     Returns who is to be master.
 
@@ -58,13 +58,15 @@ def choose(
     some = electable(state, facts)
     elected = best(state, facts, some, named_id)
     if elected is not None:
-        return Choice(elected.member, _candidates(elected, some))
+        return ElectionChoice(elected.member, _candidates(elected, some))
     elected = _after_power_cut(state, facts, named_id)
     if elected is not None:
         staying = frozenset(
             one for one in state.listed if one.broker_id != elected.broker_id
         )
-        return Choice(elected.member, staying, _loss(state, facts, elected, "power"))
+        return ElectionChoice(
+            elected.member, staying, _loss(state, facts, elected, "power")
+        )
     if not is_unclean:
         return None
     alive = (
@@ -73,10 +75,10 @@ def choose(
     elected = best(state, facts, alive, named_id)
     if elected is None:
         return None
-    return Choice(elected.member, loss=_loss(state, facts, elected, "unclean"))
+    return ElectionChoice(elected.member, loss=_loss(state, facts, elected, "unclean"))
 
 
-def founder(state: SetState, facts: Facts, broker_id: int) -> Choice | None:
+def founder(state: SetState, facts: Facts, broker_id: int) -> ElectionChoice | None:
     """
     Returns the first master that a set has: nobody holds anything yet, so any broker
     will do that is there (R48, R50).
@@ -84,10 +86,10 @@ def founder(state: SetState, facts: Facts, broker_id: int) -> Choice | None:
     replica = state.replica(broker_id)
     if replica is None or not facts.is_alive(replica) or not replica.is_eligible:
         return None
-    return Choice(replica.member)
+    return ElectionChoice(replica.member)
 
 
-def electable(state: SetState, facts: Facts) -> tuple[Replica, ...]:
+def electable(state: SetState, facts: Facts) -> tuple[RegisteredBroker, ...]:
     """
     Returns the listed brokers that are alive and have lost nothing.
     """
@@ -99,8 +101,11 @@ def electable(state: SetState, facts: Facts) -> tuple[Replica, ...]:
 
 
 def best(
-    state: SetState, facts: Facts, some: Iterable[Replica], named_id: int | None
-) -> Replica | None:
+    state: SetState,
+    facts: Facts,
+    some: Iterable[RegisteredBroker],
+    named_id: int | None,
+) -> RegisteredBroker | None:
     """
     Returns the best of some, or the one that is named and nobody else (R66).
     """
@@ -110,8 +115,8 @@ def best(
 
 
 def _rank(
-    state: SetState, facts: Facts, replica: Replica
-) -> tuple[bool, Position, bool, int, bool, int]:
+    state: SetState, facts: Facts, replica: RegisteredBroker
+) -> tuple[bool, LogEnd, bool, int, bool, int]:
     pulse = facts.pulse(replica)
     own = pulse.priority if pulse is not None else LOWEST_PRIORITY
     priority = own if replica.priority is None else replica.priority
@@ -126,7 +131,9 @@ def _rank(
     )
 
 
-def _candidates(elected: Replica, some: tuple[Replica, ...]) -> frozenset[Member]:
+def _candidates(
+    elected: RegisteredBroker, some: tuple[RegisteredBroker, ...]
+) -> frozenset[Member]:
     """
     Returns who stays a candidate. A Java master does not wait for candidates, so under
     one they would be elected without what it acknowledged: it has none (R63).
@@ -138,7 +145,7 @@ def _candidates(elected: Replica, some: tuple[Replica, ...]) -> frozenset[Member
 
 def _after_power_cut(
     state: SetState, facts: Facts, named_id: int | None
-) -> Replica | None:
+) -> RegisteredBroker | None:
     """
     Returns who reaches furthest of a set of which every process has lost (B3): what
     was acknowledged as flushed is on each of them. Who stays away might be the one.
@@ -146,12 +153,12 @@ def _after_power_cut(
     replicas = [state.replica(one.broker_id) for one in state.listed]
     listed = [one for one in replicas if one is not None]
     # A Java broker's next process is the same member: only its standing tells.
-    if any(one.standing is Standing.SOUND for one in listed):
+    if any(one.standing is LogStanding.SOUND for one in listed):
         return None
     whole = [
         one
         for one in listed
-        if one.standing is Standing.RESTARTED and not one.is_learner
+        if one.standing is LogStanding.RESTARTED and not one.is_learner
     ]
     furthest = max((facts.position(one) for one in whole), default=None)
     there = (
@@ -160,7 +167,9 @@ def _after_power_cut(
     return best(state, facts, there, named_id)
 
 
-def _loss(state: SetState, facts: Facts, elected: Replica, cause: Cause) -> Loss | None:
+def _loss(
+    state: SetState, facts: Facts, elected: RegisteredBroker, cause: Cause
+) -> LossRange | None:
     """
     Returns what was seen of the set's logs, and is behind the new master's end (R73).
     """
@@ -171,4 +180,4 @@ def _loss(state: SetState, facts: Facts, elected: Replica, cause: Cause) -> Loss
         if one.broker_id in listed
     ]
     start, end = max(facts.position(elected).end, 0), max(ends, default=-1)
-    return Loss(state.epoch + 1, start, end, cause) if end > start else None
+    return LossRange(state.epoch + 1, start, end, cause) if end > start else None

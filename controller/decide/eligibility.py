@@ -7,15 +7,19 @@ Source: safety B1, B2, B4, A15.
 from __future__ import annotations
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import Position
-from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.member import LogEnd
+from pystore.controller.model.replica import LogStanding, RegisteredBroker
 
 __all__ = ["standing_of"]
 
 
 def standing_of(
-    replica: Replica, recovery: Recovery | None, seen: Position, *, is_listed: bool
-) -> Standing:
+    replica: RegisteredBroker,
+    recovery: Recovery | None,
+    seen: LogEnd,
+    *,
+    is_listed: bool,
+) -> LogStanding:
     """
     Returns what may be expected of the log of a process that registers.
 
@@ -28,42 +32,44 @@ def standing_of(
     if recovery is None:
         # RocketMQ tells nothing, and so is taken at its word as RocketMQ takes it.
         is_same = replica.counter_max == 0
-        return replica.standing if is_same else Standing.RESTARTED
+        return replica.standing if is_same else LogStanding.RESTARTED
     if recovery.incarnation == replica.incarnation:
         return replica.standing
     damage = _damage(replica, recovery, seen)
     if damage is not None:
         return damage
-    if replica.standing is not Standing.SOUND:
+    if replica.standing is not LogStanding.SOUND:
         # What was missing is not there again because of a restart.
         return replica.standing
     is_new = replica.incarnation is None and not is_listed
     is_whole = is_new or _has_lost_nothing(replica, recovery, seen)
-    return Standing.SOUND if is_whole else Standing.RESTARTED
+    return LogStanding.SOUND if is_whole else LogStanding.RESTARTED
 
 
-def _damage(replica: Replica, recovery: Recovery, seen: Position) -> Standing | None:
+def _damage(
+    replica: RegisteredBroker, recovery: Recovery, seen: LogEnd
+) -> LogStanding | None:
     if recovery.is_copy:
-        return Standing.COPIED
+        return LogStanding.COPIED
     if _is_emptied(recovery, seen) and not _has_a_past(replica, recovery):
-        return Standing.WIPED
+        return LogStanding.WIPED
     if _is_restored(replica, recovery):
-        return Standing.COPIED
-    return Standing.LOSSY if recovery.is_lossy else None
+        return LogStanding.COPIED
+    return LogStanding.LOSSY if recovery.is_lossy else None
 
 
-def _is_restored(replica: Replica, recovery: Recovery) -> bool:
+def _is_restored(replica: RegisteredBroker, recovery: Recovery) -> bool:
     """
     Whether the counter went back: a store from before that start (B1).
     """
     return 0 < replica.counter_max >= recovery.incarnation.counter
 
 
-def _is_emptied(recovery: Recovery, seen: Position) -> bool:
+def _is_emptied(recovery: Recovery, seen: LogEnd) -> bool:
     return seen.end > 0 >= recovery.position.end
 
 
-def _has_a_past(replica: Replica, recovery: Recovery) -> bool:
+def _has_a_past(replica: RegisteredBroker, recovery: Recovery) -> bool:
     """
     Whether a store counts on where it was, so that it is the one of before: emptied by
     order of a master, since a new disk begins to count at 1.
@@ -71,7 +77,9 @@ def _has_a_past(replica: Replica, recovery: Recovery) -> bool:
     return recovery.incarnation.counter > max(replica.counter_max, 1)
 
 
-def _has_lost_nothing(replica: Replica, recovery: Recovery, seen: Position) -> bool:
+def _has_lost_nothing(
+    replica: RegisteredBroker, recovery: Recovery, seen: LogEnd
+) -> bool:
     if _is_emptied(recovery, seen):
         return False
     if recovery.acks_flushed:

@@ -7,7 +7,7 @@ Source: safety B2; R271.
 from __future__ import annotations
 
 from pystore.controller.model.commands import NoteRefusal, SeeEnds
-from pystore.controller.model.decision import Accepted, Decision, events_of
+from pystore.controller.model.decision import Accepted, CommandResult, events_of
 from pystore.controller.model.events import EndsSeen, RefusalNoted
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replies import Done
@@ -16,7 +16,7 @@ from pystore.controller.model.state import SetState
 __all__ = ["note_refusal", "see_ends"]
 
 
-def see_ends(state: SetState, _: SeeEnds, facts: Facts) -> Decision:
+def see_ends(state: SetState, _: SeeEnds, facts: Facts) -> CommandResult:
     """
     Remembers how far brokers reach, by their present heartbeats.
     """
@@ -28,7 +28,7 @@ def see_ends(state: SetState, _: SeeEnds, facts: Facts) -> Decision:
     return Accepted(events_of(state, EndsSeen(positions)) if positions else (), Done())
 
 
-def note_refusal(state: SetState, command: NoteRefusal, _: Facts) -> Decision:
+def note_refusal(state: SetState, command: NoteRefusal, _: Facts) -> CommandResult:
     """
     Remembers a refusal, unless it is the one before.
     """

@@ -7,7 +7,12 @@ Source: safety B1; R44, R203; seed 001.
 from __future__ import annotations
 
 from pystore.controller.model.commands import ChangeBroker, ChangePolicy, Readmit
-from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.decision import (
+    Accepted,
+    CommandResult,
+    Rejected,
+    events_of,
+)
 from pystore.controller.model.events import BrokerChanged, PolicyChanged, Readmitted
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import ids_of
@@ -18,7 +23,7 @@ from pystore.remoting.codes import ResponseCode
 __all__ = ["change_broker", "change_policy", "readmit"]
 
 
-def change_broker(state: SetState, command: ChangeBroker, _: Facts) -> Decision:
+def change_broker(state: SetState, command: ChangeBroker, _: Facts) -> CommandResult:
     """
     Makes a broker a learner or a voter, or sets its priority.
     """
@@ -35,7 +40,7 @@ def change_broker(state: SetState, command: ChangeBroker, _: Facts) -> Decision:
     return Accepted(events_of(state, changed), Done())
 
 
-def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> Decision:
+def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> CommandResult:
     """
     Prefers a broker among equals, or switches elections without an operator.
     """
@@ -56,7 +61,7 @@ def change_policy(state: SetState, command: ChangePolicy, _: Facts) -> Decision:
     return Accepted(events_of(state, changed), Done())
 
 
-def readmit(state: SetState, command: Readmit, _: Facts) -> Decision:
+def readmit(state: SetState, command: Readmit, _: Facts) -> CommandResult:
     """
     Lets a master fill and admit a broker that is refused as it stands.
     """

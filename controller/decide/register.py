@@ -15,12 +15,17 @@ from dataclasses import replace
 from pystore.controller.decide.eligibility import standing_of
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.commands import Register
-from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.decision import (
+    Accepted,
+    CommandResult,
+    Rejected,
+    events_of,
+)
 from pystore.controller.model.events import BrokerRegistered, Change, MastershipEnded
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import NOWHERE, Position, ids_of
-from pystore.controller.model.replica import Replica, Standing
-from pystore.controller.model.replies import Registration
+from pystore.controller.model.member import NOWHERE, LogEnd, ids_of
+from pystore.controller.model.replica import LogStanding, RegisteredBroker
+from pystore.controller.model.replies import RegistrationReply
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import living_leadership
 from pystore.remoting.codes import ResponseCode
@@ -28,7 +33,7 @@ from pystore.remoting.codes import ResponseCode
 __all__ = ["register"]
 
 
-def register(state: SetState, command: Register, facts: Facts) -> Decision:
+def register(state: SetState, command: Register, facts: Facts) -> CommandResult:
     """
     Records the process and its address, and tells who is master.
     """
@@ -56,14 +61,14 @@ def register(state: SetState, command: Register, facts: Facts) -> Decision:
     after = apply_all(state, events)
     return Accepted(
         events,
-        Registration(
+        RegistrationReply(
             living_leadership(after, facts), after.agreed, registered.standing
         ),
     )
 
 
 def _registered(
-    state: SetState, old: Replica, command: Register, facts: Facts
+    state: SetState, old: RegisteredBroker, command: Register, facts: Facts
 ) -> BrokerRegistered:
     seen, told = max(old.seen, old.recovered), command.recovery
     pulse = facts.pulse(old)
@@ -89,14 +94,14 @@ def _registered(
 
 
 def _of_java(
-    old: Replica, address: str, standing: Standing, seen: Position
+    old: RegisteredBroker, address: str, standing: LogStanding, seen: LogEnd
 ) -> BrokerRegistered:
     if old.incarnation is None:
         seen = old.seen
     return BrokerRegistered(old.broker_id, address, None, "", standing, NOWHERE, seen)
 
 
-def _differs(old: Replica, registered: BrokerRegistered) -> bool:
+def _differs(old: RegisteredBroker, registered: BrokerRegistered) -> bool:
     return old != replace(
         old,
         address=registered.address,

@@ -7,7 +7,12 @@ Source: safety B9, C3; R81.
 from __future__ import annotations
 
 from pystore.controller.model.commands import EndLeases, StepDown
-from pystore.controller.model.decision import Accepted, Decision, Rejected, events_of
+from pystore.controller.model.decision import (
+    Accepted,
+    CommandResult,
+    Rejected,
+    events_of,
+)
 from pystore.controller.model.events import LeasesEnded, MastershipEnded
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.replies import Done
@@ -24,7 +29,7 @@ is its last; an older one may have been followed by another, whose lease runs.
 """
 
 
-def step_down(state: SetState, command: StepDown, _: Facts) -> Decision:
+def step_down(state: SetState, command: StepDown, _: Facts) -> CommandResult:
     """
     Takes a mastership back, or what may have been left of it.
     """
@@ -44,7 +49,7 @@ def step_down(state: SetState, command: StepDown, _: Facts) -> Decision:
     return Accepted(events_of(state, ended_all), Done())
 
 
-def end_leases(state: SetState, command: EndLeases, _: Facts) -> Decision:
+def end_leases(state: SetState, command: EndLeases, _: Facts) -> CommandResult:
     """
     Forgets former masters, if no other has become one meanwhile.
     """

@@ -16,13 +16,13 @@ from pystore.errors import InvalidError
 from pystore.metastore.values import Identity
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
-__all__ = ["Named", "check_code", "misfit_of", "settled_of"]
+__all__ = ["ConfiguredIdentity", "check_code", "misfit_of", "settled_of"]
 
 _CODE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ConfiguredIdentity:
     """
     What a broker's configuration says of it.
 
@@ -62,7 +62,7 @@ def check_code(address: str, wall_ms: int, bits: bytes) -> str:
     brokers that were given one address by mistake must not pass for one.
 
     Args:
-        address: `Named.address`.
+        address: `ConfiguredIdentity.address`.
         wall_ms: the time.
         bits: 8 random bytes.
     """
@@ -78,7 +78,7 @@ def settled_of(identity: BrokerIdentity | TemporaryIdentity) -> BrokerIdentity:
     return identity.identity if isinstance(identity, TemporaryIdentity) else identity
 
 
-def misfit_of(stored: Identity, named: Named) -> str:
+def misfit_of(stored: Identity, named: ConfiguredIdentity) -> str:
     """
     Returns why a stored identity is not this broker's, and what to do, as one line;
     empty: it is, or there is none (R12).

@@ -19,17 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from pystore.controller.identity.identity import Named, misfit_of
+from pystore.controller.identity.identity import ConfiguredIdentity, misfit_of
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
+    CallRefused,
+    CallUnanswered,
     GetNextBrokerId,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
-    Unanswered,
 )
 from pystore.errors import LocalViolation
 from pystore.metastore.values import Identity
@@ -38,13 +38,13 @@ from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 __all__ = [
     "NEGOTIATION",
     "DeleteTemp",
-    "Effect",
-    "Event",
     "GiveUp",
     "Negotiation",
+    "NegotiationEffect",
+    "NegotiationEvent",
+    "NegotiationStep",
     "Pause",
     "ReadIdentity",
-    "Step",
     "WriteConfirmed",
     "WriteTemp",
     "next_step",
@@ -53,7 +53,7 @@ __all__ = [
 _NOT_SUPPORTED = 3
 
 
-class Step(Enum):
+class NegotiationStep(Enum):
     """
     What is being done; RocketMQ's name for it, where it has one.
     """
@@ -73,7 +73,7 @@ class Step(Enum):
     STOPPED = "stopped: an operator has to help"
 
 
-class Event(Enum):
+class NegotiationEvent(Enum):
     """
     What leads from one step to another.
     """
@@ -93,50 +93,52 @@ class Event(Enum):
     AGAIN = "to be registered again"
 
 
-_READ, _ASK, _WRITE, _APPLY, _FORGET, _CONFIRM, _REGISTER, _REGISTERED, _STOPPED = Step
+_READ, _ASK, _WRITE, _APPLY, _FORGET, _CONFIRM, _REGISTER, _REGISTERED, _STOPPED = (
+    NegotiationStep
+)
 
 # A failed write may have been made: so it is followed by a look, never by a guess.
-NEGOTIATION: dict[tuple[Step, Event], Step] = {
-    (_READ, Event.FOUND_NOBODY): _ASK,
-    (_READ, Event.FOUND_TEMPORARY): _APPLY,
-    (_READ, Event.FOUND_CONFIRMED): _REGISTER,
-    (_READ, Event.FOUND_ANOTHER): _STOPPED,
-    (_READ, Event.FAILED): _READ,
-    (_READ, Event.UNREADABLE): _STOPPED,
-    (_ASK, Event.TOLD_ID): _WRITE,
-    (_ASK, Event.UNSETTLED): _ASK,
-    (_WRITE, Event.STORED): _APPLY,
-    (_WRITE, Event.FAILED): _READ,
-    (_WRITE, Event.UNREADABLE): _STOPPED,
-    (_APPLY, Event.ACCEPTED): _CONFIRM,
-    (_APPLY, Event.TAKEN): _FORGET,
-    (_APPLY, Event.UNSETTLED): _APPLY,
-    (_FORGET, Event.STORED): _ASK,
-    (_FORGET, Event.FAILED): _READ,
-    (_FORGET, Event.UNREADABLE): _STOPPED,
-    (_CONFIRM, Event.STORED): _REGISTER,
-    (_CONFIRM, Event.FAILED): _READ,
-    (_CONFIRM, Event.UNREADABLE): _STOPPED,
-    (_REGISTER, Event.ACCEPTED): _REGISTERED,
-    (_REGISTER, Event.UNKNOWN): _REGISTER,
-    (_REGISTER, Event.UNSETTLED): _REGISTER,
-    (_REGISTERED, Event.AGAIN): _REGISTER,
+NEGOTIATION: dict[tuple[NegotiationStep, NegotiationEvent], NegotiationStep] = {
+    (_READ, NegotiationEvent.FOUND_NOBODY): _ASK,
+    (_READ, NegotiationEvent.FOUND_TEMPORARY): _APPLY,
+    (_READ, NegotiationEvent.FOUND_CONFIRMED): _REGISTER,
+    (_READ, NegotiationEvent.FOUND_ANOTHER): _STOPPED,
+    (_READ, NegotiationEvent.FAILED): _READ,
+    (_READ, NegotiationEvent.UNREADABLE): _STOPPED,
+    (_ASK, NegotiationEvent.TOLD_ID): _WRITE,
+    (_ASK, NegotiationEvent.UNSETTLED): _ASK,
+    (_WRITE, NegotiationEvent.STORED): _APPLY,
+    (_WRITE, NegotiationEvent.FAILED): _READ,
+    (_WRITE, NegotiationEvent.UNREADABLE): _STOPPED,
+    (_APPLY, NegotiationEvent.ACCEPTED): _CONFIRM,
+    (_APPLY, NegotiationEvent.TAKEN): _FORGET,
+    (_APPLY, NegotiationEvent.UNSETTLED): _APPLY,
+    (_FORGET, NegotiationEvent.STORED): _ASK,
+    (_FORGET, NegotiationEvent.FAILED): _READ,
+    (_FORGET, NegotiationEvent.UNREADABLE): _STOPPED,
+    (_CONFIRM, NegotiationEvent.STORED): _REGISTER,
+    (_CONFIRM, NegotiationEvent.FAILED): _READ,
+    (_CONFIRM, NegotiationEvent.UNREADABLE): _STOPPED,
+    (_REGISTER, NegotiationEvent.ACCEPTED): _REGISTERED,
+    (_REGISTER, NegotiationEvent.UNKNOWN): _REGISTER,
+    (_REGISTER, NegotiationEvent.UNSETTLED): _REGISTER,
+    (_REGISTERED, NegotiationEvent.AGAIN): _REGISTER,
 }
 
 # What ends a row of failures: the world answered.
 _PROGRESS = {
-    Event.FOUND_NOBODY,
-    Event.FOUND_TEMPORARY,
-    Event.FOUND_CONFIRMED,
-    Event.TOLD_ID,
-    Event.STORED,
-    Event.ACCEPTED,
-    Event.TAKEN,
-    Event.AGAIN,
+    NegotiationEvent.FOUND_NOBODY,
+    NegotiationEvent.FOUND_TEMPORARY,
+    NegotiationEvent.FOUND_CONFIRMED,
+    NegotiationEvent.TOLD_ID,
+    NegotiationEvent.STORED,
+    NegotiationEvent.ACCEPTED,
+    NegotiationEvent.TAKEN,
+    NegotiationEvent.AGAIN,
 }
 
 
-def next_step(step: Step, event: Event) -> Step:
+def next_step(step: NegotiationStep, event: NegotiationEvent) -> NegotiationStep:
     """
     Returns where *event* leads from *step*.
 
@@ -172,39 +174,39 @@ class Negotiation:
         is_paused: whether the owner is to wait first.
     """
 
-    named: Named
+    named: ConfiguredIdentity
     draw_code: Callable[[], str] = field(compare=False)
     recovery: Recovery | None = None
-    step: Step = Step.READ
+    step: NegotiationStep = NegotiationStep.READ
     temporary: TemporaryIdentity | None = None
     identity: BrokerIdentity | None = None
-    mastership: Mastership | None = None
+    mastership: MasterInfo | None = None
     refused_id: int | None = None
     failures: int = 0
     problem: str = ""
     is_paused: bool = False
 
-    def next_effect(self) -> Effect | None:
+    def next_effect(self) -> NegotiationEffect | None:
         """
         Returns what is to be done now; ``None``: the broker is registered.
         """
-        if self.step is Step.STOPPED:
+        if self.step is NegotiationStep.STOPPED:
             return GiveUp(self.problem)
         if self.is_paused:
             return Pause(self.failures, self.problem)
-        if self.step is Step.READ:
+        if self.step is NegotiationStep.READ:
             return ReadIdentity()
         return self._request() or self._write()
 
     def _request(self) -> GetNextBrokerId | ApplyBrokerId | RegisterBroker | None:
         cluster, broker = self.named.cluster, self.named.broker
-        if self.step is Step.ASK:
+        if self.step is NegotiationStep.ASK:
             return GetNextBrokerId(cluster, broker)
-        if self.step is Step.APPLY and self.temporary is not None:
+        if self.step is NegotiationStep.APPLY and self.temporary is not None:
             wanted = self.temporary
             code = wanted.register_check_code
             return ApplyBrokerId(cluster, broker, wanted.identity.broker_id, code)
-        if self.step is Step.REGISTER and self.identity is not None:
+        if self.step is NegotiationStep.REGISTER and self.identity is not None:
             who, address = self.identity.broker_id, self.named.address
             return RegisterBroker(cluster, broker, who, address, self.recovery)
         return None
@@ -212,9 +214,9 @@ class Negotiation:
     def _write(self) -> WriteTemp | WriteConfirmed | DeleteTemp | None:
         if self.temporary is None:
             return None
-        if self.step is Step.WRITE:
+        if self.step is NegotiationStep.WRITE:
             return WriteTemp(self.temporary)
-        if self.step is Step.CONFIRM:
+        if self.step is NegotiationStep.CONFIRM:
             return WriteConfirmed(self.temporary.identity)
         return DeleteTemp(self.temporary)
 
@@ -225,31 +227,33 @@ class Negotiation:
         What `ReadIdentity` found.
         """
         if misfit := misfit_of(stored, self.named):
-            return self._after(Event.FOUND_ANOTHER, problem=misfit)
+            return self._after(NegotiationEvent.FOUND_ANOTHER, problem=misfit)
         match stored:
             case None:
-                return self._after(Event.FOUND_NOBODY)
+                return self._after(NegotiationEvent.FOUND_NOBODY)
             case TemporaryIdentity():
-                return self._after(Event.FOUND_TEMPORARY, temporary=stored)
+                return self._after(NegotiationEvent.FOUND_TEMPORARY, temporary=stored)
             case _:
-                return self._after(Event.FOUND_CONFIRMED, identity=stored)
+                return self._after(NegotiationEvent.FOUND_CONFIRMED, identity=stored)
 
     def stored(self) -> Negotiation:
         """
         `WriteTemp`, `WriteConfirmed` or `DeleteTemp` is durable.
         """
-        if self.step is Step.CONFIRM:
+        if self.step is NegotiationStep.CONFIRM:
             assert self.temporary is not None
             identity = self.temporary.identity
-            return self._after(Event.STORED, temporary=None, identity=identity)
-        kept = None if self.step is Step.FORGET else self.temporary
-        return self._after(Event.STORED, temporary=kept)
+            return self._after(
+                NegotiationEvent.STORED, temporary=None, identity=identity
+            )
+        kept = None if self.step is NegotiationStep.FORGET else self.temporary
+        return self._after(NegotiationEvent.STORED, temporary=kept)
 
     def failed(self, reason: str, *, is_final: bool) -> Negotiation:
         """
         The store could not be read or written; whether it was written is not known.
         """
-        event = Event.UNREADABLE if is_final else Event.FAILED
+        event = NegotiationEvent.UNREADABLE if is_final else NegotiationEvent.FAILED
         return self._after(event, problem=reason, temporary=None)
 
     def answered(self, answer: Answer) -> Negotiation:
@@ -260,19 +264,28 @@ class Negotiation:
             LocalViolation: no request is under way, or this answers another one.
         """
         match self.step, answer:
-            case Step.ASK, NextBrokerId():
+            case NegotiationStep.ASK, NextBrokerId():
                 return self._told(answer.broker_id)
-            case Step.APPLY, Done():
-                return self._after(Event.ACCEPTED)
-            case Step.APPLY, Refused(code=2014):
+            case NegotiationStep.APPLY, Done():
+                return self._after(NegotiationEvent.ACCEPTED)
+            case NegotiationStep.APPLY, CallRefused(code=2014):
                 return self._taken()
-            case Step.REGISTER, Mastership():
-                return self._after(Event.ACCEPTED, mastership=answer)
-            case Step.REGISTER, Refused(code=2010):
-                return self._after(Event.UNKNOWN, problem=self._unknown_line())
-            case ((Step.ASK | Step.APPLY | Step.REGISTER), (Refused() | Unanswered())):
+            case NegotiationStep.REGISTER, MasterInfo():
+                return self._after(NegotiationEvent.ACCEPTED, mastership=answer)
+            case NegotiationStep.REGISTER, CallRefused(code=2010):
+                return self._after(
+                    NegotiationEvent.UNKNOWN, problem=self._unknown_line()
+                )
+            case (
+                (
+                    NegotiationStep.ASK
+                    | NegotiationStep.APPLY
+                    | NegotiationStep.REGISTER
+                ),
+                (CallRefused() | CallUnanswered()),
+            ):
                 problem = f"{self.step.value}: {_reason_of(answer)}"
-                return self._after(Event.UNSETTLED, problem=problem)
+                return self._after(NegotiationEvent.UNSETTLED, problem=problem)
         raise LocalViolation(f"{answer} while {self.step.value}")
 
     def paused(self) -> Negotiation:
@@ -281,7 +294,7 @@ class Negotiation:
         """
         return replace(self, is_paused=False)
 
-    def again(self, named: Named | None = None) -> Negotiation:
+    def again(self, named: ConfiguredIdentity | None = None) -> Negotiation:
         """
         Register again: the controller forgot the set (R43), or the address changed.
 
@@ -291,14 +304,14 @@ class Negotiation:
         named = self.named if named is None else named
         if misfit := misfit_of(self.identity, named):
             raise LocalViolation(misfit)
-        return self._after(Event.AGAIN, named=named, mastership=None)
+        return self._after(NegotiationEvent.AGAIN, named=named, mastership=None)
 
     # -- inside --------------------------------------------------------------
 
     def _told(self, broker_id: int) -> Negotiation:
         if broker_id < 1:
             problem = f"the controller offers broker id {broker_id}; ids begin at 1"
-            return self._after(Event.UNSETTLED, problem=problem)
+            return self._after(NegotiationEvent.UNSETTLED, problem=problem)
         if broker_id == self.refused_id:
             problem = (
                 f"the controller offers broker id {broker_id} again, which is another "
@@ -306,14 +319,18 @@ class Negotiation:
                 f"clean broker {broker_id} of {self.named.broker!r} if it is gone"
             )
             # Once more after a pause: a controller that lost its records counts anew.
-            return self._after(Event.UNSETTLED, problem=problem, refused_id=None)
+            return self._after(
+                NegotiationEvent.UNSETTLED, problem=problem, refused_id=None
+            )
         identity = self.named.with_id(broker_id)
         temporary = TemporaryIdentity(identity, self.draw_code())
-        return self._after(Event.TOLD_ID, temporary=temporary)
+        return self._after(NegotiationEvent.TOLD_ID, temporary=temporary)
 
     def _taken(self) -> Negotiation:
         assert self.temporary is not None
-        return self._after(Event.TAKEN, refused_id=self.temporary.identity.broker_id)
+        return self._after(
+            NegotiationEvent.TAKEN, refused_id=self.temporary.identity.broker_id
+        )
 
     def _unknown_line(self) -> str:
         assert self.identity is not None
@@ -323,18 +340,18 @@ class Negotiation:
             "controller: correct controllerAddr, or give this broker an empty store"
         )
 
-    def _after(self, event: Event, **changes: object) -> Negotiation:
+    def _after(self, event: NegotiationEvent, **changes: object) -> Negotiation:
         step = next_step(self.step, event)
         if event in _PROGRESS:
             changes |= {"failures": 0, "problem": ""}
         else:
-            is_over = step is Step.STOPPED
+            is_over = step is NegotiationStep.STOPPED
             changes |= {"failures": self.failures + 1, "is_paused": not is_over}
         return replace(self, step=step, **changes)  # type: ignore[arg-type]
 
 
-def _reason_of(answer: Refused | Unanswered) -> str:
-    if isinstance(answer, Unanswered):
+def _reason_of(answer: CallRefused | CallUnanswered) -> str:
+    if isinstance(answer, CallUnanswered):
         return answer.reason
     if answer.code == _NOT_SUPPORTED:
         return (
@@ -402,7 +419,7 @@ class GiveUp:
     reason: str
 
 
-Effect = (
+NegotiationEffect = (
     ReadIdentity
     | WriteTemp
     | WriteConfirmed

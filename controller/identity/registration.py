@@ -36,13 +36,13 @@ from pystore.errors import (
     StorageError,
 )
 
-__all__ = ["Registration"]
+__all__ = ["BrokerRegistration"]
 
 _Request = GetNextBrokerId | ApplyBrokerId | RegisterBroker
 _Write = ReadIdentity | WriteTemp | WriteConfirmed | DeleteTemp
 
 
-class Registration:
+class BrokerRegistration:
     """
     Registers a broker, and goes on until it is registered. One task.
 

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from pystore.controller.model.facts import Pulse
-from pystore.controller.model.member import NOWHERE, Position
+from pystore.controller.model.facts import LastHeartbeat
+from pystore.controller.model.member import NOWHERE, LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import LOWEST_PRIORITY
 
-__all__ = ["TIMEOUT_MS", "Heartbeat", "Liveness"]
+__all__ = ["TIMEOUT_MS", "Heartbeat", "Heartbeats"]
 
 TIMEOUT_MS = 10_000
 """How long a heartbeat counts that does not say so (R239)."""
@@ -55,18 +55,20 @@ class Heartbeat:
     incarnation: Incarnation | None = None
     boot_id: str = ""
     sent_ns: int | None = None
-    position: Position = NOWHERE
+    position: LogEnd = NOWHERE
     flushed: int = -1
     priority: int = LOWEST_PRIORITY
     is_ill: bool = False
     timeout_ms: int = TIMEOUT_MS
 
     @property
-    def pulse(self) -> Pulse:
+    def pulse(self) -> LastHeartbeat:
         """
         What decisions are made from.
         """
-        return Pulse(self.incarnation, self.position, self.priority, self.is_ill)
+        return LastHeartbeat(
+            self.incarnation, self.position, self.priority, self.is_ill
+        )
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class _Kept:
         return not self.is_closed and now_ns <= self.until_ns
 
 
-class Liveness:
+class Heartbeats:
     """
     The heartbeats of all sets. One thread. All times are boot time of this host, and
     never fall from call to call.
@@ -211,7 +213,7 @@ class Liveness:
         """
         return self._ends[0][0] if self._ends else None
 
-    def pulses(self, key: SetKey, now_ns: int) -> dict[int, Pulse]:
+    def pulses(self, key: SetKey, now_ns: int) -> dict[int, LastHeartbeat]:
         """
         Returns who of a set is alive at one moment: `Facts.pulses` (R71).
         """

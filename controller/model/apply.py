@@ -18,7 +18,6 @@ from pystore.controller.model.events import (
     BrokersCleaned,
     Change,
     EndsSeen,
-    Event,
     IdApplied,
     LeasesEnded,
     MasterElected,
@@ -27,14 +26,15 @@ from pystore.controller.model.events import (
     Readmitted,
     RefusalNoted,
     SetChanged,
+    SetEvent,
 )
 from pystore.controller.model.member import Member, ids_of
-from pystore.controller.model.replica import Replica, Standing, Tombstone
+from pystore.controller.model.replica import LogStanding, RegisteredBroker, Tombstone
 from pystore.controller.model.state import AgreedSet, SetState
 
 __all__ = ["LOSSES_MAX", "TOMBSTONES_MAX", "apply", "apply_all"]
 
-_Numbered = TypeVar("_Numbered", Replica, Tombstone)
+_Numbered = TypeVar("_Numbered", RegisteredBroker, Tombstone)
 
 LOSSES_MAX = 16
 """How many losses are kept; the oldest go first."""
@@ -43,7 +43,7 @@ TOMBSTONES_MAX = 64
 """How many tombstones are kept; the ids of all others are never used again either."""
 
 
-def apply(state: SetState, event: Event) -> SetState:
+def apply(state: SetState, event: SetEvent) -> SetState:
     """
     Returns the state after an event, or the same one if it is not for its version.
     """
@@ -53,7 +53,7 @@ def apply(state: SetState, event: Event) -> SetState:
     return replace(changed, version=state.version + 1)
 
 
-def apply_all(state: SetState, events: Iterable[Event]) -> SetState:
+def apply_all(state: SetState, events: Iterable[SetEvent]) -> SetState:
     """
     Returns the state after events, in their order.
     """
@@ -63,7 +63,7 @@ def apply_all(state: SetState, events: Iterable[Event]) -> SetState:
 def _id_applied(state: SetState, change: IdApplied) -> SetState:
     if state.replica(change.broker_id) is not None:
         return state
-    replica = Replica(change.broker_id, change.check_code, change.address)
+    replica = RegisteredBroker(change.broker_id, change.check_code, change.address)
     return replace(
         state,
         replicas=_sorted((*state.replicas, replica)),
@@ -87,7 +87,7 @@ def _registered(state: SetState, change: BrokerRegistered) -> SetState:
         seen=change.seen,
     )
     state = _with(state, new)
-    if new.standing is not Standing.SOUND or new.member == old.member:
+    if new.standing is not LogStanding.SOUND or new.member == old.member:
         return state
     # It lost nothing: what was listed of it is listed of its new process (B2).
     return _relisted(state, lambda one: new.member if one == old.member else one)
@@ -106,7 +106,7 @@ def _mastership_ended(state: SetState, change: MastershipEnded) -> SetState:
 def _elected(state: SetState, change: MasterElected) -> SetState:
     elected = state.replica(change.master.broker_id)
     if elected is not None:
-        state = _with(state, replace(elected, standing=Standing.SOUND))
+        state = _with(state, replace(elected, standing=LogStanding.SOUND))
     losses = (*state.losses, *((change.loss,) if change.loss else ()))
     return replace(
         state,
@@ -126,7 +126,7 @@ def _set_changed(state: SetState, change: SetChanged) -> SetState:
     added = ids_of(change.members - state.agreed.members)
     for replica in state.replicas:
         if replica.broker_id in added:
-            state = _with(state, replace(replica, standing=Standing.SOUND))
+            state = _with(state, replace(replica, standing=LogStanding.SOUND))
     agreed = AgreedSet(change.members, state.agreed.set_epoch + 1, change.candidates)
     return replace(state, agreed=agreed)
 
@@ -174,14 +174,14 @@ def _policy_changed(state: SetState, change: PolicyChanged) -> SetState:
 def _readmitted(state: SetState, change: Readmitted) -> SetState:
     old, stone = state.replica(change.broker_id), state.tombstone(change.broker_id)
     if old is not None:
-        state = _with(state, replace(old, standing=Standing.RESTARTED))
+        state = _with(state, replace(old, standing=LogStanding.RESTARTED))
     elif stone is not None:
-        new = Replica(
+        new = RegisteredBroker(
             stone.broker_id,
             stone.check_code,
             "",
             counter_max=stone.counter_max,
-            standing=Standing.RESTARTED,
+            standing=LogStanding.RESTARTED,
             seen=stone.seen,
         )
         state = replace(
@@ -235,7 +235,7 @@ def _unreleased(state: SetState, *, is_released: bool) -> frozenset[Member]:
     return state.unreleased | {master}
 
 
-def _with(state: SetState, new: Replica) -> SetState:
+def _with(state: SetState, new: RegisteredBroker) -> SetState:
     replicas = (
         new if one.broker_id == new.broker_id else one for one in state.replicas
     )

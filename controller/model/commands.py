@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystore.controller.model.member import NOWHERE, Member, Position
-from pystore.controller.model.state import Refusal
+from pystore.controller.model.member import NOWHERE, LogEnd, Member
+from pystore.controller.model.state import NotedRefusal
 from pystore.metastore.values import Incarnation
 
 __all__ = [
@@ -86,7 +86,7 @@ class Recovery:
 
     incarnation: Incarnation
     boot_id: str = ""
-    position: Position = NOWHERE
+    position: LogEnd = NOWHERE
     published_end: int = -1
     is_clean: bool = False
     keeps_pages: bool = False
@@ -241,7 +241,7 @@ class NoteRefusal:
     A refusal is to be remembered, for people; not every one has to be.
     """
 
-    refusal: Refusal
+    refusal: NotedRefusal
 
 
 Command = (

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.model.events import Change, Event
-from pystore.controller.model.replies import Reply
+from pystore.controller.model.events import Change, SetEvent
+from pystore.controller.model.replies import CommandReply
 from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
 
-__all__ = ["Accepted", "Decision", "Rejected", "events_of"]
+__all__ = ["Accepted", "CommandResult", "Rejected", "events_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Accepted:
         reply: as it is then.
     """
 
-    events: tuple[Event, ...]
-    reply: Reply
+    events: tuple[SetEvent, ...]
+    reply: CommandReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,14 @@ class Rejected:
     broker_ids: frozenset[int] = frozenset()
 
 
-Decision = Accepted | Rejected
+CommandResult = Accepted | Rejected
 
 
-def events_of(state: SetState, *changes: Change) -> tuple[Event, ...]:
+def events_of(state: SetState, *changes: Change) -> tuple[SetEvent, ...]:
     """
     Returns changes as events for a state and for those that follow it.
     """
     return tuple(
-        Event(state.version + number, change) for number, change in enumerate(changes)
+        SetEvent(state.version + number, change)
+        for number, change in enumerate(changes)
     )

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.model.member import Member, Position
-from pystore.controller.model.replica import Standing
-from pystore.controller.model.state import Loss, Refusal
+from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.replica import LogStanding
+from pystore.controller.model.state import LossRange, NotedRefusal
 from pystore.metastore.values import Incarnation
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "BrokersCleaned",
     "Change",
     "EndsSeen",
-    "Event",
     "IdApplied",
     "LeasesEnded",
     "MasterElected",
@@ -31,6 +30,7 @@ __all__ = [
     "Readmitted",
     "RefusalNoted",
     "SetChanged",
+    "SetEvent",
 ]
 
 
@@ -69,9 +69,9 @@ class BrokerRegistered:
     address: str
     incarnation: Incarnation | None
     boot_id: str
-    standing: Standing
-    recovered: Position
-    seen: Position
+    standing: LogStanding
+    recovered: LogEnd
+    seen: LogEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class MasterElected:
 
     master: Member
     candidates: frozenset[Member] = frozenset()
-    loss: Loss | None = None
+    loss: LossRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class EndsSeen:
     How far brokers reached, by id.
     """
 
-    positions: tuple[tuple[int, Position], ...]
+    positions: tuple[tuple[int, LogEnd], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class RefusalNoted:
     Somebody was refused something.
     """
 
-    refusal: Refusal
+    refusal: NotedRefusal
 
 
 Change = (
@@ -199,7 +199,7 @@ Change = (
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SetEvent:
     """
     One change of one version of a set.
 

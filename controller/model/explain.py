@@ -7,25 +7,25 @@ Source: safety B1 to B7; R271.
 from __future__ import annotations
 
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import living_leadership
 
 __all__ = ["why_missing"]
 
 _STANDING = {
-    Standing.RESTARTED: "its restart may have lost the end of its log; the master "
+    LogStanding.RESTARTED: "its restart may have lost the end of its log; the master "
     "admits it once it has caught up",
-    Standing.LOSSY: "it cut bytes that it had acknowledged; the master admits it once "
+    LogStanding.LOSSY: "it cut bytes that it had acknowledged; the master admits it once "
     "it has caught up",
-    Standing.COPIED: "its store is a copy or was restored: readmitBroker, if it is to "
+    LogStanding.COPIED: "its store is a copy or was restored: readmitBroker, if it is to "
     "be filled anew",
-    Standing.WIPED: "its store held bytes once and is empty: readmitBroker, if it is "
+    LogStanding.WIPED: "its store held bytes once and is empty: readmitBroker, if it is "
     "to be filled anew",
 }
 
 
-def why_missing(state: SetState, facts: Facts, replica: Replica) -> str:
+def why_missing(state: SetState, facts: Facts, replica: RegisteredBroker) -> str:
     """
     Returns one line; empty for a member.
     """
@@ -40,13 +40,13 @@ def why_missing(state: SetState, facts: Facts, replica: Replica) -> str:
     return _why_not_admitted(state, facts, replica)
 
 
-def _why_dead(facts: Facts, replica: Replica) -> str:
+def _why_dead(facts: Facts, replica: RegisteredBroker) -> str:
     if replica.broker_id in facts.pulses:
         return "another process of it sends heartbeats, and has not registered"
     return "no heartbeat is heard of it"
 
 
-def _why_not_admitted(state: SetState, facts: Facts, replica: Replica) -> str:
+def _why_not_admitted(state: SetState, facts: Facts, replica: RegisteredBroker) -> str:
     leadership = living_leadership(state, facts)
     if leadership is None:
         return "no master is alive that could admit it"

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pystore.controller.model.member import NOWHERE, Position
-from pystore.controller.model.replica import Replica
+from pystore.controller.model.member import NOWHERE, LogEnd
+from pystore.controller.model.replica import RegisteredBroker
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import LOWEST_PRIORITY
 
-__all__ = ["Facts", "Pulse"]
+__all__ = ["Facts", "LastHeartbeat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class LastHeartbeat:
     """
     The last heartbeat of a broker, while it is valid.
 
@@ -32,7 +32,7 @@ class Pulse:
     """
 
     incarnation: Incarnation | None = None
-    position: Position = NOWHERE
+    position: LogEnd = NOWHERE
     priority: int = LOWEST_PRIORITY
     is_ill: bool = False
 
@@ -50,18 +50,18 @@ class Facts:
             RocketMQ: ``enableElectUncleanMaster``.
     """
 
-    pulses: Mapping[int, Pulse] = field(default_factory=dict)
+    pulses: Mapping[int, LastHeartbeat] = field(default_factory=dict)
     may_replace: bool = True
     is_unclean_allowed: bool = False
 
-    def is_alive(self, replica: Replica | None) -> bool:
+    def is_alive(self, replica: RegisteredBroker | None) -> bool:
         """
         Returns whether the process that registered is heard of: a heartbeat of
         another process of that broker is none of its (B1).
         """
         return replica is not None and self.pulse(replica) is not None
 
-    def pulse(self, replica: Replica) -> Pulse | None:
+    def pulse(self, replica: RegisteredBroker) -> LastHeartbeat | None:
         """
         Returns the valid heartbeat of the process that registered.
         """
@@ -70,7 +70,7 @@ class Facts:
             return None
         return pulse
 
-    def position(self, replica: Replica) -> Position:
+    def position(self, replica: RegisteredBroker) -> LogEnd:
         """
         Returns where the log of the registered process ends: nothing that an earlier
         process of that broker said counts (R72).

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import SetState
 
 __all__ = ["backslides", "violations"]
@@ -80,12 +80,12 @@ def _wrong_mastership(state: SetState) -> Iterator[str]:
         yield "a broker is preferred that is not known"
 
 
-def _wrong_replica(state: SetState, replica: Replica) -> Iterator[str]:
+def _wrong_replica(state: SetState, replica: RegisteredBroker) -> Iterator[str]:
     number = replica.broker_id
     listed = [one for one in state.listed if one.broker_id == number]
     if listed and replica.is_learner:
         yield f"learner {number} is listed"
-    if replica.standing is Standing.SOUND and listed not in ([], [replica.member]):
+    if replica.standing is LogStanding.SOUND and listed not in ([], [replica.member]):
         yield f"broker {number} is sound, but another process of it is listed"
     if replica.incarnation and replica.incarnation.counter > replica.counter_max:
         yield f"broker {number} was not seen as often as it started"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pystore.metastore.values import Incarnation
 
-__all__ = ["NOWHERE", "Member", "Position", "ids_of"]
+__all__ = ["NOWHERE", "LogEnd", "Member", "ids_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Position:
+class LogEnd:
     """
     How far a log goes. One of a higher epoch is further, however short it is.
 
@@ -43,7 +43,7 @@ class Position:
     end: int = -1
 
 
-NOWHERE = Position()
+NOWHERE = LogEnd()
 """It is not known how far."""
 
 

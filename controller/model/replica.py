@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystore.controller.model.member import NOWHERE, Member, Position
+from pystore.controller.model.member import NOWHERE, LogEnd, Member
 from pystore.metastore.values import Incarnation
 
-__all__ = ["Replica", "Standing", "Tombstone"]
+__all__ = ["LogStanding", "RegisteredBroker", "Tombstone"]
 
 
-class Standing(Enum):
+class LogStanding(Enum):
     """
     What may be expected of the log of a broker's current process.
     """
@@ -36,11 +36,11 @@ class Standing(Enum):
         """
         Whether a master alone may not admit it.
         """
-        return self in (Standing.COPIED, Standing.WIPED)
+        return self in (LogStanding.COPIED, LogStanding.WIPED)
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class RegisteredBroker:
     """
     One broker of a set.
 
@@ -65,9 +65,9 @@ class Replica:
     incarnation: Incarnation | None = None
     counter_max: int = 0
     boot_id: str = ""
-    standing: Standing = Standing.SOUND
-    recovered: Position = NOWHERE
-    seen: Position = NOWHERE
+    standing: LogStanding = LogStanding.SOUND
+    recovered: LogEnd = NOWHERE
+    seen: LogEnd = NOWHERE
     is_learner: bool = False
     priority: int | None = None
 
@@ -83,7 +83,7 @@ class Replica:
         """
         Whether it may be elected, if it is also listed and alive (B2).
         """
-        return self.standing is Standing.SOUND and not self.is_learner
+        return self.standing is LogStanding.SOUND and not self.is_learner
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +101,4 @@ class Tombstone:
     broker_id: int
     check_code: str
     counter_max: int = 0
-    seen: Position = NOWHERE
+    seen: LogEnd = NOWHERE

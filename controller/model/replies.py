@@ -9,27 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.state import AgreedSet
 from pystore.remoting.codes import ResponseCode
 
 __all__ = [
     "Applied",
     "BrokerView",
+    "CommandReply",
     "Done",
     "Election",
-    "Leadership",
+    "MasterRecord",
     "NewSet",
     "NextBrokerId",
-    "Registration",
+    "RegistrationReply",
     "ReplicaInfo",
-    "Reply",
     "SyncState",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Leadership:
+class MasterRecord:
     """
     Who is master.
 
@@ -57,7 +57,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class RegistrationReply:
     """
     Answer to 1003.
 
@@ -67,9 +67,9 @@ class Registration:
         standing: what the controller makes of the broker's log.
     """
 
-    leadership: Leadership | None
+    leadership: MasterRecord | None
     agreed: AgreedSet
-    standing: Standing
+    standing: LogStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Election:
     """
 
     code: ResponseCode
-    leadership: Leadership | None
+    leadership: MasterRecord | None
     agreed: AgreedSet
     addresses: tuple[tuple[int, str], ...] = ()
 
@@ -110,7 +110,7 @@ class ReplicaInfo:
         agreed: the set.
     """
 
-    leadership: Leadership | None
+    leadership: MasterRecord | None
     epoch: int
     agreed: AgreedSet
 
@@ -158,4 +158,4 @@ class NextBrokerId:
     broker_id: int
 
 
-Reply = NextBrokerId | Applied | Registration | Election | NewSet | Done
+CommandReply = NextBrokerId | Applied | RegistrationReply | Election | NewSet | Done

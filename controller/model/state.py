@@ -12,10 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Replica, Tombstone
+from pystore.controller.model.replica import RegisteredBroker, Tombstone
 from pystore.remoting.codes import ResponseCode
 
-__all__ = ["NO_SET", "AgreedSet", "Cause", "Loss", "Refusal", "SetKey", "SetState"]
+__all__ = [
+    "NO_SET",
+    "AgreedSet",
+    "Cause",
+    "LossRange",
+    "NotedRefusal",
+    "SetKey",
+    "SetState",
+]
 
 SetKey = tuple[str, str]
 """Cluster and name of a set: names alone may be the same in two clusters (R37)."""
@@ -46,7 +54,7 @@ NO_SET = AgreedSet()
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LossRange:
     """
     A range of the log that an election may have lost (B3, R73).
 
@@ -64,7 +72,7 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NotedRefusal:
     """
     The refusal that was noted last, for people (R271).
 
@@ -109,7 +117,7 @@ class SetState:
     name: str
     version: int = 0
     next_id: int = 1
-    replicas: tuple[Replica, ...] = ()
+    replicas: tuple[RegisteredBroker, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
     is_founded: bool = False
     master: Member | None = None
@@ -119,8 +127,8 @@ class SetState:
     unreleased: frozenset[Member] = frozenset()
     preferred_id: int | None = None
     is_automatic: bool = True
-    losses: tuple[Loss, ...] = ()
-    refusal: Refusal | None = None
+    losses: tuple[LossRange, ...] = ()
+    refusal: NotedRefusal | None = None
 
     @property
     def key(self) -> SetKey:
@@ -143,7 +151,7 @@ class SetState:
         """
         return self.agreed.members | self.agreed.candidates
 
-    def replica(self, broker_id: int) -> Replica | None:
+    def replica(self, broker_id: int) -> RegisteredBroker | None:
         """
         Returns a broker by its id.
         """

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import ids_of
-from pystore.controller.model.replica import Replica
+from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.replies import (
     BrokerView,
-    Leadership,
+    MasterRecord,
     ReplicaInfo,
     SyncState,
 )
@@ -20,7 +20,7 @@ from pystore.controller.model.state import SetState
 __all__ = ["leadership_of", "living_leadership", "replica_info", "sync_state"]
 
 
-def leadership_of(state: SetState) -> Leadership | None:
+def leadership_of(state: SetState) -> MasterRecord | None:
     """
     Returns the recorded master, alive or not.
     """
@@ -28,10 +28,10 @@ def leadership_of(state: SetState) -> Leadership | None:
         return None
     replica = state.replica(state.master.broker_id)
     address = replica.address if replica is not None else ""
-    return Leadership(state.master, address, state.epoch, bool(state.unreleased))
+    return MasterRecord(state.master, address, state.epoch, bool(state.unreleased))
 
 
-def living_leadership(state: SetState, facts: Facts) -> Leadership | None:
+def living_leadership(state: SetState, facts: Facts) -> MasterRecord | None:
     """
     Returns the recorded master, if it is alive.
     """
@@ -60,5 +60,5 @@ def sync_state(state: SetState, facts: Facts) -> SyncState:
     )
 
 
-def _view(replica: Replica, facts: Facts) -> BrokerView:
+def _view(replica: RegisteredBroker, facts: Facts) -> BrokerView:
     return BrokerView(replica.broker_id, replica.address, facts.is_alive(replica))

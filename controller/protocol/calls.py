@@ -6,9 +6,9 @@ RocketMQ's code, or nothing that could be understood in time. The last one says 
 it may have been done all the same, which is another thing than a refusal (R28).
 
 The fields are those of RocketMQ's headers under the names of this project; `Recovery`,
-`Vitals` and incarnations are what pystore adds, and what RocketMQ's controllers pass
-over. Who carries the calls out finds the leader (`pystore.controller.client.client`),
-and fills in ``invokeTime``.
+`HeartbeatExtension` and incarnations are what pystore adds, and what RocketMQ's
+controllers pass over. Who carries the calls out finds the leader
+(`pystore.controller.client.client`), and fills in ``invokeTime``.
 
 Source: formats 4.2 to 4.8, 4.13.
 """
@@ -20,36 +20,36 @@ from typing import Protocol
 
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.model.state import NO_SET, AgreedSet
-from pystore.controller.protocol.extensions import LeaseGrant, Vitals
+from pystore.controller.protocol.extensions import HeartbeatExtension, LeaseGrant
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS, LOWEST_PRIORITY
 
 __all__ = [
     "AlterSyncStateSet",
     "Answer",
     "ApplyBrokerId",
+    "Call",
+    "CallRefused",
+    "CallUnanswered",
     "ControllerCalls",
     "ElectMaster",
     "GetMetadata",
     "GetNextBrokerId",
     "GetReplicaInfo",
-    "Heartbeat",
     "HeartbeatAnswer",
-    "Mastership",
+    "MasterInfo",
     "Metadata",
-    "Refused",
     "RegisterBroker",
-    "Request",
-    "Unanswered",
+    "SendHeartbeat",
 ]
 
 # -- the ends of a call ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class CallRefused:
     """
     The controller answered, and did not do it.
 
@@ -68,7 +68,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class CallUnanswered:
     """
     No answer came in time, or none that settles it.
 
@@ -137,7 +137,7 @@ class ApplyBrokerId:
 @dataclass(frozen=True, slots=True)
 class RegisterBroker:
     """
-    1003: a broker is there, at this address. `Mastership` answers it.
+    1003: a broker is there, at this address. `MasterInfo` answers it.
 
     Attributes:
         recovery: what the process found in its store.
@@ -151,7 +151,7 @@ class RegisterBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Mastership:
+class MasterInfo:
     """
     Who is master of a set: the answer to 1002, 1003 and 1004, the body of 1008.
 
@@ -175,13 +175,13 @@ class Mastership:
     agreed: AgreedSet = NO_SET
     is_new: bool = False
     waits_for_lease: bool = False
-    standing: Standing | None = None
+    standing: LogStanding | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ElectMaster:
     """
-    1002: a set needs a master. `Mastership` answers it.
+    1002: a set needs a master. `MasterInfo` answers it.
 
     Attributes:
         broker_id: who asks, or who is to be it; -1: nobody in particular.
@@ -197,7 +197,7 @@ class ElectMaster:
 @dataclass(frozen=True, slots=True)
 class GetReplicaInfo:
     """
-    1004: who is master of a set. `Mastership` answers it.
+    1004: who is master of a set. `MasterInfo` answers it.
     """
 
     broker: str
@@ -217,7 +217,7 @@ class AlterSyncStateSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class SendHeartbeat:
     """
     904: a broker is alive. Goes to every controller; `HeartbeatAnswer` answers it.
 
@@ -239,7 +239,7 @@ class Heartbeat:
     confirm_offset: int = -1
     timeout_ms: int = HEARTBEAT_TIMEOUT_MS
     priority: int = LOWEST_PRIORITY
-    vitals: Vitals | None = None
+    vitals: HeartbeatExtension | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class HeartbeatAnswer:
     lease: LeaseGrant | None = None
 
 
-Request = (
+Call = (
     GetMetadata
     | GetNextBrokerId
     | ApplyBrokerId
@@ -263,30 +263,32 @@ Request = (
     | ElectMaster
     | GetReplicaInfo
     | AlterSyncStateSet
-    | Heartbeat
+    | SendHeartbeat
 )
 
 Answer = (
     NextBrokerId
     | Done
-    | Mastership
+    | MasterInfo
     | AgreedSet
     | Metadata
     | HeartbeatAnswer
-    | Refused
-    | Unanswered
+    | CallRefused
+    | CallUnanswered
 )
 
 
 class ControllerCalls(Protocol):
     """
     The calls of a broker. Each ends in bounded time, and none raises for what a
-    network or a controller does: that is what `Refused` and `Unanswered` say.
+    network or a controller does: that is what `CallRefused` and `CallUnanswered` say.
 
     All but the first and the last go to the leader.
     """
 
-    async def get_metadata(self, address: str) -> Metadata | Refused | Unanswered:
+    async def get_metadata(
+        self, address: str
+    ) -> Metadata | CallRefused | CallUnanswered:
         """
         Ask one controller for its leader.
         """
@@ -294,7 +296,7 @@ class ControllerCalls(Protocol):
 
     async def get_next_broker_id(
         self, request: GetNextBrokerId
-    ) -> NextBrokerId | Refused | Unanswered:
+    ) -> NextBrokerId | CallRefused | CallUnanswered:
         """
         Ask for an id to apply for.
         """
@@ -302,7 +304,7 @@ class ControllerCalls(Protocol):
 
     async def apply_broker_id(
         self, request: ApplyBrokerId
-    ) -> Done | Refused | Unanswered:
+    ) -> Done | CallRefused | CallUnanswered:
         """
         Apply for an id.
         """
@@ -310,7 +312,7 @@ class ControllerCalls(Protocol):
 
     async def register_broker(
         self, request: RegisterBroker
-    ) -> Mastership | Refused | Unanswered:
+    ) -> MasterInfo | CallRefused | CallUnanswered:
         """
         Say where the broker is, and hear who is master.
         """
@@ -318,7 +320,7 @@ class ControllerCalls(Protocol):
 
     async def elect_master(
         self, request: ElectMaster
-    ) -> Mastership | Refused | Unanswered:
+    ) -> MasterInfo | CallRefused | CallUnanswered:
         """
         Ask for a master.
         """
@@ -326,7 +328,7 @@ class ControllerCalls(Protocol):
 
     async def get_replica_info(
         self, request: GetReplicaInfo
-    ) -> Mastership | Refused | Unanswered:
+    ) -> MasterInfo | CallRefused | CallUnanswered:
         """
         Ask who is master.
         """
@@ -334,15 +336,15 @@ class ControllerCalls(Protocol):
 
     async def alter_sync_state_set(
         self, request: AlterSyncStateSet
-    ) -> AgreedSet | Refused | Unanswered:
+    ) -> AgreedSet | CallRefused | CallUnanswered:
         """
         Propose another SyncStateSet.
         """
         ...
 
     async def heartbeat(
-        self, address: str, request: Heartbeat
-    ) -> HeartbeatAnswer | Refused | Unanswered:
+        self, address: str, request: SendHeartbeat
+    ) -> HeartbeatAnswer | CallRefused | CallUnanswered:
         """
         Tell one controller that the broker is alive.
         """

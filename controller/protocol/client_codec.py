@@ -22,18 +22,18 @@ from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
     ApplyBrokerId,
+    Call,
+    CallRefused,
+    CallUnanswered,
     ElectMaster,
     GetMetadata,
     GetNextBrokerId,
     GetReplicaInfo,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
+    MasterInfo,
     Metadata,
-    Refused,
     RegisterBroker,
-    Request,
-    Unanswered,
+    SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import (
     lease_of,
@@ -77,7 +77,7 @@ _STALE = {
 }
 
 
-def command_of(request: Request, wall_ms: int) -> RemotingCommand:
+def command_of(request: Call, wall_ms: int) -> RemotingCommand:
     """
     Returns a request as it is sent.
 
@@ -145,7 +145,7 @@ def _alter(request: AlterSyncStateSet, wall_ms: int) -> dict[str, str]:
     return encode_fields(header) | alter_set_fields(change)
 
 
-def _beat(request: Heartbeat, _: int) -> dict[str, str]:
+def _beat(request: SendHeartbeat, _: int) -> dict[str, str]:
     header = BrokerHeartbeat(
         request.broker_id,
         request.cluster,
@@ -164,21 +164,21 @@ def _beat(request: Heartbeat, _: int) -> dict[str, str]:
 # -- answers -----------------------------------------------------------------
 
 
-def answer_of(request: Request, response: RemotingCommand) -> Answer:
+def answer_of(request: Call, response: RemotingCommand) -> Answer:
     """
-    Returns what came of a request. Total: what makes no sense is `Unanswered`.
+    Returns what came of a request. Total: what makes no sense is `CallUnanswered`.
     """
     try:
         return _answer(request, response)
     except RemoteViolation as violation:
         # It says success or refusal in a way that nobody understands.
         code = _FORMS[type(request)].code
-        return Unanswered(f"the answer to {code} is broken: {violation}")
+        return CallUnanswered(f"the answer to {code} is broken: {violation}")
 
 
-def _answer(request: Request, response: RemotingCommand) -> Answer:
+def _answer(request: Call, response: RemotingCommand) -> Answer:
     if response.code in _UNSETTLED:
-        return Unanswered(_line(response))
+        return CallUnanswered(_line(response))
     is_standing = response.code == ResponseCode.CONTROLLER_MASTER_STILL_EXIST
     if is_standing and isinstance(request, ElectMaster):
         return _elected(response)
@@ -187,9 +187,9 @@ def _answer(request: Request, response: RemotingCommand) -> Answer:
     return _FORMS[type(request)].answer(response)
 
 
-def _refused(request: Request, response: RemotingCommand) -> Refused:
+def _refused(request: Call, response: RemotingCommand) -> CallRefused:
     is_told = isinstance(request, AlterSyncStateSet) and response.code in _STALE
-    return Refused(
+    return CallRefused(
         response.code,
         response.remark or "",
         refused_ids_of(response.ext_fields),
@@ -219,13 +219,13 @@ def _done(_: RemotingCommand) -> Done:
     return Done()
 
 
-def _registered(response: RemotingCommand) -> Mastership:
+def _registered(response: RemotingCommand) -> MasterInfo:
     header = decode_fields(RegisterBrokerToControllerResponse, response.ext_fields)
     told = _mastership(response, header, _agreed(response))
     return replace(told, standing=standing_of(response.ext_fields))
 
 
-def _elected(response: RemotingCommand) -> Mastership:
+def _elected(response: RemotingCommand) -> MasterInfo:
     header = decode_fields(ElectMasterResponse, response.ext_fields)
     if header.master_broker_id is None or header.sync_state_set_epoch is None:
         raise RemoteViolation("no masterBrokerId or no syncStateSetEpoch")
@@ -235,7 +235,7 @@ def _elected(response: RemotingCommand) -> Mastership:
     return replace(told, is_new=response.code == ResponseCode.SUCCESS)
 
 
-def _replica_info(response: RemotingCommand) -> Mastership:
+def _replica_info(response: RemotingCommand) -> MasterInfo:
     header = decode_fields(GetReplicaInfoResponse, response.ext_fields)
     return _mastership(response, header, _agreed(response))
 
@@ -244,7 +244,7 @@ def _beaten(response: RemotingCommand) -> HeartbeatAnswer:
     return HeartbeatAnswer(lease_of(response.ext_fields))
 
 
-def mastership_told(notification: RemotingCommand) -> Mastership:
+def mastership_told(notification: RemotingCommand) -> MasterInfo:
     """
     Returns what 1008 says.
 
@@ -265,13 +265,13 @@ _MasterHeader = (
 
 def _mastership(
     command: RemotingCommand, header: _MasterHeader, agreed: AgreedSet
-) -> Mastership:
+) -> MasterInfo:
     epoch = header.master_epoch or 0
     if header.master_broker_id is None:
-        return Mastership(None, "", epoch, agreed)
+        return MasterInfo(None, "", epoch, agreed)
     address = header.master_address or ""
     told = leadership_of(command.ext_fields, header.master_broker_id, address, epoch)
-    return Mastership(
+    return MasterInfo(
         told.master, address, epoch, agreed, waits_for_lease=told.waits_for_lease
     )
 
@@ -293,7 +293,7 @@ class _Form(NamedTuple):
     answer: Callable[[RemotingCommand], Answer]
 
 
-_FORMS: dict[type[Request], _Form] = {
+_FORMS: dict[type[Call], _Form] = {
     GetMetadata: _Form(
         RequestCode.CONTROLLER_GET_METADATA_INFO, lambda *_: {}, _metadata
     ),
@@ -311,5 +311,5 @@ _FORMS: dict[type[Request], _Form] = {
     AlterSyncStateSet: _Form(
         RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, _alter, _agreed
     ),
-    Heartbeat: _Form(RequestCode.BROKER_HEARTBEAT, _beat, _beaten),
+    SendHeartbeat: _Form(RequestCode.BROKER_HEARTBEAT, _beat, _beaten),
 }

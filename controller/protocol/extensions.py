@@ -9,7 +9,7 @@ restarted process from passing for the one before (B1).
 
 | code | asked with | answered with |
 |---|---|---|
-| 904 | `Vitals` | `LeaseGrant`; a heartbeat that wants one is not one-way |
+| 904 | `HeartbeatExtension` | `LeaseGrant`; a heartbeat that wants one is not one-way |
 | 1001 | `AlterSet` | the set |
 | 1002, 1004 | | leadership and set |
 | 1003 | `Recovery` | leadership, set, standing |
@@ -29,16 +29,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import Member, Position
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.replica import LogStanding
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import Int64, MissingField, decode_fields, encode_fields
 
 __all__ = [
     "Fields",
+    "HeartbeatExtension",
     "LeaseGrant",
-    "Vitals",
     "ids_text",
     "lease_fields",
     "lease_of",
@@ -65,7 +65,7 @@ _STANDING = "pystoreStanding"
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class HeartbeatExtension:
     """
     What a heartbeat tells beside RocketMQ's fields.
 
@@ -94,7 +94,7 @@ class _VitalsHeader:
     pystore_resigned_epoch: Int64 = -1
 
 
-def vitals_fields(vitals: Vitals) -> dict[str, str]:
+def vitals_fields(vitals: HeartbeatExtension) -> dict[str, str]:
     """
     Returns what a heartbeat adds.
     """
@@ -109,7 +109,7 @@ def vitals_fields(vitals: Vitals) -> dict[str, str]:
     )
 
 
-def vitals_of(fields: Fields) -> Vitals | None:
+def vitals_of(fields: Fields) -> HeartbeatExtension | None:
     """
     Returns what a heartbeat adds; ``None``: it is a Java broker's.
 
@@ -120,7 +120,7 @@ def vitals_of(fields: Fields) -> Vitals | None:
         return None
     header = decode_fields(_VitalsHeader, fields)
     assert header.pystore_incarnation is not None
-    return Vitals(
+    return HeartbeatExtension(
         parse_incarnation(header.pystore_incarnation),
         header.pystore_boot_id,
         header.pystore_flushed_end,
@@ -216,7 +216,7 @@ def recovery_of(fields: Fields) -> Recovery | None:
     return Recovery(
         parse_incarnation(header.pystore_incarnation),
         header.pystore_boot_id,
-        Position(header.pystore_recovered_epoch, header.pystore_recovered_end),
+        LogEnd(header.pystore_recovered_epoch, header.pystore_recovered_end),
         header.pystore_published_end,
         header.pystore_is_clean,
         header.pystore_keeps_pages,
@@ -226,14 +226,14 @@ def recovery_of(fields: Fields) -> Recovery | None:
     )
 
 
-def standing_fields(standing: Standing) -> dict[str, str]:
+def standing_fields(standing: LogStanding) -> dict[str, str]:
     """
     Returns what the answer says of the log of the process that registered.
     """
     return {_STANDING: standing.value}
 
 
-def standing_of(fields: Fields) -> Standing | None:
+def standing_of(fields: Fields) -> LogStanding | None:
     """
     Returns the standing; ``None``: the controller judges none.
 
@@ -241,7 +241,7 @@ def standing_of(fields: Fields) -> Standing | None:
         MissingField: one that nobody knows.
     """
     text = fields.get(_STANDING)
-    known = {one.value: one for one in Standing}
+    known = {one.value: one for one in LogStanding}
     if text is not None and text not in known:
         raise malformed(f"no standing is called {text[:32]!r}")
     return None if text is None else known[text]

@@ -45,14 +45,14 @@ from pystore.remoting.operator_headers import (
     ReadmitBrokerRequest,
 )
 
-__all__ = ["COMMANDS", "Asked"]
+__all__ = ["COMMANDS", "SetCommand"]
 
 _IDS = re.compile(r"[0-9; ]*")
 _NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SetCommand:
     """
     A command and the set that it is for.
 
@@ -69,7 +69,7 @@ class Asked:
     creates: bool = False
 
 
-def _alter_set(request: RemotingCommand) -> Asked:
+def _alter_set(request: RemotingCommand) -> SetCommand:
     header = decode_fields(AlterSyncStateSetRequest, request.ext_fields)
     body = SyncStateSet.decode(request.body)
     command = alter_set_of(
@@ -79,10 +79,10 @@ def _alter_set(request: RemotingCommand) -> Asked:
         body.broker_ids,
         body.epoch,
     )
-    return Asked("", header.broker_name, command)
+    return SetCommand("", header.broker_name, command)
 
 
-def _elect(request: RemotingCommand) -> Asked:
+def _elect(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ElectMasterRequest, request.ext_fields)
     if header.broker_id == _NOBODY:
         command = Elect(Trigger.CONTROLLER)
@@ -90,10 +90,10 @@ def _elect(request: RemotingCommand) -> Asked:
         command = Elect(Trigger.OPERATOR, header.broker_id)
     else:
         command = Elect(Trigger.BROKER, header.broker_id)
-    return Asked(header.cluster_name, header.broker_name, command)
+    return SetCommand(header.cluster_name, header.broker_name, command)
 
 
-def _register(request: RemotingCommand) -> Asked:
+def _register(request: RemotingCommand) -> SetCommand:
     if "brokerId" not in request.ext_fields:
         raise MissingField(
             "it registers without a broker id: RocketMQ's brokers have one from 5.1.1 "
@@ -104,21 +104,23 @@ def _register(request: RemotingCommand) -> Asked:
     command = Register(
         header.broker_id, header.broker_address, recovery_of(request.ext_fields)
     )
-    return Asked(header.cluster_name, header.broker_name, command, creates=True)
+    return SetCommand(header.cluster_name, header.broker_name, command, creates=True)
 
 
-def _next_id(request: RemotingCommand) -> Asked:
+def _next_id(request: RemotingCommand) -> SetCommand:
     header = decode_fields(GetNextBrokerIdRequest, request.ext_fields)
-    return Asked(header.cluster_name, header.broker_name, GetNextId(), creates=True)
+    return SetCommand(
+        header.cluster_name, header.broker_name, GetNextId(), creates=True
+    )
 
 
-def _apply_id(request: RemotingCommand) -> Asked:
+def _apply_id(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ApplyBrokerIdRequest, request.ext_fields)
     command = ApplyId(header.applied_broker_id, header.register_check_code)
-    return Asked(header.cluster_name, header.broker_name, command, creates=True)
+    return SetCommand(header.cluster_name, header.broker_name, command, creates=True)
 
 
-def _clean(request: RemotingCommand) -> Asked:
+def _clean(request: RemotingCommand) -> SetCommand:
     header = decode_fields(CleanBrokerDataRequest, request.ext_fields)
     text = header.broker_controller_ids_to_clean or ""
     if not _IDS.fullmatch(text):
@@ -128,27 +130,29 @@ def _clean(request: RemotingCommand) -> Asked:
         )
     ids = frozenset(int(one) for one in text.split(";") if one.strip())
     command = Clean(ids, header.is_clean_living_broker)
-    return Asked(header.cluster_name or "", header.broker_name, command)
+    return SetCommand(header.cluster_name or "", header.broker_name, command)
 
 
-def _change_broker(request: RemotingCommand) -> Asked:
+def _change_broker(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ChangeBrokerRequest, request.ext_fields)
     command = ChangeBroker(header.broker_id, header.is_learner, header.priority)
-    return Asked(header.cluster_name, header.broker_name, command)
+    return SetCommand(header.cluster_name, header.broker_name, command)
 
 
-def _change_elections(request: RemotingCommand) -> Asked:
+def _change_elections(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ChangeElectionsRequest, request.ext_fields)
     command = ChangePolicy(header.preferred_broker_id, header.allow_elect_master)
-    return Asked(header.cluster_name, header.broker_name, command)
+    return SetCommand(header.cluster_name, header.broker_name, command)
 
 
-def _readmit(request: RemotingCommand) -> Asked:
+def _readmit(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ReadmitBrokerRequest, request.ext_fields)
-    return Asked(header.cluster_name, header.broker_name, Readmit(header.broker_id))
+    return SetCommand(
+        header.cluster_name, header.broker_name, Readmit(header.broker_id)
+    )
 
 
-COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], Asked]] = {
+COMMANDS: Mapping[RequestCode, Callable[[RemotingCommand], SetCommand]] = {
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: _alter_set,
     RequestCode.CONTROLLER_ELECT_MASTER: _elect,
     RequestCode.CONTROLLER_REGISTER_BROKER: _register,

@@ -15,16 +15,16 @@ from pystore.controller.model.commands import (
     GetNextId,
     Register,
 )
-from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import ids_of
 from pystore.controller.model.replies import (
     BrokerView,
     Election,
-    Leadership,
+    MasterRecord,
     NewSet,
     NextBrokerId,
-    Registration,
+    RegistrationReply,
     SyncState,
 )
 from pystore.controller.model.state import AgreedSet, SetState
@@ -51,7 +51,11 @@ from pystore.remoting.controller_headers import (
     RegisterBrokerToControllerResponse,
 )
 from pystore.remoting.fields import encode_fields
-from pystore.remoting.replica_bodies import BrokerReplicas, Replica, encode_replicas
+from pystore.remoting.replica_bodies import (
+    BrokerReplicas,
+    ReplicaIdentity,
+    encode_replicas,
+)
 from pystore.remoting.reply import Reply
 
 __all__ = ["answer", "notification", "replica_info_answer", "sync_state_answer"]
@@ -62,7 +66,7 @@ _FENCED = (
 )
 
 
-def answer(command: Command, decision: Decision, state: SetState) -> Reply:
+def answer(command: Command, decision: CommandResult, state: SetState) -> Reply:
     """
     Returns the answer to a command.
 
@@ -87,7 +91,7 @@ def answer(command: Command, decision: Decision, state: SetState) -> Reply:
         case NextBrokerId():
             told = GetNextBrokerIdResponse(next_broker_id=reply.broker_id)
             return Reply(ext_fields=names | encode_fields(told))
-        case Registration():
+        case RegistrationReply():
             fields = names | standing_fields(reply.standing)
             return _with_set(reply.leadership, reply.agreed, fields)
         case NewSet():
@@ -135,7 +139,7 @@ def sync_state_answer(sets: Iterable[tuple[SetState, Facts]]) -> Reply:
 
 
 def notification(
-    leadership: Leadership, agreed: AgreedSet
+    leadership: MasterRecord, agreed: AgreedSet
 ) -> tuple[dict[str, str], bytes]:
     """
     Returns fields and body of 1008.
@@ -160,7 +164,7 @@ def _names(command: Command, state: SetState) -> dict[str, str]:
 
 
 def _with_set(
-    leadership: Leadership | None, agreed: AgreedSet, fields: dict[str, str]
+    leadership: MasterRecord | None, agreed: AgreedSet, fields: dict[str, str]
 ) -> Reply:
     fields = fields | agreed_fields(agreed)
     if leadership is not None:
@@ -210,7 +214,7 @@ def _replicas(name: str, view: SyncState) -> BrokerReplicas:
     )
 
 
-def _rows(name: str, views: Iterable[BrokerView]) -> tuple[Replica, ...]:
+def _rows(name: str, views: Iterable[BrokerView]) -> tuple[ReplicaIdentity, ...]:
     return tuple(
-        Replica(name, one.broker_id, one.address, one.is_alive) for one in views
+        ReplicaIdentity(name, one.broker_id, one.address, one.is_alive) for one in views
     )

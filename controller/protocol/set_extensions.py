@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.member import Member, ids_of
-from pystore.controller.model.replies import Leadership
+from pystore.controller.model.replies import MasterRecord
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.extensions import (
     Fields,
@@ -54,7 +54,7 @@ class _SetHeader:
     pystore_candidates: str | None = None
 
 
-def leadership_fields(leadership: Leadership | None) -> dict[str, str]:
+def leadership_fields(leadership: MasterRecord | None) -> dict[str, str]:
     """
     Returns what is added to the RocketMQ fields of a master.
     """
@@ -66,7 +66,7 @@ def leadership_fields(leadership: Leadership | None) -> dict[str, str]:
 
 def leadership_of(
     fields: Fields, broker_id: int, address: str, epoch: int
-) -> Leadership:
+) -> MasterRecord:
     """
     Returns the master.
 
@@ -81,7 +81,7 @@ def leadership_of(
     """
     header = decode_fields(_LeadershipHeader, fields)
     master = _process(broker_id, header.pystore_master_incarnation)
-    return Leadership(master, address, epoch, header.pystore_waits_for_lease)
+    return MasterRecord(master, address, epoch, header.pystore_waits_for_lease)
 
 
 def agreed_fields(agreed: AgreedSet) -> dict[str, str]:

@@ -22,7 +22,7 @@ from pystore.controller.decide.dispatch import decide
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import Command
-from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.record_keys import SETS, names_of, set_key
@@ -35,11 +35,11 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from pystore.records.ops import ABSENT, COMMIT_BYTES_MAX, Check, Op, Put
-from pystore.records.record_store import Record, RecordStore
+from pystore.records.ops import ABSENT, COMMIT_BYTES_MAX, CheckVersion, Op, Put
+from pystore.records.record_store import RecordStore, StoredRecord
 from pystore.records.term import Term
 
-__all__ = ["NotLeading", "Outcome", "Sets"]
+__all__ = ["BrokerSets", "CommandOutcome", "NotLeading"]
 
 _RECORD_BYTES = 4096  # of keys and checks of one set in a commit, at most
 
@@ -51,7 +51,7 @@ class NotLeading(UnavailableError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandOutcome:
     """
     What became of a command.
 
@@ -60,7 +60,7 @@ class Outcome:
         state: of the set afterwards.
     """
 
-    decision: Decision
+    decision: CommandResult
     state: SetState
 
 
@@ -74,7 +74,7 @@ class _Held:
 class _Asked:
     names: SetKey
     command: Command
-    answer: asyncio.Future[Outcome]
+    answer: asyncio.Future[CommandOutcome]
 
 
 @dataclass(slots=True)
@@ -84,10 +84,10 @@ class _Round:
     """
 
     after: dict[SetKey, SetState] = field(default_factory=dict)
-    outcomes: list[tuple[_Asked, Outcome]] = field(default_factory=list)
+    outcomes: list[tuple[_Asked, CommandOutcome]] = field(default_factory=list)
 
 
-class Sets:
+class BrokerSets:
     """
     All sets, for as long as a term lasts. For one event loop, but for `load`.
 
@@ -113,7 +113,7 @@ class Sets:
         self._facts_of = facts_of
         self._changed = changed
         self._say = say
-        self._records: dict[SetKey, Record] = {}
+        self._records: dict[SetKey, StoredRecord] = {}
         self._damaged: dict[SetKey, FormatError] = {}
         self._held: dict[SetKey, _Held] = {}
         self._named: dict[str, list[str]] = {}
@@ -169,7 +169,7 @@ class Sets:
         held = self._held.get(names)
         return None if held is None else held.state
 
-    def _read(self, names: SetKey, record: Record) -> None:
+    def _read(self, names: SetKey, record: StoredRecord) -> None:
         try:
             state = decode(record.value, record.key)
             if state.key != names:
@@ -195,7 +195,7 @@ class Sets:
         asked = (*self._working, *self._asked)
         return [one.command for one in asked if one.names == names]
 
-    async def ask(self, names: SetKey, command: Command) -> Outcome:
+    async def ask(self, names: SetKey, command: Command) -> CommandOutcome:
         """
         Decides, and returns once that is committed.
 
@@ -210,7 +210,9 @@ class Sets:
         self.state(names)
         if self._is_dropped:
             raise NotLeading("this controller does not lead any more")
-        answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[CommandOutcome] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._asked.append(_Asked(names, command, answer))
         self._wake.set()
         return await answer
@@ -250,11 +252,11 @@ class Sets:
             if isinstance(decision, Accepted) and decision.events:
                 state = apply_all(state, decision.events)
                 found.after[one.names] = state
-            found.outcomes.append((one, Outcome(decision, state)))
+            found.outcomes.append((one, CommandOutcome(decision, state)))
         return found
 
     async def _carry_out(self, found: _Round) -> None:
-        waiting: dict[SetKey, list[tuple[_Asked, Outcome]]] = {}
+        waiting: dict[SetKey, list[tuple[_Asked, CommandOutcome]]] = {}
         for one, outcome in found.outcomes:
             if one.names in found.after:
                 waiting.setdefault(one.names, []).append((one, outcome))
@@ -286,7 +288,7 @@ class Sets:
         for names, value in values.items():
             key, held = set_key(*names), self._held.get(names)
             ops += [
-                Check(key, ABSENT if held is None else held.version),
+                CheckVersion(key, ABSENT if held is None else held.version),
                 Put(key, value),
             ]
         try:
@@ -342,7 +344,7 @@ def _divided(values: dict[SetKey, bytes]) -> Iterator[dict[SetKey, bytes]]:
         yield part
 
 
-def _settle(asked: _Asked, outcome: Outcome) -> None:
+def _settle(asked: _Asked, outcome: CommandOutcome) -> None:
     if not asked.answer.done():
         asked.answer.set_result(outcome)
 

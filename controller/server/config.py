@@ -20,7 +20,7 @@ from pystore.remoting.fields import wire_name
 
 __all__ = [
     "FOREIGN",
-    "Settings",
+    "ControllerConfig",
     "parse_lines",
     "parse_properties",
     "parse_toml",
@@ -48,7 +48,7 @@ _FIXED: dict[str, bool] = {"is_fixed": True}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ControllerConfig:
     """
     Of one controller. Those without `_FIXED` may change while it runs.
 
@@ -111,7 +111,9 @@ class Settings:
         """
         return self.nameserver == self.listen
 
-    def with_texts(self, texts: Mapping[str, str], *, is_running: bool) -> Settings:
+    def with_texts(
+        self, texts: Mapping[str, str], *, is_running: bool
+    ) -> ControllerConfig:
         """
         Returns the settings with others, by their names.
 
@@ -185,7 +187,7 @@ def properties_text(texts: Mapping[str, str]) -> str:
     return "".join(f"{name}={texts[name]}\n" for name in sorted(texts))
 
 
-def shown(settings: Settings) -> dict[str, str]:
+def shown(settings: ControllerConfig) -> dict[str, str]:
     """
     Returns all settings by their names, as text.
     """
@@ -264,7 +266,7 @@ _PARSERS: dict[str, Callable[[str, str], object]] = {
 
 _FORM = {
     wire_name(one.name): (one.name, _PARSERS[str(one.type)], bool(one.metadata))
-    for one in fields(Settings)
+    for one in fields(ControllerConfig)
 }
 
 

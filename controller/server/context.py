@@ -8,17 +8,17 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pystore.controller.liveness.heartbeats import Liveness
-from pystore.controller.server.dynamic_config import KeptSettings
-from pystore.controller.server.term import Leader
+from pystore.controller.liveness.heartbeats import Heartbeats
+from pystore.controller.server.dynamic_config import DynamicConfig
+from pystore.controller.server.term import LeaderTerm
 from pystore.records.record_store import RecordStore
 from pystore.remoting.connection import Connection
 
-__all__ = ["Place"]
+__all__ = ["ControllerContext"]
 
 
 @dataclass(slots=True)
-class Place:
+class ControllerContext:
     """
     One controller, as it is now. For one event loop.
 
@@ -34,12 +34,12 @@ class Place:
         leader: its term; ``None``: it does not lead.
     """
 
-    settings: KeptSettings
+    settings: DynamicConfig
     say: Callable[[str], object]
     clock_ns: Callable[[], int]
     draw: random.Random
     address: str = ""
-    liveness: Liveness = field(default_factory=Liveness)
+    liveness: Heartbeats = field(default_factory=Heartbeats)
     connections: dict[int, Connection] = field(default_factory=dict)
     store: RecordStore | None = None
-    leader: Leader | None = None
+    leader: LeaderTerm | None = None

@@ -15,16 +15,16 @@ from pystore.clocks import boottime_ns
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import leadership_of
-from pystore.controller.server.config import Settings
-from pystore.controller.server.context import Place
-from pystore.controller.server.dynamic_config import KeptSettings
+from pystore.controller.server.config import ControllerConfig
+from pystore.controller.server.context import ControllerContext
+from pystore.controller.server.dynamic_config import DynamicConfig
 from pystore.controller.server.handlers import Handlers
-from pystore.controller.server.leadership import Campaign, Others
-from pystore.controller.server.name_server import NameServing
-from pystore.controller.server.notifications import Notice
-from pystore.controller.server.notifier import Telling
-from pystore.controller.server.pause_detector import Vigil
-from pystore.controller.server.term import Leader
+from pystore.controller.server.leadership import Campaign, OtherControllers
+from pystore.controller.server.name_server import EmbeddedNameServer
+from pystore.controller.server.notifications import Notification
+from pystore.controller.server.notifier import NotificationSender
+from pystore.controller.server.pause_detector import PauseDetector
+from pystore.controller.server.term import LeaderTerm
 from pystore.errors import PystoreError
 from pystore.records.record_store import RecordStore
 from pystore.remoting.client import CALL_TIMEOUT_MS, RemotingClient
@@ -47,7 +47,7 @@ class Controller:
         say: one line for people.
         clock_ns: boot time, the one that terms are told by.
         draw: chance, for pauses.
-        waking_ns: goes on while the process stands still (`Vigil`).
+        waking_ns: goes on while the process stands still (`PauseDetector`).
 
     Attributes:
         place: how it stands.
@@ -56,7 +56,7 @@ class Controller:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ControllerConfig,
         open_store: Callable[[], RecordStore],
         say: Callable[[str], object],
         *,
@@ -64,15 +64,17 @@ class Controller:
         draw: random.Random | None = None,
         waking_ns: Callable[[], int] = boottime_ns,
     ) -> None:
-        kept = KeptSettings(settings)
-        self.place = Place(
+        kept = DynamicConfig(settings)
+        self.place = ControllerContext(
             kept, say, clock_ns, draw or random.Random(), settings.address
         )
-        self.names = NameServing(settings, clock_ns, say)
+        self.names = EmbeddedNameServer(settings, clock_ns, say)
         self._open_store = open_store
         self._waking_ns = waking_ns
         self._client = RemotingClient()
-        self._telling = Telling(self._send, clock_ns=clock_ns, draw=self.place.draw)
+        self._telling = NotificationSender(
+            self._send, clock_ns=clock_ns, draw=self.place.draw
+        )
 
     @property
     def leads(self) -> bool:
@@ -93,7 +95,7 @@ class Controller:
             PystoreError: the records cannot be had, and trying again does not help.
         """
         place = self.place
-        handlers = Handlers(place, Others(place))
+        handlers = Handlers(place, OtherControllers(place))
 
         def closed(connection: Connection) -> None:
             handlers.closed(connection)
@@ -123,7 +125,7 @@ class Controller:
 
     async def _lead(self, store: RecordStore, authority: Authority) -> None:
         place = self.place
-        leader = Leader(
+        leader = LeaderTerm(
             store,
             authority,
             place.liveness,
@@ -132,7 +134,7 @@ class Controller:
             clock_ns=place.clock_ns,
             draw=place.draw,
             say=place.say,
-            vigil=Vigil(self._waking_ns),
+            vigil=PauseDetector(self._waking_ns),
         )
         await asyncio.to_thread(place.settings.read, store)
         await asyncio.to_thread(leader.sets.load)
@@ -168,7 +170,7 @@ class Controller:
         for one in after.replicas:
             if one.broker_id in alive and one.address:
                 self._telling.notices.put(
-                    Notice(
+                    Notification(
                         after.key,
                         one.broker_id,
                         one.address,
@@ -180,7 +182,7 @@ class Controller:
                 )
         self._telling.wake()
 
-    async def _send(self, notice: Notice, request: RemotingCommand) -> None:
+    async def _send(self, notice: Notification, request: RemotingCommand) -> None:
         """
         To a broker of pystore on the connection of its heartbeats, so that it need
         not listen; to one of RocketMQ at its address.

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pystore.controller.model.explain import why_missing
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import Member, ids_of
-from pystore.controller.model.replica import Replica
-from pystore.controller.model.state import Refusal, SetState
+from pystore.controller.model.replica import RegisteredBroker
+from pystore.controller.model.state import NotedRefusal, SetState
 from pystore.remoting.json_body import render_body
 
 __all__ = ["set_details"]
@@ -23,7 +23,7 @@ def set_details(
     facts: Facts,
     *,
     lease_left_ms: Callable[[Member], int],
-    refusal: Refusal | None,
+    refusal: NotedRefusal | None,
     pending: Iterable[str],
     history: Iterable[Mapping[str, object]],
 ) -> bytes:
@@ -83,7 +83,7 @@ def set_details(
     )
 
 
-def _broker(state: SetState, facts: Facts, one: Replica) -> dict[str, object]:
+def _broker(state: SetState, facts: Facts, one: RegisteredBroker) -> dict[str, object]:
     position = facts.position(one)
     return {
         "brokerId": one.broker_id,

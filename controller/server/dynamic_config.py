@@ -11,18 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pystore.controller.server.config import Settings, parse_lines, properties_text
+from pystore.controller.server.config import (
+    ControllerConfig,
+    parse_lines,
+    properties_text,
+)
 from pystore.controller.server.record_keys import SETTINGS
 from pystore.errors import InvalidError, UnavailableError
-from pystore.records.ops import ABSENT, Check, Put
-from pystore.records.record_store import Record, RecordStore
+from pystore.records.ops import ABSENT, CheckVersion, Put
+from pystore.records.record_store import RecordStore, StoredRecord
 
-__all__ = ["KeptSettings"]
+__all__ = ["DynamicConfig"]
 
 _TRIES = 5
 
 
-class KeptSettings:
+class DynamicConfig:
     """
     One controller's settings. `read` and `change` block; any thread.
 
@@ -33,7 +37,7 @@ class KeptSettings:
         now: with the changes, as they were read last.
     """
 
-    def __init__(self, own: Settings) -> None:
+    def __init__(self, own: ControllerConfig) -> None:
         self.now = own
         self._own = own
 
@@ -60,7 +64,7 @@ class KeptSettings:
             changed = _texts(record) | dict(texts)
             version = ABSENT if record is None else record.version
             value = properties_text(changed).encode()
-            if store.commit([Check(SETTINGS, version), Put(SETTINGS, value)]):
+            if store.commit([CheckVersion(SETTINGS, version), Put(SETTINGS, value)]):
                 self._take(changed)
                 return
         raise UnavailableError("others change the settings at the same time: again")
@@ -73,5 +77,5 @@ class KeptSettings:
             self.now = self._own
 
 
-def _texts(record: Record | None) -> dict[str, str]:
+def _texts(record: StoredRecord | None) -> dict[str, str]:
     return {} if record is None else parse_lines(record.value.decode(errors="replace"))

@@ -17,7 +17,7 @@ from pystore.controller.model.commands import Register
 from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
-from pystore.controller.protocol.server_codec import COMMANDS, Asked
+from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.controller.protocol.server_codec_answers import (
     answer,
     replica_info_answer,
@@ -25,11 +25,11 @@ from pystore.controller.protocol.server_codec_answers import (
 )
 from pystore.controller.server.broker_sets import NotLeading
 from pystore.controller.server.config import parse_lines, properties_text, shown
-from pystore.controller.server.context import Place
+from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.heartbeat_codec import beat_of
-from pystore.controller.server.leadership import Others
+from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
-from pystore.controller.server.term import Leader
+from pystore.controller.server.term import LeaderTerm
 from pystore.errors import InvalidError, UnavailableError
 from pystore.records.record_store import RecordStore
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -65,7 +65,7 @@ class Handlers:
         others: who leads.
     """
 
-    def __init__(self, place: Place, others: Others) -> None:
+    def __init__(self, place: ControllerContext, others: OtherControllers) -> None:
         self._place = place
         self._others = others
         self._counter = itertools.count(1)
@@ -222,7 +222,7 @@ class Handlers:
 
     # -- who is meant --------------------------------------------------------
 
-    def _leading(self) -> Leader:
+    def _leading(self) -> LeaderTerm:
         leader = self._place.leader
         if leader is None:
             raise NotLeading("this controller does not lead")
@@ -235,12 +235,14 @@ class Handlers:
             raise UnavailableError("the record store is not there: try again")
         return store
 
-    def _resolved(self, leader: Leader, asked: Asked, peer: Connection) -> SetKey:
+    def _resolved(
+        self, leader: LeaderTerm, asked: SetCommand, peer: Connection
+    ) -> SetKey:
         if asked.creates or asked.cluster:
             return asked.cluster, asked.name
         return self._named(leader, asked.name, peer)
 
-    def _named(self, leader: Leader, name: str, peer: Connection) -> SetKey:
+    def _named(self, leader: LeaderTerm, name: str, peer: Connection) -> SetKey:
         """
         Returns the set that is meant where RocketMQ names no cluster: the asker's own,
         or the only one.

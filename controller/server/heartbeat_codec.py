@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.controller.liveness.heartbeats import Heartbeat
-from pystore.controller.model.member import Position
+from pystore.controller.model.member import LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import vitals_of
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import BrokerHeartbeat
 from pystore.remoting.fields import decode_fields
 
-__all__ = ["Beat", "beat_of"]
+__all__ = ["BrokerBeat", "beat_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class BrokerBeat:
     """
     A heartbeat, and whose.
 
@@ -38,7 +38,7 @@ class Beat:
     resigned_epoch: int = -1
 
 
-def beat_of(request: RemotingCommand, connection: int) -> Beat:
+def beat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
     """
     Returns what a request of code 904 says.
 
@@ -56,13 +56,13 @@ def beat_of(request: RemotingCommand, connection: int) -> Beat:
         connection,
         incarnation=vitals.incarnation if vitals else None,
         boot_id=vitals.boot_id if vitals else "",
-        position=Position(header.epoch, header.max_offset),
+        position=LogEnd(header.epoch, header.max_offset),
         flushed=vitals.flushed_end if vitals else -1,
         priority=header.election_priority,
         is_ill=bool(vitals and vitals.disk_problem),
         timeout_ms=header.heartbeat_timeout_mills,
     )
-    return Beat(
+    return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),
         heartbeat,
         header.epoch,

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 from pystore.controller.model.commands import Command, Elect
-from pystore.controller.model.decision import Accepted, Decision
-from pystore.controller.model.events import EndsSeen, Event, RefusalNoted
+from pystore.controller.model.decision import Accepted, CommandResult
+from pystore.controller.model.events import EndsSeen, RefusalNoted, SetEvent
 from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetKey, SetState
 
-__all__ = ["LENGTH", "History"]
+__all__ = ["LENGTH", "ChangeHistory"]
 
 LENGTH = 32
 """How many decisions are kept of each set."""
@@ -34,10 +34,10 @@ class _Noted:
     asker: str
     command: Command
     epoch: int
-    change: Event | str
+    change: SetEvent | str
 
 
-class History:
+class ChangeHistory:
     """
     Of one term. One thread.
 
@@ -50,7 +50,7 @@ class History:
         self._noted: dict[SetKey, deque[_Noted]] = {}
 
     def note(
-        self, asker: str, command: Command, decision: Decision, state: SetState
+        self, asker: str, command: Command, decision: CommandResult, state: SetState
     ) -> None:
         """
         Keeps what became of a command; a set that nobody ever knew has no history.
@@ -61,7 +61,7 @@ class History:
             decision: as it is committed.
             state: of the set afterwards.
         """
-        found: list[Event | str]
+        found: list[SetEvent | str]
         if isinstance(decision, Accepted):
             found = [one for one in decision.events if not _is_quiet(one)]
         else:
@@ -80,14 +80,14 @@ class History:
         Yields decisions as JSON has them, oldest first.
         """
         for one in self._noted.get(names, ()):
-            is_event = isinstance(one.change, Event)
+            is_event = isinstance(one.change, SetEvent)
             yield {
                 "atMillis": one.at_ms,
                 "askedBy": one.asker or "controller",
                 "command": _command_text(one.command),
                 "epoch": one.epoch,
                 "version": one.change.version + 1
-                if isinstance(one.change, Event)
+                if isinstance(one.change, SetEvent)
                 else None,
                 "event": _event_text(one.change) if is_event else "Refused",
                 "refusal": one.change if isinstance(one.change, str) else None,
@@ -101,7 +101,7 @@ def _repeats(kept: deque[_Noted], asker: str, refusal: str) -> bool:
     return bool(kept) and (kept[-1].asker, kept[-1].change) == (asker, refusal)
 
 
-def _is_quiet(event: Event) -> bool:
+def _is_quiet(event: SetEvent) -> bool:
     return isinstance(event.change, _QUIET)
 
 
@@ -110,11 +110,11 @@ def _command_text(command: Command) -> str:
     return f"{name} by {command.trigger.value}" if isinstance(command, Elect) else name
 
 
-def _event_text(event: Event | str) -> str:
+def _event_text(event: SetEvent | str) -> str:
     """
     Returns an event with what tells it from others.
     """
-    assert isinstance(event, Event)
+    assert isinstance(event, SetEvent)
     change = event.change
     parts = [
         f"{one.name}={_value_text(getattr(change, one.name))}"

@@ -7,30 +7,32 @@ Source: R271.
 from __future__ import annotations
 
 from pystore.controller.model.decision import Rejected
-from pystore.controller.model.state import Refusal, SetKey, SetState
+from pystore.controller.model.state import NotedRefusal, SetKey, SetState
 
-__all__ = ["Refusals"]
+__all__ = ["LastRefusals"]
 
 _EVERY_NS = 10 * 1_000_000_000
 """How often a refusal of a set is written down."""
 
 
-class Refusals:
+class LastRefusals:
     """
     Those of one term. One thread.
     """
 
     def __init__(self) -> None:
-        self._last: dict[SetKey, Refusal] = {}
+        self._last: dict[SetKey, NotedRefusal] = {}
         self._written_ns: dict[SetKey, int] = {}
 
-    def last(self, state: SetState) -> Refusal | None:
+    def last(self, state: SetState) -> NotedRefusal | None:
         """
         Returns the last one of a set, also if it is not in the record.
         """
         return self._last.get(state.key, state.refusal)
 
-    def note(self, state: SetState, found: Rejected, now_ns: int) -> Refusal | None:
+    def note(
+        self, state: SetState, found: Rejected, now_ns: int
+    ) -> NotedRefusal | None:
         """
         Something was refused.
 
@@ -41,7 +43,7 @@ class Refusals:
         if not state.is_known:
             return None
         broker_id = min(found.broker_ids, default=0)
-        refusal = Refusal(found.code, found.reason, broker_id)
+        refusal = NotedRefusal(found.code, found.reason, broker_id)
         self._last[state.key], old = refusal, state.refusal
         if old is not None and (old.code, old.broker_id) == (found.code, broker_id):
             return None

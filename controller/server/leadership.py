@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from pystore.controller.liveness.authority import Authority
-from pystore.controller.server.context import Place
+from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.record_keys import LEADER, PEERS, peer_key
 from pystore.controller.server.term import HandedOver
 from pystore.errors import (
@@ -26,9 +26,9 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.records.ops import Hold
-from pystore.records.record_store import Record, RecordStore
+from pystore.records.record_store import RecordStore, StoredRecord
 
-__all__ = ["Campaign", "Others"]
+__all__ = ["Campaign", "OtherControllers"]
 
 _PAUSE_S = (0.1, 0.4)
 _FRESH_S = 0.2
@@ -37,7 +37,7 @@ _ANNOUNCE_S = 1.0
 _HANDED_OVER_S = 2.0
 
 
-class Others:
+class OtherControllers:
     """
     Who leads and who is there, as the records say: not read for every question.
 
@@ -45,7 +45,7 @@ class Others:
         place: of this controller.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ControllerContext) -> None:
         self._place = place
         self._lock = asyncio.Lock()
         self._leader = ""
@@ -80,7 +80,7 @@ class Others:
             return self._leader, self._peers
 
 
-def _text(record: Record) -> str:
+def _text(record: StoredRecord) -> str:
     return record.value.decode(errors="replace")
 
 
@@ -96,7 +96,7 @@ class Campaign:
 
     def __init__(
         self,
-        place: Place,
+        place: ControllerContext,
         open_store: Callable[[], RecordStore],
         lead: Callable[[RecordStore, Authority], Awaitable[object]],
     ) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from pystore.controller.server.config import Settings
+from pystore.controller.server.config import ControllerConfig
 from pystore.nameserver.service import EXPIRE_PERIOD_MS, name_server
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
@@ -21,10 +21,10 @@ from pystore.remoting.dispatch import Handling
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 
-__all__ = ["NameServing"]
+__all__ = ["EmbeddedNameServer"]
 
 
-class NameServing:
+class EmbeddedNameServer:
     """
     The routes that a controller's process serves, if it serves any. For one event loop.
 
@@ -39,7 +39,7 @@ class NameServing:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ControllerConfig,
         clock_ns: Callable[[], int],
         say: Callable[[str], object],
     ) -> None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from pystore.controller.model.replies import Leadership
+from pystore.controller.model.replies import MasterRecord
 from pystore.controller.model.state import AgreedSet, SetKey
 
-__all__ = ["RETRY_MS", "Notice", "Notices"]
+__all__ = ["RETRY_MS", "Notification", "Notifications"]
 
 RETRY_MS = 1_000
 """After how long a broker is told again, at the earliest."""
@@ -28,7 +28,7 @@ Version = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Notification:
     """
     What one broker is to be told.
 
@@ -44,7 +44,7 @@ class Notice:
     key: SetKey
     broker_id: int
     address: str
-    leadership: Leadership
+    leadership: MasterRecord
     agreed: AgreedSet
     answers: bool
 
@@ -66,11 +66,11 @@ class _Told:
         due_ns: when it is to be sent, if no other is under way then.
     """
 
-    notice: Notice
+    notice: Notification
     due_ns: int
 
 
-class Notices:
+class Notifications:
     """
     Those of all sets. One thread; times are boot time.
     """
@@ -82,7 +82,7 @@ class Notices:
         self._queue: list[tuple[int, SetKey, int]] = []
         self._under_way: set[tuple[SetKey, int]] = set()
 
-    def put(self, notice: Notice, now_ns: int) -> None:
+    def put(self, notice: Notification, now_ns: int) -> None:
         """
         A broker is to be told, unless the same or something newer is to be told
         already.
@@ -97,7 +97,7 @@ class Notices:
         self._brokers[notice.key, notice.broker_id] = _Told(notice, now_ns)
         heappush(self._queue, (now_ns, notice.key, notice.broker_id))
 
-    def next(self, now_ns: int) -> Notice | None:
+    def next(self, now_ns: int) -> Notification | None:
         """
         Returns what is to be sent now, which is under way then until `sent` says that
         it is not; ``None``: nothing is due.
@@ -119,7 +119,9 @@ class Notices:
         """
         return self._queue[0][0] if self._queue else None
 
-    def sent(self, notice: Notice, now_ns: int, chance: float, *, worked: bool) -> None:
+    def sent(
+        self, notice: Notification, now_ns: int, chance: float, *, worked: bool
+    ) -> None:
         """
         A notice is under way no more.
 

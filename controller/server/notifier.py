@@ -11,18 +11,18 @@ import random
 from collections.abc import Awaitable, Callable
 
 from pystore.controller.protocol.server_codec_answers import notification
-from pystore.controller.server.notifications import Notice, Notices
+from pystore.controller.server.notifications import Notification, Notifications
 from pystore.errors import PystoreError
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 
-__all__ = ["Telling"]
+__all__ = ["NotificationSender"]
 
 _S = 1_000_000_000
 _IDLE_S = 60.0
 
 
-class Telling:
+class NotificationSender:
     """
     Sends notices. For one event loop.
 
@@ -38,12 +38,12 @@ class Telling:
 
     def __init__(
         self,
-        send: Callable[[Notice, RemotingCommand], Awaitable[None]],
+        send: Callable[[Notification, RemotingCommand], Awaitable[None]],
         *,
         clock_ns: Callable[[], int],
         draw: random.Random,
     ) -> None:
-        self.notices = Notices()
+        self.notices = Notifications()
         self._hand_over = send
         self._clock_ns = clock_ns
         self._draw = draw
@@ -84,7 +84,7 @@ class Telling:
             # Something is due, or nothing ever was.
             return
 
-    async def _send(self, notice: Notice) -> None:
+    async def _send(self, notice: Notification) -> None:
         fields, body = notification(notice.leadership, notice.agreed)
         request = RemotingCommand(
             RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext_fields=fields, body=body

@@ -13,14 +13,14 @@ from collections.abc import Callable
 
 from pystore.clocks import boottime_ns
 
-__all__ = ["STOOD_STILL_S", "Vigil"]
+__all__ = ["STOOD_STILL_S", "PauseDetector"]
 
 STOOD_STILL_S = 1.0
 """RocketMQ's brokers give a heartbeat up, and its connection, after as long."""
 _LOOK_S = 0.25
 
 
-class Vigil:
+class PauseDetector:
     """
     Of one event loop.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystore.controller.server.config import Settings
+from pystore.controller.server.config import ControllerConfig
 from pystore.errors import InvalidError
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.record_store import RecordStore
@@ -19,7 +19,7 @@ _POLL_S = 0.05  # several controllers of one host wait for each other that often
 _TIMEOUT_S = 3.0  # so long brokers wait for an answer
 
 
-def record_store(settings: Settings) -> Callable[[], RecordStore]:
+def record_store(settings: ControllerConfig) -> Callable[[], RecordStore]:
     """
     Returns what opens a session with the record store; it may block.
 

@@ -16,19 +16,19 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from pystore.controller.liveness.authority import LEASE_MS, Authority
-from pystore.controller.liveness.heartbeats import Heartbeat, Liveness
+from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
 from pystore.controller.liveness.leases import Leases
 from pystore.controller.model.commands import Command, NoteRefusal, StepDown
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetKey, SetState
-from pystore.controller.server.broker_sets import NotLeading, Outcome, Sets
-from pystore.controller.server.config import Settings
+from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
+from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.describe import set_details
-from pystore.controller.server.history import History
-from pystore.controller.server.last_refusals import Refusals
-from pystore.controller.server.pause_detector import Vigil
+from pystore.controller.server.history import ChangeHistory
+from pystore.controller.server.last_refusals import LastRefusals
+from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
 from pystore.controller.server.sweep import needs
 from pystore.errors import (
@@ -41,7 +41,7 @@ from pystore.errors import (
 from pystore.records.ops import Op, Put
 from pystore.records.record_store import RecordStore
 
-__all__ = ["HandedOver", "Leader"]
+__all__ = ["HandedOver", "LeaderTerm"]
 
 _S = 1_000_000_000
 _ENDS_S = 30
@@ -57,7 +57,7 @@ class HandedOver(SessionLostError):
     """
 
 
-class Leader:
+class LeaderTerm:
     """
     One term of one controller. For one event loop.
 
@@ -82,18 +82,18 @@ class Leader:
         self,
         store: RecordStore,
         authority: Authority,
-        liveness: Liveness,
-        settings: Callable[[], Settings],
+        liveness: Heartbeats,
+        settings: Callable[[], ControllerConfig],
         changed: Callable[[SetState, SetState], object],
         *,
         clock_ns: Callable[[], int],
         draw: random.Random,
         say: Callable[[str], object],
-        vigil: Vigil,
+        vigil: PauseDetector,
     ) -> None:
         self.authority = authority
-        self.sets = Sets(store, authority.term, self.facts, self._note, say)
-        self.history = History(lambda: time.time_ns() // 1_000_000)
+        self.sets = BrokerSets(store, authority.term, self.facts, self._note, say)
+        self.history = ChangeHistory(lambda: time.time_ns() // 1_000_000)
         self._store = store
         self._liveness = liveness
         self._settings = settings
@@ -110,7 +110,7 @@ class Leader:
         self._ends_at_ns = 0
         self._said = ""
         self._gives_up = asyncio.Event()
-        self._refusals = Refusals()
+        self._refusals = LastRefusals()
         self._vigil = vigil
         self._hears_all_ns = 0
 
@@ -186,9 +186,11 @@ class Leader:
             history=self.history.rows(names),
         )
 
-    async def ask(self, names: SetKey, command: Command, asker: str = "") -> Outcome:
+    async def ask(
+        self, names: SetKey, command: Command, asker: str = ""
+    ) -> CommandOutcome:
         """
-        Decides and commits; see `Sets.ask`.
+        Decides and commits; see `BrokerSets.ask`.
 
         Args:
             names: of the set.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Ack", "Outcome", "Refusal", "RefusalReason", "Settled"]
+__all__ = ["Ack", "AckOutcome", "AckResult", "AppendRefusal", "RefusalReason"]
 
 
 class Ack(Enum):
@@ -41,7 +41,7 @@ class Ack(Enum):
     __hash__ = object.__hash__
 
 
-class Outcome(Enum):
+class AckOutcome(Enum):
     """
     How a wait ended. But for REACHED: the record is in the log, and may be confirmed
     later or be gone after the next election.
@@ -68,7 +68,7 @@ class RefusalReason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AppendRefusal:
     """
     Nothing was appended, because the promise could not be kept (R206).
 
@@ -81,7 +81,7 @@ class Refusal:
     text: str
 
 
-class Settled(NamedTuple):
+class AckResult(NamedTuple):
     """
     The end of one wait: what was promised and what was reached.
 
@@ -96,7 +96,7 @@ class Settled(NamedTuple):
 
     ack: Ack
     end_offset: int
-    outcome: Outcome
+    outcome: AckOutcome
     received_by: frozenset[int]
     flushed_by: frozenset[int]
     is_legacy: bool
@@ -106,7 +106,7 @@ class Settled(NamedTuple):
         """
         Whether the promise was kept.
         """
-        return self.outcome is Outcome.REACHED
+        return self.outcome is AckOutcome.REACHED
 
     @property
     def promise(self) -> str:

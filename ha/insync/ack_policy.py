@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.ha.insync.ack import Ack, Outcome, Refusal, RefusalReason
+from pystore.ha.insync.ack import Ack, AckOutcome, AppendRefusal, RefusalReason
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.confirm_offset import Progress
-from pystore.ha.insync.holders import Copies
+from pystore.ha.insync.confirm_offset import ConfirmOffset
+from pystore.ha.insync.holders import HolderOffsets
 from pystore.ha.insync.membership import Membership
-from pystore.ha.insync.set_state import Agreement
+from pystore.ha.insync.set_state import MembershipState
 
-__all__ = ["Promises"]
+__all__ = ["AckPolicy"]
 
 
 @dataclass(slots=True)
-class Promises:
+class AckPolicy:
     """
     The acks of one mastership.
 
@@ -28,9 +28,9 @@ class Promises:
 
     epoch: int
     _rules: SetRules
-    _agreement: Agreement
+    _agreement: MembershipState
     _membership: Membership
-    _progress: Progress
+    _progress: ConfirmOffset
     newer_epoch: int | None = None
 
     def completed(self, ack: Ack) -> int:
@@ -53,7 +53,7 @@ class Promises:
         own = self._progress
         return own.confirm_offset if ack.is_shared else own.ends.newest
 
-    def refusal(self, ack: Ack) -> Refusal | None:
+    def refusal(self, ack: Ack) -> AppendRefusal | None:
         """
         Says before an append why its promise could not be kept, if so (R206).
         """
@@ -78,7 +78,7 @@ class Promises:
             reason = RefusalReason.LEGACY_MEMBER
         else:
             return None
-        return Refusal(reason, text)
+        return AppendRefusal(reason, text)
 
     def legacy_ids(self) -> list[int]:
         """
@@ -87,7 +87,7 @@ class Promises:
         listed = (self._membership.session_of(one) for one in self._agreement.any_set)
         return sorted(one.broker_id for one in listed if one and one.is_legacy)
 
-    def outcome(self, ack: Ack, end_offset: int, is_leased: bool) -> Outcome | None:
+    def outcome(self, ack: Ack, end_offset: int, is_leased: bool) -> AckOutcome | None:
         """
         Returns what became of an append's ack; ``None``: it is still waited for.
 
@@ -99,20 +99,20 @@ class Promises:
         """
         is_over = self.newer_epoch is not None
         if not ack.is_shared and (is_over or not is_leased):
-            return Outcome.FENCED
+            return AckOutcome.FENCED
         if end_offset <= self.completed(ack):
-            return Outcome.REACHED
-        return Outcome.FENCED if is_over else None
+            return AckOutcome.REACHED
+        return AckOutcome.FENCED if is_over else None
 
-    def expired(self, ack: Ack, end_offset: int) -> Outcome:
+    def expired(self, ack: Ack, end_offset: int) -> AckOutcome:
         """
         Returns what an ack is that was waited for long enough.
         """
         is_held = ack.is_shared and end_offset <= self._progress.confirm_offset
         is_short = len(self._agreement.every_set) < self._rules.min_in_sync
-        return Outcome.NOT_ENOUGH if is_held and is_short else Outcome.TIMED_OUT
+        return AckOutcome.NOT_ENOUGH if is_held and is_short else AckOutcome.TIMED_OUT
 
-    def copies(self) -> Copies:
+    def copies(self) -> HolderOffsets:
         """
         Returns who holds how much at this moment.
         """
@@ -123,4 +123,4 @@ class Promises:
             for one in self._membership.sessions
             if not one.is_learner
         ]
-        return Copies(tuple(held), bool(self.legacy_ids()))
+        return HolderOffsets(tuple(held), bool(self.legacy_ids()))

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pystore.ha.insync.record_ends import RecordEnds
 from pystore.ha.insync.sessions import Session
 
-__all__ = ["Holders", "Progress"]
+__all__ = ["AckHolders", "ConfirmOffset"]
 
 
 @dataclass(frozen=True, slots=True)
-class Holders:
+class AckHolders:
     """
     Whose acks are waited for at this moment.
 
@@ -44,7 +44,7 @@ class Holders:
         return any(one is not None and one.is_legacy for one in self.members)
 
 
-class Progress:
+class ConfirmOffset:
     """
     Offsets that only rise.
 
@@ -71,7 +71,7 @@ class Progress:
         self.all_offset = 0
         self.all_synced_offset = 0
 
-    def advance(self, holders: Holders, serves_synced: bool) -> None:
+    def advance(self, holders: AckHolders, serves_synced: bool) -> None:
         """
         Moves the offsets as far as these acks allow.
         """
@@ -91,7 +91,7 @@ class Progress:
             flushed = min(self._lowest_flushed(holders), rounded)
             self.all_synced_offset = max(self.all_synced_offset, flushed)
 
-    def _lowest_received(self, holders: Holders) -> int | None:
+    def _lowest_received(self, holders: AckHolders) -> int | None:
         low = self.ends.newest
         for session in (*holders.members, *holders.joiners):
             if session is None or session.received_offset is None:
@@ -99,7 +99,7 @@ class Progress:
             low = min(low, session.received_offset)
         return low
 
-    def _lowest_flushed(self, holders: Holders) -> int:
+    def _lowest_flushed(self, holders: AckHolders) -> int:
         # A legacy joiner says nothing of its disk; it ends `all-synced` when it is in.
         own = (one for one in holders.joiners if not one.is_legacy)
         sessions = (*holders.members, *own)

@@ -10,7 +10,7 @@ from pystore.ha.wire.codes import AckStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class SessionOpened:
     """
     A slave shook hands and said where it goes on: its session counts from here.
 
@@ -33,7 +33,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Acked:
+class SessionAcked:
     """
     A slave said what it holds.
 
@@ -56,7 +56,7 @@ class Acked:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class SessionEnded:
     """
     The session is over.
 

@@ -7,15 +7,15 @@ told without asking the judgement again.
 
 from __future__ import annotations
 
-from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
 
-__all__ = ["Copies"]
+__all__ = ["HolderOffsets"]
 
 _NOBODY: frozenset[int] = frozenset()
 _tuple_new = tuple.__new__  # a third of what a call of the class takes
 
 
-class Copies:
+class HolderOffsets:
     """
     A picture that does not change. Any thread.
 
@@ -42,7 +42,7 @@ class Copies:
         self._flushed_low = min(flushed for _, _, flushed in held)
         self._flushed_high = max(flushed for _, _, flushed in held)
 
-    def settled(self, ack: Ack, end_offset: int, outcome: Outcome) -> Settled:
+    def settled(self, ack: Ack, end_offset: int, outcome: AckOutcome) -> AckResult:
         """
         Returns the end of a wait, with those who hold the append at this moment.
 
@@ -63,4 +63,4 @@ class Copies:
         else:
             flushed = frozenset(one for one, _, end in self._held if end >= end_offset)
         told = ack, end_offset, outcome, received, flushed, self._is_legacy
-        return _tuple_new(Settled, told)
+        return _tuple_new(AckResult, told)

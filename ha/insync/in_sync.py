@@ -23,16 +23,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pystore.ha.insync.ack import Ack, Refusal
-from pystore.ha.insync.ack_policy import Promises
+from pystore.ha.insync.ack import Ack, AppendRefusal
+from pystore.ha.insync.ack_policy import AckPolicy
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.confirm_offset import Holders, Progress
-from pystore.ha.insync.facts import Acked, Left, Opened
-from pystore.ha.insync.lag import CatchUp, EndHistory
+from pystore.ha.insync.confirm_offset import AckHolders, ConfirmOffset
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
+from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.insync.membership import Membership
 from pystore.ha.insync.sessions import Session, Sessions
-from pystore.ha.insync.set_state import Agreement
+from pystore.ha.insync.set_state import MembershipState
 from pystore.ha.wire.codes import AckStatus
 
 __all__ = ["InSync"]
@@ -75,21 +75,21 @@ class InSync:
         rules: SetRules | None = None,
     ) -> None:
         self._rules = rules = rules or SetRules()
-        self._agreement = Agreement(master, epoch, agreed)
+        self._agreement = MembershipState(master, epoch, agreed)
         self._sessions = Sessions()
-        self._progress = Progress(epoch_start, flushed_offset, confirm_offset)
+        self._progress = ConfirmOffset(epoch_start, flushed_offset, confirm_offset)
         self._history = EndHistory(rules.lag_ms_max)
         self._membership = Membership(
             rules,
             epoch_start,
             self._agreement,
             self._sessions,
-            CatchUp(now_ms),
+            CaughtUpTimes(now_ms),
             self._history,
             self._progress,
             now_ms + rules.first_check_ms,
         )
-        self.promises = Promises(
+        self.promises = AckPolicy(
             epoch, rules, self._agreement, self._membership, self._progress
         )
         self._quiet_until_ms = now_ms
@@ -102,7 +102,7 @@ class InSync:
 
     # What sessions say.
 
-    def opened(self, fact: Opened, now_ms: int) -> int | None:
+    def opened(self, fact: SessionOpened, now_ms: int) -> int | None:
         """
         A slave said where it goes on; nothing is acked by that yet (R129).
 
@@ -114,7 +114,7 @@ class InSync:
         self._advance_anew(now_ms)
         return closing
 
-    def acked(self, fact: Acked, end_offset: int, now_ms: int) -> None:
+    def acked(self, fact: SessionAcked, end_offset: int, now_ms: int) -> None:
         """
         A slave said what it holds.
 
@@ -133,7 +133,7 @@ class InSync:
             self._membership.acked(session, fact.caught_up_ms, now_ms)
             self._advance(now_ms)
 
-    def left(self, fact: Left, now_ms: int) -> None:
+    def left(self, fact: SessionEnded, now_ms: int) -> None:
         """
         A session is over; a replaced or forgotten one changes nothing (R94, R95).
         """
@@ -347,7 +347,7 @@ class InSync:
         self.refusals = self._refusals()
         self._advance(now_ms)
 
-    def _refusals(self) -> dict[Ack, Refusal | None]:
+    def _refusals(self) -> dict[Ack, AppendRefusal | None]:
         return {ack: self.promises.refusal(ack) for ack in Ack}
 
     def _advance(self, now_ms: int) -> None:
@@ -358,12 +358,12 @@ class InSync:
         if self.promises.newer_epoch is None:
             self._progress.advance(holders, self._rules.serves_synced)
 
-    def _look(self) -> Holders:
+    def _look(self) -> AckHolders:
         agreement = self._agreement
         others = agreement.any_set - {agreement.master}
         # Most acks find nobody outside of the set, and so look at nobody's nearness.
         self._outsiders = self._membership.outsiders()
-        return Holders(
+        return AckHolders(
             members=[self._membership.session_of(one) for one in others],
             joiners=(),
             is_enough=len(agreement.every_set) >= self._rules.min_in_sync,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 
-__all__ = ["CatchUp", "EndHistory"]
+__all__ = ["CaughtUpTimes", "EndHistory"]
 
 _SPACING_MS = 100
 
 
-class CatchUp:
+class CaughtUpTimes:
     """
     The last time at which each slave was caught up (R97).
 

@@ -12,18 +12,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.confirm_offset import Progress
-from pystore.ha.insync.lag import CatchUp, EndHistory
+from pystore.ha.insync.confirm_offset import ConfirmOffset
+from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
 from pystore.ha.insync.member import Member
 from pystore.ha.insync.sessions import Session, Sessions
-from pystore.ha.insync.set_state import Agreement
+from pystore.ha.insync.set_state import MembershipState
 from pystore.ha.wire.codes import AckStatus
 
-__all__ = ["Membership", "Wish"]
+__all__ = ["Membership", "WantedSet"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class WantedSet:
     """
     The set that the master wants, and why.
 
@@ -56,11 +56,11 @@ class Membership:
 
     rules: SetRules
     epoch_start: int
-    agreement: Agreement
+    agreement: MembershipState
     sessions: Sessions
-    catch_up: CatchUp
+    catch_up: CaughtUpTimes
     end_history: EndHistory
-    progress: Progress
+    progress: ConfirmOffset
     next_check_ms: int
     _late: dict[int, str] = field(default_factory=dict)
     _excluded: set[int] = field(default_factory=set)
@@ -138,7 +138,7 @@ class Membership:
         """
         return [one for one in outsiders if self._is_near(one, now_ms)]
 
-    def wish(self, now_ms: int) -> Wish:
+    def wish(self, now_ms: int) -> WantedSet:
         """
         Returns the set as it should be.
         """
@@ -149,7 +149,7 @@ class Membership:
         # One that continues an older process takes that one's place.
         numbers = {one.broker_id for one in coming}
         staying = {one for one in agreed.candidates if one.broker_id not in numbers}
-        return Wish(
+        return WantedSet(
             (agreed.members - gone) | coming,
             frozenset(staying - gone),
             (

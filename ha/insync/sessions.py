@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.member import Member
 from pystore.ha.wire.codes import AckStatus
 
@@ -64,7 +64,7 @@ class Sessions:
     def __iter__(self) -> Iterator[Session]:
         return iter(self._live.values())
 
-    def opened(self, fact: Opened) -> int | None:
+    def opened(self, fact: SessionOpened) -> int | None:
         """
         Counts a session from now on, in place of an older one of the same slave.
 
@@ -84,7 +84,7 @@ class Sessions:
         self._seen.add(fact.broker_id)
         return None if now is None else now.session_id
 
-    def acked(self, fact: Acked, end_offset: int) -> Session | None:
+    def acked(self, fact: SessionAcked, end_offset: int) -> Session | None:
         """
         Takes an ack.
 
@@ -122,7 +122,7 @@ class Sessions:
         self._highest[session.member] = max(highest, fact.received_offset)
         return session
 
-    def left(self, fact: Left) -> Session | None:
+    def left(self, fact: SessionEnded) -> Session | None:
         """
         Forgets a session.
 
@@ -169,13 +169,13 @@ class Sessions:
         """
         return dict(self._highest)
 
-    def _of(self, fact: Acked | Left) -> Session | None:
+    def _of(self, fact: SessionAcked | SessionEnded) -> Session | None:
         session = self._live.get(fact.broker_id)
         is_live = session is not None and session.session_id == fact.session_id
         return session if is_live else None
 
 
-def _is_older(fact: Opened, live: Session) -> bool:
+def _is_older(fact: SessionOpened, live: Session) -> bool:
     ours = live.member.incarnation
     return (
         fact.incarnation is not None

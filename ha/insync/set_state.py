@@ -13,12 +13,12 @@ from __future__ import annotations
 from pystore.errors import LocalViolation
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 
-__all__ = ["Agreement"]
+__all__ = ["MembershipState"]
 
 _Content = tuple[frozenset[Member], frozenset[Member]]
 
 
-class Agreement:
+class MembershipState:
     """
     What is agreed, what is asked for, and what is in doubt.
 

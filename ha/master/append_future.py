@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pystore.core.results import Appended
-from pystore.ha.insync.ack import Ack, Settled
+from pystore.ha.insync.ack import Ack, AckResult
 
-__all__ = ["Ticket", "Wait", "wait_all"]
+__all__ = ["AppendFuture", "WaitForAck", "wait_all"]
 
-Wait = Callable[[Ack, int, int], Settled]
+WaitForAck = Callable[[Ack, int, int], AckResult]
 """Waits for an ack up to an end, for so many ms, and answers how that ended."""
 
 
-class Ticket:
+class AppendFuture:
     """
     Of one append, in the mastership that made it. Any thread.
 
@@ -34,12 +34,12 @@ class Ticket:
 
     __slots__ = ("_wait", "ack", "appended")
 
-    def __init__(self, appended: Appended, ack: Ack, wait: Wait) -> None:
+    def __init__(self, appended: Appended, ack: Ack, wait: WaitForAck) -> None:
         self.appended = appended
         self.ack = ack
         self._wait = wait
 
-    def wait(self, timeout_ms: int = 3_000) -> Settled:
+    def wait(self, timeout_ms: int = 3_000) -> AckResult:
         """
         Waits until the append has its ack, and answers how that ended.
 
@@ -57,8 +57,8 @@ class Ticket:
 
 
 def wait_all(
-    tickets: Sequence[Ticket], timeout_ms: int, now_ms: Callable[[], int]
-) -> list[Settled]:
+    tickets: Sequence[AppendFuture], timeout_ms: int, now_ms: Callable[[], int]
+) -> list[AckResult]:
     """
     Waits for tickets, in order of their appends, and answers how each ended.
 
@@ -71,7 +71,7 @@ def wait_all(
         now_ms: a clock that never steps back.
 
     Raises:
-        PoisonedError: as `Ticket.wait`.
+        PoisonedError: as `AppendFuture.wait`.
     """
     until_ms = now_ms() + timeout_ms
     settled = [one.wait(until_ms - now_ms()) for one in reversed(tickets)]

@@ -15,7 +15,7 @@ from pystore.ha.wire.codes import FRAME_BYTES_MAX, FRAME_BYTES_UNSETTLED
 from pystore.ha.wire.legacy import LEGACY_HEAD_BYTES
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
-__all__ = ["FRAME_BYTES_LEAST", "LEGACY_BUFFER_BYTES", "Roster", "Terms"]
+__all__ = ["FRAME_BYTES_LEAST", "LEGACY_BUFFER_BYTES", "MasterConfig", "SetView"]
 
 FRAME_BYTES_LEAST = 4096
 """What each side must be able to take in one v3 frame."""
@@ -25,7 +25,7 @@ LEGACY_BUFFER_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class MasterConfig:
     """
     Under which terms a master serves slaves, for one epoch.
 
@@ -98,7 +98,7 @@ def _check(name: str, value: int, least: int, most: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class SetView:
     """
     What is known about the brokers of the set, taken at one moment.
 

@@ -18,40 +18,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.master.effects import (
-    Close,
-    Connection,
+    CloseLink,
     MasterLog,
+    MasterProtocol,
+    NewerEpochSeen,
     Send,
     SendBlock,
-    StepDown,
 )
-from pystore.ha.master.protocol_legacy import LegacyMasterConnection
-from pystore.ha.master.protocol_v3 import MasterConnection
-from pystore.ha.master.rate_limit import Flow
-from pystore.ha.master.sender import Gathered, Sender
-from pystore.ha.master.transport import (
-    GATHER_FRAMES,
-    Acquire,
-    LinkLost,
-    Wire,
-)
+from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
+from pystore.ha.master.protocol_v3 import V3MasterProtocol
+from pystore.ha.master.rate_limit import RateLimit
+from pystore.ha.master.sender import Output, Sender
+from pystore.ha.master.transport import GATHER_FRAMES, Acquire, LinkLost, SlaveSocket
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.legacy import is_legacy
 
 if TYPE_CHECKING:
-    from pystore.ha.master.config import Roster, Terms
-    from pystore.ha.master.notifier import Bell
+    from pystore.ha.master.config import MasterConfig, SetView
+    from pystore.ha.master.notifier import Notifier
 
-__all__ = ["Owner", "ServedLink"]
+__all__ = ["LinkOwner", "SlaveConnectionThreads"]
 
 FAREWELL_MS = 1_000
 """How long a slave that is refused may take to read why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class LinkOwner:
     """
     What a link needs of the service.
 
@@ -71,22 +66,22 @@ class Owner:
         bytes_per_second: to one slave; 0: as many as there are.
     """
 
-    terms: Terms
-    roster: Callable[[], Roster]
+    terms: MasterConfig
+    roster: Callable[[], SetView]
     log: Callable[[], MasterLog]
     acquire: Acquire
     now_ms: Callable[[], int]
-    bell: Bell
-    opened: Callable[[Opened], int | None]
-    acked: Callable[[Acked], None]
-    left: Callable[[Left], None]
+    bell: Notifier
+    opened: Callable[[SessionOpened], int | None]
+    acked: Callable[[SessionAcked], None]
+    left: Callable[[SessionEnded], None]
     step_down: Callable[[int], None]
     close: Callable[[int, str], None]
     say: Callable[[str], object]
     bytes_per_second: int = 0
 
 
-class ServedLink:
+class SlaveConnectionThreads:
     """
     A slave's link, until it ends.
 
@@ -101,18 +96,18 @@ class ServedLink:
         acked_offset: what the slave acknowledged last, ``None`` before it did.
     """
 
-    def __init__(self, owner: Owner, wire: Wire, session_id: int) -> None:
+    def __init__(self, owner: LinkOwner, wire: SlaveSocket, session_id: int) -> None:
         self.session_id = session_id
         self.reason = ""
         self.acked_offset: int | None = None
         self._owner = owner
         self._wire = wire
         self._lock = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: MasterProtocol | None = None
         self._unsent: list[bytes | SendBlock] = []
         self._is_closing = False
         self._is_read = threading.Event()
-        self._flow = Flow(owner.bytes_per_second, owner.now_ms())
+        self._flow = RateLimit(owner.bytes_per_second, owner.now_ms())
 
     @property
     def peer(self) -> str:
@@ -204,7 +199,7 @@ class ServedLink:
             # Before a word was said there is nothing to end.
             self._ended(str(error))
             return False
-        kind = LegacyMasterConnection if is_old else MasterConnection
+        kind = LegacyMasterProtocol if is_old else V3MasterProtocol
         with self._lock:
             self._connection = kind(
                 owner.terms, owner.roster, self.session_id, owner.now_ms()
@@ -280,7 +275,7 @@ class ServedLink:
             # Whatever it was: nobody else would end the session (R182).
             self._lose(f"{type(error).__name__}: {error}")
 
-    def _gather(self, bytes_max: int, *, is_patient: bool) -> Gathered | None:
+    def _gather(self, bytes_max: int, *, is_patient: bool) -> Output | None:
         # Who rings may hold the lock of another link, and waits for none.
         if not self._lock.acquire(blocking=is_patient):
             return None
@@ -289,7 +284,7 @@ class ServedLink:
         finally:
             self._lock.release()
 
-    def _gather_locked(self, bytes_max: int) -> Gathered:
+    def _gather_locked(self, bytes_max: int) -> Output:
         connection, owner = self._connection, self._owner
         assert connection is not None
         log, now_ms = owner.log(), owner.now_ms()
@@ -301,14 +296,14 @@ class ServedLink:
         frames, self._unsent = self._unsent, []
         deadline_ms = connection.next_deadline()
         if self._is_closing or deadline_ms is None or not is_all:
-            return Gathered(frames, 0, self._is_closing and not frames)
+            return Output(frames, 0, self._is_closing and not frames)
         flow_ms = self._flow.wait_ms()
         if flow_ms:
             deadline_ms = min(deadline_ms, now_ms + flow_ms)
-        return Gathered(frames, deadline_ms, is_over=False)
+        return Output(frames, deadline_ms, is_over=False)
 
     def _add_blocks(
-        self, connection: Connection, log: MasterLog, now_ms: int, bytes_max: int
+        self, connection: MasterProtocol, log: MasterLog, now_ms: int, bytes_max: int
     ) -> bool:
         """
         Returns whether those were all that there are, or that flow control allows.
@@ -329,32 +324,32 @@ class ServedLink:
 
     # -- effects -------------------------------------------------------------
 
-    def _carry_out(self, connection: Connection) -> None:
+    def _carry_out(self, connection: MasterProtocol) -> None:
         """
         All effects, in order; with the lock held. Behind a close all is void.
         """
         for effect in connection.effects():
-            if isinstance(effect, Acked):  # by far the most
+            if isinstance(effect, SessionAcked):  # by far the most
                 if not self._count(connection, effect):
                     return
             elif isinstance(effect, Send):
                 self._unsent.append(effect.data)
             elif isinstance(effect, SendBlock):
                 self._unsent.append(effect)
-            elif isinstance(effect, Close):
+            elif isinstance(effect, CloseLink):
                 self._ended(effect.reason)
                 self._is_closing = True
                 return
-            elif isinstance(effect, StepDown):
+            elif isinstance(effect, NewerEpochSeen):
                 self._owner.step_down(effect.epoch)
-            elif isinstance(effect, Opened):
+            elif isinstance(effect, SessionOpened):
                 replaced = self._owner.opened(effect)
                 if replaced is not None:
                     self._owner.close(replaced, f"replaced by {self.peer}")
-            elif isinstance(effect, Left):
+            elif isinstance(effect, SessionEnded):
                 self._owner.left(effect)
 
-    def _count(self, connection: Connection, fact: Acked) -> bool:
+    def _count(self, connection: MasterProtocol, fact: SessionAcked) -> bool:
         try:
             self._owner.acked(fact)
         except RemoteViolation as error:

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Promise
 
 __all__ = [
-    "Close",
-    "Connection",
-    "Effect",
+    "CloseLink",
+    "MasterEffect",
     "MasterLog",
+    "MasterProtocol",
+    "NewerEpochSeen",
     "Send",
     "SendBlock",
-    "StepDown",
 ]
 
 
@@ -82,7 +82,7 @@ class SendBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class StepDown:
+class NewerEpochSeen:
     """
     A peer knows a newer epoch than ours: stop acknowledging, ask the controller.
 
@@ -94,7 +94,7 @@ class StepDown:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class CloseLink:
     """
     The link is to be closed, after what was to be sent; effects behind it are void.
 
@@ -105,10 +105,19 @@ class Close:
     reason: str
 
 
-Effect = Send | SendBlock | Promise | StepDown | Opened | Acked | Left | Close
+MasterEffect = (
+    Send
+    | SendBlock
+    | Promise
+    | NewerEpochSeen
+    | SessionOpened
+    | SessionAcked
+    | SessionEnded
+    | CloseLink
+)
 
 
-class Connection(Protocol):
+class MasterProtocol(Protocol):
     """
     One link to a slave, of either protocol. One thread.
 
@@ -170,7 +179,7 @@ class Connection(Protocol):
         The end of the session.
         """
 
-    def effects(self) -> list[Effect]:
+    def effects(self) -> list[MasterEffect]:
         """
         Returns what is to be done now, in order, once.
         """

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
 from pystore.ha.insync.member import Incarnation
-from pystore.ha.master.config import FRAME_BYTES_LEAST, Roster, Terms
+from pystore.ha.master.config import FRAME_BYTES_LEAST, MasterConfig, SetView
 from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult
 from pystore.ha.wire.frames import HandshakeSlave
 
-__all__ = ["Verdict", "admit", "refusal_of_id", "refusal_of_session"]
+__all__ = ["HandshakeDecision", "admit", "refusal_of_id", "refusal_of_session"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HandshakeDecision:
     """
     The decision about one handshake.
 
@@ -37,7 +37,9 @@ class Verdict:
     newer_epoch: int | None = None
 
 
-def admit(shake: HandshakeSlave, epoch: int, terms: Terms, roster: Roster) -> Verdict:
+def admit(
+    shake: HandshakeSlave, epoch: int, terms: MasterConfig, roster: SetView
+) -> HandshakeDecision:
     """
     Returns the first objection to a slave, or success.
 
@@ -49,25 +51,25 @@ def admit(shake: HandshakeSlave, epoch: int, terms: Terms, roster: Roster) -> Ve
         roster: as it is now.
     """
     for result, reason in _identity(shake, terms, roster):
-        return Verdict(result, reason)
+        return HandshakeDecision(result, reason)
     if not roster.is_master:
         where = f": it is at {roster.redirect}" if roster.redirect else ""
         text = f"broker {terms.broker_id} is not the master{where}"
-        return Verdict(CheckResult.NOT_MASTER, text)
+        return HandshakeDecision(CheckResult.NOT_MASTER, text)
     newest = max(epoch, shake.last_epoch)
     if newest > terms.epoch:
         text = f"the slave knows epoch {newest}, this master is of {terms.epoch}"
-        return Verdict(CheckResult.FUTURE_EPOCH, text, newest)
+        return HandshakeDecision(CheckResult.FUTURE_EPOCH, text, newest)
     if NO_EPOCH < epoch < terms.epoch:
         text = f"the slave is of epoch {epoch}, this master of {terms.epoch}"
-        return Verdict(CheckResult.STALE_EPOCH, text)
+        return HandshakeDecision(CheckResult.STALE_EPOCH, text)
     for result, reason in _means(shake, terms, roster):
-        return Verdict(result, reason)
-    return Verdict(CheckResult.SUCCESS)
+        return HandshakeDecision(result, reason)
+    return HandshakeDecision(CheckResult.SUCCESS)
 
 
 def _identity(
-    shake: HandshakeSlave, terms: Terms, roster: Roster
+    shake: HandshakeSlave, terms: MasterConfig, roster: SetView
 ) -> Iterator[tuple[CheckResult, str]]:
     if not shake.protocol_min <= PROTOCOL_V3 <= shake.protocol_max:
         spoken = f"{shake.protocol_min} to {shake.protocol_max}"
@@ -95,7 +97,7 @@ def _brief(name: str) -> str:
     return repr(name if len(name) <= 64 else f"{name[:64]}...")
 
 
-def refusal_of_id(broker_id: int, terms: Terms, roster: Roster) -> str | None:
+def refusal_of_id(broker_id: int, terms: MasterConfig, roster: SetView) -> str | None:
     """
     Returns why no slave has this id; ``None``: one may.
     """
@@ -109,7 +111,7 @@ def refusal_of_id(broker_id: int, terms: Terms, roster: Roster) -> str | None:
 
 
 def _means(
-    shake: HandshakeSlave, terms: Terms, roster: Roster
+    shake: HandshakeSlave, terms: MasterConfig, roster: SetView
 ) -> Iterator[tuple[CheckResult, str]]:
     if shake.segment_size != terms.segment_size:
         text = (

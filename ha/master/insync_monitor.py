@@ -17,15 +17,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pystore.core.log_writer import LogHandle
-from pystore.ha.insync.ack import Ack, Settled
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.ack import Ack, AckResult
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Incarnation, SetChange
-from pystore.ha.master.config import Roster
-from pystore.ha.master.notifier import Bell
-from pystore.ha.master.pending_appends import Appends
+from pystore.ha.master.config import SetView
+from pystore.ha.master.notifier import Notifier
+from pystore.ha.master.pending_appends import PendingAppends
 
-__all__ = ["Ask", "Judge", "SetRefusal"]
+__all__ = ["InSyncMonitor", "RequestSetChange", "SetRefusal"]
 
 _ENDS_MAX = 4096
 
@@ -50,7 +50,7 @@ class SetRefusal:
     broker_ids: frozenset[int] = frozenset()
 
 
-Ask = Callable[[SetChange], AgreedSet | SetRefusal | None]
+RequestSetChange = Callable[[SetChange], AgreedSet | SetRefusal | None]
 """
 Asks the controller for a change; ``None``: no answer came. Takes its time.
 
@@ -59,7 +59,7 @@ that alone settles earlier changes whose answers were lost.
 """
 
 
-class Judge:
+class InSyncMonitor:
     """
     `InSync` behind a lock, with the log that it moves. Any thread.
 
@@ -83,7 +83,7 @@ class Judge:
         now_ms: Callable[[], int],
         lease_ms: Callable[[], int | None] = lambda: None,
     ) -> None:
-        self.bell = Bell(log)
+        self.bell = Notifier(log)
         self._in_sync = in_sync
         self._log = log
         self._broker_ids = broker_ids
@@ -94,12 +94,12 @@ class Judge:
         self._sent: deque[int] = deque(maxlen=_ENDS_MAX)
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
-        self.appends = Appends(log, self.bell, now_ms, self._look, self._decide)
+        self.appends = PendingAppends(log, self.bell, now_ms, self._look, self._decide)
         self._look()
 
     # -- what links say ------------------------------------------------------
 
-    def opened(self, fact: Opened) -> int | None:
+    def opened(self, fact: SessionOpened) -> int | None:
         """
         A session counts from now on, and one of the same slave no longer: in one
         step, so no ack is counted twice (R217).
@@ -115,7 +115,7 @@ class Judge:
         self.bell.ring()
         return closing
 
-    def acked(self, fact: Acked) -> None:
+    def acked(self, fact: SessionAcked) -> None:
         """
         A slave said what it holds.
 
@@ -133,7 +133,7 @@ class Judge:
             # It may be about to come in (R82): whoever asks the controller looks.
             self.bell.ring()
 
-    def left(self, fact: Left) -> None:
+    def left(self, fact: SessionEnded) -> None:
         """
         A session is over.
         """
@@ -163,7 +163,7 @@ class Judge:
         """
         self._sent.append(end_offset)
 
-    def roster(self, *, is_master: bool = True, is_busy: bool = False) -> Roster:
+    def roster(self, *, is_master: bool = True, is_busy: bool = False) -> SetView:
         """
         Returns who is known, who counts and who is here.
         """
@@ -172,7 +172,7 @@ class Judge:
             judge = self._in_sync
             counting = {one for one in known if not judge.may_suspend(one)}
             candidates = {one.broker_id for one in judge.set_now.candidates}
-            return Roster(
+            return SetView(
                 broker_ids=known,
                 members=frozenset(counting - candidates),
                 candidates=frozenset(candidates),
@@ -183,7 +183,7 @@ class Judge:
 
     # -- what appenders want -------------------------------------------------
 
-    def _decide(self, ack: Ack, end_offset: int) -> Settled:
+    def _decide(self, ack: Ack, end_offset: int) -> AckResult:
         """
         What became of an ack that was not reached while somebody waited for it.
         """

@@ -15,12 +15,12 @@ import threading
 from collections.abc import Callable
 
 from pystore.core.log_writer import LogHandle
-from pystore.core.waits import Waits
+from pystore.core.waits import OffsetWaiters
 
-__all__ = ["Bell"]
+__all__ = ["Notifier"]
 
 
-class Bell:
+class Notifier:
     """
     Any number of threads ring, any number wait.
 
@@ -30,7 +30,7 @@ class Bell:
 
     def __init__(self, log: LogHandle | None = None) -> None:
         # Not in line: there are as many senders as slaves, and each has work to do.
-        self._waits = Waits(1, in_line=False)
+        self._waits = OffsetWaiters(1, in_line=False)
         self._lock = threading.Lock()
         self._helpers: tuple[Callable[[], bool], ...] = ()
         self._log = log

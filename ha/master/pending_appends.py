@@ -12,28 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystore.bindings.ffi import Ack as Wish
+from pystore.bindings.ffi import LocalAck as Wish
 from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended
-from pystore.core.waits import WaitOutcome, Waits
+from pystore.core.waits import OffsetWaiters, WaitOutcome
 from pystore.errors import (
     ClosedError,
     FencedError,
     OffsetOutOfRange,
     UnavailableError,
 )
-from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult, RefusalReason
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.master.append_future import Ticket
-from pystore.ha.master.notifier import Bell
+from pystore.ha.master.append_future import AppendFuture
+from pystore.ha.master.notifier import Notifier
 
-__all__ = ["Appends"]
+__all__ = ["PendingAppends"]
 
 _MARKS = {Ack.ALL: 0, Ack.ALL_SYNCED: 1}
 _DISKS_MS = 1_000
 # To look a member up in its class takes as long as a call.
 _ALL_SYNCED = Ack.ALL_SYNCED
-_REACHED = Outcome.REACHED
+_REACHED = AckOutcome.REACHED
 # What replicas vouch for needs no lease of the master's.
 _WISHES = {
     Ack.LEADER: Wish.LEADER,
@@ -43,13 +43,13 @@ _WISHES = {
 }
 
 
-class Appends:
+class PendingAppends:
     """
     The waits of one mastership. Any thread may append and wait.
 
     Args:
         log: the master's.
-        bell: rings for who sends; see `Bell.hurry`.
+        bell: rings for who sends; see `Notifier.hurry`.
         now_ms: a clock that never steps back.
         look: lets the judgement look at the log, after which it calls `show`.
         decide: looks, and says what became of an ack with that end.
@@ -58,17 +58,17 @@ class Appends:
     def __init__(
         self,
         log: LogHandle,
-        bell: Bell,
+        bell: Notifier,
         now_ms: Callable[[], int],
         look: Callable[[], None],
-        decide: Callable[[Ack, int], Settled],
+        decide: Callable[[Ack, int], AckResult],
     ) -> None:
         self._log = log
         self._bell = bell
         self._now_ms = now_ms
         self._look = look
         self._decide = decide
-        self._waits = Waits(len(_MARKS))
+        self._waits = OffsetWaiters(len(_MARKS))
         self._raised = [0] * len(_MARKS)
         self._is_over = False
         self._disks_until_ms = 0
@@ -144,7 +144,7 @@ class Appends:
 
     def append(
         self, form: bytes, ack: Ack, timeout_ms: int
-    ) -> tuple[Appended, Settled]:
+    ) -> tuple[Appended, AckResult]:
         """
         Appends messages and waits until they have their ack.
 
@@ -172,7 +172,7 @@ class Appends:
         appended, outcome = self._waits.append(self._log, form, _MARKS[ack], timeout_ms)
         return appended, self._ended(ack, appended.end, outcome)
 
-    def submit(self, form: bytes, ack: Ack) -> Ticket:
+    def submit(self, form: bytes, ack: Ack) -> AppendFuture:
         """
         Appends messages and waits for nothing, neither for replicas nor for a disk.
 
@@ -187,15 +187,15 @@ class Appends:
         wish = Wish.SHARED if ack.is_shared else Wish.LEADER
         return self.ticket(self._log.append(form, wish), ack)
 
-    def ticket(self, appended: Appended, ack: Ack) -> Ticket:
+    def ticket(self, appended: Appended, ack: Ack) -> AppendFuture:
         """
         Returns the ticket of an append that was checked and made.
         """
         # What was made behind the end of a mastership may lie where its own bytes
         # were cut away: nothing that it reached says anything of them.
-        return Ticket(appended, ack, self._fenced if self._is_over else self.wait)
+        return AppendFuture(appended, ack, self._fenced if self._is_over else self.wait)
 
-    def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> Settled:
+    def wait(self, ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:
         """
         Waits until an append has its ack, and answers how that ended. What ends
         below has the ack too, so one wait does for many appends.
@@ -230,10 +230,10 @@ class Appends:
             if not self._is_over:
                 raise
 
-    def _fenced(self, ack: Ack, end_offset: int, _timeout_ms: int) -> Settled:
-        return self._copies.settled(ack, end_offset, Outcome.FENCED)
+    def _fenced(self, ack: Ack, end_offset: int, _timeout_ms: int) -> AckResult:
+        return self._copies.settled(ack, end_offset, AckOutcome.FENCED)
 
-    def _ended(self, ack: Ack, end_offset: int, outcome: WaitOutcome) -> Settled:
+    def _ended(self, ack: Ack, end_offset: int, outcome: WaitOutcome) -> AckResult:
         if outcome is WaitOutcome.REACHED:
             return self._copies.settled(ack, end_offset, _REACHED)
         return self._decide(ack, end_offset)

@@ -14,16 +14,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.insync.facts import Left, Opened
-from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.effects import Close, Effect, MasterLog, SendBlock
+from pystore.ha.insync.facts import SessionEnded, SessionOpened
+from pystore.ha.master.config import MasterConfig, SetView
+from pystore.ha.master.effects import CloseLink, MasterEffect, MasterLog, SendBlock
 from pystore.ha.master.resume_point import resync_text
 from pystore.ha.master.send_times import SendTimes
 from pystore.ha.wire.blocks import BlockRange, next_block
 from pystore.ha.wire.codes import State
-from pystore.ha.wire.link_state import MASTER, Event, next_state
+from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
 
-__all__ = ["CONFIRM_MS", "CONFIRM_MS_MAX", "Link"]
+__all__ = ["CONFIRM_MS", "CONFIRM_MS_MAX", "AcceptedLink"]
 
 CONFIRM_MS = 20
 """
@@ -35,9 +35,9 @@ CONFIRM_MS_MAX = 320
 """If it has not moved, it is looked at again after twice as long, up to this."""
 
 
-class Link(ABC):
+class AcceptedLink(ABC):
     """
-    One accepted link; `pystore.ha.master.effects.Connection` says how it is used.
+    One accepted link; `pystore.ha.master.effects.MasterProtocol` says how it is used.
 
     Attributes:
         terms: under which it serves.
@@ -52,16 +52,16 @@ class Link(ABC):
 
     def __init__(
         self,
-        terms: Terms,
-        roster: Callable[[], Roster],
+        terms: MasterConfig,
+        roster: Callable[[], SetView],
         session_id: int,
         now_ms: int,
     ) -> None:
         self.terms = terms
         self.session_id = session_id
         self._roster = roster
-        self._state = next_state(MASTER, State.READY, Event.ACCEPTED)
-        self._effects: list[Effect] = []
+        self._state = next_state(MASTER, State.READY, LinkEvent.ACCEPTED)
+        self._effects: list[MasterEffect] = []
         self._is_over = False
         self._opened_id: int | None = None
         self._heard_ms = now_ms
@@ -135,7 +135,7 @@ class Link(ABC):
         The socket is gone: the session ends with it.
         """
         del reason  # known to the owner, who says it
-        self._end(Event.LOST, is_graceful=False)
+        self._end(LinkEvent.LOST, is_graceful=False)
 
     def suspend(self, now_ms: int) -> None:
         """
@@ -151,7 +151,7 @@ class Link(ABC):
                 f"broker {self._opened_id} is in the set: it is suspended only "
                 "after it was removed"
             )
-        self._state = next_state(MASTER, self._state, Event.SUSPEND)
+        self._state = next_state(MASTER, self._state, LinkEvent.SUSPEND)
         self._is_to_suspend = not self._is_open
         self._beat_ms = now_ms
 
@@ -159,7 +159,7 @@ class Link(ABC):
         """
         Blocks again, from where the slave stands.
         """
-        self._state = next_state(MASTER, self._state, Event.RESUME)
+        self._state = next_state(MASTER, self._state, LinkEvent.RESUME)
         self._is_to_suspend = False
         self._beat_ms = now_ms
 
@@ -169,10 +169,10 @@ class Link(ABC):
         """
         del now_ms  # nothing is waited for
         if not self._is_over:
-            self._close("the master shuts down", Event.SHUTDOWN)
+            self._close("the master shuts down", LinkEvent.SHUTDOWN)
         self._state = State.SHUTDOWN
 
-    def effects(self) -> list[Effect]:
+    def effects(self) -> list[MasterEffect]:
         """
         Returns what is to be done now, in order, once.
         """
@@ -230,12 +230,12 @@ class Link(ABC):
     def _patience_ms(self) -> int:
         return self.terms.housekeeping_ms if self._is_open else self.terms.reply_ms
 
-    def _open(self, opened: Opened, now_ms: int) -> None:
+    def _open(self, opened: SessionOpened, now_ms: int) -> None:
         self._opened_id = opened.broker_id
         self._effects.append(opened)
         self._beat_ms = now_ms
         if self._is_to_suspend and not self._counts():
-            self._state = next_state(MASTER, self._state, Event.SUSPEND)
+            self._state = next_state(MASTER, self._state, LinkEvent.SUSPEND)
 
     def _sent(self, log: MasterLog, now_ms: int) -> None:
         self._beat_ms = now_ms + self.terms.heartbeat_ms
@@ -302,14 +302,16 @@ class Link(ABC):
         del log, now_ms  # a legacy slave is told nothing
         self._close(reason)
 
-    def _close(self, reason: str, event: Event = Event.LOST) -> None:
+    def _close(self, reason: str, event: LinkEvent = LinkEvent.LOST) -> None:
         self._end(event, is_graceful=False)
-        self._effects.append(Close(reason))
+        self._effects.append(CloseLink(reason))
 
-    def _end(self, event: Event, *, is_graceful: bool) -> None:
+    def _end(self, event: LinkEvent, *, is_graceful: bool) -> None:
         if self._is_over:
             return
         self._is_over = True
         self._state = next_state(MASTER, self._state, event)
         if self._opened_id is not None:
-            self._effects.append(Left(self._opened_id, self.session_id, is_graceful))
+            self._effects.append(
+                SessionEnded(self._opened_id, self.session_id, is_graceful)
+            )

@@ -19,11 +19,11 @@ from collections.abc import Callable
 
 from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.facts import Acked, Opened
-from pystore.ha.master.config import Roster, Terms
+from pystore.ha.insync.facts import SessionAcked, SessionOpened
+from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import MasterLog, Send, SendBlock
 from pystore.ha.master.handshake import refusal_of_id
-from pystore.ha.master.protocol import Link
+from pystore.ha.master.protocol import AcceptedLink
 from pystore.ha.master.resume_point import last_segment_start, resync_text
 from pystore.ha.wire.blocks import BlockRange
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
@@ -37,9 +37,9 @@ from pystore.ha.wire.legacy import (
     encode_legacy_head,
     epochs_in_legacy,
 )
-from pystore.ha.wire.link_state import MASTER, Event, next_state
+from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
 
-__all__ = ["LegacyMasterConnection", "told_epochs"]
+__all__ = ["LegacyMasterProtocol", "told_epochs"]
 
 _NO_OFFSET = -1
 """What a heartbeat names while the master has no byte."""
@@ -55,7 +55,7 @@ _ADDRESS_BYTES_MAX = 50
 """Before 5.1.1 a slave said the length of its address where the id now begins."""
 
 
-class LegacyMasterConnection(Link):
+class LegacyMasterProtocol(AcceptedLink):
     """
     One link to a slave that speaks RocketMQ's protocol. One thread.
 
@@ -68,8 +68,8 @@ class LegacyMasterConnection(Link):
 
     def __init__(
         self,
-        terms: Terms,
-        roster: Callable[[], Roster],
+        terms: MasterConfig,
+        roster: Callable[[], SetView],
         session_id: int,
         now_ms: int,
     ) -> None:
@@ -100,12 +100,12 @@ class LegacyMasterConnection(Link):
         elif self._state is State.HANDSHAKE:
             self._begin(self._slave, frame, log, now_ms)
         else:
-            self._state = next_state(MASTER, self._state, Event.HEARD_ACK)
+            self._state = next_state(MASTER, self._state, LinkEvent.HEARD_ACK)
             self._evaluate(self._slave, frame)
         return size
 
     def _shake(self, shake: LegacyHandshake, log: MasterLog) -> None:
-        self._state = next_state(MASTER, self._state, Event.HEARD_HANDSHAKE)
+        self._state = next_state(MASTER, self._state, LinkEvent.HEARD_HANDSHAKE)
         self._check_slave(shake)
         self._slave = shake
         answer = epochs_in_legacy(told_epochs(log), log.end_offset)
@@ -147,9 +147,9 @@ class LegacyMasterConnection(Link):
                 raise RemoteViolation(resync_text(f"the slave reports {start}", log))
             if log.epochs.find(start) is None:
                 raise RemoteViolation(f"no epoch of the table covers {start}")
-        self._state = next_state(MASTER, self._state, Event.HEARD_FIRST_ACK)
+        self._state = next_state(MASTER, self._state, LinkEvent.HEARD_FIRST_ACK)
         self._offset = start or self._first_offset(log)
-        opened = Opened(
+        opened = SessionOpened(
             broker_id=slave.broker_id,
             incarnation=None,
             session_id=self.session_id,
@@ -172,7 +172,7 @@ class LegacyMasterConnection(Link):
     def _evaluate(self, slave: LegacyHandshake, ack: LegacyAck) -> None:
         self._check_ack(ack.offset)
         self._effects.append(
-            Acked(
+            SessionAcked(
                 broker_id=slave.broker_id,
                 session_id=self.session_id,
                 received_offset=ack.offset,

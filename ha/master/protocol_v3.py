@@ -14,12 +14,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.facts import Acked, Opened
-from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock, StepDown
-from pystore.ha.master.handshake import Verdict, admit
-from pystore.ha.master.protocol import Link
-from pystore.ha.master.resume_point import Agreement, agree, refusal_of_member
+from pystore.ha.insync.facts import SessionAcked, SessionOpened
+from pystore.ha.master.config import MasterConfig, SetView
+from pystore.ha.master.effects import (
+    CloseLink,
+    MasterLog,
+    NewerEpochSeen,
+    Send,
+    SendBlock,
+)
+from pystore.ha.master.handshake import HandshakeDecision, admit
+from pystore.ha.master.protocol import AcceptedLink
+from pystore.ha.master.resume_point import ResumePoint, agree, refusal_of_member
 from pystore.ha.wire.blocks import BlockRange
 from pystore.ha.wire.codes import (
     FRAME_BYTES_UNSETTLED,
@@ -45,10 +51,10 @@ from pystore.ha.wire.frames import (
     TransferAck,
     TransferData,
 )
-from pystore.ha.wire.link_state import MASTER, Event, next_state
+from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
 from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
 
-__all__ = ["MasterConnection"]
+__all__ = ["V3MasterProtocol"]
 
 _ENDING = (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
 """The slave did not take what was sent."""
@@ -58,7 +64,7 @@ _CRC_AT = DATA_BYTES_MIN - 12
 """Where the head of a block has the checksum: before its flags."""
 
 
-class MasterConnection(Link):
+class V3MasterProtocol(AcceptedLink):
     """
     One link to a slave that speaks v3. One thread.
 
@@ -71,8 +77,8 @@ class MasterConnection(Link):
 
     def __init__(
         self,
-        terms: Terms,
-        roster: Callable[[], Roster],
+        terms: MasterConfig,
+        roster: Callable[[], SetView],
         session_id: int,
         now_ms: int,
     ) -> None:
@@ -109,12 +115,12 @@ class MasterConnection(Link):
     def _shake(
         self, epoch: int, body: HandshakeSlave, log: MasterLog, now_ms: int
     ) -> None:
-        self._heard(Event.HEARD_HANDSHAKE)
+        self._heard(LinkEvent.HEARD_HANDSHAKE)
         if self._slave is not None:
             raise RemoteViolation("a second handshake on one link")
         verdict = admit(body, epoch, self.terms, self._roster())
         if verdict.newer_epoch is not None:
-            self._effects.append(StepDown(verdict.newer_epoch))
+            self._effects.append(NewerEpochSeen(verdict.newer_epoch))
         if verdict.result is not CheckResult.SUCCESS:
             self._refuse(verdict, log, now_ms)
             return
@@ -128,18 +134,18 @@ class MasterConnection(Link):
             body.flags & SlaveFlag.BLOCK_CRC
         )
         self._is_to_suspend |= bool(body.flags & SlaveFlag.START_SUSPENDED)
-        answer = self._answer(Verdict(CheckResult.SUCCESS), log)
+        answer = self._answer(HandshakeDecision(CheckResult.SUCCESS), log)
         self._frame_bytes_max = answer.frame_bytes_max
         self._send(answer, now_ms)
 
-    def _refuse(self, verdict: Verdict, log: MasterLog, now_ms: int) -> None:
+    def _refuse(self, verdict: HandshakeDecision, log: MasterLog, now_ms: int) -> None:
         self._send(self._answer(verdict, log), now_ms)
         self._close(f"{verdict.result.name}: {verdict.reason}")
 
     def _turn_away(self, reason: str, log: MasterLog, now_ms: int) -> None:
-        self._refuse(Verdict(CheckResult.REJECTED, reason), log, now_ms)
+        self._refuse(HandshakeDecision(CheckResult.REJECTED, reason), log, now_ms)
 
-    def _answer(self, verdict: Verdict, log: MasterLog) -> HandshakeMaster:
+    def _answer(self, verdict: HandshakeDecision, log: MasterLog) -> HandshakeMaster:
         terms, slave = self.terms, self._slave
         is_success = verdict.result is CheckResult.SUCCESS
         flags = MasterFlag(0)
@@ -186,7 +192,7 @@ class MasterConnection(Link):
         if body.session_id != self.session_id and not is_any:
             raise RemoteViolation(f"a frame of session {body.session_id}, not of this")
         if epoch > self.terms.epoch:
-            self._effects.append(StepDown(epoch))
+            self._effects.append(NewerEpochSeen(epoch))
         if epoch != self.terms.epoch:
             raise RemoteViolation(
                 f"a frame of epoch {epoch} in a session of {self.terms.epoch}"
@@ -199,7 +205,7 @@ class MasterConnection(Link):
             self._evaluate(slave, body, now_ms)
 
     def _return_epochs(self, body: QueryEpoch, log: MasterLog, now_ms: int) -> None:
-        self._heard(Event.HEARD_QUERY)
+        self._heard(LinkEvent.HEARD_QUERY)
         snapshot = EpochSnapshot(log.epochs, log.min_offset, log.end_offset)
         page = page_of(snapshot, body, self.session_id, self._frame_bytes_max)
         self._send(page, now_ms)
@@ -207,10 +213,10 @@ class MasterConnection(Link):
     def _begin(
         self, slave: HandshakeSlave, body: ConfirmTruncate, log: MasterLog, now_ms: int
     ) -> None:
-        state = next_state(MASTER, self._state, Event.HEARD_TRUNCATE)
+        state = next_state(MASTER, self._state, LinkEvent.HEARD_TRUNCATE)
         is_member = slave.broker_id in self._roster().members
         agreed = agree(body, log, is_member=is_member)
-        if not isinstance(agreed, Agreement):
+        if not isinstance(agreed, ResumePoint):
             self._turn_away(agreed, log, now_ms)
             return
         self._state = state
@@ -222,7 +228,7 @@ class MasterConnection(Link):
             slave.flags & SlaveFlag.LEARNER or body.flags & TruncateFlag.LEARNER
         )
         self._is_to_suspend |= bool(body.flags & TruncateFlag.START_SUSPENDED)
-        opened = Opened(
+        opened = SessionOpened(
             broker_id=slave.broker_id,
             incarnation=(slave.incarnation, slave.incarnation_bits),
             session_id=self.session_id,
@@ -234,7 +240,7 @@ class MasterConnection(Link):
         self._heartbeat(log, now_ms)
 
     def _evaluate(self, slave: HandshakeSlave, ack: TransferAck, now_ms: int) -> None:
-        self._heard(Event.HEARD_ACK)
+        self._heard(LinkEvent.HEARD_ACK)
         if not self._is_learner and ack.flags and ack.flags & AckFlag.LEARNER:
             raise RemoteViolation("a learner's ack in a session that counts")
         received, flushed = self._held(ack)
@@ -245,7 +251,7 @@ class MasterConnection(Link):
             )
         self._flushed = flushed
         self._effects.append(
-            Acked(
+            SessionAcked(
                 broker_id=slave.broker_id,
                 session_id=self.session_id,
                 received_offset=received,
@@ -278,8 +284,8 @@ class MasterConnection(Link):
 
     def _obey(self, ack: TransferAck, now_ms: int) -> None:
         if ack.flags & AckFlag.LEAVING:
-            self._end(Event.LOST, is_graceful=True)
-            self._effects.append(Close("the slave leaves"))
+            self._end(LinkEvent.LOST, is_graceful=True)
+            self._effects.append(CloseLink("the slave leaves"))
         elif ack.status in _ENDING:
             # What was lost is sent again from where the slave then stands.
             self._close(f"the slave reports {ack.status.name} at {ack.received_offset}")
@@ -335,5 +341,5 @@ class MasterConnection(Link):
     def _frame(self, body: Body, now_ms: int) -> Frame:
         return Frame(self.terms.epoch, now_ms + self.terms.wall_ms, body)
 
-    def _heard(self, event: Event) -> None:
+    def _heard(self, event: LinkEvent) -> None:
         self._state = next_state(MASTER, self._state, event)

@@ -7,14 +7,14 @@ Source: formats 7.2 (``haFlowControlEnable``, ``maxHaTransferByteInSecond``).
 
 from __future__ import annotations
 
-__all__ = ["Flow"]
+__all__ = ["RateLimit"]
 
 _BURST_MS = 100
 _PIECE_MS = 10
 _SECOND_MS = 1000
 
 
-class Flow:
+class RateLimit:
     """
     A budget that grows with time, up to a tenth of a second's worth; less than a
     hundredth's worth is not given away. One thread.

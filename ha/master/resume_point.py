@@ -14,7 +14,7 @@ from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
 from pystore.ha.wire.frames import ConfirmTruncate, HandshakeSlave
 
 __all__ = [
-    "Agreement",
+    "ResumePoint",
     "agree",
     "last_segment_start",
     "refusal_of_member",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class ResumePoint:
     """
     What both sides now hold to be true.
 
@@ -39,7 +39,9 @@ class Agreement:
     empty_end: int | None = None
 
 
-def agree(body: ConfirmTruncate, log: MasterLog, *, is_member: bool) -> Agreement | str:
+def agree(
+    body: ConfirmTruncate, log: MasterLog, *, is_member: bool
+) -> ResumePoint | str:
     """
     Returns the agreement, or why there is none.
 
@@ -63,7 +65,9 @@ def agree(body: ConfirmTruncate, log: MasterLog, *, is_member: bool) -> Agreemen
             return _go_on(body, log)
 
 
-def _fill(body: ConfirmTruncate, log: MasterLog, *, is_member: bool) -> Agreement | str:
+def _fill(
+    body: ConfirmTruncate, log: MasterLog, *, is_member: bool
+) -> ResumePoint | str:
     if is_member and log.confirm_offset > log.min_offset:
         return (
             "the controller lists the slave in the set, and its log is empty: it is "
@@ -73,10 +77,10 @@ def _fill(body: ConfirmTruncate, log: MasterLog, *, is_member: bool) -> Agreemen
         start = last_segment_start(log)
     else:
         start = log.min_offset
-    return _covered(Agreement(start, 0, body.end_offset), log)
+    return _covered(ResumePoint(start, 0, body.end_offset), log)
 
 
-def _go_on(body: ConfirmTruncate, log: MasterLog) -> Agreement | str:
+def _go_on(body: ConfirmTruncate, log: MasterLog) -> ResumePoint | str:
     start = body.start_offset
     if not start == body.end_offset == body.point:
         return (
@@ -94,10 +98,10 @@ def _go_on(body: ConfirmTruncate, log: MasterLog) -> Agreement | str:
     last = log.epochs.end_of(entries[0])
     if not first <= body.point <= last:
         return f"point {body.point} is not in epoch {body.epoch}: {first} to {last}"
-    return _covered(Agreement(start, start), log)
+    return _covered(ResumePoint(start, start), log)
 
 
-def _covered(agreed: Agreement, log: MasterLog) -> Agreement | str:
+def _covered(agreed: ResumePoint, log: MasterLog) -> ResumePoint | str:
     if log.epochs.find(agreed.offset) is None:
         return f"no epoch of the table covers {agreed.offset}: its bytes have no label"
     return agreed

@@ -17,20 +17,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pystore.ha.master.transport import GATHER_BYTES, Acquire, Wire
+from pystore.ha.master.transport import GATHER_BYTES, Acquire, SlaveSocket
 
 if TYPE_CHECKING:
     from pystore.ha.master.effects import SendBlock
-    from pystore.ha.master.notifier import Bell
+    from pystore.ha.master.notifier import Notifier
 
-__all__ = ["Gather", "Gathered", "Sender"]
+__all__ = ["NextOutput", "Output", "Sender"]
 
 LENT_BYTES = 64 << 10
 """Who hurries sends at most so much, give or take a head: the rest is no hurry."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class Output:
     """
     What goes out next.
 
@@ -45,12 +45,12 @@ class Gathered:
     is_over: bool
 
 
-class Gather(Protocol):
+class NextOutput(Protocol):
     """
     Takes what goes out next.
     """
 
-    def __call__(self, bytes_max: int, *, is_patient: bool) -> Gathered | None:
+    def __call__(self, bytes_max: int, *, is_patient: bool) -> Output | None:
         """
         Args:
             bytes_max: about so many.
@@ -78,11 +78,11 @@ class Sender:
 
     def __init__(
         self,
-        wire: Wire,
-        bell: Bell,
+        wire: SlaveSocket,
+        bell: Notifier,
         acquire: Acquire,
         now_ms: Callable[[], int],
-        gather: Gather,
+        gather: NextOutput,
     ) -> None:
         self._wire = wire
         self._bell = bell
@@ -99,7 +99,7 @@ class Sender:
         Sends in the calling thread until all is over.
 
         Raises:
-            LinkLost: as `Wire.send`, here or in a thread that rang.
+            LinkLost: as `SlaveSocket.send`, here or in a thread that rang.
         """
         self._bell.help(self._lend_a_hand)
         try:
@@ -113,7 +113,7 @@ class Sender:
         finally:
             self._bell.help_no_more(self._lend_a_hand)
 
-    def _turn(self) -> Gathered:
+    def _turn(self) -> Output:
         if self._trouble is not None:
             raise self._trouble
         gathered = self.gather(GATHER_BYTES, is_patient=True)

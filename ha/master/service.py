@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING
 
 from pystore.clocks import clock_ms
 from pystore.errors import InvalidError, StorageError
-from pystore.ha.insync.ack import Ack, Settled
+from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.master.append_future import Ticket, wait_all
-from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.connection import Owner, ServedLink
+from pystore.ha.master.append_future import AppendFuture, wait_all
+from pystore.ha.master.config import MasterConfig, SetView
+from pystore.ha.master.connection import LinkOwner, SlaveConnectionThreads
 from pystore.ha.master.effects import MasterLog
-from pystore.ha.master.insync_monitor import Ask, Judge
-from pystore.ha.master.set_change_requests import Asking
-from pystore.ha.master.transport import Wire, exposure, listen
+from pystore.ha.master.insync_monitor import InSyncMonitor, RequestSetChange
+from pystore.ha.master.set_change_requests import SetChangeRequests
+from pystore.ha.master.transport import SlaveSocket, exposure, listen
 from pystore.message.message import form_of
 
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ class Mastership:
         links_max: open at once, all slaves together.
     """
 
-    terms: Terms
+    terms: MasterConfig
     me: Member
     agreed: AgreedSet
     broker_ids: Callable[[], frozenset[int]]
     rules: SetRules | None = None
-    ask: Ask | None = None
+    ask: RequestSetChange | None = None
     lease_ms: Callable[[], int | None] = lambda: None
     step_down: Callable[[int], object] = bool
     resign: Callable[[str], object] = bool
@@ -118,7 +118,7 @@ class MasterService:
         self._epochs = log.epochs
         _check(self._epochs.last_epoch, handle.ends().segment_size, ship.terms)
         ends = handle.ends()
-        self.judge = Judge(
+        self.judge = InSyncMonitor(
             InSync(
                 ship.me,
                 ship.terms.epoch,
@@ -135,22 +135,22 @@ class MasterService:
             ship.lease_ms,
         )
         self._lock = threading.Lock()
-        self._links: dict[int, ServedLink] = {}
+        self._links: dict[int, SlaveConnectionThreads] = {}
         self._threads: list[threading.Thread] = []
         self._is_closing = False
-        self._owner: Owner | None = self._make_owner()
+        self._owner: LinkOwner | None = self._make_owner()
         self._listener = self._listen()
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._start("accept", self._keep_accepting)
-        self._asking: Asking | None = None
+        self._asking: SetChangeRequests | None = None
         if ship.ask is not None:
-            self._asking = Asking(ship.ask, self.judge.answered, ship.say)
+            self._asking = SetChangeRequests(ship.ask, self.judge.answered, ship.say)
         self._start("time", self._keep_time)
 
-    def _make_owner(self) -> Owner:
+    def _make_owner(self) -> LinkOwner:
         ship, judge = self._ship, self.judge
         wall_ms = time.time_ns() // 1_000_000 - self._now_ms()
-        return Owner(
+        return LinkOwner(
             terms=replace(ship.terms, wall_ms=wall_ms),
             roster=self._roster,
             log=self._log_now,
@@ -198,27 +198,27 @@ class MasterService:
         messages: Message | Iterable[Message],
         ack: Ack,
         timeout_ms: int = 3_000,
-    ) -> tuple[Appended, Settled]:
+    ) -> tuple[Appended, AckResult]:
         """
         Appends, all or none, and waits for the ack; see `Appends.append`.
         """
         return self.judge.appends.append(form_of(messages), ack, timeout_ms)
 
-    def submit(self, messages: Message | Iterable[Message], ack: Ack) -> Ticket:
+    def submit(self, messages: Message | Iterable[Message], ack: Ack) -> AppendFuture:
         """
         Appends as `append` does, and waits for nothing; see `Appends.submit`.
         """
         return self.judge.appends.submit(form_of(messages), ack)
 
-    def wait(self, ack: Ack, end_offset: int, timeout_ms: int = 3_000) -> Settled:
+    def wait(self, ack: Ack, end_offset: int, timeout_ms: int = 3_000) -> AckResult:
         """
         Waits until an append has its ack; see `Appends.wait`.
         """
         return self.judge.appends.wait(ack, end_offset, timeout_ms)
 
     def wait_all(
-        self, tickets: Sequence[Ticket], timeout_ms: int = 3_000
-    ) -> list[Settled]:
+        self, tickets: Sequence[AppendFuture], timeout_ms: int = 3_000
+    ) -> list[AckResult]:
         """
         Waits for tickets; see `pystore.ha.master.append_future.wait_all`.
         """
@@ -226,7 +226,7 @@ class MasterService:
 
     # -- operators -----------------------------------------------------------
 
-    def links(self) -> list[ServedLink]:
+    def links(self) -> list[SlaveConnectionThreads]:
         """
         Returns the links that are open now.
         """
@@ -313,7 +313,7 @@ class MasterService:
 
     def _take_in(self, connected: socket.socket) -> None:
         try:
-            wire = Wire(connected, self._ship.terms.housekeeping_ms)
+            wire = SlaveSocket(connected, self._ship.terms.housekeeping_ms)
         except OSError as error:
             # It has gone already.
             connected.close()
@@ -332,22 +332,24 @@ class MasterService:
             wire.close()
             self._ship.say(f"{link.peer}: turned away: {error}")
 
-    def _enter(self, wire: Wire) -> ServedLink | None:
+    def _enter(self, wire: SlaveSocket) -> SlaveConnectionThreads | None:
         with self._lock:
             is_full = len(self._links) >= self._ship.links_max
             if is_full or self._is_closing or self._owner is None:
                 return None
-            link = ServedLink(self._owner, wire, secrets.randbelow(2**63 - 1) + 1)
+            link = SlaveConnectionThreads(
+                self._owner, wire, secrets.randbelow(2**63 - 1) + 1
+            )
             self._links[link.session_id] = link
             return link
 
-    def _serve(self, link: ServedLink) -> None:
+    def _serve(self, link: SlaveConnectionThreads) -> None:
         try:
             link.serve()
         finally:
             self._forget(link)
 
-    def _forget(self, link: ServedLink) -> None:
+    def _forget(self, link: SlaveConnectionThreads) -> None:
         with self._lock:
             del self._links[link.session_id]
 
@@ -366,7 +368,7 @@ class MasterService:
             wants_flush=self.judge.appends.wants_disks,
         )
 
-    def _roster(self) -> Roster:
+    def _roster(self) -> SetView:
         return self.judge.roster(is_busy=self._is_closing)
 
     def _step_down(self, newer_epoch: int) -> None:
@@ -375,7 +377,7 @@ class MasterService:
         self._ship.step_down(newer_epoch)
 
 
-def _check(epoch: int, segment_size: int, terms: Terms) -> None:
+def _check(epoch: int, segment_size: int, terms: MasterConfig) -> None:
     if epoch != terms.epoch:
         raise InvalidError(
             f"a mastership of epoch {terms.epoch} over a log of epoch {epoch}: begin "

@@ -18,14 +18,14 @@ from typing import Protocol
 
 from pystore.errors import PystoreError
 from pystore.ha.insync.member import AgreedSet, SetChange
-from pystore.ha.master.insync_monitor import Ask, SetRefusal
+from pystore.ha.master.insync_monitor import RequestSetChange, SetRefusal
 
-__all__ = ["Asking", "Controller"]
+__all__ = ["ControllerGateway", "SetChangeRequests"]
 
-Answer = AgreedSet | SetRefusal | None
+SetChangeAnswer = AgreedSet | SetRefusal | None
 
 
-class Controller(Protocol):
+class ControllerGateway(Protocol):
     """
     What a replica needs of a controller. Any thread may call.
 
@@ -58,7 +58,7 @@ class Controller(Protocol):
         ...
 
 
-class Asking:
+class SetChangeRequests:
     """
     Asks until it is closed.
 
@@ -70,12 +70,12 @@ class Asking:
 
     def __init__(
         self,
-        ask: Ask,
-        answered: Callable[[SetChange, Answer], object],
+        ask: RequestSetChange,
+        answered: Callable[[SetChange, SetChangeAnswer], object],
         say: Callable[[str], object],
     ) -> None:
         self._ask = ask
-        self._answered: Callable[[SetChange, Answer], object] | None = answered
+        self._answered: Callable[[SetChange, SetChangeAnswer], object] | None = answered
         self._say = say
         self._changes: queue.SimpleQueue[SetChange | None] = queue.SimpleQueue()
         threading.Thread(target=self._run, name="pystore-ha-ask", daemon=True).start()
@@ -99,7 +99,7 @@ class Asking:
             self._ask_for(change)
 
     def _ask_for(self, change: SetChange) -> None:
-        answer: Answer = None
+        answer: SetChangeAnswer = None
         try:
             answer = self._ask(change)
         except Exception as error:

@@ -27,7 +27,14 @@ from pystore.net.receiver import Receiver
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["GATHER_BYTES", "GATHER_FRAMES", "LinkLost", "Wire", "exposure", "listen"]
+__all__ = [
+    "GATHER_BYTES",
+    "GATHER_FRAMES",
+    "LinkLost",
+    "SlaveSocket",
+    "exposure",
+    "listen",
+]
 
 GATHER_BYTES = 512 << 10
 """So many bytes are gathered for one call of the system."""
@@ -86,7 +93,7 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=_BACKLOG)
 
 
-class Wire:
+class SlaveSocket:
     """
     One connected socket, which blocks. One thread receives, one sends; any closes.
 
@@ -114,7 +121,7 @@ class Wire:
                 self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
         self._limit(socket.SO_SNDTIMEO, send_timeout_ms)
 
-    def __enter__(self) -> Wire:
+    def __enter__(self) -> SlaveSocket:
         return self
 
     def __exit__(

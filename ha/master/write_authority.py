@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from pystore.bindings.ffi import NO_OFFSET
-from pystore.bindings.ffi import Ack as CoreAck
+from pystore.bindings.ffi import LocalAck as CoreAck
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended

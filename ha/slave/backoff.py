@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["FIRST_MS", "MOST_MS", "BackOff", "Pace"]
+__all__ = ["FIRST_MS", "MOST_MS", "BackOff", "BackOffConfig"]
 
 FIRST_MS = 1000
 """The first wait, in ms."""
@@ -22,7 +22,7 @@ _JITTER = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class BackOffConfig:
     """
     How long a follower waits between two links.
 

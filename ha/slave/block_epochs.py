@@ -15,10 +15,10 @@ from __future__ import annotations
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 
-__all__ = ["Labels"]
+__all__ = ["BlockEpochs"]
 
 
-class Labels:
+class BlockEpochs:
     """
     The epochs of one master, as far as it told them.
 

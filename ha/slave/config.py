@@ -18,11 +18,11 @@ from pystore.ha.wire.codes import (
     TruncateFlag,
 )
 
-__all__ = ["Terms"]
+__all__ = ["SlaveConfig"]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SlaveConfig:
     """
     What a slave's connection is made with.
 

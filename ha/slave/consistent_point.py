@@ -18,13 +18,20 @@ from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.ha.slave.effects import SlaveLog
 from pystore.ha.wire.codes import TruncateOutcome
 
-__all__ = ["History", "Meeting", "common_entry", "held_epochs", "meet", "meet_legacy"]
+__all__ = [
+    "ConsistentPoint",
+    "MasterHistory",
+    "common_entry",
+    "held_epochs",
+    "meet",
+    "meet_legacy",
+]
 
 _NO_POINT = -1
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class MasterHistory:
     """
     What a master said of its log.
 
@@ -42,7 +49,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class ConsistentPoint:
     """
     What is to be done.
 
@@ -75,7 +82,7 @@ def held_epochs(log: SlaveLog) -> EpochTable:
     return log.epochs.drop_above(log.end_offset)
 
 
-def common_entry(log: SlaveLog, master: History) -> EpochEntry | None:
+def common_entry(log: SlaveLog, master: MasterHistory) -> EpochEntry | None:
     """
     Returns the newest entry that both have, epoch and start; ``None``: none (R145).
     """
@@ -84,7 +91,7 @@ def common_entry(log: SlaveLog, master: History) -> EpochEntry | None:
     return common[-1] if common else None
 
 
-def meet(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
+def meet(log: SlaveLog, master: MasterHistory, *, may_wipe: bool) -> ConsistentPoint:
     """
     Returns what a v3 slave does to meet its master.
     """
@@ -94,13 +101,13 @@ def meet(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
     lowest = max(log.min_offset, master.min_offset or 0)
     if common is None or point < lowest:
         if may_wipe:
-            return Meeting(TruncateOutcome.EMPTY, is_wiped=True)
-        return Meeting(
+            return ConsistentPoint(TruncateOutcome.EMPTY, is_wiped=True)
+        return ConsistentPoint(
             TruncateOutcome.NO_COMMON_POINT, reason=_strangers(log, master, point)
         )
     ours = held_epochs(log).last_epoch
     if point < log.confirm_offset and master.epoch <= ours:
-        return Meeting(
+        return ConsistentPoint(
             TruncateOutcome.REFUSED,
             common.epoch,
             point,
@@ -111,7 +118,9 @@ def meet(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
     return _cut_at(log, common, point)
 
 
-def meet_legacy(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
+def meet_legacy(
+    log: SlaveLog, master: MasterHistory, *, may_wipe: bool
+) -> ConsistentPoint:
     """
     Returns what a slave does to meet a Java master (B10).
 
@@ -128,8 +137,8 @@ def meet_legacy(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
         entries = master.epochs.entries
         is_below = bool(entries) and log.received_offset <= entries[0].start_offset
         if may_wipe and is_below:
-            return Meeting(TruncateOutcome.EMPTY, is_wiped=True)
-        return Meeting(
+            return ConsistentPoint(TruncateOutcome.EMPTY, is_wiped=True)
+        return ConsistentPoint(
             TruncateOutcome.NO_COMMON_POINT, reason=_strangers(log, master, point)
         )
     start = point
@@ -139,7 +148,7 @@ def meet_legacy(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
         return _cut_at(log, common, point)
     end = min(log.end_offset, master.end_offset)
     if end < log.confirm_offset:
-        return Meeting(
+        return ConsistentPoint(
             TruncateOutcome.REFUSED,
             common.epoch,
             point,
@@ -147,7 +156,7 @@ def meet_legacy(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
             f"{log.confirm_offset} ours was confirmed: elect the longer one",
         )
     gone = log.received_offset - end
-    return Meeting(
+    return ConsistentPoint(
         TruncateOutcome.CUT if gone else TruncateOutcome.NOTHING_TO_CUT,
         common.epoch,
         point,
@@ -157,7 +166,9 @@ def meet_legacy(log: SlaveLog, master: History, *, may_wipe: bool) -> Meeting:
     )
 
 
-def _consistent_point(log: SlaveLog, master: History) -> tuple[EpochEntry | None, int]:
+def _consistent_point(
+    log: SlaveLog, master: MasterHistory
+) -> tuple[EpochEntry | None, int]:
     common = common_entry(log, master)
     point = log.epochs.consistent_point(
         master.epochs, log.end_offset, master.end_offset
@@ -165,16 +176,16 @@ def _consistent_point(log: SlaveLog, master: History) -> tuple[EpochEntry | None
     return (None, _NO_POINT) if point is None else (common, point)
 
 
-def _empty(log: SlaveLog) -> Meeting:
+def _empty(log: SlaveLog) -> ConsistentPoint:
     # Entries without a byte would name bytes that come from elsewhere (R144).
-    return Meeting(TruncateOutcome.EMPTY, is_wiped=bool(log.epochs.entries))
+    return ConsistentPoint(TruncateOutcome.EMPTY, is_wiped=bool(log.epochs.entries))
 
 
-def _cut_at(log: SlaveLog, common: EpochEntry, point: int) -> Meeting:
+def _cut_at(log: SlaveLog, common: EpochEntry, point: int) -> ConsistentPoint:
     # A half record goes as well: the master sends it whole.
     gone = log.received_offset - point
     is_labelled = log.epochs.cut_suffix(point) != log.epochs
-    return Meeting(
+    return ConsistentPoint(
         TruncateOutcome.CUT if gone else TruncateOutcome.NOTHING_TO_CUT,
         common.epoch,
         point,
@@ -183,7 +194,7 @@ def _cut_at(log: SlaveLog, common: EpochEntry, point: int) -> Meeting:
     )
 
 
-def _strangers(log: SlaveLog, master: History, point: int) -> str:
+def _strangers(log: SlaveLog, master: MasterHistory, point: int) -> str:
     ours = f"ours holds {log.min_offset} to {log.end_offset}"
     if point == _NO_POINT:
         return (

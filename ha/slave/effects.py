@@ -20,15 +20,15 @@ from pystore.ha.wire.effects import Promise
 __all__ = [
     "Adopt",
     "Append",
-    "Close",
     "Compare",
     "Confirm",
-    "Connection",
     "Cut",
-    "Effect",
+    "LeaveMaster",
     "Retry",
     "Send",
+    "SlaveEffect",
     "SlaveLog",
+    "SlaveProtocol",
     "Wipe",
 ]
 
@@ -150,7 +150,7 @@ class Append:
 class Compare:
     """
     Bytes of the master's log are to be compared with ours (B10). If they are equal,
-    `did` is told, else `Connection.differs`.
+    `did` is told, else `SlaveProtocol.differs`.
 
     Attributes:
         offset: where they begin; they end at or below our end.
@@ -184,7 +184,7 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class LeaveMaster:
     """
     The link is to be closed; effects behind it are void.
 
@@ -199,10 +199,12 @@ class Close:
     redirect: str = ""
 
 
-Effect = Send | Promise | Cut | Wipe | Append | Compare | Adopt | Confirm | Close
+SlaveEffect = (
+    Send | Promise | Cut | Wipe | Append | Compare | Adopt | Confirm | LeaveMaster
+)
 
 
-class Connection(Protocol):
+class SlaveProtocol(Protocol):
     """
     One link to a master, of either protocol. One thread.
 
@@ -249,7 +251,7 @@ class Connection(Protocol):
         Every frame that was received is dealt with: the time for one ack.
         """
 
-    def did(self, effect: Effect, log: SlaveLog, now_ms: int) -> None:
+    def did(self, effect: SlaveEffect, log: SlaveLog, now_ms: int) -> None:
         """
         `Promise`, `Cut`, `Wipe`, `Append`, `Adopt` or `Confirm` was carried out, or
         `Compare` found no difference.
@@ -257,7 +259,7 @@ class Connection(Protocol):
 
     def failed(
         self,
-        effect: Effect,
+        effect: SlaveEffect,
         reason: str,
         now_ms: int,
         status: AckStatus = AckStatus.GAP,
@@ -316,7 +318,7 @@ class Connection(Protocol):
         The last ack, then the end.
         """
 
-    def effects(self) -> list[Effect]:
+    def effects(self) -> list[SlaveEffect]:
         """
         Returns what is to be done now, in order, once.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
-from pystore.ha.slave.consistent_point import History
+from pystore.ha.slave.consistent_point import MasterHistory
 from pystore.ha.wire.codes import EpochsFlag
 from pystore.ha.wire.frames import ReturnEpoch
 
@@ -62,7 +62,7 @@ class EpochPages:
         if self.is_whole:
             self._check_end(page)
 
-    def history(self, epoch: int) -> History:
+    def history(self, epoch: int) -> MasterHistory:
         """
         Returns the whole table, of a master under this epoch.
 
@@ -80,7 +80,7 @@ class EpochPages:
             raise RemoteViolation(
                 f"the master of epoch {epoch} has bytes of epoch {table.last_epoch}"
             )
-        return History(table, page.end_offset, epoch, page.min_offset)
+        return MasterHistory(table, page.end_offset, epoch, page.min_offset)
 
     def _add(self, entry: tuple[int, int, int]) -> None:
         epoch, start, end = entry

@@ -26,28 +26,28 @@ from pystore.errors import (
 from pystore.ha.slave.backoff import MOST_MS, BackOff
 from pystore.ha.slave.effects import (
     Append,
-    Close,
     Compare,
-    Connection,
-    Effect,
+    LeaveMaster,
     Retry,
     Send,
+    SlaveEffect,
     SlaveLog,
+    SlaveProtocol,
 )
 from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
-from pystore.ha.slave.sync_thread import Syncer
+from pystore.ha.slave.sync_thread import SyncThread
 from pystore.ha.slave.transport import SLICE_MS, StreamLost
 from pystore.ha.wire.codes import State
 
-__all__ = ["Follower", "Link", "Rim", "Standing"]
+__all__ = ["Follower", "FollowerEnvironment", "FollowerStatus", "FollowerStream"]
 
 _SYNC_MS = 1
 """How often a sync that the master waits for is looked after."""
 
 
-class Link(Protocol):
+class FollowerStream(Protocol):
     """
-    What a follower needs of a `pystore.ha.slave.transport.Stream`.
+    What a follower needs of a `pystore.ha.slave.transport.MasterStream`.
     """
 
     received: int
@@ -82,7 +82,7 @@ class Link(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Rim:
+class FollowerEnvironment:
     """
     What the world outside gives to a follower.
 
@@ -96,8 +96,8 @@ class Rim:
         turn: is called in every turn, at least every `SLICE_MS`.
     """
 
-    dial: Callable[[], Link]
-    make: Callable[[], Connection]
+    dial: Callable[[], FollowerStream]
+    make: Callable[[], SlaveProtocol]
     now_ms: Callable[[], int]
     pause: Callable[[int], None]
     is_stopping: Callable[[], bool]
@@ -106,7 +106,7 @@ class Rim:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FollowerStatus:
     """
     How a follower stands.
 
@@ -136,30 +136,32 @@ class Follower:
 
     Args:
         log: of the replica; stays its owner's, who closes it.
-        rim: see `Rim`.
+        rim: see `FollowerEnvironment`.
         back_off: how long to wait between two links.
     """
 
-    def __init__(self, log: ReplicaLog, rim: Rim, back_off: BackOff) -> None:
+    def __init__(
+        self, log: ReplicaLog, rim: FollowerEnvironment, back_off: BackOff
+    ) -> None:
         self._log = log
         self._rim = rim
         self._back_off = back_off
         self._said = ""
-        self._closed: Close | None = None
+        self._closed: LeaveMaster | None = None
         self._newest: SlaveLog
         self._state = State.READY
         self._links = self._appended = self._received = 0
         self._master_end: int | None = None
         self._behind_since_ms: int | None = None
 
-    def standing(self) -> Standing:
+    def standing(self) -> FollowerStatus:
         """
         How it stands now.
         """
         behind = 0
         if self._behind_since_ms is not None:
             behind = self._rim.now_ms() - self._behind_since_ms
-        return Standing(
+        return FollowerStatus(
             self._state,
             self._said,
             self._links,
@@ -213,15 +215,15 @@ class Follower:
         was_flowing = False
         self._closed = None
         try:
-            with Syncer(self._log.sync) as syncer:
+            with SyncThread(self._log.sync) as syncer:
                 was_flowing = self._serve(link, connection, syncer)
         except StreamLost as error:
             # Everything that was received has been dealt with.
             connection.lost(str(error))
-            self._closed = self._closed or Close(str(error), Retry.SOON)
+            self._closed = self._closed or LeaveMaster(str(error), Retry.SOON)
         except ProtocolViolation as error:
             # Whatever the peer sent, the session is over (R182).
-            self._closed = Close(str(error), Retry.SOON)
+            self._closed = LeaveMaster(str(error), Retry.SOON)
         finally:
             link.close()
             self._received += link.received
@@ -244,7 +246,9 @@ class Follower:
 
     # -- one link --------------------------------------------------------------
 
-    def _serve(self, link: Link, connection: Connection, syncer: Syncer) -> bool:
+    def _serve(
+        self, link: FollowerStream, connection: SlaveProtocol, syncer: SyncThread
+    ) -> bool:
         """
         Serve a link until it is closed; answers whether it came to bytes.
         """
@@ -257,7 +261,7 @@ class Follower:
             if rim.is_stopping():
                 connection.shutdown(rim.now_ms())
                 self._carry_out(link, connection)
-                self._closed = self._closed or Close("stopped", Retry.NEVER)
+                self._closed = self._closed or LeaveMaster("stopped", Retry.NEVER)
                 break
             link.wait(_SYNC_MS if syncer.is_busy else self._patience_ms(connection))
             before = self._newest
@@ -276,13 +280,13 @@ class Follower:
             rim.turn()
         return was_flowing
 
-    def _patience_ms(self, connection: Connection) -> int:
+    def _patience_ms(self, connection: SlaveProtocol) -> int:
         deadline_ms = connection.next_deadline()
         if deadline_ms is None:
             return SLICE_MS
         return max(0, min(SLICE_MS, deadline_ms - self._rim.now_ms()))
 
-    def _deal_with(self, link: Link, connection: Connection) -> None:
+    def _deal_with(self, link: FollowerStream, connection: SlaveProtocol) -> None:
         """
         Every whole frame that was received, one after the other.
         """
@@ -311,7 +315,7 @@ class Follower:
         return self._newest
 
     def _tell_flushed(
-        self, link: Link, connection: Connection, told: SlaveLog
+        self, link: FollowerStream, connection: SlaveProtocol, told: SlaveLog
     ) -> SlaveLog:
         log = self._newest
         if self._closed is not None:
@@ -328,7 +332,7 @@ class Follower:
             )
         return log
 
-    def _look(self, connection: Connection) -> None:
+    def _look(self, connection: SlaveProtocol) -> None:
         self._state = connection.state
         master_end = connection.master_end
         if master_end is not None:
@@ -341,7 +345,7 @@ class Follower:
 
     # -- effects ---------------------------------------------------------------
 
-    def _carry_out(self, link: Link, connection: Connection) -> None:
+    def _carry_out(self, link: FollowerStream, connection: SlaveProtocol) -> None:
         """
         All effects, in order; what follows from one goes before the next one, and
         what stands behind a close is void.
@@ -349,7 +353,7 @@ class Follower:
         for effect in connection.effects():
             if isinstance(effect, Send):
                 link.send(effect.data)
-            elif isinstance(effect, Close):
+            elif isinstance(effect, LeaveMaster):
                 self._closed = effect
                 return
             else:
@@ -359,7 +363,7 @@ class Follower:
                     return
 
     def _carry_out_log(
-        self, link: Link, connection: Connection, effect: LogEffect
+        self, link: FollowerStream, connection: SlaveProtocol, effect: LogEffect
     ) -> None:
         now_ms = self._rim.now_ms
         try:
@@ -378,7 +382,7 @@ class Follower:
             self._appended += effect.size
         connection.did(effect, self._stand(), now_ms())
 
-    def _say_last(self, link: Link, effects: list[Effect]) -> None:
+    def _say_last(self, link: FollowerStream, effects: list[SlaveEffect]) -> None:
         # The master hears why, if it still listens.
         for effect in effects:
             if isinstance(effect, Send):

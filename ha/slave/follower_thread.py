@@ -11,17 +11,17 @@ import threading
 from collections.abc import Callable
 
 from pystore.errors import PystoreError
-from pystore.ha.slave.backoff import BackOff, Pace
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.follower import Follower, Rim, Standing
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.backoff import BackOff, BackOffConfig
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.follower import Follower, FollowerEnvironment, FollowerStatus
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.transport import Stream, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, connect, parse_address
 
-__all__ = ["Following"]
+__all__ = ["FollowerThread"]
 
 
-class Following:
+class FollowerThread:
     """
     A `Follower` at work. One thread makes and stops it; any thread looks.
 
@@ -44,26 +44,26 @@ class Following:
         self,
         log: ReplicaLog,
         address: str,
-        terms: Terms,
+        terms: SlaveConfig,
         now_ms: Callable[[], int],
         *,
         say: Callable[[str], object],
-        pace: Pace,
+        pace: BackOffConfig,
     ) -> None:
         host, port = parse_address(address)
         self.problem: PystoreError | None = None
         self._say = say
         self._stopping = stopping = threading.Event()
 
-        def dial() -> Stream:
+        def dial() -> MasterStream:
             return connect(host, port, stopping.is_set, now_ms)
 
         def pause(wait_ms: int) -> None:
             stopping.wait(wait_ms / 1000)
 
-        rim = Rim(
+        rim = FollowerEnvironment(
             dial=dial,
-            make=lambda: SlaveConnection(terms),
+            make=lambda: V3SlaveProtocol(terms),
             now_ms=now_ms,
             pause=pause,
             is_stopping=stopping.is_set,
@@ -83,7 +83,7 @@ class Following:
             self.problem = error
             self._say(f"it follows no longer: {error}")
 
-    def standing(self) -> Standing:
+    def standing(self) -> FollowerStatus:
         """
         Returns how the follower stands.
         """

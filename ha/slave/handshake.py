@@ -7,18 +7,20 @@ Source: docs/protocol.md (K.3, HANDSHAKE_SLAVE and HANDSHAKE_MASTER).
 from __future__ import annotations
 
 from pystore.errors import RemoteViolation
-from pystore.ha.slave.config import Terms
+from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.consistent_point import held_epochs
-from pystore.ha.slave.effects import Close, Retry, SlaveLog
+from pystore.ha.slave.effects import LeaveMaster, Retry, SlaveLog
 from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult, SlaveFlag
 from pystore.ha.wire.frames import Frame, HandshakeMaster, HandshakeSlave
-from pystore.ha.wire.link_state import Event
+from pystore.ha.wire.link_state import LinkEvent
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
 __all__ = ["close_for", "greeting", "meaning", "objection"]
 
 
-def greeting(terms: Terms, log: SlaveLog, *, is_suspended: bool) -> HandshakeSlave:
+def greeting(
+    terms: SlaveConfig, log: SlaveLog, *, is_suspended: bool
+) -> HandshakeSlave:
     """
     Returns who we are and what we hold, by whole records.
     """
@@ -43,18 +45,18 @@ def greeting(terms: Terms, log: SlaveLog, *, is_suspended: bool) -> HandshakeSla
     )
 
 
-def meaning(body: HandshakeMaster) -> Event:
+def meaning(body: HandshakeMaster) -> LinkEvent:
     """
     Returns what an answer is to the machine: a refusal comes in every state, since a
     master says why before it closes.
     """
     is_welcome = body.result is CheckResult.SUCCESS
-    return Event.HEARD_HANDSHAKE if is_welcome else Event.HEARD_REFUSAL
+    return LinkEvent.HEARD_HANDSHAKE if is_welcome else LinkEvent.HEARD_REFUSAL
 
 
 def objection(
-    terms: Terms, log: SlaveLog, frame: Frame, body: HandshakeMaster
-) -> Close | None:
+    terms: SlaveConfig, log: SlaveLog, frame: Frame, body: HandshakeMaster
+) -> LeaveMaster | None:
     """
     Returns why a master is not followed; ``None``: it is.
 
@@ -71,22 +73,22 @@ def objection(
         return close_for(body)
     _check(terms, body)
     if body.segment_size != log.segment_size:
-        return Close(
+        return LeaveMaster(
             f"segments of {body.segment_size} bytes at the master, of "
             f"{log.segment_size} here: copy its store settings",
             Retry.OPERATOR,
         )
     if body.broker_id == terms.broker_id:
-        return Close("the master is ourselves", Retry.ASK_CONTROLLER)
+        return LeaveMaster("the master is ourselves", Retry.ASK_CONTROLLER)
     if terms.epoch not in (None, frame.epoch):
-        return Close(
+        return LeaveMaster(
             f"a master of epoch {frame.epoch}, and the controller said {terms.epoch}",
             Retry.ASK_CONTROLLER,
         )
     return None
 
 
-def _check(terms: Terms, body: HandshakeMaster) -> None:
+def _check(terms: SlaveConfig, body: HandshakeMaster) -> None:
     if body.protocol != PROTOCOL_V3:
         raise RemoteViolation(f"a session of protocol {body.protocol}")
     if body.session_id == 0:
@@ -145,7 +147,7 @@ _ANSWERS = {
 }
 
 
-def close_for(refusal: HandshakeMaster) -> Close:
+def close_for(refusal: HandshakeMaster) -> LeaveMaster:
     """
     Returns the end of the link that a refusal means.
 
@@ -158,4 +160,4 @@ def close_for(refusal: HandshakeMaster) -> Close:
         # One line for people, whatever the peer wrote.
         reason += f" ({' '.join(refusal.reason.split())[:200]})"
     is_elsewhere = refusal.result is CheckResult.NOT_MASTER
-    return Close(reason, retry, refusal.redirect if is_elsewhere else "")
+    return LeaveMaster(reason, retry, refusal.redirect if is_elsewhere else "")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pystore.store.store import Store
 
-__all__ = ["RESTS_MAX", "RUSH_BYTES", "Keeping"]
+__all__ = ["RESTS_MAX", "RUSH_BYTES", "ReplicaMaintenance"]
 
 RUSH_BYTES = 256 << 20
 """A log that grows by so much in a second catches up."""
@@ -20,9 +20,10 @@ RESTS_MAX = 7
 """So many calls in a row leave the queues alone, at most."""
 
 
-class Keeping:
+class ReplicaMaintenance:
     """
-    A store as `pystore.store.maintenance.Keeper` sees it. The keeper's thread alone.
+    A store as `pystore.store.maintenance.MaintenanceThread` sees it. The keeper's
+    thread alone.
 
     Args:
         store: open for writing.

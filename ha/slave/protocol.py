@@ -8,20 +8,27 @@ is, ends the link (R182). What comes after the end changes nothing.
 from __future__ import annotations
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.slave.config import Terms
+from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.consistent_point import held_epochs
-from pystore.ha.slave.effects import Close, Compare, Effect, Retry, Send, SlaveLog
-from pystore.ha.slave.timers import REPLY_MS, Deadlines
+from pystore.ha.slave.effects import (
+    Compare,
+    LeaveMaster,
+    Retry,
+    Send,
+    SlaveEffect,
+    SlaveLog,
+)
+from pystore.ha.slave.timers import REPLY_MS, LinkTimers
 from pystore.ha.wire.codes import AckStatus, State
 from pystore.ha.wire.effects import Promise
-from pystore.ha.wire.link_state import SLAVE, Event, next_state
+from pystore.ha.wire.link_state import SLAVE, LinkEvent, next_state
 
-__all__ = ["Link"]
+__all__ = ["MasterLink"]
 
 _FLOWING = (State.TRANSFER, State.SUSPEND)
 
 
-class Link:
+class MasterLink:
     """
     The base of both connections; a protocol adds the methods that raise here.
 
@@ -29,11 +36,11 @@ class Link:
         terms: who we are and what we know.
     """
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: SlaveConfig) -> None:
         self._terms = terms
         self._state = State.READY
-        self._effects: list[Effect] = []
-        self._clocks = Deadlines(terms.heartbeat_ms, terms.housekeeping_ms, 0, 0)
+        self._effects: list[SlaveEffect] = []
+        self._clocks = LinkTimers(terms.heartbeat_ms, terms.housekeeping_ms, 0, 0)
         self._known: SlaveLog | None = None
         self._is_open = False
         self._is_ack_due = False
@@ -48,11 +55,11 @@ class Link:
     def _take(self, data: memoryview, now_ms: int) -> int:
         raise NotImplementedError
 
-    def _carried_out(self, effect: Effect, now_ms: int) -> None:
+    def _carried_out(self, effect: SlaveEffect, now_ms: int) -> None:
         raise NotImplementedError
 
     def _refused(
-        self, effect: Effect, reason: str, status: AckStatus, now_ms: int
+        self, effect: SlaveEffect, reason: str, status: AckStatus, now_ms: int
     ) -> None:
         raise NotImplementedError
 
@@ -66,7 +73,7 @@ class Link:
     def _say_goodbye(self, now_ms: int) -> None:
         raise NotImplementedError
 
-    # -- inputs, as `pystore.ha.slave.effects.Connection` has them ------------
+    # -- inputs, as `pystore.ha.slave.effects.SlaveProtocol` has them ------------
 
     @property
     def state(self) -> State:
@@ -94,12 +101,12 @@ class Link:
         The socket is open: the handshake begins.
         """
         self._known = log
-        self._move(Event.CONNECTED)
+        self._move(LinkEvent.CONNECTED)
         if self._state is State.SHUTDOWN:
-            self._do(Close("we shut down", Retry.NEVER))
+            self._do(LeaveMaster("we shut down", Retry.NEVER))
             return
         self._is_open, self._is_ack_due, self._pending = True, False, 0
-        self._clocks = Deadlines(
+        self._clocks = LinkTimers(
             self._terms.heartbeat_ms, self._terms.housekeeping_ms, now_ms, now_ms
         )
         self._clocks.ask(now_ms)
@@ -131,7 +138,7 @@ class Link:
         if self._is_flowing and self._is_ack_due and not self._may_rest():
             self._ack(now_ms)
 
-    def did(self, effect: Effect, log: SlaveLog, now_ms: int) -> None:
+    def did(self, effect: SlaveEffect, log: SlaveLog, now_ms: int) -> None:
         """
         The effect was carried out, and the log stands so.
         """
@@ -145,7 +152,7 @@ class Link:
 
     def failed(
         self,
-        effect: Effect,
+        effect: SlaveEffect,
         reason: str,
         now_ms: int,
         status: AckStatus = AckStatus.GAP,
@@ -198,12 +205,12 @@ class Link:
         was_open = self._is_open
         if self._is_flowing:
             self._say_goodbye(now_ms)
-        self._move(Event.SHUTDOWN)
+        self._move(LinkEvent.SHUTDOWN)
         self._is_open = False
         if was_open:
-            self._effects.append(Close("we shut down", Retry.NEVER))
+            self._effects.append(LeaveMaster("we shut down", Retry.NEVER))
 
-    def effects(self) -> list[Effect]:
+    def effects(self) -> list[SlaveEffect]:
         """
         Returns what is to be done now, in order, once.
         """
@@ -234,10 +241,10 @@ class Link:
         # No master of a lower epoch is followed (B6).
         return max(self._log.promised_epoch, held_epochs(self._log).last_epoch)
 
-    def _move(self, event: Event) -> None:
+    def _move(self, event: LinkEvent) -> None:
         self._state = next_state(SLAVE, self._state, event)
 
-    def _do(self, effect: Effect) -> None:
+    def _do(self, effect: SlaveEffect) -> None:
         self._effects.append(effect)
 
     def _send(self, data: bytes, now_ms: int) -> None:
@@ -250,15 +257,15 @@ class Link:
     def _begin_flow(self, now_ms: int) -> None:
         self._clocks.settle()
         self._clocks.heard_ms = now_ms
-        self._move(Event.AGREED)
+        self._move(LinkEvent.AGREED)
 
     def _close(self, reason: str, retry: Retry, redirect: str = "") -> None:
-        self._do(Close(reason, retry, redirect))
+        self._do(LeaveMaster(reason, retry, redirect))
         self._end()
 
     def _end(self) -> None:
         self._is_open = False
-        self._move(Event.LOST)
+        self._move(LinkEvent.LOST)
 
     def _stale(self, epoch: int) -> None:
         self._close(

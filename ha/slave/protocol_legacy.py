@@ -15,9 +15,14 @@ from __future__ import annotations
 from pystore.epochs.table import EpochTable
 from pystore.errors import InvalidError, RemoteViolation
 from pystore.ha.slave.acks import confirmable
-from pystore.ha.slave.block_epochs import Labels
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.consistent_point import History, Meeting, held_epochs, meet_legacy
+from pystore.ha.slave.block_epochs import BlockEpochs
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.consistent_point import (
+    ConsistentPoint,
+    MasterHistory,
+    held_epochs,
+    meet_legacy,
+)
 from pystore.ha.slave.divergence import Comparison, adopted_epochs
 from pystore.ha.slave.effects import (
     Adopt,
@@ -25,13 +30,13 @@ from pystore.ha.slave.effects import (
     Compare,
     Confirm,
     Cut,
-    Effect,
     Retry,
+    SlaveEffect,
     SlaveLog,
     Wipe,
 )
 from pystore.ha.slave.epoch_start import beginning_at
-from pystore.ha.slave.protocol import Link
+from pystore.ha.slave.protocol import MasterLink
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, TruncateOutcome
 from pystore.ha.wire.effects import Promise
 from pystore.ha.wire.legacy import (
@@ -43,25 +48,25 @@ from pystore.ha.wire.legacy import (
     decode_epochs,
     encode_legacy,
 )
-from pystore.ha.wire.link_state import Event
+from pystore.ha.wire.link_state import LinkEvent
 
-__all__ = ["LegacySlaveConnection"]
+__all__ = ["LegacySlaveProtocol"]
 
 
-class LegacySlaveConnection(Link):
+class LegacySlaveProtocol(MasterLink):
     """
-    One link to a Java master. Satisfies `pystore.ha.slave.effects.Connection`.
+    One link to a Java master. Satisfies `pystore.ha.slave.effects.SlaveProtocol`.
 
     Args:
         terms: who we are and what we know; names, incarnation and checksums have no
             place in this protocol.
     """
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: SlaveConfig) -> None:
         super().__init__(terms)
-        self._labels = Labels(EpochTable())
-        self._history = History(EpochTable(), 0, terms.known_epoch)
-        self._meeting: Meeting | None = None
+        self._labels = BlockEpochs(EpochTable())
+        self._history = MasterHistory(EpochTable(), 0, terms.known_epoch)
+        self._meeting: ConsistentPoint | None = None
         self._comparison: Comparison | None = None
         self._told: LegacyData | None = None
         self._rest: memoryview | None = None
@@ -104,7 +109,7 @@ class LegacySlaveConnection(Link):
         return found[1]
 
     def _hear_epochs(self, body: LegacyEpochs, now_ms: int) -> None:
-        self._move(Event.HEARD_HANDSHAKE)
+        self._move(LinkEvent.HEARD_HANDSHAKE)
         try:
             table = EpochTable.of(body.entries)
         except InvalidError as error:  # the peer's numbers, not ours
@@ -129,8 +134,8 @@ class LegacySlaveConnection(Link):
             self._stale(epoch)
             return
         self._master_end = body.end_offset
-        self._labels = Labels(table)
-        self._history = History(table, body.end_offset, epoch)
+        self._labels = BlockEpochs(table)
+        self._history = MasterHistory(table, body.end_offset, epoch)
         self._meeting = meet_legacy(
             self._log, self._history, may_wipe=self._terms.may_wipe
         )
@@ -160,7 +165,7 @@ class LegacySlaveConnection(Link):
     # -- data --------------------------------------------------------------
 
     def _hear_data(self, body: LegacyData) -> None:
-        self._move(Event.HEARD_DATA)
+        self._move(LinkEvent.HEARD_DATA)
         self._check_place(body)
         self._told, self._is_ack_due = body, True
         self._master_end = max(self._master_end or 0, body.offset + len(body.block))
@@ -208,14 +213,14 @@ class LegacySlaveConnection(Link):
 
     # -- what became of effects --------------------------------------------
 
-    def _carried_out(self, effect: Effect, now_ms: int) -> None:
+    def _carried_out(self, effect: SlaveEffect, now_ms: int) -> None:
         if isinstance(effect, Promise):
             if not self._is_flowing:
                 self._cut(now_ms)
         elif isinstance(effect, Cut | Wipe) and self._is_cut_short:
             self._adopt_or_ask_again()
         elif isinstance(effect, Cut | Wipe):
-            self._move(Event.LOG_CUT)
+            self._move(LinkEvent.LOG_CUT)
             self._begin(now_ms)
         elif isinstance(effect, Compare):
             self._matched(effect)
@@ -224,11 +229,11 @@ class LegacySlaveConnection(Link):
         elif isinstance(effect, Adopt):
             self._append_rest()
         elif isinstance(effect, Append):
-            self._move(Event.LOG_APPENDED)
+            self._move(LinkEvent.LOG_APPENDED)
             self._apply_confirm()
 
     def _refused(
-        self, effect: Effect, reason: str, status: AckStatus, now_ms: int
+        self, effect: SlaveEffect, reason: str, status: AckStatus, now_ms: int
     ) -> None:
         del now_ms  # the protocol has no word for it: nothing is sent
         is_full = status is AckStatus.DISK_FULL

@@ -15,13 +15,21 @@ from enum import Enum
 
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.acks import Echo, confirmable, health, may_rest, transfer_ack
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.consistent_point import Meeting, meet
-from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Retry, SlaveLog, Wipe
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.consistent_point import ConsistentPoint, meet
+from pystore.ha.slave.effects import (
+    Append,
+    Confirm,
+    Cut,
+    Retry,
+    SlaveEffect,
+    SlaveLog,
+    Wipe,
+)
 from pystore.ha.slave.epoch_query import EpochPages
 from pystore.ha.slave.epoch_start import beginning_with
 from pystore.ha.slave.handshake import greeting, meaning, objection
-from pystore.ha.slave.protocol import Link
+from pystore.ha.slave.protocol import MasterLink
 from pystore.ha.slave.timers import REPLY_MS
 from pystore.ha.wire.checksum import holds
 from pystore.ha.wire.codes import (
@@ -45,11 +53,11 @@ from pystore.ha.wire.frames import (
     ReturnEpoch,
     TransferData,
 )
-from pystore.ha.wire.link_state import Event
-from pystore.ha.wire.runs import ROOM_BYTES, Run, join_run
+from pystore.ha.wire.link_state import LinkEvent
+from pystore.ha.wire.runs import ROOM_BYTES, FrameRun, join_run
 from pystore.ha.wire.v3 import encode
 
-__all__ = ["SlaveConnection"]
+__all__ = ["V3SlaveProtocol"]
 
 # Words of flags cost more than the rest of a frame.
 _SUSPENDED, _ACK_NOW = int(DataFlag.SUSPENDED), int(DataFlag.ACK_NOW)
@@ -65,22 +73,22 @@ class _Phase(Enum):
     DATA = "data"
 
 
-class SlaveConnection(Link):
+class V3SlaveProtocol(MasterLink):
     """
-    One v3 link to a master. Satisfies `pystore.ha.slave.effects.Connection`.
+    One v3 link to a master. Satisfies `pystore.ha.slave.effects.SlaveProtocol`.
 
     Args:
         terms: who we are and what we know.
     """
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: SlaveConfig) -> None:
         super().__init__(terms)
         self._phase = _Phase.HANDSHAKE
         self._epoch = terms.known_epoch
         self._session: HandshakeMaster | None = None
         self._has_crc = False
         self._pages = EpochPages()
-        self._meeting = Meeting(TruncateOutcome.NOTHING_TO_CUT)
+        self._meeting = ConsistentPoint(TruncateOutcome.NOTHING_TO_CUT)
         self._told: TransferData | None = None
         self._echo, self._acked_offset = Echo(), 0
         self._acked_flush = (-1, False)
@@ -106,7 +114,7 @@ class SlaveConnection(Link):
         if isinstance(body, TransferData):
             if not self._is_fenced(frame, body):
                 is_sound = not self._has_crc or holds(data[:size], limit)
-                run = Run(frame, body, size)
+                run = FrameRun(frame, body, size)
                 if self._is_flowing and not self._has_crc:
                     run = join_run(data, run, self._room, limit)
                 self._hear_data(run, now_ms, is_sound=is_sound)
@@ -162,7 +170,7 @@ class SlaveConnection(Link):
         self._await_reply(now_ms)
 
     def _hear_epochs(self, body: ReturnEpoch, now_ms: int) -> None:
-        self._move(Event.HEARD_EPOCHS)
+        self._move(LinkEvent.HEARD_EPOCHS)
         if self._phase is not _Phase.EPOCHS:
             raise RemoteViolation(f"epochs instead of {self._phase.value}")
         self._pages.add(body)
@@ -203,12 +211,12 @@ class SlaveConnection(Link):
 
     # -- data --------------------------------------------------------------
 
-    def _hear_data(self, run: Run, now_ms: int, *, is_sound: bool) -> None:
+    def _hear_data(self, run: FrameRun, now_ms: int, *, is_sound: bool) -> None:
         frame, body = run.frame, run.body
         if self._phase is not _Phase.DATA:
             raise RemoteViolation(f"data instead of {self._phase.value}")
         if self._is_flowing:
-            self._move(Event.HEARD_DATA)
+            self._move(LinkEvent.HEARD_DATA)
         else:
             self._check_place(body)  # the agreed offset, or this is no answer
             self._begin_flow(now_ms)
@@ -260,9 +268,9 @@ class SlaveConnection(Link):
                 f"a block of {len(body.block)} bytes from a master that suspended us"
             )
         if is_suspended and self._state is State.TRANSFER:
-            self._move(Event.SUSPEND)
+            self._move(LinkEvent.SUSPEND)
         elif not is_suspended and self._state is State.SUSPEND:
-            self._move(Event.RESUME)
+            self._move(LinkEvent.RESUME)
         if self._wish is (AckFlag.SUSPEND if is_suspended else AckFlag.RESUME):
             self._wish = _NO_WISH
 
@@ -282,21 +290,21 @@ class SlaveConnection(Link):
 
     # -- what became of effects --------------------------------------------
 
-    def _carried_out(self, effect: Effect, now_ms: int) -> None:
+    def _carried_out(self, effect: SlaveEffect, now_ms: int) -> None:
         if isinstance(effect, Promise):
             self._query(now_ms)
         elif isinstance(effect, Cut | Wipe):
-            self._move(Event.LOG_CUT)
+            self._move(LinkEvent.LOG_CUT)
             self._confirm_truncate(now_ms)
         elif isinstance(effect, Append):
-            self._move(Event.LOG_APPENDED)
+            self._move(LinkEvent.LOG_APPENDED)
             if not self._may_rest():
                 self._apply_confirm(now_ms)
         elif isinstance(effect, Confirm):
             self._ack_if_asked(now_ms)
 
     def _refused(
-        self, effect: Effect, reason: str, status: AckStatus, now_ms: int
+        self, effect: SlaveEffect, reason: str, status: AckStatus, now_ms: int
     ) -> None:
         if self._is_flowing:
             # Space may come back by itself; bad bytes and a bad disk do not.
@@ -305,7 +313,7 @@ class SlaveConnection(Link):
             return
         if isinstance(effect, Cut | Wipe):
             met = self._meeting
-            self._meeting = Meeting(
+            self._meeting = ConsistentPoint(
                 TruncateOutcome.REFUSED,
                 met.epoch,
                 met.point,

@@ -42,11 +42,11 @@ from pystore.ha.slave.effects import (
     SlaveLog,
     Wipe,
 )
-from pystore.ha.slave.maintenance import Keeping
+from pystore.ha.slave.maintenance import ReplicaMaintenance
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise
 from pystore.metastore.schema import EPOCHS, INCARNATION, PROMISED
-from pystore.store.maintenance import Keeper
+from pystore.store.maintenance import MaintenanceThread
 from pystore.store.store import Store
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class ReplicaLog:
         self._options = options
         self._is_broken = self._has_bytes = False
         self._store: Store
-        self._keeper: Keeper
+        self._keeper: MaintenanceThread
         self._handle: LogHandle
         self._epochs: EpochTable
         self._promised: int
@@ -115,7 +115,7 @@ class ReplicaLog:
             if self.log().is_empty:
                 # Entries of records that a crash or a wipe took fit no others.
                 store.begin_at(self._handle.ends().received_end)
-            self._keeper = Keeper(Keeping(store))
+            self._keeper = MaintenanceThread(ReplicaMaintenance(store))
         except BaseException:
             # Whatever it was: the lock must not outlive this call.
             with suppress(PystoreError):

@@ -19,10 +19,10 @@ from pystore.errors import PystoreError
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Syncer"]
+__all__ = ["SyncThread"]
 
 
-class Syncer:
+class SyncThread:
     """
     One sync at a time. A context manager; one thread asks.
 
@@ -54,7 +54,7 @@ class Syncer:
             self._thread.start()
         self._asked.set()
 
-    def __enter__(self) -> Syncer:
+    def __enter__(self) -> SyncThread:
         return self
 
     def __exit__(

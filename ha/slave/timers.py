@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["REPLY_MS", "Deadlines"]
+__all__ = ["REPLY_MS", "LinkTimers"]
 
 REPLY_MS = 5_000
 """How long each reply of a handshake may take."""
 
 
 @dataclass(slots=True)
-class Deadlines:
+class LinkTimers:
     """
     The clocks of one link, in milliseconds of the owner's clock.
 

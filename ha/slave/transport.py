@@ -24,7 +24,14 @@ from pystore.net.receiver import Receiver
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["CONNECT_MS", "SLICE_MS", "Stream", "StreamLost", "connect", "parse_address"]
+__all__ = [
+    "CONNECT_MS",
+    "SLICE_MS",
+    "MasterStream",
+    "StreamLost",
+    "connect",
+    "parse_address",
+]
 
 CONNECT_MS = 5_000
 """How long a connection may take, in ms."""
@@ -66,7 +73,7 @@ def connect(
     port: int,
     is_stopping: Callable[[], bool],
     now_ms: Callable[[], int],
-) -> Stream:
+) -> MasterStream:
     """
     Opens a stream, to whichever address of the host answers first.
 
@@ -86,7 +93,7 @@ def connect(
         raise StreamLost(f"{host}: {error.strerror or error}") from error
     problem = f"{host}: no address"
     for family, kind, protocol, _, address in found:
-        stream = Stream(socket.socket(family, kind, protocol))
+        stream = MasterStream(socket.socket(family, kind, protocol))
         try:
             stream.open(address, is_stopping, now_ms)
         except StreamLost as error:
@@ -98,7 +105,7 @@ def connect(
     raise StreamLost(f"cannot connect to {host}:{port}: {problem}")
 
 
-class Stream:
+class MasterStream:
     """
     One connected socket. One thread. A context manager.
 
@@ -119,7 +126,7 @@ class Stream:
         self._start = self._end = 0
         self._unsent = bytearray()
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> MasterStream:
         return self
 
     def __exit__(

@@ -24,10 +24,10 @@ from enum import Enum
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.wire.codes import State
 
-__all__ = ["MASTER", "SLAVE", "Event", "Table", "next_state"]
+__all__ = ["MASTER", "SLAVE", "LinkEvent", "TransitionTable", "next_state"]
 
 
-class Event(Enum):
+class LinkEvent(Enum):
     """
     What moves a connection. Those that begin with HEARD came over the wire.
     """
@@ -59,7 +59,7 @@ class Event(Enum):
         return self.name.startswith("HEARD")
 
 
-Table = dict[tuple[State, Event], State]
+TransitionTable = dict[tuple[State, LinkEvent], State]
 
 _R, _H, _T, _P, _S = State
 
@@ -67,75 +67,75 @@ _R, _H, _T, _P, _S = State
 # master refuses a handshake, or a cut that was confirmed; by then the slave may
 # have gone on (K.3). In TRANSFER only a legacy slave cuts: where arriving bytes
 # differ from its own (formats 6.4).
-SLAVE: Table = {
-    (_R, Event.CONNECTED): _H,
-    (_R, Event.LOG_CUT): _R,
-    (_R, Event.LOG_APPENDED): _R,
-    (_R, Event.SUSPEND): _R,
-    (_R, Event.RESUME): _R,
-    (_R, Event.LOST): _R,
-    (_R, Event.SHUTDOWN): _S,
-    (_H, Event.HEARD_HANDSHAKE): _H,
-    (_H, Event.HEARD_REFUSAL): _R,
-    (_H, Event.HEARD_EPOCHS): _H,
-    (_H, Event.LOG_CUT): _H,
-    (_H, Event.LOG_APPENDED): _H,
-    (_H, Event.AGREED): _T,
-    (_H, Event.NO_COMMON_POINT): _R,
-    (_H, Event.SUSPEND): _H,
-    (_H, Event.RESUME): _H,
-    (_H, Event.LOST): _R,
-    (_H, Event.SHUTDOWN): _S,
-    (_T, Event.HEARD_DATA): _T,
-    (_T, Event.HEARD_REFUSAL): _R,
-    (_T, Event.LOG_CUT): _T,
-    (_T, Event.LOG_APPENDED): _T,
-    (_T, Event.SUSPEND): _P,
-    (_T, Event.RESUME): _T,
-    (_T, Event.LOST): _R,
-    (_T, Event.SHUTDOWN): _S,
-    (_P, Event.HEARD_DATA): _P,
-    (_P, Event.HEARD_REFUSAL): _R,
-    (_P, Event.LOG_CUT): _P,
-    (_P, Event.LOG_APPENDED): _P,
-    (_P, Event.SUSPEND): _P,
-    (_P, Event.RESUME): _T,
-    (_P, Event.LOST): _R,
-    (_P, Event.SHUTDOWN): _S,
-    **{(_S, event): _S for event in Event},
+SLAVE: TransitionTable = {
+    (_R, LinkEvent.CONNECTED): _H,
+    (_R, LinkEvent.LOG_CUT): _R,
+    (_R, LinkEvent.LOG_APPENDED): _R,
+    (_R, LinkEvent.SUSPEND): _R,
+    (_R, LinkEvent.RESUME): _R,
+    (_R, LinkEvent.LOST): _R,
+    (_R, LinkEvent.SHUTDOWN): _S,
+    (_H, LinkEvent.HEARD_HANDSHAKE): _H,
+    (_H, LinkEvent.HEARD_REFUSAL): _R,
+    (_H, LinkEvent.HEARD_EPOCHS): _H,
+    (_H, LinkEvent.LOG_CUT): _H,
+    (_H, LinkEvent.LOG_APPENDED): _H,
+    (_H, LinkEvent.AGREED): _T,
+    (_H, LinkEvent.NO_COMMON_POINT): _R,
+    (_H, LinkEvent.SUSPEND): _H,
+    (_H, LinkEvent.RESUME): _H,
+    (_H, LinkEvent.LOST): _R,
+    (_H, LinkEvent.SHUTDOWN): _S,
+    (_T, LinkEvent.HEARD_DATA): _T,
+    (_T, LinkEvent.HEARD_REFUSAL): _R,
+    (_T, LinkEvent.LOG_CUT): _T,
+    (_T, LinkEvent.LOG_APPENDED): _T,
+    (_T, LinkEvent.SUSPEND): _P,
+    (_T, LinkEvent.RESUME): _T,
+    (_T, LinkEvent.LOST): _R,
+    (_T, LinkEvent.SHUTDOWN): _S,
+    (_P, LinkEvent.HEARD_DATA): _P,
+    (_P, LinkEvent.HEARD_REFUSAL): _R,
+    (_P, LinkEvent.LOG_CUT): _P,
+    (_P, LinkEvent.LOG_APPENDED): _P,
+    (_P, LinkEvent.SUSPEND): _P,
+    (_P, LinkEvent.RESUME): _T,
+    (_P, LinkEvent.LOST): _R,
+    (_P, LinkEvent.SHUTDOWN): _S,
+    **{(_S, event): _S for event in LinkEvent},
 }
 
 # A legacy slave repeats its handshake until it was answered (formats 6.5), and its
 # first ack is what CONFIRM_TRUNCATE is in v3.
-MASTER: Table = {
-    (_R, Event.ACCEPTED): _H,
-    (_R, Event.SUSPEND): _R,
-    (_R, Event.RESUME): _R,
-    (_R, Event.LOST): _R,
-    (_R, Event.SHUTDOWN): _S,
-    (_H, Event.HEARD_HANDSHAKE): _H,
-    (_H, Event.HEARD_QUERY): _H,
-    (_H, Event.HEARD_TRUNCATE): _T,
-    (_H, Event.HEARD_FIRST_ACK): _T,
-    (_H, Event.SUSPEND): _H,
-    (_H, Event.RESUME): _H,
-    (_H, Event.LOST): _R,
-    (_H, Event.SHUTDOWN): _S,
-    (_T, Event.HEARD_ACK): _T,
-    (_T, Event.SUSPEND): _P,
-    (_T, Event.RESUME): _T,
-    (_T, Event.LOST): _R,
-    (_T, Event.SHUTDOWN): _S,
-    (_P, Event.HEARD_ACK): _P,
-    (_P, Event.SUSPEND): _P,
-    (_P, Event.RESUME): _T,
-    (_P, Event.LOST): _R,
-    (_P, Event.SHUTDOWN): _S,
-    **{(_S, event): _S for event in Event},
+MASTER: TransitionTable = {
+    (_R, LinkEvent.ACCEPTED): _H,
+    (_R, LinkEvent.SUSPEND): _R,
+    (_R, LinkEvent.RESUME): _R,
+    (_R, LinkEvent.LOST): _R,
+    (_R, LinkEvent.SHUTDOWN): _S,
+    (_H, LinkEvent.HEARD_HANDSHAKE): _H,
+    (_H, LinkEvent.HEARD_QUERY): _H,
+    (_H, LinkEvent.HEARD_TRUNCATE): _T,
+    (_H, LinkEvent.HEARD_FIRST_ACK): _T,
+    (_H, LinkEvent.SUSPEND): _H,
+    (_H, LinkEvent.RESUME): _H,
+    (_H, LinkEvent.LOST): _R,
+    (_H, LinkEvent.SHUTDOWN): _S,
+    (_T, LinkEvent.HEARD_ACK): _T,
+    (_T, LinkEvent.SUSPEND): _P,
+    (_T, LinkEvent.RESUME): _T,
+    (_T, LinkEvent.LOST): _R,
+    (_T, LinkEvent.SHUTDOWN): _S,
+    (_P, LinkEvent.HEARD_ACK): _P,
+    (_P, LinkEvent.SUSPEND): _P,
+    (_P, LinkEvent.RESUME): _T,
+    (_P, LinkEvent.LOST): _R,
+    (_P, LinkEvent.SHUTDOWN): _S,
+    **{(_S, event): _S for event in LinkEvent},
 }
 
 
-def next_state(table: Table, state: State, event: Event) -> State:
+def next_state(table: TransitionTable, state: State, event: LinkEvent) -> State:
     """
     Returns where *event* leads from *state*.
 

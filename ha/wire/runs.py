@@ -20,7 +20,7 @@ from pystore.ha.wire.codes import DataFlag, FrameType
 from pystore.ha.wire.frames import Frame, TransferData
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
-__all__ = ["ROOM_BYTES", "RUN_BYTES", "SHORT_BYTES", "Run", "join_run"]
+__all__ = ["ROOM_BYTES", "RUN_BYTES", "SHORT_BYTES", "FrameRun", "join_run"]
 
 ROOM_BYTES = 256 << 10
 """Short blocks of a run, together, at most: more bring nothing."""
@@ -36,7 +36,7 @@ assert _HEAD.size == DATA_BYTES_MIN
 _SAYS_MORE = ~int(DataFlag.EPOCH_BEGINS)
 
 
-class Run(NamedTuple):
+class FrameRun(NamedTuple):
     """
     Frames that are taken as one.
 
@@ -53,7 +53,9 @@ class Run(NamedTuple):
     more: Sequence[memoryview] = ()
 
 
-def join_run(data: memoryview, run: Run, room: memoryview, frame_bytes_max: int) -> Run:
+def join_run(
+    data: memoryview, run: FrameRun, room: memoryview, frame_bytes_max: int
+) -> FrameRun:
     """
     Adds to a frame those behind it that go on where it ends, under the same label,
     and say nothing else.
@@ -112,7 +114,7 @@ def join_run(data: memoryview, run: Run, room: memoryview, frame_bytes_max: int)
         body.flags,
         block,
     )
-    return Run(Frame(frame.epoch, sent_ms, joined), joined, at, blocks)
+    return FrameRun(Frame(frame.epoch, sent_ms, joined), joined, at, blocks)
 
 
 def _together(

@@ -66,8 +66,8 @@ __all__ = [
     "NO_TOPIC",
     "POSITION_DTYPE",
     "RECORD_DTYPE",
-    "Ack",
     "Check",
+    "LocalAck",
     "Proof",
     "Scratch",
     "Stop",
@@ -92,7 +92,7 @@ HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 """Threads that come back from the core need it one after the other."""
 
 
-class Ack(IntEnum):
+class LocalAck(IntEnum):
     """
     What an append waits for.
     """

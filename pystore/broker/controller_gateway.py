@@ -1,7 +1,7 @@
 """
 The controller as a replica asks it: from any thread, over the event loop of a client.
 
-It is `pystore.ha.master.set_change_requests.Controller`. Each change of the
+It is `pystore.ha.master.set_change_requests.ControllerGateway`. Each change of the
 SyncStateSet is sent once. What a refusal leaves open is read from the controller
 (1004), because RocketMQ's tells no set with one; without a newer set a refusal settles
 the change that it answers and no earlier one. So with a controller of RocketMQ, which
@@ -22,19 +22,19 @@ from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.model.state import AgreedSet as CommittedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
+    CallRefused,
+    CallUnanswered,
     ControllerCalls,
     GetNextBrokerId,
     GetReplicaInfo,
-    Mastership,
-    Refused,
-    Unanswered,
+    MasterInfo,
 )
 from pystore.ha.insync.member import AgreedSet, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.remoting.codes import ResponseCode
 from pystore.rocketmq.side_files import BrokerIdentity
 
-__all__ = ["AskedController"]
+__all__ = ["ThreadedGateway"]
 
 _Answer = AgreedSet | SetRefusal | None
 
@@ -49,7 +49,7 @@ _OUTDATED = frozenset(
 )
 
 
-class AskedController:
+class ThreadedGateway:
     """
     Asks until it is closed. Any thread, but for what says otherwise.
 
@@ -65,7 +65,7 @@ class AskedController:
         calls: ControllerCalls,
         loop: asyncio.AbstractEventLoop,
         identity: BrokerIdentity,
-        heard: Callable[[Mastership], object],
+        heard: Callable[[MasterInfo], object],
     ) -> None:
         self._calls = calls
         self._loop = loop
@@ -104,8 +104,8 @@ class AskedController:
     def ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
         """
         Asks for a change of the SyncStateSet, and waits for the answer, which comes in
-        bounded time; see `pystore.ha.master.set_change_requests.Controller.ask`. Not on
-        the loop.
+        bounded time; see `pystore.ha.master.set_change_requests.ControllerGateway.ask`.
+        Not on the loop.
         """
         with self._lock:
             if self._is_closed:
@@ -144,11 +144,11 @@ class AskedController:
             case CommittedSet() as committed:
                 # One that did not rise would leave the change open for ever.
                 return self._newer(committed, change)
-            case Unanswered(may_be_done=True):
+            case CallUnanswered(may_be_done=True):
                 return None
-            case Unanswered():
+            case CallUnanswered():
                 return SetRefusal()
-            case Refused() as refused:
+            case CallRefused() as refused:
                 now = await self._set_after(refused, change)
                 newer = None if now is None else self._newer(now, change)
                 return newer or SetRefusal(refused.broker_ids)
@@ -157,7 +157,7 @@ class AskedController:
         return agreed_of(committed) if committed.set_epoch > change.set_epoch else None
 
     async def _set_after(
-        self, refused: Refused, change: SetChange
+        self, refused: CallRefused, change: SetChange
     ) -> CommittedSet | None:
         """
         The set of this mastership as it is now; ``None``: it stayed, or it is not
@@ -173,7 +173,7 @@ class AskedController:
         found = await self._calls.get_replica_info(
             GetReplicaInfo(self._identity.broker)
         )
-        if not isinstance(found, Mastership):
+        if not isinstance(found, MasterInfo):
             return None
         self._heard(found)
         master = found.master and found.master.broker_id

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import click
 
-from pystore.cli.lib.group import Commands
+from pystore.cli.lib.group import CommandGroup
 
 __all__ = ["main"]
 
@@ -38,7 +38,7 @@ _PLACES = {
 
 
 @click.group(
-    cls=Commands,
+    cls=CommandGroup,
     places=_PLACES,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_CODES,

@@ -17,7 +17,7 @@ from pystore.cli.lib.exit_codes import DONE, UNFINISHED, error_line
 from pystore.cli.lib.group import json_option, store_argument
 from pystore.cli.lib.interrupt import interruptible
 from pystore.cli.lib.output import echo_json
-from pystore.cli.lib.progress import Progress
+from pystore.cli.lib.progress import ProgressBar
 from pystore.cli.lib.recovery_text import opening_lines, recovery_json
 from pystore.errors import InvalidError, PystoreError
 from pystore.message.columns import Columns, gather_columns
@@ -36,7 +36,7 @@ Example: a log file, every record on disk before it counts
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class AppendRoute:
     """
     What all records share.
     """
@@ -62,7 +62,7 @@ class Route:
 
 
 @dataclass(slots=True)
-class Tally:
+class AckCount:
     """
     What was acknowledged, and why no more.
 
@@ -130,7 +130,7 @@ def append(
     except InvalidError as error:
         # What no record could hold is wrong usage, before anything is opened.
         raise click.UsageError(str(error)) from error
-    route = Route(topic, queue_id, os.fsencode(keys), os.fsencode(tags), ack)
+    route = AppendRoute(topic, queue_id, os.fsencode(keys), os.fsencode(tags), ack)
     with open_log(store) as log:
         for line in opening_lines(log.recovery):
             click.echo(f"pystore: {store}: {line}", err=True)
@@ -145,11 +145,14 @@ def append(
     return tally.exit_code
 
 
-def _append_lines(log: CommitLog, route: Route) -> Tally:
-    tally = Tally()
+def _append_lines(log: CommitLog, route: AppendRoute) -> AckCount:
+    tally = AckCount()
     descriptor = sys.stdin.fileno()
     read_bytes = 0
-    with interruptible() as signals, Progress("append", _size(descriptor)) as progress:
+    with (
+        interruptible() as signals,
+        ProgressBar("append", _size(descriptor)) as progress,
+    ):
         chunks = read_lines(lambda size: signals.read(descriptor, size))
         for lines in chunks:
             try:
@@ -168,7 +171,9 @@ def _append_lines(log: CommitLog, route: Route) -> Tally:
     return tally
 
 
-def _append_chunk(log: CommitLog, route: Route, lines: Strings, tally: Tally) -> None:
+def _append_chunk(
+    log: CommitLog, route: AppendRoute, lines: Strings, tally: AckCount
+) -> None:
     before = log.end_offset
     try:
         appended = log.append_columns(route.columns(lines), ack=route.ack)
@@ -196,7 +201,7 @@ def _size(descriptor: int) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _text(store: Path, route: Route, tally: Tally) -> str:
+def _text(store: Path, route: AppendRoute, tally: AckCount) -> str:
     where = f"{store}, topic {route.topic}, queue {route.queue_id}"
     line = f"{count_text(tally.records)} records acknowledged in {where}"
     if tally.first_offset is not None:
@@ -204,7 +209,7 @@ def _text(store: Path, route: Route, tally: Tally) -> str:
     return line + (" (the rest is not there)" if tally.error else "")
 
 
-def _json(route: Route, tally: Tally) -> dict[str, Any]:
+def _json(route: AppendRoute, tally: AckCount) -> dict[str, Any]:
     return {
         "topic": route.topic,
         "queueId": route.queue_id,

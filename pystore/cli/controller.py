@@ -14,11 +14,15 @@ from pathlib import Path
 
 import click
 
-from pystore.controller.server.config import Settings, parse_properties, parse_toml
+from pystore.controller.server.config import (
+    ControllerConfig,
+    parse_properties,
+    parse_toml,
+)
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 
 __all__ = ["controller"]
 
@@ -91,7 +95,7 @@ def _allow_files() -> None:
     Each connection is an open file, and many systems allow 1024 unless asked for more.
     """
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = Limits().connections_max + _FILES_BESIDE
+    wanted = RemotingLimits().connections_max + _FILES_BESIDE
     if most != resource.RLIM_INFINITY:
         wanted = min(wanted, most)
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
@@ -102,7 +106,7 @@ def _allow_files() -> None:
 
 def _settings(
     config: Path | None, options: dict[str, str | None]
-) -> tuple[Settings, list[str]]:
+) -> tuple[ControllerConfig, list[str]]:
     texts: dict[str, str] = {}
     said: list[str] = []
     if config is not None:
@@ -113,7 +117,7 @@ def _settings(
     if "store" in given or "zookeeper" in given:
         texts.pop("store", None)
         texts.pop("zookeeper", None)
-    settings = Settings().with_texts(texts | given, is_running=False)
+    settings = ControllerConfig().with_texts(texts | given, is_running=False)
     if options["nameserver"] == "":
         settings = replace(settings, nameserver=settings.listen)
     return settings, said

@@ -14,9 +14,9 @@ import click
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json, pairs_text, table_text
-from pystore.cli.lib.progress import Progress
+from pystore.cli.lib.progress import ProgressBar
 from pystore.demo.replicas import COPIES, ReplicaReport, show_replicas
-from pystore.demo.run import DemoReport, DemoSettings, Round, run_demo
+from pystore.demo.run import DemoReport, DemoRound, DemoSettings, run_demo
 from pystore.errors import FullError
 from pystore.text import count_text, json_keys, rate_text, seconds_text, size_text
 
@@ -127,7 +127,7 @@ class _Shower:
 
     def __init__(self) -> None:
         self._label = ""
-        self._progress: Progress | None = None
+        self._progress: ProgressBar | None = None
 
     def note(self, label: str, done: int, total: int) -> None:
         """
@@ -136,7 +136,7 @@ class _Shower:
         if label != self._label:
             self.close()
             self._label = label
-            self._progress = Progress(label, total)
+            self._progress = ProgressBar(label, total)
         if self._progress is not None:
             self._progress.reach(done)
 
@@ -225,7 +225,7 @@ def report_text(report: DemoReport, *, keep: bool) -> str:
     )
 
 
-def _row(one: Round) -> tuple[str, ...]:
+def _row(one: DemoRound) -> tuple[str, ...]:
     return (
         f"{one.number} {'killed' if one.is_killed else 'done'}",
         count_text(one.records),
@@ -239,7 +239,7 @@ def _row(one: Round) -> tuple[str, ...]:
     )
 
 
-def _recoveries_text(rounds: list[Round]) -> str:
+def _recoveries_text(rounds: list[DemoRound]) -> str:
     killed = [one for one in rounds if one.is_killed]
     if not killed:
         return "none"

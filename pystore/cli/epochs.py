@@ -20,7 +20,7 @@ from pystore.recovery.foreign_writer import find
 from pystore.store.commit_log import CommitLog
 from pystore.text import count_text
 
-__all__ = ["History", "epochs", "history_of"]
+__all__ = ["StoreEpochs", "epochs", "history_of"]
 
 _EXAMPLE = """\b
 Example: how much two replicas have in common
@@ -29,7 +29,7 @@ Example: how much two replicas have in common
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class StoreEpochs:
     """
     The epochs of a store, and where its log ends.
     """
@@ -51,7 +51,7 @@ class History:
         ]
 
 
-def history_of(store: Path) -> History:
+def history_of(store: Path) -> StoreEpochs:
     """
     Reads the epochs of a store, its own or those of RocketMQ's file.
 
@@ -60,10 +60,10 @@ def history_of(store: Path) -> History:
     """
     if (store / META_NAME).is_dir():
         plan = inspect(store, with_rocketmq=False).plan
-        return History(plan.epochs, plan.end_offset)
+        return StoreEpochs(plan.epochs, plan.end_offset)
     with CommitLog(store, mode="r") as log:
         table = find(store).read().epochs or EpochTable()
-        return History(table.drop_above(log.end_offset), log.end_offset)
+        return StoreEpochs(table.drop_above(log.end_offset), log.end_offset)
 
 
 @click.command(short_help="Show epochs; compare two histories.", epilog=_EXAMPLE)
@@ -102,7 +102,7 @@ def epochs(*, store: Path, against: Path | None, as_json: bool) -> int:
     return BAD if point is None else DONE
 
 
-def _json(history: History) -> dict[str, Any]:
+def _json(history: StoreEpochs) -> dict[str, Any]:
     return {
         "endOffset": history.end_offset,
         "epochs": [
@@ -112,7 +112,7 @@ def _json(history: History) -> dict[str, Any]:
     }
 
 
-def _text(store: Path, history: History) -> str:
+def _text(store: Path, history: StoreEpochs) -> str:
     rows = [
         (str(epoch), count_text(start), count_text(end), count_text(end - start))
         for epoch, start, end in history.rows()
@@ -124,7 +124,7 @@ def _text(store: Path, history: History) -> str:
 
 
 def _point_text(
-    point: int | None, ours: tuple[Path, History], theirs: tuple[Path, History]
+    point: int | None, ours: tuple[Path, StoreEpochs], theirs: tuple[Path, StoreEpochs]
 ) -> str:
     if point is None:
         return "no epoch in common: nothing says that the two share a byte"

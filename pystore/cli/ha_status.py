@@ -16,7 +16,7 @@ from pystore.ha.slave.transport import StreamLost, parse_address
 from pystore.ha.status_client import (
     LEARNER_ID,
     MasterStatus,
-    Question,
+    StatusQuery,
     ask_legacy,
     ask_v3,
 )
@@ -88,7 +88,7 @@ def ha_status(
         raise click.UsageError("--broker-id is for v3: legacy asks as a learner")
     ask = ask_v3 if protocol == "v3" else ask_legacy
     try:
-        question = Question(
+        question = StatusQuery(
             master,
             cluster,
             broker_name,

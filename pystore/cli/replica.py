@@ -23,13 +23,13 @@ from pystore.cli.lib.sizes import parse_size
 from pystore.epochs.table import NO_EPOCH
 from pystore.errors import InvalidError
 from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import Connection
-from pystore.ha.slave.follower import Follower, Rim
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import SlaveProtocol
+from pystore.ha.slave.follower import Follower, FollowerEnvironment
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.transport import Stream, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, connect, parse_address
 from pystore.text import count_text, rate_text, seconds_text, size_text
 
 __all__ = ["replica"]
@@ -150,7 +150,7 @@ def replica(
         for line in opening_lines(log.recovery):
             click.echo(f"pystore: {store}: {line}", err=True)
         try:
-            terms = Terms(
+            terms = SlaveConfig(
                 cluster=cluster,
                 broker_name=broker_name,
                 broker_id=_LEARNER_ID if broker_id is None else broker_id,
@@ -163,7 +163,7 @@ def replica(
         except InvalidError as error:
             # What no frame can carry is wrong usage.
             raise click.UsageError(str(error)) from error
-        board = Board(options, log, sys.stdout.isatty() and not as_json)
+        board = StatusBoard(options, log, sys.stdout.isatty() and not as_json)
         follower = _follower(options, terms, log, board, signals)
         try:
             follower.run()
@@ -182,17 +182,17 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def _maker(protocol: str, terms: Terms) -> Callable[[], Connection]:
+def _maker(protocol: str, terms: SlaveConfig) -> Callable[[], SlaveProtocol]:
     if protocol == "legacy":
-        return lambda: LegacySlaveConnection(terms)
-    return lambda: SlaveConnection(terms)
+        return lambda: LegacySlaveProtocol(terms)
+    return lambda: V3SlaveProtocol(terms)
 
 
 def _follower(
     options: Options,
-    terms: Terms,
+    terms: SlaveConfig,
     log: ReplicaLog,
-    board: Board,
+    board: StatusBoard,
     signals: Interruption,
 ) -> Follower:
     host, port = parse_address(options.master)
@@ -200,10 +200,10 @@ def _follower(
     def is_stopping() -> bool:
         return signals.signal_number != 0
 
-    def dial() -> Stream:
+    def dial() -> MasterStream:
         return connect(host, port, is_stopping, _now_ms)
 
-    rim = Rim(
+    rim = FollowerEnvironment(
         dial=dial,
         make=_maker(options.protocol, terms),
         now_ms=_now_ms,
@@ -216,7 +216,7 @@ def _follower(
     return follower
 
 
-class Board:
+class StatusBoard:
     """
     What people and programs see of a follower, anew each second.
 

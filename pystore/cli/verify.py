@@ -13,7 +13,7 @@ import click
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED, error_line
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json
-from pystore.cli.lib.progress import Progress
+from pystore.cli.lib.progress import ProgressBar
 from pystore.errors import PystoreError
 from pystore.text import count_text, rate_text, seconds_text, size_text
 from pystore.verify import Damage, StoreReport, verify_store
@@ -80,7 +80,7 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
 
 
 def _verify(store: Path, jobs: int) -> StoreReport:
-    with Progress(f"verify {store.name}") as progress:
+    with ProgressBar(f"verify {store.name}") as progress:
         return verify_store(store, jobs, progress.reach)
 
 

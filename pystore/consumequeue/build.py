@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries
 from pystore.errors import CorruptError
 
-__all__ = ["Dispatched", "Gap", "Group", "Plan", "Refusal", "groups_of", "plan_group"]
+__all__ = [
+    "BuildPlan",
+    "Dispatched",
+    "Group",
+    "QueueGap",
+    "RefusedRecords",
+    "groups_of",
+    "plan_group",
+]
 
 # PREPARED (4) and ROLLBACK (12) have this bit, none (0) and COMMIT (8) have not.
 _NO_ENTRY = 0x4
@@ -28,7 +36,7 @@ _INNER_BATCH = 0x80
 _INDEX_MAX = (2**63 - 1) // ENTRY_SIZE
 
 
-class Gap(NamedTuple):
+class QueueGap(NamedTuple):
     """
     Queue offsets whose records are nowhere in the log.
     """
@@ -39,7 +47,7 @@ class Gap(NamedTuple):
     missing: int
 
 
-class Refusal(NamedTuple):
+class RefusedRecords(NamedTuple):
     """
     Records that can have no entry: the first one's offset, how many, and why.
     """
@@ -65,10 +73,10 @@ class Dispatched:
     written: int = 0
     repeated: int = 0
     transactions: int = 0
-    gaps: list[Gap] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
+    gaps: list[QueueGap] = field(default_factory=list)
+    refused: list[RefusedRecords] = field(default_factory=list)
 
-    def add(self, plan: Plan) -> None:
+    def add(self, plan: BuildPlan) -> None:
         """
         Counts what a plan leaves out.
         """
@@ -81,7 +89,7 @@ class Dispatched:
         Counts a whole group as refused.
         """
         offset, count = int(group.entries["offset"][0]), len(group.entries)
-        self.refused.append(Refusal(offset, count, reason))
+        self.refused.append(RefusedRecords(offset, count, reason))
 
 
 class Group(NamedTuple):
@@ -96,15 +104,15 @@ class Group(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
+class BuildPlan:
     """
     What to write for a group: runs of (queue offset, entries), ascending.
     """
 
     runs: list[tuple[int, Entries]] = field(default_factory=list)
     repeated: int = 0
-    gaps: list[Gap] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
+    gaps: list[QueueGap] = field(default_factory=list)
+    refused: list[RefusedRecords] = field(default_factory=list)
 
 
 def groups_of(
@@ -126,7 +134,7 @@ def groups_of(
     if is_inner.any():
         reason = "inner batches belong into a batch consume queue"
         first, count = int(rows["offset"][is_inner][0]), int(is_inner.sum())
-        result.refused.append(Refusal(first, count, reason))
+        result.refused.append(RefusedRecords(first, count, reason))
         rows = rows[~is_inner]
     if not len(rows):
         return
@@ -150,7 +158,7 @@ def groups_of(
 
 def plan_group(
     group: Group, *, next_index: int, end_offset: int, is_new: bool, gap_max: int
-) -> Plan:
+) -> BuildPlan:
     """
     Decides which entries of a group are written, and where.
 
@@ -168,7 +176,7 @@ def plan_group(
     Raises:
         CorruptError: entries are missing, and may not be filled.
     """
-    plan = Plan()
+    plan = BuildPlan()
     indexes, entries = group.indexes, group.entries
     if int(entries["offset"][0]) < end_offset:
         is_known = entries["offset"] + entries["size"] <= end_offset
@@ -189,11 +197,11 @@ def plan_group(
             raise _missing(group, next_index, index, offset)
         if missing > gap_max or index < 0 or index + len(run) > _INDEX_MAX:
             reason = f"queue offset {index} is impossible: the queue ends at "
-            refusal = Refusal(offset, len(run), f"{reason}{next_index}")
+            refusal = RefusedRecords(offset, len(run), f"{reason}{next_index}")
             plan.refused.append(refusal)
             continue
         if missing > 0:
-            plan.gaps.append(Gap(group.topic, group.queue_id, next_index, missing))
+            plan.gaps.append(QueueGap(group.topic, group.queue_id, next_index, missing))
         plan.runs.append((index, run))
         next_index, is_new = index + len(run), False
     return plan

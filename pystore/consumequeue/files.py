@@ -22,7 +22,7 @@ from pathlib import Path
 
 from pystore.errors import CorruptError, PoisonedError
 from pystore.fs.atomic import storage_error, sync_descriptor
-from pystore.fs.fd_cache import Descriptor, FilePool
+from pystore.fs.fd_cache import Descriptor, FdCache
 
 __all__ = ["QueueFiles"]
 
@@ -53,7 +53,7 @@ class QueueFiles:
         file_size: int,
         *,
         is_writable: bool,
-        pool: FilePool,
+        pool: FdCache,
         sync: Callable[[int], None] = sync_descriptor,
     ) -> None:
         self.folder = folder

@@ -22,12 +22,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pystore.consumequeue.build import Dispatched, Group, Plan, groups_of, plan_group
+from pystore.consumequeue.build import (
+    BuildPlan,
+    Dispatched,
+    Group,
+    groups_of,
+    plan_group,
+)
 from pystore.consumequeue.files import QueueFiles
 from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue, is_filler
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor
-from pystore.fs.fd_cache import FilePool
+from pystore.fs.fd_cache import FdCache
 from pystore.fs.layout import CONSUME_QUEUE
 
 __all__ = ["ConsumeQueues", "queue_file_size"]
@@ -84,7 +90,7 @@ class ConsumeQueues:
         self.synced_end = self.synced_ms = 0
         self._is_writable = is_writable
         self._sync = sync
-        self._pool = FilePool()
+        self._pool = FdCache()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._dirty: set[ConsumeQueue] = set()
         self._dirty_max = _dirty_max()
@@ -265,7 +271,7 @@ class ConsumeQueues:
             StorageError: the system refused. As above.
         """
         result = Dispatched()
-        plans: list[tuple[Group, Plan]] = []
+        plans: list[tuple[Group, BuildPlan]] = []
         for group in groups_of(rows, topic_name, result):
             queue = self._queues.get((group.topic, group.queue_id))
             if problem := _unfit(group.topic, group.queue_id):
@@ -286,7 +292,7 @@ class ConsumeQueues:
         self.dispatched_end = max(self.dispatched_end, end)
         return result
 
-    def _write(self, group: Group, plan: Plan, result: Dispatched) -> None:
+    def _write(self, group: Group, plan: BuildPlan, result: Dispatched) -> None:
         result.add(plan)
         if not plan.runs:
             return

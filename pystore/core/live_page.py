@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pystore._core import CData
 
-__all__ = ["Live", "LiveWords"]
+__all__ = ["LivePage", "LiveWords"]
 
 
 class LiveWords(NamedTuple):
@@ -53,7 +53,7 @@ class LiveWords(NamedTuple):
 _WORDS = struct.Struct("=QQ16sQQQQQQQ")
 
 
-class Live:
+class LivePage:
     """
     The live page, mapped. Any thread may call.
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pystore._core import CData
-    from pystore.core.live_page import Live
+    from pystore.core.live_page import LivePage
 
 __all__ = ["BLOCK_BYTES", "LogReader"]
 
@@ -82,7 +82,7 @@ class LogReader:
         self,
         root: str | os.PathLike[str],
         options: LogOptions | None = None,
-        live: Live | None = None,
+        live: LivePage | None = None,
     ) -> None:
         self.path = os.fspath(root)
         page = ffi.NULL if live is None else live.pointer

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pystore.bindings.ffi import (
     NO_OFFSET,
     RECORD_DTYPE,
-    Ack,
+    LocalAck,
     Scratch,
     borrow,
     fail,
@@ -103,7 +103,7 @@ _tuple_new = tuple.__new__
 _NULL = ffi.NULL
 _ps_log_append = lib.ps_log_append
 
-Positions = NDArray[Any]
+AppendPositions = NDArray[Any]
 """An array of ``POSITION_DTYPE`` that an append fills, one entry per record."""
 
 
@@ -164,8 +164,8 @@ class LogHandle(LogReader):
     def append(
         self,
         form: bytes,
-        ack: int = Ack.LEADER,
-        positions: Positions | None = None,
+        ack: int = LocalAck.LEADER,
+        positions: AppendPositions | None = None,
     ) -> Appended:
         """
         Appends messages in message form, all or none, in one segment.
@@ -214,8 +214,8 @@ class LogHandle(LogReader):
     def append_batch(
         self,
         messages: Iterable[Message],
-        ack: int = Ack.LEADER,
-        positions: Positions | None = None,
+        ack: int = LocalAck.LEADER,
+        positions: AppendPositions | None = None,
     ) -> Appended:
         """
         Appends messages in one crossing, all or none, in one segment.
@@ -232,8 +232,8 @@ class LogHandle(LogReader):
     def append_columns(
         self,
         columns: Columns,
-        ack: int = Ack.LEADER,
-        positions: Positions | None = None,
+        ack: int = LocalAck.LEADER,
+        positions: AppendPositions | None = None,
     ) -> Appended:
         """
         Appends columns in order; they may span segments.
@@ -268,8 +268,8 @@ class LogHandle(LogReader):
         self,
         route: Route,
         batch: bytes,
-        ack: int = Ack.LEADER,
-        positions: Positions | None = None,
+        ack: int = LocalAck.LEADER,
+        positions: AppendPositions | None = None,
     ) -> Appended:
         """
         Appends RocketMQ's client batch form under one route, all or none.
@@ -337,7 +337,7 @@ class LogHandle(LogReader):
     ) -> None:
         """
         Grants the right to append until either clock passes; 0 takes it away, and
-        alone ends `Ack.SHARED`, too.
+        alone ends `LocalAck.SHARED`, too.
 
         Raises:
             FencedError: a higher epoch was granted before.

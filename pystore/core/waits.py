@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pystore._core import CData
     from pystore.core.log_writer import LogHandle
 
-__all__ = ["WaitOutcome", "Waits"]
+__all__ = ["OffsetWaiters", "WaitOutcome"]
 
 _SLICE_MS = 200
 _NS_PER_MS = 1_000_000
@@ -56,7 +56,7 @@ class WaitOutcome(IntEnum):
 _OUTCOMES: tuple[WaitOutcome, ...] = (WaitOutcome.EXPIRED, *WaitOutcome)
 
 
-class Waits:
+class OffsetWaiters:
     """
     Marks, and the threads that wait for them. Any thread may call anything.
 

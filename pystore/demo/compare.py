@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from pystore.bindings.ffi import Check
 from pystore.core.log_reader import LogReader
 from pystore.demo.ack_channel import Acks
-from pystore.demo.workload import Jobs, Piece
+from pystore.demo.workload import AppendJobs, Piece
 from pystore.errors import PystoreError
 from pystore.message.lines import Strings
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["AckComparison", "compare"]
 
 _KEYS_HEAD, _KEYS_TAIL = b"KEYS\x01", b"\x02"
 _CRC_BYTES = 20
@@ -29,7 +29,7 @@ _NOTE_EACH = 256
 
 
 @dataclass(slots=True)
-class Comparison:
+class AckComparison:
     """
     What is there of what was acknowledged.
 
@@ -49,9 +49,9 @@ class Comparison:
 def compare(
     log: LogReader,
     acks: Acks,
-    jobs: Jobs,
+    jobs: AppendJobs,
     progress: Callable[[int], None] | None = None,
-) -> Comparison:
+) -> AckComparison:
     """
     Compares every acknowledged record with the line it came from.
 
@@ -64,7 +64,7 @@ def compare(
         jobs: what was appended.
         progress: told how many acknowledgements are done, now and then.
     """
-    result = Comparison()
+    result = AckComparison()
     ordered = np.sort(acks, order="offset").tolist()
     for done, (job, offset, end, count) in enumerate(ordered):
         if progress is not None and done % _NOTE_EACH == 0:

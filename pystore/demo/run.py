@@ -26,13 +26,13 @@ from pystore.demo.ack_channel import ACK_DTYPE, Acks, read_acks
 from pystore.demo.compare import compare
 from pystore.demo.corpus import Corpus, read_corpus
 from pystore.demo.replicas import ReplicaReport
-from pystore.demo.workload import Jobs
+from pystore.demo.workload import AppendJobs
 from pystore.demo.writer_process import Task
 from pystore.errors import PystoreError
 from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
-__all__ = ["DemoReport", "DemoSettings", "Round", "run_demo"]
+__all__ = ["DemoReport", "DemoRound", "DemoSettings", "run_demo"]
 
 
 _PIPE_BYTES = 4096
@@ -67,7 +67,7 @@ class DemoSettings:
 
 
 @dataclass(slots=True)
-class Round:
+class DemoRound:
     """
     One writer process and what was found after it.
 
@@ -129,7 +129,7 @@ class DemoReport:
     store: Path
     corpus: Corpus
     repeat: int
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[DemoRound] = field(default_factory=list)
     body_bytes: int = 0
     seconds: float = 0.0
     replicas: ReplicaReport | None = None
@@ -160,7 +160,7 @@ def run_demo(settings: DemoSettings, note: Note) -> DemoReport:
     library = settings.library or Path(sysconfig.get_path("stdlib"))
     note("reading the files", 0, 0)
     corpus = read_corpus(library)
-    demo = _Demo(settings, library, Jobs(corpus, settings.repeat), note)
+    demo = _Demo(settings, library, AppendJobs(corpus, settings.repeat), note)
     report = DemoReport(settings.store, corpus, settings.repeat)
     while demo.has_pending:
         report.rounds.append(demo.round(len(report.rounds) + 1))
@@ -175,7 +175,7 @@ class _Demo:
     """
 
     def __init__(
-        self, settings: DemoSettings, library: Path, jobs: Jobs, note: Note
+        self, settings: DemoSettings, library: Path, jobs: AppendJobs, note: Note
     ) -> None:
         self._settings = settings
         self._task = Task(
@@ -193,14 +193,14 @@ class _Demo:
         """
         return len(self._acknowledged()) < self._jobs.count
 
-    def round(self, number: int) -> Round:
+    def round(self, number: int) -> DemoRound:
         """
         Starts a writer, kills it unless it is the last, and looks at the store.
         """
         kills = self._settings.kills
         # Evenly over the work, so that each finds a longer log.
         limit = self._jobs.count * number // (kills + 1) if number <= kills else None
-        found = Round(number)
+        found = DemoRound(number)
         acks = self._write(found, limit)
         self._acks.append(acks)
         found.records = int(acks["count"].sum())
@@ -216,7 +216,7 @@ class _Demo:
         done = self._acknowledged()["job"]
         return np.setdiff1d(np.arange(self._jobs.count), done)
 
-    def _write(self, found: Round, limit: int | None) -> Acks:
+    def _write(self, found: DemoRound, limit: int | None) -> Acks:
         """
         Runs a writer until *limit* jobs of all are acknowledged, or to its end.
         """
@@ -267,7 +267,7 @@ class _Demo:
             stdin.write(pending.tobytes())
         return process
 
-    def _read_back(self, found: Round) -> None:
+    def _read_back(self, found: DemoRound) -> None:
         began = time.monotonic()
         self._note(f"writer {found.number}: recover", 0, 0)
         with CommitLog(self._settings.store, create=False) as log:
@@ -289,7 +289,7 @@ class _Demo:
         found.problem = result.problem
         self.body_bytes = result.body_bytes
 
-    def _verify(self, found: Round) -> None:
+    def _verify(self, found: DemoRound) -> None:
         label = f"writer {found.number}: verify"
         report = verify_store(
             self._settings.store,

@@ -13,7 +13,7 @@ from pystore.demo.corpus import Corpus, TextFile
 from pystore.message.columns import Columns, gather_columns
 from pystore.message.lines import Strings
 
-__all__ = ["LINES_MAX", "Jobs", "Piece"]
+__all__ = ["LINES_MAX", "AppendJobs", "Piece"]
 
 LINES_MAX = 4096
 """Lines of one piece: an append takes long enough to be hit by a kill."""
@@ -60,7 +60,7 @@ class Piece:
         )
 
 
-class Jobs:
+class AppendJobs:
     """
     The pieces of the corpus, again and again.
 

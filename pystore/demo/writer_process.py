@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pystore.demo.ack_channel import send_ack
 from pystore.demo.corpus import read_corpus
-from pystore.demo.workload import Jobs
+from pystore.demo.workload import AppendJobs
 from pystore.store.commit_log import CommitLog
 from pystore.store.maintenance import open_log
 
@@ -71,7 +71,7 @@ def write(task: Task, pending: NDArray[np.int64], pipe: int) -> None:
     Raises:
         PystoreError: the log refused.
     """
-    jobs = Jobs(read_corpus(task.library), repeat=1)
+    jobs = AppendJobs(read_corpus(task.library), repeat=1)
     waiting = deque(pending.tolist())
     with (
         open_log(task.store, segment_size=task.segment_size) as log,
@@ -84,7 +84,7 @@ def write(task: Task, pending: NDArray[np.int64], pipe: int) -> None:
             thread.result()
 
 
-def _append(log: CommitLog, jobs: Jobs, waiting: deque[int], pipe: int) -> None:
+def _append(log: CommitLog, jobs: AppendJobs, waiting: deque[int], pipe: int) -> None:
     while waiting:
         try:
             number = waiting.popleft()

@@ -18,11 +18,11 @@ from pathlib import Path
 from pystore.errors import StorageError
 from pystore.fs.atomic import storage_error
 
-__all__ = ["Boot", "Place", "boot_of", "place_of"]
+__all__ = ["Boot", "StorePlace", "boot_of", "place_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StorePlace:
     """
     Device and inode of the store directory: another pair is a copy (safety A15).
     """
@@ -101,7 +101,7 @@ def _field(path: Path, name: str) -> int:
     raise StorageError(f"{path}: no line {name}", path=str(path))
 
 
-def place_of(store: Path) -> Place:
+def place_of(store: Path) -> StorePlace:
     """
     Where a store directory is, to tell a copy from the original (A15).
 
@@ -113,4 +113,4 @@ def place_of(store: Path) -> Place:
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("look at", store, error) from error
-    return Place(status.st_dev, status.st_ino)
+    return StorePlace(status.st_dev, status.st_ino)

@@ -14,7 +14,7 @@ from pathlib import Path
 from pystore.errors import ClosedError
 from pystore.fs.atomic import sync_directory
 
-__all__ = ["Descriptor", "FilePool"]
+__all__ = ["Descriptor", "FdCache"]
 
 
 class Descriptor:
@@ -34,7 +34,7 @@ class Descriptor:
                 os.close(self.number)
 
 
-class FilePool:
+class FdCache:
     """
     What the queues of a store share: open files, at most so many, the newest, and
     the folders whose names are not on disk for sure.

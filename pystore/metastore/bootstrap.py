@@ -16,8 +16,8 @@ from pystore.errors import InvalidError, PystoreError
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
 from pystore.fs.boot import place_of
 from pystore.fs.layout import META_NAME, SEALS_NAME, TEMPORARY_NAME
-from pystore.metastore.database import Checkpoint
-from pystore.metastore.transaction import Change
+from pystore.metastore.database import MetaStore
+from pystore.metastore.transaction import WriteTransaction
 
 __all__ = ["create_meta"]
 
@@ -27,7 +27,7 @@ _DRAFT_NAME = "meta.new"
 def create_meta(
     store: Path,
     fill: Callable[[Path], object],
-    first: Callable[[Change], object] | None = None,
+    first: Callable[[WriteTransaction], object] | None = None,
     calls: Calls = SYSTEM,
 ) -> Path:
     """
@@ -56,7 +56,7 @@ def create_meta(
         raise InvalidError(f"{meta} exists: the store is not new", path=str(meta))
     place = place_of(store)
 
-    def first_records(change: Change) -> None:
+    def first_records(change: WriteTransaction) -> None:
         change.settle_place(place)
         if first is not None:
             first(change)
@@ -66,7 +66,7 @@ def create_meta(
             shutil.rmtree(draft)
         for directory in (draft, draft / SEALS_NAME, draft / TEMPORARY_NAME):
             directory.mkdir()
-        Checkpoint.create(draft, first_records).close()
+        MetaStore.create(draft, first_records).close()
         fill(draft)
         _sync_tree(draft, calls)
         calls.rename(draft, meta)

@@ -43,11 +43,11 @@ from pystore.fs.lmdb_file import (
     reserve,
     rewrite,
 )
-from pystore.metastore.schema import FORMAT, Kind
-from pystore.metastore.transaction import Change, View
+from pystore.metastore.schema import FORMAT, MetaKey
+from pystore.metastore.transaction import ReadTransaction, WriteTransaction
 from pystore.metastore.values import StoreFormat
 
-__all__ = ["LMDB_NAME", "Checkpoint"]
+__all__ = ["LMDB_NAME", "MetaStore"]
 
 LMDB_NAME = "lmdb"
 """The database's directory inside ``meta/``."""
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 _MAP_BYTES = 1 << 28  # address space, not memory
 _CHECKS_MAX = 5
-_open_checkpoints: WeakSet[Checkpoint] = WeakSet()
+_open_checkpoints: WeakSet[MetaStore] = WeakSet()
 
 
 def _after_fork() -> None:
@@ -67,7 +67,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class Checkpoint:
+class MetaStore:
     """
     An open ``meta/lmdb``.
 
@@ -92,7 +92,9 @@ class Checkpoint:
         _open_checkpoints.add(self)
 
     @classmethod
-    def create(cls, meta: Path, first: Callable[[Change], object]) -> Checkpoint:
+    def create(
+        cls, meta: Path, first: Callable[[WriteTransaction], object]
+    ) -> MetaStore:
         """
         Make a database in a directory that has none, with room for a full disk.
 
@@ -124,7 +126,7 @@ class Checkpoint:
         return checkpoint
 
     @classmethod
-    def open(cls, meta: Path) -> Checkpoint:
+    def open(cls, meta: Path) -> MetaStore:
         """
         Open for writing; the caller holds the store's lock.
 
@@ -139,7 +141,7 @@ class Checkpoint:
         return cls(path, _open_environment(path, read_only=False))._checked()
 
     @classmethod
-    def open_read_only(cls, meta: Path) -> Checkpoint:
+    def open_read_only(cls, meta: Path) -> MetaStore:
         """
         Open for reading, also while another process writes.
 
@@ -152,7 +154,7 @@ class Checkpoint:
         _check_while_written(path / "data.mdb")
         return cls(path, _open_environment(path, read_only=True))._checked()
 
-    def _checked(self) -> Checkpoint:
+    def _checked(self) -> MetaStore:
         try:
             with self.view() as view:
                 view.read(FORMAT).refuse_unknown(str(self.path))
@@ -162,7 +164,7 @@ class Checkpoint:
             raise
         return self
 
-    def __enter__(self) -> Checkpoint:
+    def __enter__(self) -> MetaStore:
         return self
 
     def __exit__(
@@ -198,7 +200,7 @@ class Checkpoint:
         return self._environment
 
     @contextlib.contextmanager
-    def view(self) -> Iterator[View]:
+    def view(self) -> Iterator[ReadTransaction]:
         """
         The records as of now, all of one moment, while the block lasts.
 
@@ -208,12 +210,12 @@ class Checkpoint:
         environment = self._usable()
         try:
             with environment.begin() as transaction:
-                yield View(transaction.get, str(self.path))
+                yield ReadTransaction(transaction.get, str(self.path))
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             raise self._refused("read", error) from error
 
-    def read(self, kind: Kind[T]) -> T:
+    def read(self, kind: MetaKey[T]) -> T:
         """
         One record as of now.
 
@@ -225,7 +227,7 @@ class Checkpoint:
             return view.read(kind)
 
     @contextlib.contextmanager
-    def change(self) -> Iterator[Change]:
+    def change(self) -> Iterator[WriteTransaction]:
         """
         One transaction: durable when the block ends, nothing if it raises.
 
@@ -242,7 +244,7 @@ class Checkpoint:
         try:
             with environment.begin(write=True) as transaction:
                 self._renew_reserve(environment)
-                change = Change(transaction.get, str(self.path))
+                change = WriteTransaction(transaction.get, str(self.path))
                 yield change
                 # Each key once: LMDB keeps the longer run of pages when a large
                 # value shrinks twice in one transaction, which its own verifier

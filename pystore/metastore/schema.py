@@ -15,7 +15,7 @@ import xxhash
 
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import FormatError
-from pystore.fs.boot import Place
+from pystore.fs.boot import StorePlace
 from pystore.metastore.values import (
     NO_FORMAT,
     Bounds,
@@ -24,10 +24,10 @@ from pystore.metastore.values import (
     Exports,
     Identity,
     Incarnation,
-    Left,
-    Positions,
     QueueBounds,
     QueueMark,
+    QueueOffsets,
+    StoreFingerprint,
     StoreFormat,
 )
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
@@ -46,7 +46,7 @@ __all__ = [
     "POSITIONS",
     "PROMISED",
     "QUEUES",
-    "Kind",
+    "MetaKey",
 ]
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ _PROOF_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class MetaKey(Generic[T]):
     """
     A record: its key, its value when it was never written, and its JSON form.
     """
@@ -141,13 +141,13 @@ def _marks_from_json(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ..
     )
 
 
-def _left_to_json(left: Left) -> Json:
+def _left_to_json(left: StoreFingerprint) -> Json:
     return [left.segments, _marks_to_json(left.queue_lengths)]
 
 
-def _left_from_json(stored: Json) -> Left:
+def _left_from_json(stored: Json) -> StoreFingerprint:
     segments, lengths = stored
-    return Left(
+    return StoreFingerprint(
         tuple((int(base), int(size)) for base, size in segments),
         _marks_from_json(lengths),
     )
@@ -165,59 +165,59 @@ def _clean_from_json(stored: Json) -> CleanMark | None:
     return CleanMark(stored[0], stored[1], bytes.fromhex(stored[2]))
 
 
-FORMAT: Kind[StoreFormat] = Kind(
+FORMAT: MetaKey[StoreFormat] = MetaKey(
     "format",
     NO_FORMAT,
     lambda it: [it.version, it.incompatible, it.compatible],
     lambda stored: StoreFormat(stored[0], stored[1], stored[2]),
 )
-INCARNATION: Kind[Incarnation] = Kind(
+INCARNATION: MetaKey[Incarnation] = MetaKey(
     "incarnation",
     Incarnation(),
     lambda it: [it.counter, it.bits.hex()],
     lambda stored: Incarnation(stored[0], bytes.fromhex(stored[1])),
 )
-PLACE: Kind[Place] = Kind(
+PLACE: MetaKey[StorePlace] = MetaKey(
     "place",
-    Place(),
+    StorePlace(),
     lambda it: [it.device, it.inode],
-    lambda stored: Place(stored[0], stored[1]),
+    lambda stored: StorePlace(stored[0], stored[1]),
 )
-IDENTITY: Kind[Identity] = Kind(
+IDENTITY: MetaKey[Identity] = MetaKey(
     "identity", None, _identity_to_json, _identity_from_json
 )
-PROMISED: Kind[int] = Kind("promised", NO_EPOCH, int, int)
-EPOCHS: Kind[EpochTable] = Kind(
+PROMISED: MetaKey[int] = MetaKey("promised", NO_EPOCH, int, int)
+EPOCHS: MetaKey[EpochTable] = MetaKey(
     "epochs",
     EpochTable(),
     lambda it: it.pairs(),
     lambda stored: EpochTable.of((epoch, start) for epoch, start in stored),
 )
-BOUNDS: Kind[Bounds] = Kind(
+BOUNDS: MetaKey[Bounds] = MetaKey(
     "bounds",
     Bounds(),
     lambda it: [it.synced_end, it.confirm_offset, it.boot_id, it.mount_id],
     lambda stored: Bounds(stored[0], stored[1], stored[2], stored[3]),
 )
-POSITIONS: Kind[Positions] = Kind(
+POSITIONS: MetaKey[QueueOffsets] = MetaKey(
     "positions",
-    Positions(),
+    QueueOffsets(),
     lambda it: [it.as_of, _marks_to_json(it.next_offsets)],
-    lambda stored: Positions(stored[0], _marks_from_json(stored[1])),
+    lambda stored: QueueOffsets(stored[0], _marks_from_json(stored[1])),
 )
-QUEUES: Kind[QueueBounds] = Kind(
+QUEUES: MetaKey[QueueBounds] = MetaKey(
     "queues",
     QueueBounds(),
     lambda it: [it.synced_end, it.synced_ms],
     lambda stored: QueueBounds(stored[0], stored[1]),
 )
-CUT: Kind[CutState] = Kind(
+CUT: MetaKey[CutState] = MetaKey(
     "cut",
     CutState(),
     lambda it: [it.generation, it.intent],
     lambda stored: CutState(stored[0], stored[1]),
 )
-EXPORTS: Kind[Exports] = Kind(
+EXPORTS: MetaKey[Exports] = MetaKey(
     "exports",
     Exports(),
     lambda it: {name: [one.hex() for one in all_] for name, all_ in it.digests.items()},
@@ -228,5 +228,9 @@ EXPORTS: Kind[Exports] = Kind(
         }
     ),
 )
-CLEAN: Kind[CleanMark | None] = Kind("clean", None, _clean_to_json, _clean_from_json)
-LEFT: Kind[Left] = Kind("left", Left(), _left_to_json, _left_from_json)
+CLEAN: MetaKey[CleanMark | None] = MetaKey(
+    "clean", None, _clean_to_json, _clean_from_json
+)
+LEFT: MetaKey[StoreFingerprint] = MetaKey(
+    "left", StoreFingerprint(), _left_to_json, _left_from_json
+)

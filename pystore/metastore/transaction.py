@@ -1,8 +1,8 @@
 """
 Which truths change together: the verbs of one transaction. Pure.
 
-A `Change` collects what one transaction will store. Each verb keeps a rule that
-spans several records, so that no caller can store half of it. The digest of an
+A `WriteTransaction` collects what one transaction will store. Each verb keeps a rule
+that spans several records, so that no caller can store half of it. The digest of an
 export goes with the fact that it exports (design: on disk).
 """
 
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import FencedError, InvalidError
-from pystore.fs.boot import Place
+from pystore.fs.boot import StorePlace
 from pystore.fs.layout import (
     CHECKPOINT,
     EPOCH_FILE,
@@ -35,7 +35,7 @@ from pystore.metastore.schema import (
     POSITIONS,
     PROMISED,
     QUEUES,
-    Kind,
+    MetaKey,
 )
 from pystore.metastore.values import (
     Bounds,
@@ -43,17 +43,17 @@ from pystore.metastore.values import (
     CutState,
     Identity,
     Incarnation,
-    Left,
-    Positions,
+    QueueOffsets,
+    StoreFingerprint,
 )
 from pystore.rocketmq.side_files import CheckpointTimes, TemporaryIdentity
 
-__all__ = ["Change", "View"]
+__all__ = ["ReadTransaction", "WriteTransaction"]
 
 T = TypeVar("T")
 
 
-class View:
+class ReadTransaction:
     """
     The records as one moment has them.
 
@@ -66,7 +66,7 @@ class View:
         self._get = get
         self._path = path
 
-    def read(self, kind: Kind[T]) -> T:
+    def read(self, kind: MetaKey[T]) -> T:
         """
         The value of a record, its default if it was never written.
 
@@ -76,16 +76,16 @@ class View:
         return kind.decode(self._get(kind.key), self._path)
 
 
-class Change(View):
+class WriteTransaction(ReadTransaction):
     """
     A view that can be changed; nothing is stored before the transaction ends.
     """
 
     def __init__(self, get: Callable[[bytes], bytes | None], path: str) -> None:
         super().__init__(get, path)
-        self._written: dict[str, tuple[Kind[Any], Any]] = {}
+        self._written: dict[str, tuple[MetaKey[Any], Any]] = {}
 
-    def read(self, kind: Kind[T]) -> T:
+    def read(self, kind: MetaKey[T]) -> T:
         """
         The value as this transaction has it.
         """
@@ -94,7 +94,7 @@ class Change(View):
             return value
         return super().read(kind)
 
-    def write(self, kind: Kind[T], value: T) -> None:
+    def write(self, kind: MetaKey[T], value: T) -> None:
         """
         Give a record a value. Prefer a verb where there is one.
         """
@@ -120,7 +120,7 @@ class Change(View):
         self.write(INCARNATION, incarnation)
         return incarnation
 
-    def settle_place(self, place: Place) -> None:
+    def settle_place(self, place: StorePlace) -> None:
         """
         The store lives here now (A15); what its bounds said was judged before.
         """
@@ -174,7 +174,7 @@ class Change(View):
     def store_bounds(
         self,
         bounds: Bounds,
-        positions: Positions | None = None,
+        positions: QueueOffsets | None = None,
         times: CheckpointTimes | None = None,
     ) -> None:
         """
@@ -229,7 +229,7 @@ class Change(View):
             ),
         )
         if self.read(POSITIONS).as_of > offset:
-            self.write(POSITIONS, Positions())
+            self.write(POSITIONS, QueueOffsets())
         queues = self.read(QUEUES)
         if queues.synced_end > offset:
             self.write(QUEUES, replace(queues, synced_end=offset))
@@ -264,7 +264,7 @@ class Change(View):
         """
         self.write(CLEAN, None)
 
-    def leave(self, left: Left) -> None:
+    def leave(self, left: StoreFingerprint) -> None:
         """
         The files that another program would change look like this now (A7).
         """

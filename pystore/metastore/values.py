@@ -24,10 +24,10 @@ __all__ = [
     "Exports",
     "Identity",
     "Incarnation",
-    "Left",
-    "Positions",
     "QueueBounds",
     "QueueMark",
+    "QueueOffsets",
+    "StoreFingerprint",
     "StoreFormat",
     "digest_of",
 ]
@@ -146,7 +146,7 @@ class QueueMark(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
+class QueueOffsets:
     """
     The next queue offset of every queue, when the log ended at ``as_of``.
     """
@@ -243,7 +243,7 @@ class CleanMark:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class StoreFingerprint:
     """
     What another program would change, as we left it (safety A7).
 

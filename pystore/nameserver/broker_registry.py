@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pystore.remoting.registration_body import DataVersion
 from pystore.remoting.route_bodies import BrokerData
 
-__all__ = ["MASTER_ID", "SILENCE_MAX_MS", "Broker", "BrokerSet", "BrokerSets"]
+__all__ = ["MASTER_ID", "SILENCE_MAX_MS", "Broker", "BrokerRegistry", "BrokerSet"]
 
 MASTER_ID = 0
 """What a master registers as, whatever its id is with a controller."""
@@ -118,7 +118,7 @@ class BrokerSet:
         )
 
 
-class BrokerSets:
+class BrokerRegistry:
     """
     All sets, by name. One thread.
     """

@@ -16,8 +16,8 @@ from pystore.nameserver.broker_registry import (
     MASTER_ID,
     SILENCE_MAX_MS,
     Broker,
+    BrokerRegistry,
     BrokerSet,
-    BrokerSets,
 )
 from pystore.remoting.name_server_headers import RegisterBrokerRequest
 from pystore.remoting.registration_body import (
@@ -27,7 +27,7 @@ from pystore.remoting.registration_body import (
 )
 from pystore.remoting.route_bodies import BrokerData, TopicRoute
 
-__all__ = ["Ignored", "Refused", "Registered", "RouteTable"]
+__all__ = ["Registered", "RegistrationIgnored", "RegistrationRefused", "RouteTable"]
 
 _WRITE = 2
 
@@ -47,7 +47,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class RegistrationIgnored:
     """
     A broker of a past epoch is not in the table, and is told nothing (R46).
 
@@ -59,7 +59,7 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RegistrationRefused:
     """
     A registration that cannot be, and changed nothing.
 
@@ -76,7 +76,7 @@ class RouteTable:
     """
 
     def __init__(self) -> None:
-        self._sets = BrokerSets()
+        self._sets = BrokerRegistry()
         self._topics: dict[str, dict[str, TopicQueues]] = {}
 
     # -- what brokers say ----------------------------------------------------
@@ -87,7 +87,7 @@ class RouteTable:
         body: RegistrationBody,
         owner: object,
         now_ms: int,
-    ) -> Registered | Ignored | Refused:
+    ) -> Registered | RegistrationIgnored | RegistrationRefused:
         """
         Enters a broker with its topics, or again.
 
@@ -100,13 +100,13 @@ class RouteTable:
         group = self._sets.get(request.broker_name)
         refusal = _refusal(request, body, group)
         if refusal:
-            return Refused(refusal)
+            return RegistrationRefused(refusal)
         group = group or BrokerSet(request.cluster_name, request.broker_name)
         claim = _claim(request, body, owner, now_ms)
         newer = group.newer(request.broker_id, claim)
         if newer is not None:
             self._take_out(group, lambda one: one.address == claim.address)
-            return Ignored(
+            return RegistrationIgnored(
                 f"{claim.address} registers as {request.broker_id} of "
                 f"{group.name} with epoch {claim.version.state_version}: it is "
                 f"{newer.address} since {newer.version.state_version}"

@@ -15,7 +15,11 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pystore.nameserver.route_table import Ignored, Refused, RouteTable
+from pystore.nameserver.route_table import (
+    RegistrationIgnored,
+    RegistrationRefused,
+    RouteTable,
+)
 from pystore.remoting import name_server_headers as headers
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
@@ -108,9 +112,9 @@ class _Routes:
             # Its end was told already: nobody would take the broker out again.
             return self._refuse(f"{header.broker_addr} has closed its connection")
         outcome = self._table.register(header, body, peer, self._now_ms())
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, RegistrationRefused):
             return self._refuse(outcome.reason)
-        if isinstance(outcome, Ignored):
+        if isinstance(outcome, RegistrationIgnored):
             self._say(outcome.reason)
             return Reply()
         return Reply(

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pystore.errors import ClosedError
-from pystore.records.ops import ABSENT, Check, Hold, KeyOps, Op, by_key
-from pystore.records.record_store import Record
+from pystore.records.ops import ABSENT, CheckVersion, Hold, KeyOps, Op, by_key
+from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 
 __all__ = ["Leadership", "Made"]
@@ -64,7 +64,7 @@ class Leadership:
     def __init__(
         self,
         commit: Callable[[Mapping[str, KeyOps]], Made | None],
-        get: Callable[[str], Record | None],
+        get: Callable[[str], StoredRecord | None],
         await_absence: Callable[[str], None],
         length_ns: Callable[[], int | None],
     ) -> None:
@@ -130,7 +130,9 @@ class Leadership:
                 mine = self._terms.get(path)
             if mine is not None and mine.number == version:
                 return mine
-            made = self._commit(by_key([Check(path, version), Hold(path, value)]))
+            made = self._commit(
+                by_key([CheckVersion(path, version), Hold(path, value)])
+            )
             if made is not None:
                 return self._begun(path, name, made)
             if found is not None:

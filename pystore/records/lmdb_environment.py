@@ -30,10 +30,10 @@ from pystore.errors import (
 )
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
 from pystore.fs.lmdb_file import allocate_lock_file, check_data_file
-from pystore.records.lmdb_owners import Owners
+from pystore.records.lmdb_owners import LmdbOwners
 from pystore.records.lmdb_row import NOBODY, Row
 
-__all__ = ["MAP_BYTES", "LmdbSpace", "Look"]
+__all__ = ["MAP_BYTES", "LmdbEnvironment", "LmdbRead"]
 
 MAP_BYTES = 1 << 30
 """How large a space may become: address space, not memory."""
@@ -45,8 +45,8 @@ _LAST_OWNER = b"\0owner"  # below every key of a record
 _CHECKS_MAX = 20
 
 _mutex = threading.Lock()
-_open: dict[Path, LmdbSpace] = {}
-_orphans: list[LmdbSpace] = []  # kept, lest a child closes what is its parent's
+_open: dict[Path, LmdbEnvironment] = {}
+_orphans: list[LmdbEnvironment] = []  # kept, lest a child closes what is its parent's
 
 
 def _after_fork() -> None:
@@ -61,7 +61,7 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class Look:
+class LmdbRead:
     """
     The records of one transaction: of one moment, holders included. One thread.
 
@@ -70,7 +70,7 @@ class Look:
     """
 
     def __init__(
-        self, transaction: lmdb.Transaction, owners: Owners, where: str
+        self, transaction: lmdb.Transaction, owners: LmdbOwners, where: str
     ) -> None:
         self.transaction = transaction
         self._owners = owners
@@ -108,7 +108,7 @@ class Look:
                 yield raw, Row.decode(raw, bytes(stored), self._where)
 
 
-class LmdbSpace:
+class LmdbEnvironment:
     """
     Use `enter` and `leave`. Any thread.
 
@@ -153,7 +153,7 @@ class LmdbSpace:
                 # Who finds the locks takes the space for used, and its file for whole.
                 sync_directory(path, calls)
                 sync_directory(path.parent, calls)
-            self.owners = Owners(path / _OWNERS)
+            self.owners = LmdbOwners(path / _OWNERS)
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             self.environment.close()
@@ -164,7 +164,9 @@ class LmdbSpace:
             raise
 
     @classmethod
-    def enter(cls, path: Path, map_bytes: int, calls: Calls = SYSTEM) -> LmdbSpace:
+    def enter(
+        cls, path: Path, map_bytes: int, calls: Calls = SYSTEM
+    ) -> LmdbEnvironment:
         """
         The open directory, opened if this process has not yet.
 
@@ -227,7 +229,7 @@ class LmdbSpace:
         return number
 
     @contextmanager
-    def reading(self) -> Iterator[Look]:
+    def reading(self) -> Iterator[LmdbRead]:
         """
         All records as of now, while the block lasts.
 
@@ -236,13 +238,13 @@ class LmdbSpace:
         """
         try:
             with self.environment.begin() as transaction:
-                yield Look(transaction, self.owners, str(self.path))
+                yield LmdbRead(transaction, self.owners, str(self.path))
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             raise self._refused("read", error) from error
 
     @contextmanager
-    def writing(self) -> Iterator[Look]:
+    def writing(self) -> Iterator[LmdbRead]:
         """
         The one writer of all processes; durable when the block ends.
 
@@ -253,7 +255,7 @@ class LmdbSpace:
         """
         try:
             with self.environment.begin(write=True) as transaction:
-                yield Look(transaction, self.owners, str(self.path))
+                yield LmdbRead(transaction, self.owners, str(self.path))
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
             if self._is_stopped():

@@ -21,7 +21,7 @@ from pathlib import Path
 from pystore.errors import LockedError
 from pystore.fs.atomic import storage_error
 
-__all__ = ["Owners"]
+__all__ = ["LmdbOwners"]
 
 if sys.platform == "darwin":
     # start, length, process, type, whence
@@ -33,7 +33,7 @@ else:
     _TYPE_AT = 0
 
 
-class Owners:
+class LmdbOwners:
     """
     The owners of one space, as one process sees them. Any thread.
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from pystore.clocks import boottime_ns
 from pystore.errors import ClosedError, ForkedError
 from pystore.records.leadership import Leadership, Made
-from pystore.records.lmdb_environment import MAP_BYTES, LmdbSpace
+from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
 from pystore.records.lmdb_row import NOBODY, Row
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
-from pystore.records.record_store import Record
+from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 
 __all__ = ["LmdbStore"]
@@ -58,35 +58,35 @@ class LmdbStore:
         self._ended = threading.Event()
         self._idle = threading.Condition()
         self._calls = 0
-        self._space: LmdbSpace | None = None
+        self._space: LmdbEnvironment | None = None
         self._owner = NOBODY
         self._leadership = Leadership(
             self._commit, self.get, self._await_absence, lambda: None
         )
 
-    def get(self, key: str) -> Record | None:
+    def get(self, key: str) -> StoredRecord | None:
         """
         See `RecordStore.get`.
         """
         raw = check_key(key)
         with self._call() as space, space.reading() as look:
             row = look.row(raw)
-        return None if row is None else Record(key, row.value, row.version)
+        return None if row is None else StoredRecord(key, row.value, row.version)
 
     def scan(
         self, prefix: str = "", after: str = "", limit: int | None = None
-    ) -> list[Record]:
+    ) -> list[StoredRecord]:
         """
         See `RecordStore.scan`.
         """
-        found: list[Record] = []
+        found: list[StoredRecord] = []
         start, past = check_bound(prefix), check_bound(after)
         with self._call() as space, space.reading() as look:
             for key, row in look.rows(max(start, past, _FIRST)):
                 if not key.startswith(start) or len(found) == limit:
                     break
                 if key > past and look.is_there(row):
-                    found.append(Record(key.decode(), row.value, row.version))
+                    found.append(StoredRecord(key.decode(), row.value, row.version))
         return found
 
     def commit(self, ops: Sequence[Op]) -> int | None:
@@ -131,7 +131,7 @@ class LmdbStore:
             space.leave()
 
     @contextmanager
-    def _call(self) -> Iterator[LmdbSpace]:
+    def _call(self) -> Iterator[LmdbEnvironment]:
         space = self._space
         if space is not None and space.is_forked:
             # Before any lock: another thread may have held it at the fork.
@@ -152,8 +152,8 @@ class LmdbStore:
                 self._calls -= 1
                 self._idle.notify_all()
 
-    def _opened(self) -> LmdbSpace:
-        space = LmdbSpace.enter(self.path, self._map_bytes)
+    def _opened(self) -> LmdbEnvironment:
+        space = LmdbEnvironment.enter(self.path, self._map_bytes)
         try:
             self._owner = space.begin_owner()
         except BaseException:

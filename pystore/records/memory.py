@@ -24,7 +24,7 @@ from pystore.errors import (
 )
 from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import Delete, Hold, KeyOps, Op, check_bound, check_key
-from pystore.records.record_store import Record
+from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 
 __all__ = ["Fault", "MemorySpace", "MemoryStore"]
@@ -103,7 +103,7 @@ class MemoryStore:
             self._commit, self._get, self._await_absence, lambda: length_ns
         )
 
-    def get(self, key: str) -> Record | None:
+    def get(self, key: str) -> StoredRecord | None:
         """
         See `RecordStore.get`.
         """
@@ -112,15 +112,15 @@ class MemoryStore:
             self._begun("get")
             return self._get(key)
 
-    def _get(self, key: str) -> Record | None:
+    def _get(self, key: str) -> StoredRecord | None:
         with self.space.changed:
             self._usable()
             row = self.space.rows.get(key)
-            return None if row is None else Record(key, row.value, row.version)
+            return None if row is None else StoredRecord(key, row.value, row.version)
 
     def scan(
         self, prefix: str = "", after: str = "", limit: int | None = None
-    ) -> list[Record]:
+    ) -> list[StoredRecord]:
         """
         See `RecordStore.scan`.
         """
@@ -138,7 +138,8 @@ class MemoryStore:
             )
             rows = self.space.rows
             return [
-                Record(key, rows[key].value, rows[key].version) for key in keys[:limit]
+                StoredRecord(key, rows[key].value, rows[key].version)
+                for key in keys[:limit]
             ]
 
     def commit(self, ops: Sequence[Op]) -> int | None:

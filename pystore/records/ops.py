@@ -16,7 +16,7 @@ __all__ = [
     "ABSENT",
     "COMMIT_BYTES_MAX",
     "KEY_BYTES_MAX",
-    "Check",
+    "CheckVersion",
     "Delete",
     "Hold",
     "KeyOps",
@@ -41,7 +41,7 @@ _NAME_BYTES = 3  # of one byte of a key, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckVersion:
     """
     The record is still at this version; `ABSENT`: it is not there.
     """
@@ -81,7 +81,7 @@ class Hold:
     value: bytes
 
 
-Op = Check | Put | Delete | Hold
+Op = CheckVersion | Put | Delete | Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +152,10 @@ def by_key(ops: Sequence[Op]) -> dict[str, KeyOps]:
     size = 0
     for op in ops:
         size += _OP_BYTES + _NAME_BYTES * len(check_key(op.key))
-        twice = op.key in (checks if isinstance(op, Check) else writes)
+        twice = op.key in (checks if isinstance(op, CheckVersion) else writes)
         if twice:
             raise InvalidError(f"a commit names the key {op.key!r} twice")
-        if isinstance(op, Check):
+        if isinstance(op, CheckVersion):
             if op.version < 0:
                 raise InvalidError(f"the key {op.key!r} never has version {op.version}")
             checks[op.key] = op.version

@@ -18,11 +18,11 @@ from typing import Protocol
 from pystore.records.ops import Op
 from pystore.records.term import Term
 
-__all__ = ["Record", "RecordStore"]
+__all__ = ["RecordStore", "StoredRecord"]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class StoredRecord:
     """
     A record as it was read.
 
@@ -49,7 +49,7 @@ class RecordStore(Protocol):
         StorageError: the system refused; nothing was changed.
     """
 
-    def get(self, key: str) -> Record | None:
+    def get(self, key: str) -> StoredRecord | None:
         """
         A record; ``None``: it is not there.
 
@@ -60,7 +60,7 @@ class RecordStore(Protocol):
 
     def scan(
         self, prefix: str = "", after: str = "", limit: int | None = None
-    ) -> list[Record]:
+    ) -> list[StoredRecord]:
         """
         Records in the order of their keys' UTF-8.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.records.ops import Check
+from pystore.records.ops import CheckVersion
 
 __all__ = ["Term"]
 
@@ -37,11 +37,11 @@ class Term:
     length_ns: int | None
 
     @property
-    def check(self) -> Check:
+    def check(self) -> CheckVersion:
         """
         Refuses the commit of who no longer leads.
         """
-        return Check(self.path, self.number)
+        return CheckVersion(self.path, self.number)
 
     @property
     def proven_until_ns(self) -> int | None:

@@ -47,10 +47,10 @@ from pystore.errors import (
 )
 from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import KeyOps, Op, check_bound, check_key
-from pystore.records.record_store import Record
+from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 from pystore.records.znodes import Znodes
-from pystore.records.zookeeper_transaction import Sight, plan
+from pystore.records.zookeeper_transaction import NodesRead, plan
 
 __all__ = ["ZookeeperStore"]
 
@@ -163,18 +163,18 @@ class ZookeeperStore:
         made = client.create_async(self._me, b"", ephemeral=True)
         made.get(timeout=self._timeout_s)
 
-    def get(self, key: str) -> Record | None:
+    def get(self, key: str) -> StoredRecord | None:
         """
         See `RecordStore.get`.
         """
         check_key(key)
         node = self._znodes.node(key)
         (found,) = self._ask(lambda: self._client.get_async(node))
-        return None if found is None else Record(key, found[0], found[1].mzxid)
+        return None if found is None else StoredRecord(key, found[0], found[1].mzxid)
 
     def scan(
         self, prefix: str = "", after: str = "", limit: int | None = None
-    ) -> list[Record]:
+    ) -> list[StoredRecord]:
         """
         See `RecordStore.scan`. Lists the names of all records there are.
         """
@@ -193,7 +193,7 @@ class ZookeeperStore:
             ),
             key=str.encode,
         )
-        records: list[Record] = []
+        records: list[StoredRecord] = []
         while keys and limit != len(records):
             count = _READS_MAX
             if limit is not None:
@@ -203,7 +203,7 @@ class ZookeeperStore:
                 *(lambda k=k: client.get_async(znodes.node(k)) for k in page)
             )
             records += [
-                Record(key, one[0], one[1].mzxid)
+                StoredRecord(key, one[0], one[1].mzxid)
                 for key, one in zip(page, found, strict=True)
                 if one is not None
             ]
@@ -358,7 +358,7 @@ class ZookeeperStore:
             f"was changed: check the access lists below {self._znodes.root}"
         )
 
-    def _see(self, keys: Mapping[str, KeyOps]) -> tuple[Sight, int]:
+    def _see(self, keys: Mapping[str, KeyOps]) -> tuple[NodesRead, int]:
         client, znodes = self._client, self._znodes
         buckets = sorted({znodes.bucket(key) for key in keys})
         paths = [znodes.generation, *buckets, *(znodes.node(key) for key in keys)]
@@ -366,7 +366,7 @@ class ZookeeperStore:
         generation, *others = stats
         versions = {b: s.version for b, s in zip(buckets, others, strict=False)}
         nodes = dict(zip(keys, others[len(buckets) :], strict=True))
-        return Sight(versions, nodes), int(generation.mzxid)
+        return NodesRead(versions, nodes), int(generation.mzxid)
 
     def _send(self, transaction: Untyped) -> list[Any]:
         try:

@@ -16,7 +16,7 @@ from typing import Protocol
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps
 from pystore.records.znodes import Znodes
 
-__all__ = ["Seen", "Sight", "Transaction", "plan"]
+__all__ = ["NodesRead", "Seen", "Transaction", "plan"]
 
 
 class Seen(Protocol):
@@ -77,7 +77,7 @@ class Transaction(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class NodesRead:
     """
     What was read for a commit, the buckets before the nodes.
 
@@ -92,7 +92,7 @@ class Sight:
 
 def plan(
     keys: Mapping[str, KeyOps],
-    sight: Sight,
+    sight: NodesRead,
     session: int,
     znodes: Znodes,
     transaction: Transaction,

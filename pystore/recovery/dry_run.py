@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
-from pystore.core.live_page import Live, LiveWords
+from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import LIVE_NAME, META_NAME, require_store
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import CLEAN, INCARNATION
 from pystore.metastore.values import Incarnation
 from pystore.recovery.foreign_writer import Found, find
-from pystore.recovery.plan import Plan, plan
-from pystore.recovery.rocketmq import Opening
+from pystore.recovery.plan import RecoveryPlan, plan
+from pystore.recovery.rocketmq import RocketmqEvidence
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import (
-    Situation,
+    RecoveryInput,
     has_lost_segments,
     opening_of,
     reasons_against,
@@ -49,7 +49,7 @@ class Inspection:
         segment_size: in bytes.
     """
 
-    plan: Plan
+    plan: RecoveryPlan
     found: Found
     live: LiveWords | None
     incarnation: Incarnation | None
@@ -60,7 +60,7 @@ class Inspection:
 
 def inspect(
     root: Path,
-    adjust: Callable[[Opening], Opening] = lambda opening: opening,
+    adjust: Callable[[RocketmqEvidence], RocketmqEvidence] = lambda opening: opening,
     *,
     with_rocketmq: bool = True,
 ) -> Inspection:
@@ -95,7 +95,7 @@ def inspect_ours(root: Path) -> Inspection | None:
 
 def _look(
     root: Path,
-    adjust: Callable[[Opening], Opening],
+    adjust: Callable[[RocketmqEvidence], RocketmqEvidence],
     *,
     with_rocketmq: bool,
     only_ours: bool,
@@ -108,13 +108,13 @@ def _look(
         found = find(root)
         view = live = None
         if (root / META_NAME).is_dir():
-            checkpoint = Checkpoint.open_read_only(root / META_NAME)
+            checkpoint = MetaStore.open_read_only(root / META_NAME)
             stack.enter_context(checkpoint)
             view = stack.enter_context(checkpoint.view())
-            live = Live(root / META_NAME / LIVE_NAME).read()
+            live = LivePage(root / META_NAME / LIVE_NAME).read()
         incarnation = view.read(INCARNATION) if view else None
         segments = Segments(log)
-        situation = Situation(
+        situation = RecoveryInput(
             root=root,
             segments=segments,
             found=found,
@@ -138,7 +138,7 @@ def _look(
         )
 
 
-def _holds(situation: Situation) -> bool:
+def _holds(situation: RecoveryInput) -> bool:
     view = situation.view
     if view is None:
         return False

@@ -18,7 +18,7 @@ from pystore.epochs.file import read_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import NotAStoreError
 from pystore.fs.atomic import storage_error
-from pystore.fs.boot import Place, place_of
+from pystore.fs.boot import StorePlace, place_of
 from pystore.fs.layout import (
     ABORT,
     CHECKPOINT,
@@ -28,8 +28,8 @@ from pystore.fs.layout import (
     TEMPORARY_IDENTITY_FILE,
 )
 from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
-from pystore.metastore.transaction import View
-from pystore.metastore.values import Identity, Left
+from pystore.metastore.transaction import ReadTransaction
+from pystore.metastore.values import Identity, StoreFingerprint
 from pystore.rocketmq.side_files import (
     CheckpointTimes,
     parse_abort,
@@ -142,7 +142,9 @@ def _content(path: Path) -> bytes | None:
         raise storage_error("read", path, error) from error
 
 
-def check_sizes(root: Path, left: Left, segments: tuple[tuple[int, int], ...]) -> None:
+def check_sizes(
+    root: Path, left: StoreFingerprint, segments: tuple[tuple[int, int], ...]
+) -> None:
     """
     No program makes a segment shorter or longer: that is damage, not a visit.
 
@@ -162,7 +164,7 @@ def check_sizes(root: Path, left: Left, segments: tuple[tuple[int, int], ...]) -
 
 
 def reasons_of(
-    view: View,
+    view: ReadTransaction,
     found: Found,
     segments: tuple[tuple[int, int], ...],
     queues_changed: list[str],
@@ -188,7 +190,7 @@ def reasons_of(
     return reasons
 
 
-def changed_exports(view: View, found: Found) -> list[str]:
+def changed_exports(view: ReadTransaction, found: Found) -> list[str]:
     """
     Which small files are not as we left them, one line each.
     """
@@ -203,13 +205,13 @@ def changed_exports(view: View, found: Found) -> list[str]:
     return reasons
 
 
-def _of_place(left: Place, now: Place) -> list[str]:
+def _of_place(left: StorePlace, now: StorePlace) -> list[str]:
     if left == now:
         return []
     return ["the directory is a copy or a restore of the store (A15)"]
 
 
-def _is_our_abort(view: View, content: bytes | None) -> bool:
+def _is_our_abort(view: ReadTransaction, content: bytes | None) -> bool:
     """
     A text with our incarnation is ours whenever it was written.
     """

@@ -16,20 +16,20 @@ from pystore.core.live_page import LiveWords
 from pystore.epochs.table import EpochTable
 from pystore.fs.boot import Boot
 from pystore.metastore.schema import BOUNDS, CLEAN, CUT, EPOCHS, IDENTITY, POSITIONS
-from pystore.metastore.transaction import View
+from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import (
     Bounds,
     CleanMark,
     CutState,
     Identity,
-    Positions,
+    QueueOffsets,
     digest_of,
 )
 from pystore.recovery.foreign_writer import Import, changed_exports
 from pystore.recovery.rocketmq import rocketmq_end
 from pystore.recovery.segments import nonzero_end
 from pystore.recovery.state import (
-    Situation,
+    RecoveryInput,
     has_lost_segments,
     reasons_against,
     text_of_stranded,
@@ -37,13 +37,13 @@ from pystore.recovery.state import (
 from pystore.recovery.survey import Survey, survey_evidence, survey_ours
 from pystore.recovery.torn_tail import Bound, Corrupt, Whole
 
-__all__ = ["Plan", "is_adopted", "plan"]
+__all__ = ["RecoveryPlan", "is_adopted", "plan"]
 
 NO_BOUNDS = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecoveryPlan:
     """
     What opening for writing would find and do.
 
@@ -93,7 +93,7 @@ class Plan:
     cut_bytes: int
     cut_reason: str
     rule: str
-    positions: Positions
+    positions: QueueOffsets
     rocketmq_end: int | None
     stranded: tuple[int, ...] = ()
 
@@ -106,7 +106,7 @@ class Plan:
         return verdict if isinstance(verdict, Corrupt) else None
 
 
-def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
+def plan(situation: RecoveryInput, *, with_rocketmq: bool = False) -> RecoveryPlan:
     """
     Decide.
 
@@ -139,7 +139,7 @@ def plan(situation: Situation, *, with_rocketmq: bool = False) -> Plan:
     return made
 
 
-def _clean_mark(situation: Situation, view: View) -> CleanMark | None:
+def _clean_mark(situation: RecoveryInput, view: ReadTransaction) -> CleanMark | None:
     """
     The mark, if it holds (A9): no ``abort``, the last record as it was, and the
     bytes at the end zero.
@@ -160,7 +160,9 @@ def _clean_mark(situation: Situation, view: View) -> CleanMark | None:
     return mark
 
 
-def _plan_clean(situation: Situation, view: View, mark: CleanMark) -> Plan:
+def _plan_clean(
+    situation: RecoveryInput, view: ReadTransaction, mark: CleanMark
+) -> RecoveryPlan:
     end = mark.end_offset
     store_ms = 0
     if mark.last_offset is not None:
@@ -169,7 +171,7 @@ def _plan_clean(situation: Situation, view: View, mark: CleanMark) -> Plan:
     return _base(situation, view, survey, Bound(end, "clean mark"), is_clean=True)
 
 
-def _plan_ours(situation: Situation, view: View) -> Plan:
+def _plan_ours(situation: RecoveryInput, view: ReadTransaction) -> RecoveryPlan:
     """
     Our own bounds hold: the page's in the same boot, else LMDB's (A5).
     """
@@ -202,7 +204,7 @@ def _binds(live: LiveWords, boot: Boot) -> bool:
     return (live.boot_id, live.mount_id) == (boot.boot_id, boot.mount_id)
 
 
-def _plan_foreign(situation: Situation, reasons: list[str]) -> Plan:
+def _plan_foreign(situation: RecoveryInput, reasons: list[str]) -> RecoveryPlan:
     """
     Our bounds are void, or there are none: RocketMQ's evidence decides (A8).
     """
@@ -222,13 +224,13 @@ def _plan_foreign(situation: Situation, reasons: list[str]) -> Plan:
         identity=imported.identity if imported.identity is not None else made.identity,
         synced_end=min(synced, made.end_offset),
         confirm_offset=min(situation.opening.times.confirm_offset, made.end_offset),
-        positions=Positions(),
+        positions=QueueOffsets(),
         cut=replace(made.cut, intent=None),
     )
     return _with_copied_cut(situation, _with_imported_epochs(made, imported))
 
 
-def _with_copied_cut(situation: Situation, made: Plan) -> Plan:
+def _with_copied_cut(situation: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
     """
     A copy of a store whose cut was unfinished finishes it, if nobody else wrote
     (A3, A15): what a master ordered to be cut does not come back by copying.
@@ -250,7 +252,7 @@ def _with_copied_cut(situation: Situation, made: Plan) -> Plan:
     )
 
 
-def _with_imported_epochs(made: Plan, imported: Import) -> Plan:
+def _with_imported_epochs(made: RecoveryPlan, imported: Import) -> RecoveryPlan:
     """
     An imported table decides, and may show that the other program cut (A10).
     """
@@ -273,13 +275,13 @@ def _with_imported_epochs(made: Plan, imported: Import) -> Plan:
 
 
 def _base(
-    situation: Situation,
-    view: View | None,
+    situation: RecoveryInput,
+    view: ReadTransaction | None,
     survey: Survey,
     bound: Bound,
     *,
     is_clean: bool,
-) -> Plan:
+) -> RecoveryPlan:
     """
     The plan as the truth in LMDB has it.
     """
@@ -292,9 +294,9 @@ def _base(
     reason, rule = (
         ("", "") if isinstance(verdict, Whole) else (verdict.reason, verdict.rule)
     )
-    positions = view.read(POSITIONS) if view else Positions()
+    positions = view.read(POSITIONS) if view else QueueOffsets()
     epochs = view.read(EPOCHS) if view else EpochTable()
-    return Plan(
+    return RecoveryPlan(
         reasons=(),
         is_new=view is None,
         is_clean=is_clean,
@@ -314,13 +316,13 @@ def _base(
         cut_bytes=0,
         cut_reason=reason,
         rule=rule,
-        positions=positions if positions.as_of <= end else Positions(),
+        positions=positions if positions.as_of <= end else QueueOffsets(),
         rocketmq_end=None,
         stranded=tuple(situation.segments.stranded),
     )
 
 
-def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
+def _with_cut_bytes(situation: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
     if made.is_clean:
         return made
     end = made.end_offset
@@ -341,7 +343,7 @@ def _with_cut_bytes(situation: Situation, made: Plan) -> Plan:
     return replace(made, cut_bytes=above, cut_reason=reason, rule=rule)
 
 
-def is_adopted(made: Plan) -> bool:
+def is_adopted(made: RecoveryPlan) -> bool:
     """
     Whether our own truth does not speak of the store as it is.
     """

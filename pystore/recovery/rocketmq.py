@@ -33,7 +33,7 @@ from pystore.rocketmq.side_files import CheckpointTimes
 
 __all__ = [
     "LogView",
-    "Opening",
+    "RocketmqEvidence",
     "ScanEnd",
     "behind",
     "gather_evidence",
@@ -119,7 +119,7 @@ class LogView(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class RocketmqEvidence:
     """
     What RocketMQ looks at before it scans.
 
@@ -152,7 +152,7 @@ class Opening:
         return Check.BODY
 
 
-def start_offset(log: LogView, opening: Opening) -> int:
+def start_offset(log: LogView, opening: RocketmqEvidence) -> int:
     """
     Returns where RocketMQ's recovery would start: a segment's base; 0 without any.
 
@@ -169,7 +169,7 @@ def start_offset(log: LogView, opening: Opening) -> int:
     return log.bases[0] if log.bases else 0
 
 
-def _is_vouched_for(head: bytes, opening: Opening) -> bool:
+def _is_vouched_for(head: bytes, opening: RocketmqEvidence) -> bool:
     if len(head) < 76 or int.from_bytes(head[4:8], "big") not in (_V1, _V2):
         return False
     at = 48 + _host_size(int.from_bytes(head[36:40], "big"), 0x10)
@@ -183,7 +183,9 @@ def _host_size(sys_flag: int, ipv6: int) -> int:
     return 20 if sys_flag & ipv6 else 8
 
 
-def rocketmq_end(log: LogView, opening: Opening, stranded: int | None = None) -> int:
+def rocketmq_end(
+    log: LogView, opening: RocketmqEvidence, stranded: int | None = None
+) -> int:
     """
     Returns the end of the log that RocketMQ would find: its maximum offset.
 
@@ -219,7 +221,7 @@ def rocketmq_end(log: LogView, opening: Opening, stranded: int | None = None) ->
 
 
 def _accepted_size(
-    log: LogView, offset: int, left: int, opening: Opening
+    log: LogView, offset: int, left: int, opening: RocketmqEvidence
 ) -> int | None:
     """
     Judges the bytes at a record's start as ``checkMessageAndReturnSize`` does.
@@ -289,7 +291,9 @@ def _is_property_crc_right(record: bytes, raw: bytes) -> bool:
     return zlib.crc32(record[:-CRC_SIZE]) & _CRC_MASK == expected
 
 
-def gather_evidence(log: LogView, queues: ConsumeQueues, opening: Opening) -> Evidence:
+def gather_evidence(
+    log: LogView, queues: ConsumeQueues, opening: RocketmqEvidence
+) -> Evidence:
     """
     Collects what the store shows about where its log may be torn (A8).
     """

@@ -16,19 +16,19 @@ from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import LiveWords
 from pystore.fs.boot import Boot
 from pystore.metastore.schema import BOUNDS, LEFT
-from pystore.metastore.transaction import View
+from pystore.metastore.transaction import ReadTransaction
 from pystore.recovery.foreign_writer import (
     Found,
     changed_exports,
     check_sizes,
     reasons_of,
 )
-from pystore.recovery.rocketmq import Opening
+from pystore.recovery.rocketmq import RocketmqEvidence
 from pystore.recovery.segments import Segments
 from pystore.rocketmq.side_files import CheckpointTimes
 
 __all__ = [
-    "Situation",
+    "RecoveryInput",
     "has_lost_segments",
     "opening_of",
     "reasons_against",
@@ -37,7 +37,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class RecoveryInput:
     """
     Everything that a plan is made from.
 
@@ -56,13 +56,13 @@ class Situation:
     segments: Segments
     found: Found
     queues: ConsumeQueues
-    view: View | None
+    view: ReadTransaction | None
     live: LiveWords | None
     boot: Boot
-    opening: Opening
+    opening: RocketmqEvidence
 
 
-def reasons_against(situation: Situation) -> list[str]:
+def reasons_against(situation: RecoveryInput) -> list[str]:
     """
     Why our own bounds are void, a line each; none: they hold, if there are any.
     """
@@ -92,7 +92,7 @@ def text_of_stranded(bases: tuple[int, ...]) -> str:
     )
 
 
-def has_lost_segments(situation: Situation, view: View) -> bool:
+def has_lost_segments(situation: RecoveryInput, view: ReadTransaction) -> bool:
     """
     Whether files of the log are gone, all of them or those before a stranded one,
     and nothing else changed. No program leaves a store so: they were lost, or a
@@ -106,7 +106,7 @@ def has_lost_segments(situation: Situation, view: View) -> bool:
     )
 
 
-def opening_of(found: Found, queues: ConsumeQueues) -> Opening:
+def opening_of(found: Found, queues: ConsumeQueues) -> RocketmqEvidence:
     """
     What RocketMQ would look at, with its default configuration.
 
@@ -115,7 +115,7 @@ def opening_of(found: Found, queues: ConsumeQueues) -> Opening:
     """
     named = queues.last_named()
     times = found.read().times or CheckpointTimes()
-    return Opening(
+    return RocketmqEvidence(
         is_abort=found.is_abort,
         times=times,
         dispatch_point=-1 if named is None else named[1],

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.results import Cursor
-from pystore.recovery.rocketmq import Opening, behind, gather_evidence
+from pystore.recovery.rocketmq import RocketmqEvidence, behind, gather_evidence
 from pystore.recovery.segments import Segments, last_record
 from pystore.recovery.torn_tail import Bound, Evidence, Findings, Verdict, decide
 
@@ -115,7 +115,7 @@ def survey_ours(
 
 
 def survey_evidence(
-    segments: Segments, queues: ConsumeQueues, opening: Opening
+    segments: Segments, queues: ConsumeQueues, opening: RocketmqEvidence
 ) -> tuple[Survey, Evidence]:
     """
     Check a log without bounds of our own: all of it (A8).

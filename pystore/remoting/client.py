@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from pystore.errors import ClosedError, InvalidError
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection, Handler, Side
+from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.errors import NotSent
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.shutdown import let_go
 
 if TYPE_CHECKING:
@@ -56,14 +56,16 @@ class RemotingClient:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: RemotingLimits | None = None,
         handlers: Mapping[int, Handler] | None = None,
         *,
         say: Callable[[str], object] = bool,
     ) -> None:
-        self._limits = limits or Limits()
+        self._limits = limits or RemotingLimits()
         self._open_ones: set[Connection] = set()
-        self._side = Side(handlers or {}, self._limits, say, self._begun, self._gone)
+        self._side = ConnectionOwner(
+            handlers or {}, self._limits, say, self._begun, self._gone
+        )
         self._connections: dict[str, asyncio.Task[Connection]] = {}
         self._is_closed = False
 
@@ -125,8 +127,8 @@ class RemotingClient:
 
     async def close(self) -> None:
         """
-        Lets go of all peers, within `Limits.close_timeout_ms`; who waits for an answer
-        is told. Again is fine.
+        Lets go of all peers, within `RemotingLimits.close_timeout_ms`; who waits for an
+        answer is told. Again is fine.
         """
         self._is_closed = True
         tasks, self._connections = list(self._connections.values()), {}

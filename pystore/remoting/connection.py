@@ -24,10 +24,10 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.dispatch import Handling, begin, finish
 from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.framing import CommandReader, encode_frame
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.reply import Reply, failure_reply, unknown_code_reply
 
-__all__ = ["Connection", "Handler", "Side"]
+__all__ = ["Connection", "ConnectionOwner", "Handler"]
 
 _OPAQUE_MASK = (1 << 31) - 1
 _RECEIVED_BYTES_MAX = 256 << 10
@@ -37,7 +37,7 @@ Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ConnectionOwner:
     """
     What all connections of a server or a client have in common.
 
@@ -52,7 +52,7 @@ class Side:
     """
 
     handlers: Mapping[int, Handler]
-    limits: Limits
+    limits: RemotingLimits
     say: Callable[[str], object] = bool
     opened: Callable[[Connection], object] = bool
     closed: Callable[[Connection], object] = bool
@@ -73,7 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         peer: the other's address, for people.
     """
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: ConnectionOwner) -> None:
         self._side = side
         self._loop = asyncio.get_running_loop()
         limits = side.limits

@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields
 from pystore.errors import InvalidError
 from pystore.remoting.codes import FRAME_BYTES_MAX, HEADER_BYTES_MAX
 
-__all__ = ["Limits"]
+__all__ = ["RemotingLimits"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RemotingLimits:
     """
     Numbers that bound memory and waiting. All are at least 1.
 

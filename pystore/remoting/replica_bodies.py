@@ -22,14 +22,14 @@ __all__ = [
     "BrokerReplicas",
     "EpochCache",
     "EpochRow",
-    "Replica",
+    "ReplicaIdentity",
     "decode_replicas",
     "encode_replicas",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class ReplicaIdentity:
     """
     One broker of a set, as 1006 tells it.
     """
@@ -56,8 +56,8 @@ class BrokerReplicas:
 
     master_epoch: int
     sync_state_set_epoch: int
-    in_sync: tuple[Replica, ...] = ()
-    not_in_sync: tuple[Replica, ...] = ()
+    in_sync: tuple[ReplicaIdentity, ...] = ()
+    not_in_sync: tuple[ReplicaIdentity, ...] = ()
     master_broker_id: int | None = None
     master_address: str | None = None
 
@@ -83,7 +83,7 @@ def encode_replicas(table: Mapping[str, BrokerReplicas]) -> bytes:
     return render_body({"replicasInfoTable": rows})
 
 
-def _replica_row(replica: Replica) -> dict[str, object]:
+def _replica_row(replica: ReplicaIdentity) -> dict[str, object]:
     return {
         "alive": replica.is_alive,
         "brokerAddress": replica.broker_address,
@@ -118,9 +118,9 @@ def _replicas(row: dict[str, Any]) -> BrokerReplicas:
     )
 
 
-def _replica_list(row: dict[str, Any], name: str) -> tuple[Replica, ...]:
+def _replica_list(row: dict[str, Any], name: str) -> tuple[ReplicaIdentity, ...]:
     return tuple(
-        Replica(
+        ReplicaIdentity(
             read_value(one, "brokerName", str),
             read_value(one, "brokerId", int),
             read_value(one, "brokerAddress", str),

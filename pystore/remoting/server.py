@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import StorageError
-from pystore.remoting.connection import Connection, Handler, Side
-from pystore.remoting.limits import Limits
+from pystore.remoting.connection import Connection, ConnectionOwner, Handler
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.shutdown import let_go
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ class RemotingServer:
     def __init__(
         self,
         handlers: Mapping[int, Handler],
-        limits: Limits | None = None,
+        limits: RemotingLimits | None = None,
         *,
         say: Callable[[str], object] = bool,
         opened: Callable[[Connection], object] = bool,
         closed: Callable[[Connection], object] = bool,
     ) -> None:
-        self._limits = limits or Limits()
+        self._limits = limits or RemotingLimits()
         self._say = say
         self._opened = opened
         self._closed = closed
@@ -97,7 +97,9 @@ class RemotingServer:
         self._files_max = sys.maxsize
         self._is_full = False
         self._is_open = False
-        self._side = Side(handlers, self._limits, say, self._accept, self._forget)
+        self._side = ConnectionOwner(
+            handlers, self._limits, say, self._accept, self._forget
+        )
         self._server: asyncio.Server | None = None
 
     @property
@@ -147,7 +149,7 @@ class RemotingServer:
     async def close(self) -> None:
         """
         Stops listening, lets go of who is connected and of what is at work, within
-        `Limits.close_timeout_ms`; again is fine.
+        `RemotingLimits.close_timeout_ms`; again is fine.
         """
         server, self._server = self._server, None
         if server is None:

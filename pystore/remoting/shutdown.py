@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from pystore.remoting.connection import Connection, Side
+from pystore.remoting.connection import Connection, ConnectionOwner
 
 __all__ = ["let_go"]
 
 
-async def let_go(side: Side, connections: Collection[Connection]) -> None:
+async def let_go(side: ConnectionOwner, connections: Collection[Connection]) -> None:
     """
     Cancels the handlers at work and closes connections: what was said may still go
     out, for as long as the limits say. Who cancels this ends the connections at once.

@@ -15,19 +15,19 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.boot import Boot
 from pystore.metastore.schema import CUT, EPOCHS, IDENTITY, QUEUES
-from pystore.metastore.transaction import Change
-from pystore.metastore.values import Bounds, Left, Positions, QueueBounds
+from pystore.metastore.transaction import WriteTransaction
+from pystore.metastore.values import Bounds, QueueBounds, QueueOffsets, StoreFingerprint
 from pystore.recovery.foreign_writer import EXPORT_NAMES, Found
-from pystore.recovery.plan import Plan
+from pystore.recovery.plan import RecoveryPlan
 
 __all__ = ["adopt", "prepare_adoption"]
 
 
-def prepare_adoption(root: Path, folders: Iterable[str], live: Live) -> None:
+def prepare_adoption(root: Path, folders: Iterable[str], live: LivePage) -> None:
     """
     The steps before the transaction.
 
@@ -62,7 +62,9 @@ def _sync(path: Path) -> None:
         raise storage_error("sync", path, error) from error
 
 
-def adopt(change: Change, made: Plan, found: Found, boot: Boot) -> None:
+def adopt(
+    change: WriteTransaction, made: RecoveryPlan, found: Found, boot: Boot
+) -> None:
     """
     Take what was found as the truth (A7, A10).
     """
@@ -73,9 +75,9 @@ def adopt(change: Change, made: Plan, found: Found, boot: Boot) -> None:
     change.write(CUT, made.cut)
     boot_id, mount_id = boot.text
     change.store_bounds(
-        Bounds(made.synced_end, made.confirm_offset, boot_id, mount_id), Positions()
+        Bounds(made.synced_end, made.confirm_offset, boot_id, mount_id), QueueOffsets()
     )
-    change.leave(Left())
+    change.leave(StoreFingerprint())
     change.write(QUEUES, QueueBounds())
     if made.cut_bytes:
         # Stale records are known by evidence (A8) that is gone after this.

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pystore.fs.layout import ABORT
 from pystore.metastore.schema import BOUNDS, CUT, LEFT, POSITIONS, QUEUES
-from pystore.metastore.values import Bounds, Positions, QueueBounds, QueueMark
+from pystore.metastore.values import Bounds, QueueBounds, QueueMark, QueueOffsets
 from pystore.store.writer import Writer, left_of
 
 
@@ -58,7 +58,7 @@ def _export_abort(writer: Writer) -> None:
         writer.delayed_abort = None
 
 
-def current_bounds(writer: Writer) -> tuple[Positions, Bounds]:
+def current_bounds(writer: Writer) -> tuple[QueueOffsets, Bounds]:
     """
     The queues as of one end of the log, and the bounds once that is synced.
     """
@@ -66,7 +66,7 @@ def current_bounds(writer: Writer) -> tuple[Positions, Bounds]:
     marks = tuple(QueueMark(topic, queue, at) for (topic, queue), at in queues.items())
     confirm = min(writer.log.ends().confirm_offset, end)
     boot_id, mount_id = writer.boot.text
-    return Positions(end, marks), Bounds(end, confirm, boot_id, mount_id)
+    return QueueOffsets(end, marks), Bounds(end, confirm, boot_id, mount_id)
 
 
 def queue_bounds(writer: Writer) -> QueueBounds | None:

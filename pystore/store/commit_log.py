@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from pystore.bindings.ffi import NO_OFFSET, Ack, Check
+from pystore.bindings.ffi import NO_OFFSET, Check, LocalAck
 from pystore.core.log_writer import LogHandle
 from pystore.core.options import LogOptions, Route
 from pystore.epochs.table import EpochTable
@@ -38,7 +38,7 @@ from pystore.store.writer import Writer
 
 if TYPE_CHECKING:
     from pystore.core.log_reader import LogReader
-    from pystore.core.log_writer import Positions
+    from pystore.core.log_writer import AppendPositions
     from pystore.core.results import Appended, Block, CutReport, Ends
     from pystore.core.scan import Scan
     from pystore.message.record import Record
@@ -156,7 +156,7 @@ class ReadableLog:
         return self._log.blocks(start, to_offset)
 
 
-_ACKS = {"leader": Ack.LEADER, "leader-synced": Ack.SYNCED}
+_ACKS = {"leader": LocalAck.LEADER, "leader-synced": LocalAck.SYNCED}
 _DEFAULTS = LogOptions()
 
 
@@ -315,7 +315,7 @@ class CommitLog(ReadableLog):
         self,
         messages: Iterable[Message],
         ack: str = "leader",
-        positions: Positions | None = None,
+        positions: AppendPositions | None = None,
     ) -> Appended:
         """
         Append messages in one call: all of them or none, in one segment.
@@ -335,7 +335,7 @@ class CommitLog(ReadableLog):
         self,
         columns: Columns,
         ack: str = "leader",
-        positions: Positions | None = None,
+        positions: AppendPositions | None = None,
     ) -> Appended:
         """
         Append columns from Arrow or numpy, in order; they may span segments.

@@ -19,7 +19,7 @@ import numpy as np
 from pystore.bindings.ffi import Check
 from pystore.errors import InvalidError, PoisonedError, PystoreError
 from pystore.metastore.schema import EPOCHS, LEFT, POSITIONS
-from pystore.metastore.values import Left, Positions, QueueMark
+from pystore.metastore.values import QueueMark, QueueOffsets, StoreFingerprint
 from pystore.store.sealer import remove_seals
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def begin_at(writer: Writer, base: int) -> None:
         cut_log(writer, 0)
     with writer.checkpoint.change() as change:
         # The segment at 0 goes; that is no visit of another program (A7).
-        change.leave(Left((), change.read(LEFT).queue_lengths))
+        change.leave(StoreFingerprint((), change.read(LEFT).queue_lengths))
     writer.log.begin_at(base)
 
 
@@ -102,13 +102,13 @@ def _intend(
             # Retention may have taken the records that would tell them. Those of a
             # lower end stay: this one may not be on disk yet.
             marks = (QueueMark(*key, value) for key, value in queues.items())
-            change.write(POSITIONS, Positions(offset, tuple(marks)))
+            change.write(POSITIONS, QueueOffsets(offset, tuple(marks)))
         state = change.intend_cut(offset)
         left = change.read(LEFT)
         # One that retention took may still be named.
         present = {base for base in writer.log.segments() if base <= offset}
         kept = tuple(pair for pair in left.segments if pair[0] in present)
-        change.leave(Left(kept, left.queue_lengths))
+        change.leave(StoreFingerprint(kept, left.queue_lengths))
         table = change.read(EPOCHS)
         writer.cuts.append(offset)
     return state.generation, table

@@ -20,12 +20,12 @@ from pystore.store.store import Store
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["INTERVAL_S", "Keeper", "open_log", "open_store"]
+__all__ = ["INTERVAL_S", "MaintenanceThread", "open_log", "open_store"]
 
 INTERVAL_S = 1.0
 
 
-class Kept(Protocol):
+class Maintained(Protocol):
     """
     What a keeper looks after: a log or a store.
     """
@@ -37,7 +37,7 @@ class Kept(Protocol):
         ...
 
 
-class Keeper:
+class MaintenanceThread:
     """
     Calls ``keep`` once a second until it is stopped. A context manager.
 
@@ -50,7 +50,7 @@ class Keeper:
             disk passes; a poisoned log stays poisoned, and its appends say so.
     """
 
-    def __init__(self, kept: Kept, interval_s: float = INTERVAL_S) -> None:
+    def __init__(self, kept: Maintained, interval_s: float = INTERVAL_S) -> None:
         self.error: PystoreError | None = None
         self._kept = kept
         self._interval_s = interval_s
@@ -60,7 +60,7 @@ class Keeper:
         )
         self._thread.start()
 
-    def __enter__(self) -> Keeper:
+    def __enter__(self) -> MaintenanceThread:
         return self
 
     def __exit__(
@@ -109,7 +109,7 @@ def open_log(
     """
     log = CommitLog(path, mode=mode, **options)
     if mode == "w":
-        log.before_close(Keeper(log).stop)
+        log.before_close(MaintenanceThread(log).stop)
     return log
 
 
@@ -132,5 +132,5 @@ def open_store(
     """
     store = Store(path, mode=mode, lock=threading.RLock(), **options)
     if mode == "w":
-        store.before_close(Keeper(store).stop)
+        store.before_close(MaintenanceThread(store).stop)
     return store

@@ -21,7 +21,7 @@ from pystore.consumequeue.queues import (
     ConsumeQueues,
     queue_file_size_of,
 )
-from pystore.core.live_page import Live, LiveWords
+from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.lock import Lock
 from pystore.core.log_writer import LogHandle
 from pystore.core.options import LogOptions
@@ -45,14 +45,14 @@ from pystore.fs.layout import (
     prepare_directory,
 )
 from pystore.metastore.bootstrap import create_meta
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import CUT, EPOCHS, EXPORTS, INCARNATION, LEFT, POSITIONS
 from pystore.metastore.values import Bounds, Incarnation
 from pystore.recovery.foreign_writer import Found, find
-from pystore.recovery.plan import Plan, is_adopted, plan
+from pystore.recovery.plan import RecoveryPlan, is_adopted, plan
 from pystore.recovery.salvage import save_loss
 from pystore.recovery.segments import Segments
-from pystore.recovery.state import Situation, opening_of
+from pystore.recovery.state import RecoveryInput, opening_of
 from pystore.rocketmq.side_files import abort_text
 from pystore.store.adopt import adopt, prepare_adoption
 from pystore.store.queue_table import load_table, next_offsets
@@ -91,8 +91,10 @@ def open_writer(
         lock = stack.enter_context(Lock(root / LOCK))
         assert lock.is_held
         is_new = _prepare_meta(root)
-        checkpoint = stack.enter_context(Checkpoint.open(root / META_NAME))
-        live = stack.enter_context(Live(root / META_NAME / LIVE_NAME, writable=True))
+        checkpoint = stack.enter_context(MetaStore.open(root / META_NAME))
+        live = stack.enter_context(
+            LivePage(root / META_NAME / LIVE_NAME, writable=True)
+        )
         sweep(root / META_NAME / TEMPORARY_NAME)
         log = stack.enter_context(LogHandle(root, options, live))
         boot = boot_of(root)
@@ -100,7 +102,7 @@ def open_writer(
         size = queue_file_size_of(root)
         with ConsumeQueues(root, size) as queues, checkpoint.view() as view:
             queues.load()
-            situation = Situation(
+            situation = RecoveryInput(
                 root=root,
                 segments=Segments(log),
                 found=found,
@@ -132,11 +134,11 @@ def _prepare_meta(root: Path) -> bool:
     if os.path.lexists(meta):
         shutil.rmtree(root / "meta.new", ignore_errors=True)
         return False
-    create_meta(root, lambda draft: Live.create(draft / LIVE_NAME))
+    create_meta(root, lambda draft: LivePage.create(draft / LIVE_NAME))
     return True
 
 
-def _refuse(root: Path, made: Plan) -> None:
+def _refuse(root: Path, made: RecoveryPlan) -> None:
     found = made.corrupt
     assert found is not None
     raise CorruptError(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pystore.bindings.ffi import Check
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.errors import NotAStoreError
@@ -46,7 +46,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     return log, _report(log.ends().min_offset, end, 0, reason)
 
 
-def binding_page(root: Path) -> Live | None:
+def binding_page(root: Path) -> LivePage | None:
     """
     The live page, if what it says holds.
     """
@@ -54,7 +54,7 @@ def binding_page(root: Path) -> Live | None:
     if not path.exists():
         return None
     try:
-        live = Live(path)
+        live = LivePage(path)
     except NotAStoreError:
         # A damaged page binds nobody; whoever opens for writing is told.
         return None
@@ -71,7 +71,7 @@ def binding_page(root: Path) -> Live | None:
     return live if writer == str(words.incarnation) else None
 
 
-def _ends_in_zeros(root: Path, live: Live) -> bool:
+def _ends_in_zeros(root: Path, live: LivePage) -> bool:
     """
     Whether nothing stands at the published end: nobody has gone on from there.
     """

@@ -10,11 +10,13 @@ from pystore.bindings.ffi import Check
 from pystore.consumequeue.queues import ConsumeQueues
 
 if TYPE_CHECKING:
-    from pystore.recovery.plan import Plan
+    from pystore.recovery.plan import RecoveryPlan
     from pystore.store.writer import Writer
 
 
-def next_offsets(made: Plan, queues: ConsumeQueues) -> dict[tuple[str, int], int]:
+def next_offsets(
+    made: RecoveryPlan, queues: ConsumeQueues
+) -> dict[tuple[str, int], int]:
     """
     Where queues go on: what we stored, and what the consume queues say where that
     is not enough. An entry of a record that was lost says nothing.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pystore.recovery.plan import Plan
+    from pystore.recovery.plan import RecoveryPlan
     from pystore.recovery.salvage import Loss
     from pystore.store.writer import Writer
 
@@ -66,7 +66,7 @@ class RecoveryReport:
     stranded: tuple[int, ...] = ()
 
 
-def report_of_plan(made: Plan) -> RecoveryReport:
+def report_of_plan(made: RecoveryPlan) -> RecoveryReport:
     """
     The report of a dry run.
     """

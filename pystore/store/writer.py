@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_writer import LogHandle
 from pystore.core.results import StartReport
 from pystore.epochs.file import encode_epochs
@@ -23,9 +23,9 @@ from pystore.fs.layout import (
     META_NAME,
     TEMPORARY_NAME,
 )
-from pystore.metastore.database import Checkpoint
-from pystore.metastore.values import Left, QueueBounds, QueueMark
-from pystore.recovery.plan import Plan
+from pystore.metastore.database import MetaStore
+from pystore.metastore.values import QueueBounds, QueueMark, StoreFingerprint
+from pystore.recovery.plan import RecoveryPlan
 from pystore.recovery.salvage import Loss
 from pystore.recovery.segments import Segments, last_record
 from pystore.rocketmq.side_files import parse_checkpoint
@@ -57,11 +57,11 @@ class Writer:
 
     root: Path
     stack: ExitStack
-    checkpoint: Checkpoint
-    live: Live
+    checkpoint: MetaStore
+    live: LivePage
     log: LogHandle
     boot: Boot
-    plan: Plan
+    plan: RecoveryPlan
     report: StartReport
     loss: Loss | None
     queue_lengths: tuple[QueueMark, ...] | None = None
@@ -122,11 +122,13 @@ class Writer:
         return True
 
 
-def left_of(writer: Writer, before: Left) -> Left:
+def left_of(writer: Writer, before: StoreFingerprint) -> StoreFingerprint:
     """
     What another program would change, as it is now (A7).
     """
     size = writer.log.ends().segment_size
     segments = tuple((base, size) for base in writer.log.segments())
     lengths = writer.queue_lengths
-    return Left(segments, before.queue_lengths if lengths is None else lengths)
+    return StoreFingerprint(
+        segments, before.queue_lengths if lengths is None else lengths
+    )

@@ -7,13 +7,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.lock import running_writer
 from pystore.errors import PystoreError
 from pystore.fs.layout import ABORT, META_NAME
 from pystore.recovery.dry_run import inspect_ours
 from pystore.recovery.foreign_writer import find
-from pystore.recovery.rocketmq import Opening, gather_evidence
+from pystore.recovery.rocketmq import RocketmqEvidence, gather_evidence
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import opening_of
 from pystore.recovery.torn_tail import Bound, Evidence
@@ -26,7 +26,7 @@ def find_bound(
     root: Path,
     segments: Segments,
     queues: ConsumeQueues,
-    page: Live | None,
+    page: LivePage | None,
     damages: list[Damage],
 ) -> Bound | Evidence:
     """
@@ -51,7 +51,7 @@ def find_bound(
         # A small file that cannot be read is damage; the records are checked all
         # the same, as those of a store that nothing is known of.
         damages.append(Damage(error.path or str(root), error.offset, str(error)))
-        opening = Opening(is_abort=(root / ABORT).exists())
+        opening = RocketmqEvidence(is_abort=(root / ABORT).exists())
         return gather_evidence(segments, queues, opening)
     return find_evidence(root, segments, queues, damages)
 
@@ -67,5 +67,5 @@ def find_evidence(
     except PystoreError as error:
         # As above.
         damages.append(Damage(error.path or str(root), error.offset, str(error)))
-        opening = Opening(is_abort=(root / ABORT).exists())
+        opening = RocketmqEvidence(is_abort=(root / ABORT).exists())
     return gather_evidence(segments, queues, opening)

@@ -10,18 +10,18 @@ from typing import Literal, NamedTuple
 from pystore.bindings.ffi import Stop
 
 __all__ = [
+    "BadRecord",
     "Damage",
-    "Fault",
     "QueueReport",
     "SegmentReport",
     "StoreReport",
-    "Verdict",
+    "StoreVerdict",
 ]
 
-Verdict = Literal["whole", "torn", "damaged"]
+StoreVerdict = Literal["whole", "torn", "damaged"]
 
 
-class Fault(NamedTuple):
+class BadRecord(NamedTuple):
     """
     A bad record in a segment; what it means is decided later.
 
@@ -87,7 +87,7 @@ class SegmentReport:
     records: int
     unproved: int
     uncovered_bytes: int
-    faults: tuple[Fault, ...]
+    faults: tuple[BadRecord, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -153,7 +153,7 @@ class StoreReport:
     torn_reason: str = ""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> StoreVerdict:
         """
         Damaged, torn (only behind the end, as a crash leaves it) or whole.
         """

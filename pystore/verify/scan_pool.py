@@ -21,11 +21,11 @@ from pystore.verify.report import Damage, SegmentReport
 from pystore.verify.seals import SealCheck
 from pystore.verify.segments import scan_segment
 
-__all__ = ["Progress", "SegmentWork"]
+__all__ = ["ProgressCallback", "SegmentWork"]
 
 _POLL_SECONDS = 0.1
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 """Called with bytes checked and bytes in all, by the thread that waits."""
 
 
@@ -72,7 +72,9 @@ class SegmentWork:
         self.seals_checked = 0
         self.seal_damages: list[Damage] = []
 
-    def run(self, jobs: int, progress: Progress | None = None) -> list[SegmentReport]:
+    def run(
+        self, jobs: int, progress: ProgressCallback | None = None
+    ) -> list[SegmentReport]:
         """
         Scans every segment and returns what was found, ascending.
 

@@ -18,7 +18,7 @@ from pystore.bindings.ffi import NO_CHECK, NO_OFFSET, Check
 from pystore.core.log_reader import LogReader
 from pystore.core.resync import following
 from pystore.verify.coverage import uncovered_bytes
-from pystore.verify.report import Fault, SegmentReport
+from pystore.verify.report import BadRecord, SegmentReport
 
 __all__ = ["CHECKS", "scan_segment"]
 
@@ -50,7 +50,7 @@ def scan_segment(
     """
     offset, uncovered, row_bytes = base, 0, 0
     records, unproved, record_end = 0, 0, None
-    faults: list[Fault] = []
+    faults: list[BadRecord] = []
     while True:
         scan = log.scan(offset, end, CHECKS | columns, stale_above=stale_above)
         for rows in scan:
@@ -67,7 +67,9 @@ def scan_segment(
         behind = following(log, found, end)
         skipped = (behind or end) - found.offset
         faults.append(
-            Fault(found.offset, found.stop, found.text, skipped, records, record_end)
+            BadRecord(
+                found.offset, found.stop, found.text, skipped, records, record_end
+            )
         )
         if behind is None:
             break

@@ -25,7 +25,7 @@ from pystore.store.open_reader import binding_page
 from pystore.verify.bound import find_bound
 from pystore.verify.queues import QueueCheck
 from pystore.verify.report import Damage, SegmentReport, StoreReport
-from pystore.verify.scan_pool import Progress, SegmentWork
+from pystore.verify.scan_pool import ProgressCallback, SegmentWork
 from pystore.verify.seals import SealCheck
 from pystore.verify.tail import Judgement, judge
 
@@ -35,7 +35,7 @@ __all__ = ["verify_store"]
 def verify_store(
     root: Path,
     jobs: int = 2,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> StoreReport:
     """
     Checks every record, seal and consume queue of a store.
@@ -64,7 +64,7 @@ def verify_store(
 
 
 def _verify(
-    root: Path, jobs: int, progress: Progress | None, report: StoreReport
+    root: Path, jobs: int, progress: ProgressCallback | None, report: StoreReport
 ) -> None:
     page = binding_page(root)
     seals = SealCheck(root)

@@ -27,7 +27,7 @@ from pystore.verify.report import Damage, SegmentReport
 
 __all__ = ["Judgement", "judge"]
 
-Behind = Callable[[int], tuple[int | None, int | None]]
+ReadableBehind = Callable[[int], tuple[int | None, int | None]]
 """What forbids to cut at an offset: the two last fields of ``Findings``."""
 
 
@@ -103,7 +103,7 @@ def judge(
     min_offset: int,
     segment_size: int,
     bound: Bound | Evidence,
-    behind: Behind,
+    behind: ReadableBehind,
 ) -> Judgement:
     """
     Tells damage from a torn tail.

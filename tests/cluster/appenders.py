@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pystore.core.results import Appended
 from pystore.errors import FencedError, UnavailableError
 from pystore.ha.insync.ack import Ack
-from pystore.ha.master.append_future import Ticket
+from pystore.ha.master.append_future import AppendFuture
 from pystore.ha.replica import Replica
 from pystore.message.message import Message
 
@@ -113,7 +113,7 @@ class Appenders:
                 self._write(done.appended, key)
 
     def _submit(self, messages: list[Message], keys: list[str], ack: Ack) -> None:
-        tickets: list[Ticket] = []
+        tickets: list[AppendFuture] = []
         try:
             for message in messages:
                 tickets.append(self._replica.submit(message, ack))

@@ -21,7 +21,7 @@ from lib.ha.master_fixture import Controller
 from lib.store.stores import SEGMENT, fill
 
 from pystore.ha.insync.member import Member
-from pystore.ha.master.config import Terms
+from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.store.commit_log import CommitLog
 
@@ -103,7 +103,7 @@ def _serve(root: Path, epoch: int, port: int, bytes_per_second: int) -> None:
     with CommitLog(root, segment_size=SEGMENT) as log:
         log.begin_epoch(epoch)
         ship = Mastership(
-            terms=Terms("c", "b", 1, epoch, SEGMENT, heartbeat_ms=_HEARTBEAT_MS),
+            terms=MasterConfig("c", "b", 1, epoch, SEGMENT, heartbeat_ms=_HEARTBEAT_MS),
             me=Member(1),
             agreed=controller.agreed,
             broker_ids=lambda: frozenset({1, 2, 3}),

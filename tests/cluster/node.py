@@ -28,15 +28,15 @@ from cluster.orders import (
 )
 
 from pystore.core.options import LogArguments
-from pystore.ha.config import Place
+from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.ha.replica import Replica
-from pystore.ha.result import ReplicaStanding
+from pystore.ha.result import ReplicaStatus
 from pystore.ha.role import Role
-from pystore.ha.slave.backoff import Pace
+from pystore.ha.slave.backoff import BackOffConfig
 
 __all__ = ["Node"]
 
@@ -65,13 +65,13 @@ class Node:
         self._telling = threading.Lock()
         self._answers: queue.Queue[Line] = queue.Queue()
         self._appenders: Appenders | None = None
-        place = Place(
+        place = ReplicaConfig(
             "cluster",
             "set",
             broker_id,
             rules=RULES,
             heartbeat_ms=500,
-            pace=Pace(20, 200),
+            pace=BackOffConfig(20, 200),
             retry_ms=50,
             say=self._say,
         )
@@ -137,7 +137,7 @@ class Node:
 
     # -- roles ---------------------------------------------------------------
 
-    def _change(self, decision: Decision, role: Role) -> ReplicaStanding:
+    def _change(self, decision: Decision, role: Role) -> ReplicaStatus:
         """
         Decides, and waits until it is so, or something newer was heard.
         """

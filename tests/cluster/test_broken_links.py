@@ -13,7 +13,7 @@ from cluster.replica_process import ReplicaProcess
 from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
 from lib.store.stores import fill, message
 
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.store.commit_log import CommitLog
 
@@ -47,7 +47,7 @@ def check_ack(stage: MasterStage, *broker_ids: int) -> None:
     """
     end = stage.log.append(message(1)).end
     settled = stage.service.wait(Ack.ALL_SYNCED, end, WAIT_MS)
-    assert Outcome.REACHED is settled.outcome
+    assert AckOutcome.REACHED is settled.outcome
     assert frozenset(broker_ids) == settled.flushed_by
 
 
@@ -126,7 +126,7 @@ def test_a_peer_that_stops_acking_with_its_window_open_is_shrunk_within_the_lag(
         proxy.stall(TO_MASTER)
         end = stage.log.append(message(1)).end
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
-        assert Outcome.REACHED is settled.outcome
+        assert AckOutcome.REACHED is settled.outcome
         assert frozenset({1}) == settled.received_by
         assert "2 was not caught up for 1000 ms" == stage.controller.asked[-1].reason
         assert 1 == len(stage.service.links())
@@ -222,7 +222,7 @@ def append_alone(stage: MasterStage, first: int) -> dict[int, str]:
     for number, ack in enumerate((Ack.LEADER, Ack.LEADER_SYNCED) * 10, first):
         done = stage.log.append(message(number))
         settled = stage.service.wait(ack, done.end, WAIT_MS)
-        assert Outcome.REACHED is settled.outcome
+        assert AckOutcome.REACHED is settled.outcome
         acked[done.offset] = f"k{number}"
     return acked
 

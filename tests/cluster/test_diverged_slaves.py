@@ -13,7 +13,7 @@ from cluster.replica_process import ReplicaProcess
 from lib.ha.master_fixture import EPOCH, WAIT_MS, MasterStage, data_of
 from lib.store.stores import SEGMENT, fill, message
 
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
@@ -143,7 +143,7 @@ def test_a_slave_ahead_of_a_master_of_its_own_epoch_keeps_what_was_confirmed(
             stage.wait_for_ack(stage.log.end_offset)
             # The next frame tells the slave what is confirmed by its ack.
             end = stage.log.append(message(300)).end
-            assert Outcome.REACHED is stage.service.wait(Ack.ALL, end).outcome
+            assert AckOutcome.REACHED is stage.service.wait(Ack.ALL, end).outcome
             assert 130 == slave.stop()
     held = data_of(root)
     with ReplicaLog(root, segment_size=SEGMENT) as replica:
@@ -181,7 +181,9 @@ def test_five_thousand_epochs_and_those_without_bytes_arrive(tmp_path: Path) -> 
         with ReplicaProcess(stage.service.address, root) as slave:
             stage.controller.wait_for({1, 2})
             end = stage.log.append(message(1)).end
-            assert Outcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+            assert (
+                AckOutcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+            )
             assert 130 == slave.stop()
         expected = stage.log.epochs.pairs()
     assert expected == epochs_of(root)

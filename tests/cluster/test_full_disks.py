@@ -13,7 +13,7 @@ from cluster.small_disks import NEEDS_MOUNTS, SmallDisk, ThinDisk
 from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
 from lib.store.stores import message
 
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
@@ -40,7 +40,7 @@ def acked_by(stage: MasterStage, ack: Ack) -> frozenset[int]:
     """
     end = stage.log.append(message(1)).end
     settled = stage.service.wait(ack, end, WAIT_MS)
-    assert Outcome.REACHED is settled.outcome
+    assert AckOutcome.REACHED is settled.outcome
     return settled.received_by if ack is Ack.ALL else settled.flushed_by
 
 

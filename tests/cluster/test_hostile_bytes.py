@@ -19,7 +19,7 @@ from cluster.tamperer import Spoil, Tamperer
 from lib.ha.master_fixture import WAIT_MS, Clock, MasterStage, Slave, data_of
 from lib.store.stores import fill, message
 
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 
 STATES = [0, 1, 2, 3]
 """Frames of one side that come before: so far the link has got."""
@@ -49,7 +49,7 @@ def check_in_sync(stage: MasterStage, *broker_ids: int) -> None:
     stage.controller.wait_for(set(broker_ids))
     end = stage.log.append(message(1)).end
     settled = stage.service.wait(Ack.ALL_SYNCED, end, WAIT_MS)
-    assert Outcome.REACHED is settled.outcome
+    assert AckOutcome.REACHED is settled.outcome
     assert frozenset(broker_ids) == settled.flushed_by
 
 
@@ -87,7 +87,7 @@ def check_in_sync_with(stage: MasterStage, broker_id: int) -> None:
     """
     end = stage.log.append(message(1)).end
     settled = stage.service.wait(Ack.ALL_SYNCED, end, WAIT_MS)
-    assert Outcome.REACHED is settled.outcome
+    assert AckOutcome.REACHED is settled.outcome
     assert broker_id in settled.flushed_by
 
 

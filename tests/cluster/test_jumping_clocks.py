@@ -12,7 +12,7 @@ from cluster.replica_process import QUICK, ReplicaProcess
 from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
 from lib.store.stores import fill, message
 
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 
 HASTY = {"heartbeat_ms": 200, "housekeeping_ms": 1_000}
@@ -36,7 +36,7 @@ def check_in_sync(stage: MasterStage) -> None:
     stage.controller.wait_for({1, 2})
     end = stage.log.append(message(1)).end
     settled = stage.service.wait(Ack.ALL_SYNCED, end, WAIT_MS)
-    assert Outcome.REACHED is settled.outcome
+    assert AckOutcome.REACHED is settled.outcome
     assert {1, 2} == settled.flushed_by
 
 
@@ -108,7 +108,7 @@ def test_a_slave_that_stands_still_leaves_the_set_and_comes_back(
         stage.controller.wait_for({1})
         end = stage.log.append(message(1)).end
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
-        assert Outcome.REACHED is settled.outcome
+        assert AckOutcome.REACHED is settled.outcome
         assert {1} == settled.received_by
         slave.child.send_signal(signal.SIGCONT)
         check_in_sync(stage)

@@ -15,7 +15,7 @@ from cluster.replica_process import ReplicaProcess
 from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
 from lib.store.stores import SEGMENT, fill, message
 
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
@@ -83,7 +83,7 @@ def check_caught_up(stage: MasterStage, slave: ReplicaProcess, root: Path) -> No
     stage.controller.wait_for({1, 2})
     end = stage.log.append(message(1)).end
     settled = stage.service.wait(Ack.ALL_SYNCED, end, WAIT_MS)
-    assert Outcome.REACHED is settled.outcome
+    assert AckOutcome.REACHED is settled.outcome
     assert {1, 2} == settled.flushed_by
     assert 130 == slave.stop()
     first, last = ends_of(root)

@@ -26,7 +26,7 @@ from pystore.fs.layout import (
 from pystore.message.message import Message
 from pystore.message.record import Record
 from pystore.metastore.schema import CUT, INCARNATION
-from pystore.metastore.schema import IDENTITY_FILE as TRUTH_IDENTITY
+from pystore.metastore.schema import IDENTITY as STORED_IDENTITY
 from pystore.recovery.dry_run import inspect
 from pystore.rocketmq.side_files import (
     BrokerIdentity,
@@ -154,7 +154,7 @@ def _check_identity(log: CommitLog, facts: Facts) -> None:
     As told last or as told next (R24 to R26), and a look brings both files to it.
     """
     who = IdentityStore(log.writer).read()
-    assert TRUTH_IDENTITY.to_json(who) in facts.allowed("identity")
+    assert STORED_IDENTITY.to_json(who) in facts.allowed("identity")
     is_final = isinstance(who, BrokerIdentity)
     for name, is_there in (
         (IDENTITY_FILE, is_final),

@@ -24,7 +24,7 @@ from lib.store.stores import (
 )
 
 from pystore import Check, CommitLog, NotAStoreError, inspect
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_reader import LogReader
 from pystore.verify import verify_store
 from pystore.verify.coverage import uncovered_ranges
@@ -63,7 +63,7 @@ def forget_live_bounds(root: Path) -> None:
     """
     As after a power cut: the live page is of an earlier boot.
     """
-    with Live(root / "meta" / "live", writable=True) as page:
+    with LivePage(root / "meta" / "live", writable=True) as page:
         page.begin(page.read()._replace(boot_id=bytes(range(16))))
 
 

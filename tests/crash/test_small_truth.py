@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pystore.metastore.bootstrap import create_meta
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import BOUNDS, EPOCHS, INCARNATION, PROMISED
 
 NEEDS_MOUNTS = pytest.mark.skipif(
@@ -32,7 +32,7 @@ def nothing(_: object) -> None:
     """Adds nothing to a new directory."""
 
 
-def promise(checkpoint: Checkpoint, epoch: int) -> None:
+def promise(checkpoint: MetaStore, epoch: int) -> None:
     """One change."""
     with checkpoint.change() as change:
         change.promise(epoch)
@@ -71,7 +71,7 @@ def test_sigkill_between_any_two_steps_loses_nothing_told(meta: Path) -> None:
             told = [int(child.stdout.readline()) for _ in range(1 + 3 * turn)]
             child.send_signal(signal.SIGKILL)
             told += [int(line) for line in child.stdout.read().split()]
-        with Checkpoint.open(meta) as checkpoint, checkpoint.view() as view:
+        with MetaStore.open(meta) as checkpoint, checkpoint.view() as view:
             promised = view.read(PROMISED)
             assert promised in (told[-1], told[-1] + 1)
             assert promised == view.read(EPOCHS).last_epoch
@@ -90,7 +90,7 @@ def test_a_reader_of_another_process_sees_only_whole_changes(meta: Path) -> None
         child.stdout.readline()
         # Until it has seen changes, too: on a busy disk one commit takes a while.
         while reads < 50 or (len(seen) < 2 and child.poll() is None):
-            with Checkpoint.open_read_only(meta) as reader, reader.view() as view:
+            with MetaStore.open_read_only(meta) as reader, reader.view() as view:
                 promised = view.read(PROMISED)
                 assert 10 * promised == view.read(BOUNDS).synced_end
                 seen.add(promised)
@@ -247,7 +247,7 @@ def test_whatever_write_fails_nothing_told_is_lost(
         lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
         told = [int(text) for kind, text in lines if kind == "told"]
         errors = [kind for kind, _ in lines if kind != "told"]
-        with Checkpoint.open(meta) as checkpoint:
+        with MetaStore.open(meta) as checkpoint:
             promised = checkpoint.read(PROMISED)
             assert promised == checkpoint.read(EPOCHS).last_epoch
             assert promised >= max(told, default=-1)
@@ -288,7 +288,7 @@ except StorageError as error:
 @NEEDS_MOUNTS
 def test_a_read_only_file_system_is_read_and_not_written(tmp_path: Path) -> None:
     """A reader needs no lock file there; a writer is told why it cannot."""
-    with Checkpoint.open(create_meta(tmp_path, nothing)) as checkpoint:
+    with MetaStore.open(create_meta(tmp_path, nothing)) as checkpoint:
         promise(checkpoint, 8)
     command = (
         f"mount --bind {tmp_path} {tmp_path} && "

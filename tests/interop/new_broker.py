@@ -17,20 +17,20 @@ from typing import TypeVar
 from lib.store.stores import SEGMENT
 
 from pystore.controller.client.client import ControllerClient
-from pystore.controller.identity.identity import Named, check_code
+from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import Negotiation
-from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import Position
+from pystore.controller.model.member import LogEnd
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
+    CallRefused,
+    CallUnanswered,
     GetNextBrokerId,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
-    Unanswered,
 )
 from pystore.metastore.schema import INCARNATION
 from pystore.metastore.values import Identity
@@ -87,7 +87,7 @@ class _MortalClient(ControllerClient):
 
     async def get_next_broker_id(
         self, request: GetNextBrokerId
-    ) -> NextBrokerId | Refused | Unanswered:
+    ) -> NextBrokerId | CallRefused | CallUnanswered:
         self.fate.point()
         answer = await super().get_next_broker_id(request)
         self.fate.point()
@@ -95,7 +95,7 @@ class _MortalClient(ControllerClient):
 
     async def apply_broker_id(
         self, request: ApplyBrokerId
-    ) -> Done | Refused | Unanswered:
+    ) -> Done | CallRefused | CallUnanswered:
         self.fate.point()
         answer = await super().apply_broker_id(request)
         self.fate.point()
@@ -103,7 +103,7 @@ class _MortalClient(ControllerClient):
 
     async def register_broker(
         self, request: RegisterBroker
-    ) -> Mastership | Refused | Unanswered:
+    ) -> MasterInfo | CallRefused | CallUnanswered:
         self.fate.point()
         answer = await super().register_broker(request)
         self.fate.point()
@@ -168,16 +168,16 @@ class NewBroker:
         return self.start(killed_at)()
 
     async def _negotiate(self, fate: _Fate) -> int:
-        named = Named(CLUSTER, self.name, f"127.0.0.1:{self.port}")
+        named = ConfiguredIdentity(CLUSTER, self.name, f"127.0.0.1:{self.port}")
         with CommitLog(self.store, segment_size=SEGMENT) as log:
             found = Recovery(
-                log.writer.checkpoint.read(INCARNATION), "boot", Position(-1, 0)
+                log.writer.checkpoint.read(INCARNATION), "boot", LogEnd(-1, 0)
             )
             store = _MortalStore(log.writer)
             client = _MortalClient([self.controller])
             store.fate = client.fate = fate
             async with client:
-                registration = Registration(
+                registration = BrokerRegistration(
                     Negotiation(named, self._code, found),
                     store,
                     client,

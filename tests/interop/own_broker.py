@@ -22,28 +22,28 @@ from typing import Any
 from lib.remoting.name_server_peers import registration, topics
 from lib.store.stores import message
 
-from pystore.broker.controller_gateway import AskedController
+from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.translation import agreed_of, member_of
 from pystore.controller.client.client import ControllerClient, role_handler
-from pystore.controller.identity.identity import Named, check_code
+from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import Negotiation
-from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import Position
+from pystore.controller.model.member import LogEnd
 from pystore.controller.protocol.calls import (
     ElectMaster,
     GetReplicaInfo,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
+    MasterInfo,
     RegisterBroker,
+    SendHeartbeat,
 )
-from pystore.controller.protocol.extensions import Vitals
+from pystore.controller.protocol.extensions import HeartbeatExtension
 from pystore.errors import FencedError
-from pystore.ha.config import Place
+from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.master.lease import NO_LEASE, lease_from
 from pystore.ha.replica import Replica
@@ -174,10 +174,10 @@ class _Broker:
 
     async def identify(self) -> BrokerIdentity:
         now = self._setting
-        named = Named(now.cluster, now.broker, now.address)
+        named = ConfiguredIdentity(now.cluster, now.broker, now.address)
         with CommitLog(now.store, segment_size=now.segment_size) as log:
             found = Recovery(log.writer.checkpoint.read(INCARNATION))
-            registration = Registration(
+            registration = BrokerRegistration(
                 Negotiation(named, lambda: _code(now.address), found),
                 IdentityStore(log.writer),
                 self._client,
@@ -190,8 +190,8 @@ class _Broker:
 
     async def run(self, identity: BrokerIdentity) -> None:
         now, loop = self._setting, asyncio.get_running_loop()
-        self.asked = AskedController(self._client, loop, identity, self.told)
-        place = Place(
+        self.asked = ThreadedGateway(self._client, loop, identity, self.told)
+        place = ReplicaConfig(
             now.cluster,
             now.broker,
             identity.broker_id,
@@ -217,11 +217,11 @@ class _Broker:
                 now.cluster, now.broker, identity.broker_id, now.address, recovery
             )
         )
-        assert isinstance(registered, Mastership), registered
+        assert isinstance(registered, MasterInfo), registered
         await self._beat(identity.broker_id)
         elect = ElectMaster(now.cluster, now.broker, identity.broker_id)
         elected = await self._client.elect_master(elect)
-        assert isinstance(elected, Mastership), elected
+        assert isinstance(elected, MasterInfo), elected
         self.told(elected)
         beating = asyncio.create_task(self._go_on(identity.broker_id))
         is_master = lambda standing: standing.role is Role.MASTER  # noqa: E731
@@ -230,7 +230,7 @@ class _Broker:
             await asyncio.to_thread(self._obey, json.loads(line))
         beating.cancel()
 
-    def told(self, ship: Mastership) -> None:
+    def told(self, ship: MasterInfo) -> None:
         master = None if ship.master is None else member_of(ship.master)
         # Nobody is followed here, so it does not matter where others serve slaves.
         self.replica.decided(
@@ -244,7 +244,7 @@ class _Broker:
             found = await self._client.get_replica_info(
                 GetReplicaInfo(self._setting.broker)
             )
-            if isinstance(found, Mastership):
+            if isinstance(found, MasterInfo):
                 self.told(found)
             await self._register_route()
             await asyncio.sleep(BEAT_S)
@@ -252,10 +252,10 @@ class _Broker:
     async def _beat(self, broker_id: int) -> None:
         now, at = self._setting, self._position()
         confirm = self.replica.log.log().confirm_offset
-        beat = Heartbeat(
+        beat = SendHeartbeat(
             *(now.cluster, now.broker, broker_id, now.address),
             *(at.epoch, at.end, confirm),
-            vitals=Vitals(
+            vitals=HeartbeatExtension(
                 self.replica.log.incarnation, resigned_epoch=self.asked.resigned_epoch
             ),
         )
@@ -283,10 +283,10 @@ class _Broker:
         )
         await self._remoting.call(now.name_server, request)
 
-    def _position(self) -> Position:
+    def _position(self) -> LogEnd:
         log = self.replica.log.log()
         pairs = log.epochs.pairs()
-        return Position(pairs[-1][0] if pairs else 0, log.end_offset)
+        return LogEnd(pairs[-1][0] if pairs else 0, log.end_offset)
 
     async def _epochs(self, _: RemotingCommand, __: Connection) -> Reply:
         now, standing = self._setting, self._standing()
@@ -323,7 +323,7 @@ class _Broker:
             tickets = [self.replica.submit(message(one), ack) for one in numbers]
         except FencedError:
             # Before a byte was written.
-            return {Outcome.FENCED.name}
+            return {AckOutcome.FENCED.name}
         return {one.outcome.name for one in self.replica.wait_all(tickets, ACK_MS)}
 
     def _standing(self) -> Json:
@@ -347,7 +347,7 @@ def _say(line: object) -> None:
 
 
 async def _main(setting: Setting) -> None:
-    later: list[Callable[[Mastership], object]] = []
+    later: list[Callable[[MasterInfo], object]] = []
     async with ControllerClient(
         [setting.controller], lambda ship: [tell(ship) for tell in later], say=_say
     ) as client:

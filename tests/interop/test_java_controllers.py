@@ -21,15 +21,15 @@ from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
     ApplyBrokerId,
+    CallRefused,
     ElectMaster,
     GetNextBrokerId,
     GetReplicaInfo,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
-    Refused,
+    MasterInfo,
+    SendHeartbeat,
 )
-from pystore.controller.protocol.extensions import Vitals
+from pystore.controller.protocol.extensions import HeartbeatExtension
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.connection import Handler
@@ -129,7 +129,7 @@ def test_another_code_does_not_get_an_id_that_is_given(
             return await client.apply_broker_id(stranger)
 
     answer = asyncio.run(apply())
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, CallRefused)
     assert 2014 == answer.code
 
 
@@ -142,7 +142,7 @@ def test_two_brokers_get_a_master_and_a_set(controller: str, tmp_path: Path) -> 
 
 
 async def _life(controller: str, folder: Path) -> None:
-    told: asyncio.Queue[Mastership] = asyncio.Queue()
+    told: asyncio.Queue[MasterInfo] = asyncio.Queue()
     handlers: dict[int, Handler] = {
         RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(told.put_nowait)
     }
@@ -154,15 +154,15 @@ async def _life(controller: str, folder: Path) -> None:
         for number in (1, 2):
             broker = NewBroker(controller, "life", folder / f"{number}", port)
             assert number == await asyncio.to_thread(broker.run)
-            me = Vitals(Incarnation(number, bytes(16)), "boot", 4711, "ill")
-            beat = Heartbeat(
+            me = HeartbeatExtension(Incarnation(number, bytes(16)), "boot", 4711, "ill")
+            beat = SendHeartbeat(
                 CLUSTER, "life", number, f"127.0.0.1:{port}", -1, 0, vitals=me
             )
             assert HeartbeatAnswer(None) == await client.heartbeat(controller, beat)
         first = await client.elect_master(ElectMaster(CLUSTER, "life", 1))
         alone = AgreedSet(frozenset({Member(1)}), 1)
-        lead = Mastership(Member(1), f"127.0.0.1:{port}", 1, alone)
-        assert Mastership(*_facts(lead), is_new=True) == first
+        lead = MasterInfo(Member(1), f"127.0.0.1:{port}", 1, alone)
+        assert MasterInfo(*_facts(lead), is_new=True) == first
         assert lead == await client.elect_master(ElectMaster(CLUSTER, "life", 2))
         assert lead == await asyncio.wait_for(told.get(), 10)
 
@@ -170,7 +170,7 @@ async def _life(controller: str, folder: Path) -> None:
         agreed = AgreedSet(frozenset({Member(1), Member(2)}), 2)
         assert agreed == await client.alter_sync_state_set(both)
         info = await client.get_replica_info(GetReplicaInfo("life"))
-        assert Mastership(Member(1), lead.master_address, 1, agreed) == info
+        assert MasterInfo(Member(1), lead.master_address, 1, agreed) == info
         # The same one again, another epoch, a version of before, a set without it.
         for refused, code in (
             (_change({1, 2}, set_epoch=2), 2013),
@@ -179,14 +179,14 @@ async def _life(controller: str, folder: Path) -> None:
             (_change({1, 3}, set_epoch=2), 2003),
         ):
             answer = await client.alter_sync_state_set(refused)
-            assert isinstance(answer, Refused)
+            assert isinstance(answer, CallRefused)
             assert (code, None) == (answer.code, answer.agreed)
         nobody = await client.get_replica_info(GetReplicaInfo("nobody"))
-        assert isinstance(nobody, Refused)
+        assert isinstance(nobody, CallRefused)
         assert 2008 == nobody.code
 
 
-def _facts(lead: Mastership) -> tuple[Member | None, str, int, AgreedSet]:
+def _facts(lead: MasterInfo) -> tuple[Member | None, str, int, AgreedSet]:
     return lead.master, lead.master_address, lead.master_epoch, lead.agreed
 
 

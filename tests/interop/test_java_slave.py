@@ -23,7 +23,7 @@ from lib.store.stores import SEGMENT, fill
 
 from pystore.errors import UnavailableError
 from pystore.fs.layout import EPOCH_FILE
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.message.message import Message
@@ -165,12 +165,12 @@ def test_a_java_slave_acks_and_holds_what_its_master_appends(
         assert 0 == confirm_of(stage)
         slave.follow(stage.service.address, EPOCH)
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
-        assert Outcome.REACHED is settled.outcome
+        assert AckOutcome.REACHED is settled.outcome
         assert ({1, 2}, "all (legacy)") == (settled.received_by, settled.promise)
         assert end == confirm_of(stage)
 
         end = append(stage, 500, first=1000)
-        assert Outcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+        assert AckOutcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
         with pytest.raises(UnavailableError, match="legacy"):
             stage.service.submit(Message("Topic", b"refused"), Ack.ALL_SYNCED)
 
@@ -213,7 +213,7 @@ def test_a_java_slave_follows_its_master_through_restarts_and_kills(
     with master_of(root, 2, epoch=EPOCH + 2) as stage:
         end = append(stage, 1000, first=3000)
         slave.follow(stage.service.address, EPOCH + 2)
-        assert Outcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+        assert AckOutcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
         assert pairs_of(stage) == slave.wait_for(end)["entries"]
         slave.kill()
         report = slave.report()
@@ -239,7 +239,7 @@ def test_a_java_slave_cuts_what_the_new_master_never_had(
         slave.follow(stage.service.address, EPOCH)
         end = append(stage, 800, first=5000)
         settled = stage.service.wait(Ack.ALL, end, 1)
-        assert Outcome.TIMED_OUT is settled.outcome
+        assert AckOutcome.TIMED_OUT is settled.outcome
         slave.wait_for(end, confirm_of(stage))
         assert confirm_of(stage) <= common
     begin(new, EPOCH + 1)
@@ -247,7 +247,7 @@ def test_a_java_slave_cuts_what_the_new_master_never_had(
         slave.follow(stage.service.address, EPOCH + 1)
         # Less than what was cut: an end that only grew would be noticed.
         end = append(stage, 200, first=1000)
-        assert Outcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
+        assert AckOutcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
         assert common < end
         assert [[EPOCH, 0], [EPOCH + 1, common]] == slave.wait_for(end)["entries"]
         assert 1200 == slave.report()["recordCount"]

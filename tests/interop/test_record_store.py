@@ -49,7 +49,7 @@ def test_what_was_committed_survives_the_leader_and_commits_go_on(
     because what is unknown is read. The term goes on with its session.
     """
     # Only here: kazoo is an extra.
-    from pystore.records.ops import Check, Op, Put  # noqa: PLC0415
+    from pystore.records.ops import CheckVersion, Op, Put  # noqa: PLC0415
     from pystore.records.zookeeper_store import ZookeeperStore  # noqa: PLC0415
 
     hosts = ",".join(server.hosts for server in ensemble)
@@ -68,7 +68,7 @@ def test_what_was_committed_survives_the_leader_and_commits_go_on(
                 assert value in (counted, counted + 1)
                 if value == counted + 1:
                     break  # the commit of unknown outcome had been made
-                check = Check("n", found.version if found else 0)
+                check = CheckVersion("n", found.version if found else 0)
                 ops: list[Op] = [term.check, check, Put("n", b"%d" % (counted + 1))]
                 assert store.commit(ops)
             except (UnavailableError, UnknownOutcomeError):

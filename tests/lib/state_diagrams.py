@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pystore.controller.identity.negotiation import NEGOTIATION, Step
+from pystore.controller.identity.negotiation import NEGOTIATION, NegotiationStep
 from pystore.ha.role import ROLES, Role
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.link_state import MASTER, SLAVE
@@ -31,7 +31,7 @@ TABLES: dict[Path, list[tuple[str, Table, Enum]]] = {
         ("master", MASTER, State.READY),
         ("role", ROLES, Role.IDLE),
     ],
-    IDENTITY_PAGE: [("negotiation", NEGOTIATION, Step.READ)],
+    IDENTITY_PAGE: [("negotiation", NEGOTIATION, NegotiationStep.READ)],
 }
 """Each table's name on its page, and where it begins; the last state is the end."""
 

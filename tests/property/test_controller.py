@@ -30,9 +30,9 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.decision import Accepted
 from pystore.controller.model.events import MasterElected
-from pystore.controller.model.facts import Pulse
-from pystore.controller.model.member import Member, Position
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.facts import LastHeartbeat
+from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.replica import LogStanding
 
 ids = st.integers(1, 5)
 few = st.sets(ids, max_size=3)
@@ -61,26 +61,26 @@ class Histories(RuleBasedStateMachine):
         if isinstance(decision, Accepted):
             assert self.owners.setdefault(wanted, code) == code
 
-    @rule(broker_id=ids, end=st.integers(0, 9), told=st.sampled_from(Standing))
-    def restart(self, broker_id: int, end: int, told: Standing) -> None:
+    @rule(broker_id=ids, end=st.integers(0, 9), told=st.sampled_from(LogStanding))
+    def restart(self, broker_id: int, end: int, told: LogStanding) -> None:
         """
         A process ends and another begins, which has or has not lost something.
         """
         counter = self.counters[broker_id] = self.counters.get(broker_id, 0) + 1
-        copy = told is Standing.COPIED
+        copy = told is LogStanding.COPIED
         who = incarnation(counter - copy, counter if copy else 0)
         recovery = Recovery(
             who,
             "boot",
-            Position(self.brokers.state.epoch, end),
+            LogEnd(self.brokers.state.epoch, end),
             end,
-            is_clean=told is Standing.SOUND,
-            is_lossy=told is Standing.LOSSY,
+            is_clean=told is LogStanding.SOUND,
+            is_lossy=told is LogStanding.LOSSY,
         )
         self.brokers.die(broker_id)
         decision = self.brokers.ask(Register(broker_id, f"host:{end}", recovery))
         if isinstance(decision, Accepted):
-            self.brokers.pulses[broker_id] = Pulse(who, recovery.position)
+            self.brokers.pulses[broker_id] = LastHeartbeat(who, recovery.position)
 
     @rule(broker_id=ids)
     def start_in_java(self, broker_id: int) -> None:
@@ -88,7 +88,7 @@ class Histories(RuleBasedStateMachine):
         A broker of RocketMQ, perhaps on what was a store of pystore.
         """
         if isinstance(self.brokers.ask(Register(broker_id, "java")), Accepted):
-            self.brokers.pulses[broker_id] = Pulse()
+            self.brokers.pulses[broker_id] = LastHeartbeat()
 
     @rule(broker_ids=few)
     def die(self, broker_ids: set[int]) -> None:
@@ -104,8 +104,8 @@ class Histories(RuleBasedStateMachine):
         """
         pulse = self.brokers.pulses.get(broker_id)
         if pulse is not None:
-            here = Position(self.brokers.state.epoch, end)
-            now = Pulse(pulse.incarnation, here, is_ill=is_ill)
+            here = LogEnd(self.brokers.state.epoch, end)
+            now = LastHeartbeat(pulse.incarnation, here, is_ill=is_ill)
             self.brokers.pulses[broker_id] = now
 
     @rule(
@@ -136,8 +136,8 @@ class Histories(RuleBasedStateMachine):
             assert may_replace or before.master is None
             if not is_unclean and before.is_founded:
                 assert elected.broker_id in {one.broker_id for one in before.listed}
-                is_sound = elected.standing is Standing.SOUND
-                assert is_sound or elected.standing is Standing.RESTARTED
+                is_sound = elected.standing is LogStanding.SOUND
+                assert is_sound or elected.standing is LogStanding.RESTARTED
 
     @precondition(lambda self: self.brokers.state.master is not None)
     @rule(broker_ids=few, keeps=st.booleans(), is_fence=st.booleans())

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from lib.ha.slave_owner import RECORD, Owner, ShortLog
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.insync.facts import Acked, Opened
-from pystore.ha.master import config as master_terms
-from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock
-from pystore.ha.master.protocol_legacy import LegacyMasterConnection
-from pystore.ha.master.protocol_v3 import MasterConnection
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.insync.facts import SessionAcked, SessionOpened
+from pystore.ha.master.config import MasterConfig, SetView
+from pystore.ha.master.effects import CloseLink, MasterLog, Send, SendBlock
+from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
+from pystore.ha.master.protocol_v3 import V3MasterProtocol
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import State
 
 SEGMENT = 8 * RECORD
@@ -90,17 +90,17 @@ class Pipe:
     ) -> None:
         self.rng, self.now_ms, self.min_offset = rng, 1_000, 0
         self.master = master
-        terms = master_terms.Terms("c", "b", 1, 99, SEGMENT, block_bytes_max=50)
-        roster = master_terms.Roster(frozenset({1, 2}))
+        terms = MasterConfig("c", "b", 1, 99, SEGMENT, block_bytes_max=50)
+        roster = SetView(frozenset({1, 2}))
         is_v3 = protocol == "v3"
-        kind = MasterConnection if is_v3 else LegacyMasterConnection
+        kind = V3MasterProtocol if is_v3 else LegacyMasterProtocol
         self.ours = kind(terms, lambda: roster, 7, self.now_ms)
-        ends = Terms("c", "b", 2, epoch=99, may_wipe=True, wants_block_crc=True)
-        theirs = SlaveConnection(ends) if is_v3 else LegacySlaveConnection(ends)
+        ends = SlaveConfig("c", "b", 2, epoch=99, may_wipe=True, wants_block_crc=True)
+        theirs = V3SlaveProtocol(ends) if is_v3 else LegacySlaveProtocol(ends)
         self.owner = Owner(theirs, slave)
         self.up = self.down = b""
         self.taken = 0
-        self.facts: list[Opened | Acked] = []
+        self.facts: list[SessionOpened | SessionAcked] = []
         self.reason = ""
 
     def log(self) -> MasterLog:
@@ -157,17 +157,17 @@ class Pipe:
                 self.down += effect.data
             elif isinstance(effect, SendBlock):
                 self._send(effect)
-            elif isinstance(effect, Close):
+            elif isinstance(effect, CloseLink):
                 self.reason = effect.reason
-            elif isinstance(effect, Opened | Acked):
+            elif isinstance(effect, SessionOpened | SessionAcked):
                 self._check(effect)
 
     def _send(self, block: SendBlock) -> None:
         begin = max(block.offset, 0)
         self.down += block.head + self.master.data[begin : begin + block.size]
 
-    def _check(self, fact: Opened | Acked) -> None:
-        held = fact.offset if isinstance(fact, Opened) else fact.received_offset
+    def _check(self, fact: SessionOpened | SessionAcked) -> None:
+        held = fact.offset if isinstance(fact, SessionOpened) else fact.received_offset
         view = self.owner.log.view()
         assert held is None or held <= max(view.received_offset, self.min_offset)
         self.facts.append(fact)
@@ -218,7 +218,7 @@ def test_where_histories_meet_the_logs_end_equal(
     end = len(pipe.master.data)
     assert bytes(log.data) == pipe.master.data
     assert with_bytes(log.epochs, end) == with_bytes(pipe.master.epochs, end)
-    last = [fact for fact in pipe.facts if isinstance(fact, Acked)][-1]
+    last = [fact for fact in pipe.facts if isinstance(fact, SessionAcked)][-1]
     assert last.received_offset == end
     assert last.caught_up_ms is not None
     assert last.caught_up_ms >= pipe.now_ms - 5_000

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 from lib.ha.replica_set import ReplicaSet, member
 
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.wire.codes import AckStatus
@@ -244,7 +244,7 @@ class Judgement(RuleBasedStateMachine):
             end = self.completed[ack]
             self.replicas.waits.begin(ack, end, self.replicas.now + 1)
         for settled in self.replicas.waits.settle(self.replicas.now, None):
-            assert Outcome.REACHED is settled.outcome
+            assert AckOutcome.REACHED is settled.outcome
             copies = {1} | {
                 one.broker_id
                 for one in self.holds

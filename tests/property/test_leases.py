@@ -34,7 +34,7 @@ from pystore.controller.model.commands import (
     Trigger,
 )
 from pystore.controller.model.decision import Accepted
-from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.facts import Facts, LastHeartbeat
 from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.ha.master.lease import Lease, lease_from
@@ -273,7 +273,7 @@ class Successions(RuleBasedStateMachine):
         if one.authority is None or one is not self.leader or self._has_expired():
             return
         may_replace = one.authority.may_replace(one.clock.ns(self.now))
-        pulses = {n: Pulse(MEMBERS[n].incarnation) for n in set(IDS) - dead}
+        pulses = {n: LastHeartbeat(MEMBERS[n].incarnation) for n in set(IDS) - dead}
         decision = decide(one.state, command, Facts(pulses, may_replace=may_replace))
         if isinstance(decision, Accepted):
             one.state = apply_all(one.state, decision.events)

@@ -15,10 +15,10 @@ from pystore.ha.insync.member import AgreedSet
 from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.role import (
     BeginMastership,
-    Effect,
     Follow,
     RenewLease,
     Role,
+    RoleEffect,
     RoleMachine,
     StopFollowing,
     StopServing,
@@ -54,7 +54,7 @@ class Watch:
     """A machine, and what its effects would have made run."""
 
     machine: RoleMachine = field(default_factory=lambda: RoleMachine(ME, 0))
-    running: Effect | None = None
+    running: RoleEffect | None = None
     promised: int = 0
     last: int = -1
 
@@ -93,7 +93,7 @@ class Watch:
                 self._begin(effect)
         self.machine.did(effect)
 
-    def _begin(self, effect: Effect) -> None:
+    def _begin(self, effect: RoleEffect) -> None:
         match effect:
             case Promise():
                 assert effect.epoch > self.promised

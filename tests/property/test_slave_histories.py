@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lib.ha.slave_owner import RECORD, Owner, ShortLog
 
-from pystore.ha.slave.config import Terms
+from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.effects import Retry
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import CheckResult, DataFlag, EpochsFlag, MasterFlag
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
@@ -76,8 +76,8 @@ class Set:
         if master == replica:
             return
         self.masters.pop(replica, None)
-        terms = Terms("c", "b", replica + 1, epoch=self.epoch)
-        owner = Owner(SlaveConnection(terms), self.logs[replica])
+        terms = SlaveConfig("c", "b", replica + 1, epoch=self.epoch)
+        owner = Owner(V3SlaveProtocol(terms), self.logs[replica])
         before = bytes(self.logs[replica].data)
         owner.connect()
         Following(self.logs[master], self.epoch, owner).run(size)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sim.messages import agreed_of, replica_of
 
 from pystore.controller.model.commands import AlterSet, Command
-from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.replies import NewSet
 from pystore.ha.insync.member import SetChange
 
@@ -26,7 +26,7 @@ _PATIENCE_MS = 3_000
 def ask(
     broker: Broker,
     commands: Sequence[Command],
-    heard: Callable[[Decision | None], None],
+    heard: Callable[[CommandResult | None], None],
 ) -> None:
     """
     Asks the controller that a broker takes for the leader; ``None``: it does not lead,
@@ -36,7 +36,7 @@ def ask(
     network, controller = world.network, world.controllers[target]
     is_over = False
 
-    def once(decision: Decision | None) -> None:
+    def once(decision: CommandResult | None) -> None:
         nonlocal is_over
         if not is_over:
             is_over = True
@@ -44,7 +44,7 @@ def ask(
 
     hear, connection = broker.hearing(once), broker.connection
 
-    def back(decision: Decision | None) -> None:
+    def back(decision: CommandResult | None) -> None:
         network.message(target, number, partial(hear, decision))
 
     def arrive() -> None:
@@ -70,7 +70,7 @@ def propose(broker: Broker, change: SetChange) -> None:
         change.is_fence,
     )
 
-    def heard(decision: Decision | None) -> None:
+    def heard(decision: CommandResult | None) -> None:
         if broker.mastering is not mastering or mastering.is_over:
             return
         judge, now = mastering.judge, clock.now

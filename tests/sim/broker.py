@@ -22,12 +22,12 @@ from sim.rim import rim_of
 from sim.world import World
 
 from pystore.controller.model.commands import Elect, Trigger
-from pystore.controller.model.decision import Decision
+from pystore.controller.model.decision import CommandResult
 from pystore.epochs.table import EpochEntry
 from pystore.ha.insync.member import Member
 from pystore.ha.master.lease import lease_from
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import Append, Confirm, Cut, Effect, Send, Wipe
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import Append, Confirm, Cut, Send, SlaveEffect, Wipe
 
 __all__ = ["Broker"]
 
@@ -218,7 +218,7 @@ class Broker(Machine):
             return
         self._is_seeking = True
 
-        def heard(_: Decision | None) -> None:
+        def heard(_: CommandResult | None) -> None:
             self._is_seeking = False
 
         ask(self, [Elect(Trigger.BROKER, self.broker_id)], heard)
@@ -253,7 +253,7 @@ class Broker(Machine):
             return
         # Some know from the controller only where the master is.
         is_told = self.random.random() < 0.7
-        terms = Terms(
+        terms = SlaveConfig(
             "sim",
             "set",
             self.broker_id,
@@ -296,7 +296,7 @@ class Broker(Machine):
         # The slave's handshake is under way; silence has a deadline.
         self.clock.after(1, self.own(lambda: None))
 
-    def _changed(self, effect: Effect) -> None:
+    def _changed(self, effect: SlaveEffect) -> None:
         checker, number = self.world.checker, self.number
         if isinstance(effect, Append):
             checker.wrote(number, self.store)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from sim.store import SimStore
 
-from pystore.ha.insync.ack import Outcome, Settled
-from pystore.ha.insync.facts import Acked
+from pystore.ha.insync.ack import AckOutcome, AckResult
+from pystore.ha.insync.facts import SessionAcked
 from pystore.ha.wire.codes import FRAME_BYTES_MAX, TruncateOutcome
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import ConfirmTruncate
@@ -238,7 +238,7 @@ class Checker:
         self,
         master: SimStore,
         slave: SimStore,
-        fact: Acked,
+        fact: SessionAcked,
         epoch: int,
         broker_id: int,
     ) -> None:
@@ -260,14 +260,14 @@ class Checker:
         if ours != slave.bytes_at(begin, fact.received_offset):
             raise Violation(f"{fact}: the slave holds other bytes than its master")
 
-    def settled(self, epoch: int, one: Settled, now: int) -> None:
+    def settled(self, epoch: int, one: AckResult, now: int) -> None:
         """
         A wait ended: what was promised is kept.
         """
         name = one.outcome.value
         self.last_outcome = name
         self.outcomes[name] = self.outcomes.get(name, 0) + 1
-        if one.outcome is not Outcome.REACHED:
+        if one.outcome is not AckOutcome.REACHED:
             return
         where = f"{one} of epoch {epoch} at {now}"
         if not one.ack.is_shared:

@@ -20,12 +20,12 @@ from sim.records import Session
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.authority import Authority
-from pystore.controller.liveness.heartbeats import Liveness
+from pystore.controller.liveness.heartbeats import Heartbeats
 from pystore.controller.model.commands import Command, Elect, Register, StepDown
-from pystore.controller.model.decision import Accepted, Decision
+from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.server.sweep import needs
 from pystore.errors import PystoreError
-from pystore.records.record_store import Record
+from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Controller(Process):
         super().__init__(world.local_clock(number), world.random)
         self.number = number
         self.world = world
-        self.liveness = Liveness()
+        self.liveness = Heartbeats()
         self.leading: Leading | None = None
         self._session: Session | None = None
         self._is_campaigning = False
@@ -70,7 +70,7 @@ class Controller(Process):
         A process begins.
         """
         self.begin()
-        self.liveness = Liveness()
+        self.liveness = Heartbeats()
         self.leading = self._session = None
         self._is_campaigning = False
         self._sees_at_ms = self.clock.now + _ENDS_MS
@@ -132,7 +132,7 @@ class Controller(Process):
         self,
         session: Session,
         authority: Authority,
-        found: Record | PystoreError | None,
+        found: StoredRecord | PystoreError | None,
     ) -> None:
         self._is_campaigning = False
         if isinstance(found, PystoreError):
@@ -213,7 +213,7 @@ class Controller(Process):
     def ask(
         self,
         commands: Sequence[Command],
-        reply: Callable[[Decision], None],
+        reply: Callable[[CommandResult], None],
         connection: int,
     ) -> bool:
         """

@@ -12,7 +12,7 @@ from sim.asking import ask
 from sim.checkers import Violation
 from sim.ledger import NAMES
 
-from pystore.controller.identity.identity import Named, check_code
+from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import (
     DeleteTemp,
     GiveUp,
@@ -30,16 +30,16 @@ from pystore.controller.model.commands import (
     Recovery,
     Register,
 )
-from pystore.controller.model.decision import Decision, Rejected
+from pystore.controller.model.decision import CommandResult, Rejected
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
+    CallRefused,
+    CallUnanswered,
     GetNextBrokerId,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
-    Unanswered,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class _Enlisting:
         self._done = done
         self._address = f"10.0.0.{broker.number}:10911"
         self._negotiation = Negotiation(
-            Named(*NAMES, self._address),
+            ConfiguredIdentity(*NAMES, self._address),
             lambda: check_code(
                 self._address, broker.clock.now, broker.random.randbytes(8)
             ),
@@ -134,19 +134,19 @@ class _Enlisting:
                 # The operator sees to it.
                 return [ChangeBroker(number, is_learner=True), register]
 
-    def _heard(self, decision: Decision | None) -> None:
+    def _heard(self, decision: CommandResult | None) -> None:
         before = self._negotiation.next_effect()
         answer: Answer
         if decision is None:
             self._broker.seek()
-            answer = Unanswered("no answer")
+            answer = CallUnanswered("no answer")
         elif isinstance(decision, Rejected):
-            answer = Refused(decision.code, decision.reason)
+            answer = CallRefused(decision.code, decision.reason)
         elif isinstance(before, GetNextBrokerId):
             assert isinstance(decision.reply, NextBrokerId)
             answer = decision.reply
         else:
-            answer = Done() if isinstance(before, ApplyBrokerId) else Mastership()
+            answer = Done() if isinstance(before, ApplyBrokerId) else MasterInfo()
         self._broker.step()
         self._negotiation = self._negotiation.answered(answer)
         self.go_on()

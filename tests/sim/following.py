@@ -11,18 +11,18 @@ from sim.network import Stream
 from sim.store import SimStore
 
 from pystore.errors import CorruptError, FullError, PoisonedError, PystoreError
-from pystore.ha.slave.config import Terms
+from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.effects import (
     Append,
-    Close,
     Compare,
-    Connection,
-    Effect,
+    LeaveMaster,
     Send,
+    SlaveEffect,
     SlaveLog,
+    SlaveProtocol,
 )
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import AckStatus, State
 
 __all__ = ["Following"]
@@ -51,13 +51,13 @@ class Following:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: SlaveConfig,
         stream: Stream,
         store: SimStore,
         *,
         now: Callable[[], int],
         step: Callable[[], None],
-        changed: Callable[[Effect], None],
+        changed: Callable[[SlaveEffect], None],
         role_epoch: int,
         is_legacy: bool = False,
         boasts: bool = False,
@@ -73,8 +73,8 @@ class Following:
         self._step = step
         self._changed = changed
         self._buffer = bytearray()
-        kind = LegacySlaveConnection if is_legacy else SlaveConnection
-        self._connection: Connection = kind(terms)
+        kind = LegacySlaveProtocol if is_legacy else V3SlaveProtocol
+        self._connection: SlaveProtocol = kind(terms)
         self._log: SlaveLog | None = None
 
     def begin(self) -> None:
@@ -169,7 +169,7 @@ class Following:
         """
         effects = self._connection.effects()
         for effect in effects:
-            if isinstance(effect, Close):
+            if isinstance(effect, LeaveMaster):
                 self._finish(effect.reason)
             elif isinstance(effect, Send):
                 if self._connection.state is State.HANDSHAKE and not self._is_legacy:
@@ -182,7 +182,7 @@ class Following:
                 return True
         return bool(effects)
 
-    def _do(self, effect: Effect) -> None:
+    def _do(self, effect: SlaveEffect) -> None:
         self._step()
         now = self._now()
         try:

@@ -19,13 +19,13 @@ from pystore.controller.liveness.leases import Leases
 from pystore.controller.model.apply import apply_all
 from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import Command
-from pystore.controller.model.decision import Accepted, Decision
-from pystore.controller.model.events import Event
+from pystore.controller.model.decision import Accepted, CommandResult
+from pystore.controller.model.events import SetEvent
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
 from pystore.errors import PystoreError, SessionLostError, UnknownOutcomeError
-from pystore.records.ops import ABSENT, Check, Op, Put
-from pystore.records.record_store import Record
+from pystore.records.ops import ABSENT, CheckVersion, Op, Put
+from pystore.records.record_store import StoredRecord
 
 if TYPE_CHECKING:
     from sim.controller import Controller
@@ -34,7 +34,7 @@ __all__ = ["Leading", "Reply"]
 
 _NS = 1_000_000
 
-Reply = Callable[[Decision], None]
+Reply = Callable[[CommandResult], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Leading:
         controller: Controller,
         session: Session,
         authority: Authority,
-        record: Record | None,
+        record: StoredRecord | None,
     ) -> None:
         self.authority = authority
         self.leases = Leases(authority)
@@ -80,7 +80,7 @@ class Leading:
         self._is_busy = False
         self._take(record)
 
-    def _take(self, record: Record | None) -> None:
+    def _take(self, record: StoredRecord | None) -> None:
         if record is not None:
             self.state, self._version = decode(record.value, SET), record.version
 
@@ -136,7 +136,7 @@ class Leading:
             self._do(self._asked.popleft())
 
     def _do(self, asked: _Asked) -> None:
-        state, events = self.state, list[Event]()
+        state, events = self.state, list[SetEvent]()
         for command in asked.commands:
             decision = decide(state, command, self.facts())
             if isinstance(decision, Accepted):
@@ -155,12 +155,12 @@ class Leading:
             done()
 
     def _commit(
-        self, after: SetState, events: list[Event], done: Callable[[], None]
+        self, after: SetState, events: list[SetEvent], done: Callable[[], None]
     ) -> None:
         self._is_busy = True
         ops: list[Op] = [
             self.authority.term.check,
-            Check(SET, self._version),
+            CheckVersion(SET, self._version),
             Put(SET, encode(after)),
         ]
 
@@ -188,7 +188,7 @@ class Leading:
             else:
                 self._controller.lose(self)
 
-        def read(found: Record | PystoreError | None) -> None:
+        def read(found: StoredRecord | PystoreError | None) -> None:
             if isinstance(found, PystoreError):
                 # Whoever leads next reads what there is.
                 self._controller.lose(self)

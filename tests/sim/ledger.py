@@ -11,9 +11,9 @@ from sim.checkers import Violation
 from sim.messages import agreed_of, member_of
 
 from pystore.controller.model.codec import decode
-from pystore.controller.model.events import Event
+from pystore.controller.model.events import SetEvent
 from pystore.controller.model.invariants import backslides
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.state import SetState
 from pystore.errors import FormatError
 from pystore.ha.insync.member import AgreedSet, Member
@@ -72,7 +72,7 @@ class Ledger:
         self,
         raw: bytes,
         version: int,
-        events: Sequence[Event],
+        events: Sequence[SetEvent],
         *,
         by: int,
         is_leading: bool,
@@ -111,11 +111,13 @@ class Ledger:
             raise Violation(f"{where}: it had begun before")
         replica = before.replica(after.master.broker_id)
         standing = replica.standing if replica else None
-        if standing not in (Standing.SOUND, Standing.RESTARTED):
+        if standing not in (LogStanding.SOUND, LogStanding.RESTARTED):
             raise Violation(f"B1: {where} with a master that is {standing}")
-        is_power_cut = standing is Standing.RESTARTED
+        is_power_cut = standing is LogStanding.RESTARTED
         # A Java broker's next process is the same member: only its standing tells.
-        well = {one.member for one in before.replicas if one.standing is Standing.SOUND}
+        well = {
+            one.member for one in before.replicas if one.standing is LogStanding.SOUND
+        }
         if is_power_cut and before.listed & well:
             raise Violation(
                 f"B3: {where}, and {before.listed & well} have lost nothing"

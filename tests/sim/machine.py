@@ -16,7 +16,7 @@ from sim.store import SimStore
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import Position
+from pystore.controller.model.member import LogEnd
 from pystore.ha.insync.member import Member
 from pystore.metastore.values import Identity, Incarnation
 from pystore.rocketmq.side_files import BrokerIdentity
@@ -140,9 +140,9 @@ class Machine(Process):
         return f"boot {self._boots}"
 
     @property
-    def _position(self) -> Position:
+    def _position(self) -> LogEnd:
         epochs = self.store.epochs.drop_above(self.store.published)
-        return Position(epochs.last_epoch, self.store.published)
+        return LogEnd(epochs.last_epoch, self.store.published)
 
     def seek(self) -> None:
         """

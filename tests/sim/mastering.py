@@ -15,21 +15,21 @@ from sim.store import SimStore
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Incarnation, Member
-from pystore.ha.master.config import Roster, Terms
+from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import (
-    Close,
-    Connection,
-    Effect,
+    CloseLink,
+    MasterEffect,
+    MasterProtocol,
+    NewerEpochSeen,
     Send,
     SendBlock,
-    StepDown,
 )
 from pystore.ha.master.lease import NO_LEASE
-from pystore.ha.master.protocol_legacy import LegacyMasterConnection
-from pystore.ha.master.protocol_v3 import MasterConnection
+from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
+from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.wire.legacy import is_legacy
 
 __all__ = ["Mastering"]
@@ -57,7 +57,7 @@ class _Link:
     process: Incarnation | None
     session_id: int
     accepted_ms: int
-    connection: Connection | None = None
+    connection: MasterProtocol | None = None
     buffer: bytearray = field(default_factory=bytearray)
     is_over: bool = False
     broker_id: int | None = None
@@ -94,7 +94,7 @@ class Mastering:
         self._store = store
         self._rim = rim
         self._links: list[_Link] = []
-        self._terms = Terms(
+        self._terms = MasterConfig(
             cluster="sim",
             broker_name="set",
             broker_id=member.broker_id,
@@ -139,10 +139,10 @@ class Mastering:
         stream.up.receive = lambda piece: self._receive(link, piece)
         stream.up.lost = lambda: self._lost(link)
 
-    def _roster(self) -> Roster:
+    def _roster(self) -> SetView:
         known, judge = self._rim.broker_ids(), self.judge
         live = [one for one in self._links if not one.is_over]
-        return Roster(
+        return SetView(
             broker_ids=known,
             members=frozenset(one for one in known if not judge.may_suspend(one)),
             sessions={
@@ -170,7 +170,7 @@ class Mastering:
             del link.buffer[:taken]
         self.after()
 
-    def _greet(self, link: _Link, data: memoryview) -> Connection | None:
+    def _greet(self, link: _Link, data: memoryview) -> MasterProtocol | None:
         """
         The first bytes tell what the slave speaks.
         """
@@ -180,7 +180,7 @@ class Mastering:
         if self._rim.is_java and not is_old:
             self._end(link)
             return None
-        kind = LegacyMasterConnection if is_old else MasterConnection
+        kind = LegacyMasterProtocol if is_old else V3MasterProtocol
         terms = replace(self._terms, wall_ms=self._rim.wall_ms())
         link.connection = kind(terms, self._roster, link.session_id, link.accepted_ms)
         return link.connection
@@ -268,7 +268,7 @@ class Mastering:
         for link in self._links:
             self._end(link)
 
-    def link_of(self, broker_id: int) -> Connection | None:
+    def link_of(self, broker_id: int) -> MasterProtocol | None:
         """
         The live connection of a slave.
         """
@@ -320,37 +320,37 @@ class Mastering:
     def _carry_out(self, link: _Link) -> bool:
         effects = link.connection.effects() if link.connection else []
         for effect in effects:
-            if link.is_over and not isinstance(effect, Left):
+            if link.is_over and not isinstance(effect, SessionEnded):
                 continue
             self._do(link, effect)
         return bool(effects)
 
-    def _do(self, link: _Link, effect: Effect) -> None:
+    def _do(self, link: _Link, effect: MasterEffect) -> None:
         now = self._rim.now()
         match effect:
             case Send():
                 link.stream.down.send(effect.data)
             case SendBlock():
                 self._send(link, effect)
-            case Opened():
+            case SessionOpened():
                 link.broker_id = effect.broker_id
                 link.incarnation = effect.incarnation
                 closing = self.judge.opened(effect, now)
                 for other in self._links:
                     if other.session_id == closing:
                         self._end(other)
-            case Acked():
+            case SessionAcked():
                 self._rim.acked(effect, link.process)
                 try:
                     self.judge.acked(effect, self._store.published, now)
                 except RemoteViolation as error:
                     # The connection lets no such ack through.
                     raise AssertionError(f"ack {effect}: {error}") from error
-            case Left():
+            case SessionEnded():
                 self.judge.left(effect, now)
-            case StepDown():
+            case NewerEpochSeen():
                 self._rim.stepped_down(effect.epoch)
-            case Close():
+            case CloseLink():
                 self._end(link)
             case _:
                 raise AssertionError(f"no effect of a master: {effect}")
@@ -363,5 +363,5 @@ class Mastering:
                 return
             link.connection.lost("closed")
             for effect in link.connection.effects():
-                if isinstance(effect, Left):
+                if isinstance(effect, SessionEnded):
                     self.judge.left(effect, self._rim.now())

@@ -15,11 +15,11 @@ from sim.ledger import SET, Ledger
 from sim.network import RECORDS, Network
 from sim.process import Process
 
-from pystore.controller.model.events import Event
+from pystore.controller.model.events import SetEvent
 from pystore.errors import PystoreError, UnavailableError, UnknownOutcomeError
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.ops import Op
-from pystore.records.record_store import Record
+from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
 
 __all__ = ["LEADER", "RecordServer", "Session"]
@@ -57,7 +57,7 @@ class RecordServer:
         self.network = network
         self.session_ms = session_ms
         self.space = MemorySpace()
-        self.behind: dict[int, dict[str, Record]] = {}
+        self.behind: dict[int, dict[str, StoredRecord]] = {}
         self.losing_answers: set[int] = set()
         self.ledger = ledger
         self._sessions: list[Session] = []
@@ -77,7 +77,7 @@ class RecordServer:
         """
         rows = self.space.rows
         self.behind[number] = {
-            key: Record(key, rows[key].value, rows[key].version)
+            key: StoredRecord(key, rows[key].value, rows[key].version)
             for key in (LEADER, SET)
             if key in rows
         }
@@ -139,7 +139,7 @@ class Session:
     def commit(
         self,
         ops: Sequence[Op],
-        events: Sequence[Event],
+        events: Sequence[SetEvent],
         then: Callable[[int | PystoreError | None], None],
     ) -> None:
         """
@@ -155,13 +155,13 @@ class Session:
         self._ask(make, then)
 
     def get(
-        self, key: str, then: Callable[[Record | PystoreError | None], None]
+        self, key: str, then: Callable[[StoredRecord | PystoreError | None], None]
     ) -> None:
         """
         Reads.
         """
 
-        def make() -> Record | None:
+        def make() -> StoredRecord | None:
             behind = self._server.behind.get(self.number)
             return self._store.get(key) if behind is None else behind.get(key)
 
@@ -224,7 +224,7 @@ class Session:
 
         network.clock.after(random.randint(1, network.weather.delay_ms), arrive)
 
-    def _look(self, events: Sequence[Event]) -> None:
+    def _look(self, events: Sequence[SetEvent]) -> None:
         server = self._server
         row = server.space.rows.get(SET)
         if row is not None and row.version > server.ledger.version:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from sim.checkers import Violation
 
-from pystore.ha.insync.ack import Outcome, Settled
-from pystore.ha.insync.facts import Acked
+from pystore.ha.insync.ack import AckOutcome, AckResult
+from pystore.ha.insync.facts import SessionAcked
 from pystore.ha.insync.member import Incarnation
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ class Rim:
     now: Callable[[], int]
     broker_ids: Callable[[], frozenset[int]]
     step: Callable[[], None]
-    acked: Callable[[Acked, Incarnation | None], None]
+    acked: Callable[[SessionAcked, Incarnation | None], None]
     confirmed: Callable[[], None]
-    settled: Callable[[Settled], None]
+    settled: Callable[[AckResult], None]
     stepped_down: Callable[[int], None]
     number: Callable[[], int]
     wall_ms: Callable[[], int]
@@ -56,8 +56,8 @@ def rim_of(broker: Broker, epoch: int) -> Rim:
     """
     world, checker = broker.world, broker.world.checker
 
-    def settled(one: Settled) -> None:
-        if one.outcome is Outcome.REACHED and not one.ack.is_shared:
+    def settled(one: AckResult) -> None:
+        if one.outcome is AckOutcome.REACHED and not one.ack.is_shared:
             others = {
                 other.mastering.epoch
                 for other in world.brokers.values()
@@ -69,7 +69,7 @@ def rim_of(broker: Broker, epoch: int) -> Rim:
                 )
         checker.settled(epoch, one, world.clock.now)
 
-    def acked(fact: Acked, incarnation: Incarnation | None) -> None:
+    def acked(fact: SessionAcked, incarnation: Incarnation | None) -> None:
         slave = world.by_id[fact.broker_id]
         is_same = slave.is_up and slave.process == incarnation
         # What arrives from a process that is gone, or that follows another master by

@@ -21,7 +21,7 @@ from pystore.ha.slave.effects import (
     Compare,
     Confirm,
     Cut,
-    Effect,
+    SlaveEffect,
     SlaveLog,
     Wipe,
 )
@@ -125,7 +125,7 @@ class SimStore:
         self.published = self.end
         return self.published
 
-    def carry_out(self, effect: Effect) -> int | None:
+    def carry_out(self, effect: SlaveEffect) -> int | None:
         """
         What a slave's connection asks for; of a comparison, answers the highest
         record end below the first difference, if there is one.

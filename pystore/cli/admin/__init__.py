@@ -20,7 +20,7 @@ from pystore.cli.admin.sets import (
     elect_master,
     get_sync_state_set,
 )
-from pystore.cli.lib.group import Commands
+from pystore.cli.lib.group import CommandGroup
 
 __all__ = ["admin"]
 
@@ -31,7 +31,7 @@ Example: why is a replica not in sync?
 
 
 @click.group(
-    cls=Commands, short_help="Look after controllers and sets.", epilog=_EXAMPLE
+    cls=CommandGroup, short_help="Look after controllers and sets.", epilog=_EXAMPLE
 )
 def admin() -> None:
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 __all__ = [
-    "Refusal",
+    "ControllerRefusal",
     "addresses_option",
     "ask",
     "ask_leader",
@@ -37,7 +37,7 @@ _TIMEOUT_MS = 5000
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-class Refusal(UnavailableError):
+class ControllerRefusal(UnavailableError):
     """
     Somebody answered, and refused.
     """
@@ -119,9 +119,11 @@ def ask(
     if answer.code == ResponseCode.SUCCESS:
         return answer
     if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        raise Refusal(f"{address} does not know {code.name}: RocketMQ has no such")
+        raise ControllerRefusal(
+            f"{address} does not know {code.name}: RocketMQ has no such"
+        )
     text = " ".join((answer.remark or "without a reason").split())
-    raise Refusal(f"{address} refused, {_code_text(answer.code)}: {text}")
+    raise ControllerRefusal(f"{address} refused, {_code_text(answer.code)}: {text}")
 
 
 def _code_text(code: int) -> str:

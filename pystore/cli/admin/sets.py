@@ -29,7 +29,11 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.fields import decode_fields
 from pystore.remoting.json_body import parse_body, read_list, read_object
-from pystore.remoting.replica_bodies import BrokerReplicas, Replica, decode_replicas
+from pystore.remoting.replica_bodies import (
+    BrokerReplicas,
+    ReplicaIdentity,
+    decode_replicas,
+)
 
 __all__ = [
     "clean_broker_metadata",
@@ -136,7 +140,7 @@ def _json(name: str, one: BrokerReplicas) -> dict[str, object]:
     }
 
 
-def _replica_json(one: Replica) -> dict[str, object]:
+def _replica_json(one: ReplicaIdentity) -> dict[str, object]:
     return {
         "brokerId": one.broker_id,
         "brokerAddress": one.broker_address,

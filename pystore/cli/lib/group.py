@@ -26,12 +26,12 @@ from pystore.cli.lib.exit_codes import (
 )
 from pystore.errors import PystoreError
 
-__all__ = ["Commands", "json_option", "store_argument"]
+__all__ = ["CommandGroup", "json_option", "store_argument"]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def json_option(command: Function) -> Function:
+def json_option(command: _Function) -> _Function:
     """
     Adds ``--json`` to a command, as its argument ``as_json``.
     """
@@ -40,14 +40,14 @@ def json_option(command: Function) -> Function:
     )(command)
 
 
-def store_argument(command: Function) -> Function:
+def store_argument(command: _Function) -> _Function:
     """
     Adds the store directory to a command, as its argument ``store``.
     """
     return click.argument("store", type=click.Path(path_type=Path))(command)
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """
     A group whose commands return exit codes, and are imported when they are asked for:
     whoever runs one does not wait for the modules of the others.

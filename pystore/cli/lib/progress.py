@@ -12,13 +12,13 @@ from typing import Any, TextIO
 
 import click
 
-__all__ = ["Progress"]
+__all__ = ["ProgressBar"]
 
 _PATIENCE_SECONDS = 1.0
 _CLEAR_LINE, _SHOW_CURSOR = "\r\x1b[K", "\x1b[?25h"
 
 
-class Progress:
+class ProgressBar:
     """
     Draws how far something is, on stderr, if that is a terminal.
 
@@ -73,7 +73,7 @@ class Progress:
             self._stream.flush()
             self._bar = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(

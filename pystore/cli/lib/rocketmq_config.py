@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pystore.errors import InvalidError
-from pystore.recovery.rocketmq import Opening
+from pystore.recovery.rocketmq import RocketmqEvidence
 
 __all__ = ["SETTINGS", "adjusted", "parse_settings", "read_properties"]
 
@@ -54,7 +54,7 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def adjusted(opening: Opening, texts: Mapping[str, str]) -> Opening:
+def adjusted(opening: RocketmqEvidence, texts: Mapping[str, str]) -> RocketmqEvidence:
     """
     Returns *opening* under this configuration; other keys are passed over.
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import click
 
-from pystore.cli.lib.group import Commands
+from pystore.cli.lib.group import CommandGroup
 
 __all__ = ["master_option", "spark"]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 _PLACES = {
@@ -24,7 +24,7 @@ _PLACES = {
 
 
 @click.group(
-    cls=Commands,
+    cls=CommandGroup,
     places=_PLACES,
     short_help="Verify, compact and export stores, on Spark.",
 )
@@ -37,7 +37,7 @@ def spark() -> None:
     """
 
 
-def master_option(command: Function) -> Function:
+def master_option(command: _Function) -> _Function:
     """
     Adds ``--master`` to a job, as its argument ``master``.
     """

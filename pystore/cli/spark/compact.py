@@ -110,7 +110,7 @@ def compact(
     # Spark is needed from here on; the command line alone must not need it.
     from pystore.spark.compact import run  # noqa: PLC0415
     from pystore.spark.compact.jobs import SparkJobs  # noqa: PLC0415
-    from pystore.spark.compact.plan import Choice  # noqa: PLC0415
+    from pystore.spark.compact.plan import CompactionChoice  # noqa: PLC0415
     from pystore.spark.compact.sizes import file_sizes  # noqa: PLC0415
     from pystore.spark.session import open_session  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ def compact(
     except InvalidError as error:
         # The numbers are the user's.
         raise click.UsageError(str(error)) from error
-    choice = Choice(topics, keep_tombstones, sizes)
+    choice = CompactionChoice(topics, keep_tombstones, sizes)
     root = Path(os.path.abspath(store))  # workers stand in another directory
     try:
         with open_session("pystore compact", master, _SETTINGS) as session:

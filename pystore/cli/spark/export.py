@@ -17,7 +17,7 @@ from pystore.cli.lib.output import echo_json
 from pystore.cli.spark import master_option
 from pystore.errors import InvalidError
 from pystore.spark.export.commit import COMPRESSIONS
-from pystore.spark.export.resume import Bounds
+from pystore.spark.export.resume import ExportBounds
 from pystore.spark.plan.options import ON_DAMAGE
 from pystore.spark.plan.paths import find_stores
 from pystore.spark.plan.schema import choose_columns
@@ -124,9 +124,9 @@ def export(
     with open_session("pystore spark export", master) as session:
         # pyarrow is there: the session looked.
         from pystore.spark.export.job import export as run  # noqa: PLC0415
-        from pystore.spark.export.run import Request  # noqa: PLC0415
+        from pystore.spark.export.run import ExportRequest  # noqa: PLC0415
 
-        request = Request(
+        request = ExportRequest(
             stores=stores,
             into=into,
             columns=chosen,
@@ -134,7 +134,7 @@ def export(
             topics=topics or None,
             compression=compression,
             on_damage=on_damage,
-            bounds=Bounds(start, end, allow_gap=allow_gap),
+            bounds=ExportBounds(start, end, allow_gap=allow_gap),
         )
         began = time.monotonic()
         commit = run(session, request)

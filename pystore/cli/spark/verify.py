@@ -20,7 +20,7 @@ from pystore.cli.spark import master_option
 from pystore.text import count_text, rate_text, seconds_text, size_text
 
 if TYPE_CHECKING:
-    from pystore.spark.verify.run import Round
+    from pystore.spark.verify.run import VerifyRun
 
 __all__ = ["verify"]
 
@@ -141,7 +141,7 @@ def _worst(code: int, other: int) -> int:
     return BAD if BAD in (code, other) else max(code, other)
 
 
-def _tell(found: Round, into: Path | None, *, as_json: bool) -> int:
+def _tell(found: VerifyRun, into: Path | None, *, as_json: bool) -> int:
     """
     Writes and prints a round, and returns the exit code that it means.
     """

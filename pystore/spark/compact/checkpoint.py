@@ -22,18 +22,25 @@ from pystore.fs.atomic import (
     sync_directory,
 )
 from pystore.spark.compact.copy import marker_name
-from pystore.spark.compact.counts import Damage
+from pystore.spark.compact.counts import CompactionDamage
 from pystore.spark.compact.layout import QueueLayout, parse_layout
-from pystore.spark.compact.plan import Choice, Plan, still_holds
+from pystore.spark.compact.plan import CompactionChoice, CompactionPlan, still_holds
 
-__all__ = ["WORK", "Work", "begin_work", "find_work", "remove_work", "sync_tree"]
+__all__ = [
+    "WORK",
+    "CompactionWork",
+    "begin_work",
+    "find_work",
+    "remove_work",
+    "sync_tree",
+]
 
 WORK = "compacting"
 _PLAN, _LAYOUT = "plan.json", "layout.jsonl"
 
 
 @dataclass(frozen=True)
-class Work:
+class CompactionWork:
     """
     The work on one plan.
 
@@ -43,7 +50,7 @@ class Work:
     """
 
     folder: Path
-    plan: Plan
+    plan: CompactionPlan
 
     @property
     def rows(self) -> Path:
@@ -80,7 +87,7 @@ class Work:
             # The run before did not get so far.
             return None
         found = [parse_layout(line) for line in text.splitlines()]
-        return [one for one in found if not isinstance(one, Damage)]
+        return [one for one in found if not isinstance(one, CompactionDamage)]
 
     def copied(self) -> dict[int, tuple[int, int]]:
         """
@@ -99,7 +106,9 @@ class Work:
         replace_file(self.folder / name, raw, self.folder / "tmp")
 
 
-def find_work(into: Path, store: str, choice: Choice) -> Work | None:
+def find_work(
+    into: Path, store: str, choice: CompactionChoice
+) -> CompactionWork | None:
     """
     Returns the work that goes on: it was begun for the same store with the same
     choice, and everything that it was planned for is still there.
@@ -111,17 +120,17 @@ def find_work(into: Path, store: str, choice: Choice) -> Work | None:
     """
     for folder in sorted((into / WORK).glob("*")):
         try:
-            plan = Plan.parse((folder / _PLAN).read_text(encoding="utf-8"))
+            plan = CompactionPlan.parse((folder / _PLAN).read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError):
             # It was killed before it had a plan, or is none of ours.
             continue
         is_same = (plan.store, plan.choice, plan.id) == (store, choice, folder.name)
         if is_same and still_holds(plan):
-            return Work(folder, plan)
+            return CompactionWork(folder, plan)
     return None
 
 
-def begin_work(into: Path, plan: Plan) -> Work:
+def begin_work(into: Path, plan: CompactionPlan) -> CompactionWork:
     """
     Makes the directory of a plan; what was begun for others goes.
 
@@ -129,7 +138,7 @@ def begin_work(into: Path, plan: Plan) -> Work:
         StorageError: the system refused.
     """
     remove_work(into)
-    work = Work(into / WORK / plan.id, plan)
+    work = CompactionWork(into / WORK / plan.id, plan)
     try:
         for name in ("tmp", "copied"):
             (work.folder / name).mkdir(parents=True)

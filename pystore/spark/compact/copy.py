@@ -21,7 +21,7 @@ from pystore.bindings.row import Check
 from pystore.fs.atomic import replace_file, sync_directory
 from pystore.message.record_batch import move_records
 from pystore.spark.compact.files import ENTRY_DTYPE, LOGS, QUEUES, OutputFiles
-from pystore.spark.compact.plan import Plan
+from pystore.spark.compact.plan import CompactionPlan
 from pystore.spark.compact.sizes import ENTRY_BYTES
 from pystore.spark.scan.core_segment import CoreSegment
 
@@ -48,7 +48,10 @@ def marker_name(base: int) -> str:
 
 
 def copy_records(
-    batches: Iterable[pa.RecordBatch], plan: Plan, names: Mapping[int, str], work: Path
+    batches: Iterable[pa.RecordBatch],
+    plan: CompactionPlan,
+    names: Mapping[int, str],
+    work: Path,
 ) -> Iterator[pa.RecordBatch]:
     """
     Copies records to their places, and yields how many there were.
@@ -101,7 +104,7 @@ class _Copy:
     """
 
     def __init__(
-        self, plan: Plan, names: Mapping[int, str], work: Path, segment: int
+        self, plan: CompactionPlan, names: Mapping[int, str], work: Path, segment: int
     ) -> None:
         self.segment = segment
         self._base = plan.bases[segment]

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 
 import xxhash
 
-__all__ = ["Damage", "QueueCount", "out_of_order", "parse_note", "queue_hash"]
+__all__ = ["CompactionDamage", "QueueCount", "out_of_order", "parse_note", "queue_hash"]
 
 
 def queue_hash(topic: str, queue_id: int) -> int:
@@ -40,7 +40,7 @@ def out_of_order(topic: str, queue_id: int, queue_offset: int, before: int) -> s
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class CompactionDamage:
     """
     Why a store cannot be compacted.
 
@@ -126,11 +126,11 @@ class QueueCount:
 _FIELDS = {field.name for field in fields(QueueCount)}
 
 
-def parse_note(raw: bytes) -> QueueCount | Damage:
+def parse_note(raw: bytes) -> QueueCount | CompactionDamage:
     """
     Returns what was packed.
     """
     found = json.loads(raw)
     if "damage" in found:
-        return Damage(**found["damage"])
+        return CompactionDamage(**found["damage"])
     return QueueCount(**{name: found[name] for name in _FIELDS})

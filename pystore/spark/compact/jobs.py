@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 
-from pystore.spark.compact.checkpoint import Work
+from pystore.spark.compact.checkpoint import CompactionWork
 from pystore.spark.compact.copy import COPIED, COPIED_OF, copy_records
 from pystore.spark.compact.layout import PLACES, QueueLayout, lay_out
-from pystore.spark.compact.plan import Plan
+from pystore.spark.compact.plan import CompactionPlan
 from pystore.spark.compact.scan import NOTE, RECORD, SCANNED, scan_segment
 from pystore.spark.session import job_errors
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkJobs"]
 
-Batches = Iterable[pa.RecordBatch]
+RecordBatches = Iterable[pa.RecordBatch]
 
 
 class SparkJobs:
@@ -41,7 +41,7 @@ class SparkJobs:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
 
-    def survey(self, plan: Plan) -> list[str]:
+    def survey(self, plan: CompactionPlan) -> list[str]:
         """
         Returns what would become of each queue, as texts of `QueueLayout` or of
         `Damage`, and writes nothing.
@@ -53,7 +53,7 @@ class SparkJobs:
             rows = self._places(plan, with_records=False).collect()
         return [row.text for row in rows]
 
-    def lay_out(self, work: Work) -> list[str]:
+    def lay_out(self, work: CompactionWork) -> list[str]:
         """
         Plans where each record goes; the rows of that are kept in the work, and the
         texts of the queues are returned.
@@ -70,7 +70,10 @@ class SparkJobs:
         return [row.text for row in notes]
 
     def copy(
-        self, work: Work, layouts: Iterable[QueueLayout], done: Collection[int]
+        self,
+        work: CompactionWork,
+        layouts: Iterable[QueueLayout],
+        done: Collection[int],
     ) -> None:
         """
         Copies the records of every segment to their places.
@@ -86,7 +89,7 @@ class SparkJobs:
         plan, folder = work.plan, str(work.folder)
         names = {layout.hash: layout.folder for layout in layouts}
 
-        def copy(batches: Batches) -> Iterator[pa.RecordBatch]:
+        def copy(batches: RecordBatches) -> Iterator[pa.RecordBatch]:
             return copy_records(batches, plan, names, Path(folder))
 
         with job_errors():
@@ -98,7 +101,7 @@ class SparkJobs:
             ).sortWithinPartitions("segment", "offset")
             ordered.mapInArrow(copy, COPIED).collect()
 
-    def _places(self, plan: Plan, *, with_records: bool) -> DataFrame:
+    def _places(self, plan: CompactionPlan, *, with_records: bool) -> DataFrame:
         segments = len(plan.bases)
         scanned = self._session.range(0, segments, 1, max(1, segments)).mapInArrow(
             _scanner(plan), SCANNED
@@ -118,16 +121,18 @@ class SparkJobs:
             "queue", "kind", "offset"
         )
 
-        def lay(batches: Batches) -> Iterator[pa.RecordBatch]:
+        def lay(batches: RecordBatches) -> Iterator[pa.RecordBatch]:
             return lay_out(batches, plan, with_records=with_records)
 
         return ordered.mapInArrow(lay, PLACES)
 
 
-def _scanner(plan: Plan) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def _scanner(
+    plan: CompactionPlan,
+) -> Callable[[RecordBatches], Iterator[pa.RecordBatch]]:
     splits, topics = plan.splits(), plan.choice.topics
 
-    def scan(batches: Batches) -> Iterator[pa.RecordBatch]:
+    def scan(batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from scan_segment(splits[number], topics)

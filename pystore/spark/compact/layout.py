@@ -23,13 +23,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pystore.spark.compact.counts import (
-    Damage,
+    CompactionDamage,
     QueueCount,
     out_of_order,
     parse_note,
     queue_hash,
 )
-from pystore.spark.compact.plan import Plan
+from pystore.spark.compact.plan import CompactionPlan
 from pystore.spark.compact.scan import NOTE, RECORD
 from pystore.spark.compact.sizes import ENTRY_BYTES, Packer
 
@@ -109,19 +109,19 @@ class QueueLayout:
         return json.dumps(asdict(self))
 
 
-def parse_layout(text: str) -> QueueLayout | Damage:
+def parse_layout(text: str) -> QueueLayout | CompactionDamage:
     """
     Returns what a row's text says.
     """
     found: dict[str, Any] = json.loads(text)
     if "damage" in found:
-        return Damage(**found["damage"])
+        return CompactionDamage(**found["damage"])
     files = tuple((base, end, entries) for base, end, entries in found.pop("files"))
     return QueueLayout(count=QueueCount(**found.pop("count")), files=files, **found)
 
 
 def lay_out(
-    batches: Iterable[pa.RecordBatch], plan: Plan, *, with_records: bool
+    batches: Iterable[pa.RecordBatch], plan: CompactionPlan, *, with_records: bool
 ) -> Iterator[pa.RecordBatch]:
     """
     Yields the places of records, and one row for each queue.
@@ -165,7 +165,7 @@ class _Layout:
     The queue that is being laid out.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: CompactionPlan) -> None:
         self._plan = plan
         self.queue = 0
         self.is_open = False
@@ -175,7 +175,7 @@ class _Layout:
         self.queue = queue
         self._packer = Packer(self._plan.choice.sizes)
         self._count: QueueCount | None = None
-        self._damages: list[Damage] = []
+        self._damages: list[CompactionDamage] = []
         self._keys = self._records = self._bytes = self._tombstones = 0
         # The last record so far: nobody knows yet whether it is the queue's last.
         self._last: tuple[int, int] | None = None
@@ -196,18 +196,20 @@ class _Layout:
         self._open(queue)
         self.is_open = True
 
-    def note(self, notes: list[QueueCount | Damage]) -> None:
+    def note(self, notes: list[QueueCount | CompactionDamage]) -> None:
         """
         Takes what was counted in segments, in their order.
         """
         for one in notes:
-            if isinstance(one, Damage):
+            if isinstance(one, CompactionDamage):
                 self._damages.append(one)
             elif self._count is None:
                 self._count = one
             elif one.name != self._count.name:
                 text = f"{one.name} and {self._count.name} cannot be told apart"
-                self._damages.append(Damage(self._plan.store, one.first_offset, text))
+                self._damages.append(
+                    CompactionDamage(self._plan.store, one.first_offset, text)
+                )
             elif one.is_behind(self._count):
                 self._count = self._count.plus(one)
             else:
@@ -271,7 +273,7 @@ class _Layout:
             files=tuple(self._packer.close()),
         )
 
-    def _disorder(self, found: QueueCount, before: QueueCount) -> Damage:
+    def _disorder(self, found: QueueCount, before: QueueCount) -> CompactionDamage:
         bases, offset = self._plan.bases, found.first_offset
         base = bases[bisect_right(bases, offset) - 1]
         path = f"{self._plan.store}/commitlog/{base:020d}"
@@ -281,7 +283,7 @@ class _Layout:
             found.first_queue_offset,
             before.last_queue_offset,
         )
-        return Damage(path, offset, f"record at offset {offset}: {text}")
+        return CompactionDamage(path, offset, f"record at offset {offset}: {text}")
 
 
 def _texts(texts: list[str]) -> pa.RecordBatch:

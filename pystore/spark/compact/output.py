@@ -15,10 +15,10 @@ from typing import Any
 
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_directory
-from pystore.spark.compact.checkpoint import Work, remove_work, sync_tree
+from pystore.spark.compact.checkpoint import CompactionWork, remove_work, sync_tree
 from pystore.spark.compact.files import LOGS, make_files
 from pystore.spark.compact.layout import QueueLayout
-from pystore.spark.compact.plan import Plan
+from pystore.spark.compact.plan import CompactionPlan
 
 __all__ = ["OUTPUT", "VIEWS", "finish_output", "manifest_of", "prepare_output"]
 
@@ -26,7 +26,7 @@ OUTPUT, VIEWS = "compaction", "logs"
 _POSITIONS, _MANIFEST = "position-checkpoint", "manifest.json"
 
 
-def prepare_output(work: Work, layouts: Iterable[QueueLayout]) -> None:
+def prepare_output(work: CompactionWork, layouts: Iterable[QueueLayout]) -> None:
     """
     Makes every file that records are copied to.
 
@@ -38,7 +38,9 @@ def prepare_output(work: Work, layouts: Iterable[QueueLayout]) -> None:
         make_files(work.output, layout.folder, layout.files, work.plan.choice.sizes)
 
 
-def finish_output(work: Work, layouts: Sequence[QueueLayout], into: Path) -> None:
+def finish_output(
+    work: CompactionWork, layouts: Sequence[QueueLayout], into: Path
+) -> None:
     """
     Makes what surrounds the files, makes all of it durable, and publishes it by one
     rename.
@@ -66,7 +68,7 @@ def finish_output(work: Work, layouts: Sequence[QueueLayout], into: Path) -> Non
     remove_work(into)
 
 
-def _manifest(plan: Plan, layouts: Sequence[QueueLayout]) -> dict[str, Any]:
+def _manifest(plan: CompactionPlan, layouts: Sequence[QueueLayout]) -> dict[str, Any]:
     """
     Returns what was compacted, and up to where.
     """
@@ -77,7 +79,7 @@ def _manifest(plan: Plan, layouts: Sequence[QueueLayout]) -> dict[str, Any]:
     }
 
 
-def manifest_of(into: Path) -> tuple[Plan, list[str]] | None:
+def manifest_of(into: Path) -> tuple[CompactionPlan, list[str]] | None:
     """
     Returns the plan of a compaction that is published, and the text of each queue's
     layout; ``None``: there is none.
@@ -90,7 +92,7 @@ def manifest_of(into: Path) -> tuple[Plan, list[str]] | None:
         return None
     try:
         found = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        plan = Plan.parse(json.dumps(found["plan"]))
+        plan = CompactionPlan.parse(json.dumps(found["plan"]))
         return plan, [json.dumps(queue) for queue in found["queues"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         # A broker's own, for example: it stays as it is.

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.epochs.file import read_epochs
@@ -24,11 +24,11 @@ from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
 from pystore.spark.plan.split import Split
 from pystore.store.open_reader import binding_page, open_reader
 
-__all__ = ["Choice", "Plan", "make_plan", "still_holds"]
+__all__ = ["CompactionChoice", "CompactionPlan", "make_plan", "still_holds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CompactionChoice:
     """
     What the user chose.
 
@@ -45,7 +45,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """
     The input of one compaction, and how it is done.
 
@@ -67,7 +67,7 @@ class Plan:
     end: int
     proof: str
     proof_offset: int
-    choice: Choice
+    choice: CompactionChoice
     generation: int | None = None
 
     @property
@@ -109,7 +109,7 @@ class Plan:
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def parse(cls, text: str) -> Plan:
+    def parse(cls, text: str) -> CompactionPlan:
         """
         Returns the plan of such a text.
 
@@ -122,12 +122,12 @@ class Plan:
         topics = tuple(choice.pop("topics"))
         return cls(
             bases=tuple(found.pop("bases")),
-            choice=Choice(topics=topics, sizes=sizes, **choice),
+            choice=CompactionChoice(topics=topics, sizes=sizes, **choice),
             **found,
         )
 
 
-def make_plan(store: Path, choice: Choice) -> Plan:
+def make_plan(store: Path, choice: CompactionChoice) -> CompactionPlan:
     """
     Returns the plan for a store as it is now.
 
@@ -146,7 +146,7 @@ def make_plan(store: Path, choice: Choice) -> Plan:
         bound = min(ends.published_end, _confirmed(store, log, page))
         bases = [base for base in log.segments() if base < bound]
         end, last = _last_record(log, bases, bound)
-        return Plan(
+        return CompactionPlan(
             store=str(store),
             segment_size=ends.segment_size,
             bases=tuple(base for base in bases if base < end),
@@ -158,7 +158,7 @@ def make_plan(store: Path, choice: Choice) -> Plan:
         )
 
 
-def still_holds(plan: Plan) -> bool:
+def still_holds(plan: CompactionPlan) -> bool:
     """
     Whether the store still has everything that a plan was made of, unchanged.
     """
@@ -177,7 +177,7 @@ def still_holds(plan: Plan) -> bool:
         return False
 
 
-def _confirmed(store: Path, log: LogReader, page: Live | None) -> int:
+def _confirmed(store: Path, log: LogReader, page: LivePage | None) -> int:
     """
     Up to where all replicas have the log; the end where it has none.
 

@@ -13,8 +13,13 @@ from typing import Protocol
 from pystore.core.lock import Lock
 from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.fs.atomic import storage_error
-from pystore.spark.compact.checkpoint import Work, begin_work, find_work, remove_work
-from pystore.spark.compact.counts import Damage
+from pystore.spark.compact.checkpoint import (
+    CompactionWork,
+    begin_work,
+    find_work,
+    remove_work,
+)
+from pystore.spark.compact.counts import CompactionDamage
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import (
     OUTPUT,
@@ -22,32 +27,35 @@ from pystore.spark.compact.output import (
     manifest_of,
     prepare_output,
 )
-from pystore.spark.compact.plan import Choice, Plan, make_plan
+from pystore.spark.compact.plan import CompactionChoice, CompactionPlan, make_plan
 
-__all__ = ["Compaction", "Jobs", "compact", "survey"]
+__all__ = ["Compaction", "CompactionJobs", "compact", "survey"]
 
 _LOCK = "lock"
 
 
-class Jobs(Protocol):
+class CompactionJobs(Protocol):
     """
     What many tasks do: `pystore.spark.compact.jobs.SparkJobs`.
     """
 
-    def survey(self, plan: Plan) -> list[str]:
+    def survey(self, plan: CompactionPlan) -> list[str]:
         """
         Returns what would become of each queue.
         """
         ...
 
-    def lay_out(self, work: Work) -> list[str]:
+    def lay_out(self, work: CompactionWork) -> list[str]:
         """
         Plans where each record goes, and returns what becomes of each queue.
         """
         ...
 
     def copy(
-        self, work: Work, layouts: Iterable[QueueLayout], done: Collection[int]
+        self,
+        work: CompactionWork,
+        layouts: Iterable[QueueLayout],
+        done: Collection[int],
     ) -> None:
         """
         Copies the records of the segments that are not done.
@@ -65,12 +73,12 @@ class Compaction:
         is_resumed: whether work of a run before was gone on with.
     """
 
-    plan: Plan
+    plan: CompactionPlan
     queues: tuple[QueueLayout, ...]
     is_resumed: bool = False
 
 
-def survey(jobs: Jobs, store: Path, choice: Choice) -> Compaction:
+def survey(jobs: CompactionJobs, store: Path, choice: CompactionChoice) -> Compaction:
     """
     Returns what a compaction would leave, and writes nothing.
 
@@ -82,7 +90,9 @@ def survey(jobs: Jobs, store: Path, choice: Choice) -> Compaction:
     return Compaction(plan, _queues(jobs.survey(plan)))
 
 
-def compact(jobs: Jobs, store: Path, into: Path, choice: Choice) -> Compaction:
+def compact(
+    jobs: CompactionJobs, store: Path, into: Path, choice: CompactionChoice
+) -> Compaction:
     """
     Compacts a store into a directory of its own, ``compaction`` below *into*, which
     appears at once when all of it is there.
@@ -115,7 +125,9 @@ def compact(jobs: Jobs, store: Path, into: Path, choice: Choice) -> Compaction:
         lock.release()
 
 
-def _compact(jobs: Jobs, store: Path, into: Path, choice: Choice) -> Compaction:
+def _compact(
+    jobs: CompactionJobs, store: Path, into: Path, choice: CompactionChoice
+) -> Compaction:
     work = find_work(into, str(store), choice)
     is_resumed = work is not None
     if work is None:
@@ -144,7 +156,8 @@ def _compact(jobs: Jobs, store: Path, into: Path, choice: Choice) -> Compaction:
 def _queues(texts: Iterable[str]) -> tuple[QueueLayout, ...]:
     found = [parse_layout(text) for text in texts]
     damages = sorted(
-        (one for one in found if isinstance(one, Damage)), key=lambda one: one.offset
+        (one for one in found if isinstance(one, CompactionDamage)),
+        key=lambda one: one.offset,
     )
     if damages:
         first, more = damages[0], len(damages) - 1
@@ -170,7 +183,7 @@ def _check_place(store: Path, into: Path) -> None:
             )
 
 
-def _published(store: Path, into: Path, choice: Choice) -> Compaction | None:
+def _published(store: Path, into: Path, choice: CompactionChoice) -> Compaction | None:
     found = manifest_of(into)
     if found is None:
         return None

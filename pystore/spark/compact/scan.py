@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from pystore.bindings.row import Check
 from pystore.message.properties import KEYS
 from pystore.message.record_batch import find_property
-from pystore.spark.compact.counts import Damage, QueueCount, out_of_order, queue_hash
+from pystore.spark.compact.counts import (
+    CompactionDamage,
+    QueueCount,
+    out_of_order,
+    queue_hash,
+)
 from pystore.spark.plan.split import Damaged, Split
 from pystore.spark.scan.core_segment import CoreSegment
 from pystore.spark.scan.gather import gather, texts
@@ -79,7 +84,9 @@ def scan_segment(split: Split, topics: tuple[str, ...]) -> Iterator[pa.RecordBat
         scan = _Scan(segment, topics, path)
         for piece in segment.pieces():
             if isinstance(piece, Damaged):
-                yield _notes([Damage(path, piece.offset, piece.text)], split.base)
+                yield _notes(
+                    [CompactionDamage(path, piece.offset, piece.text)], split.base
+                )
                 return
             scan.add(piece)
             yield from scan.reduced(_REDUCE_ROWS)
@@ -110,7 +117,7 @@ class _Scan:
         self._parts = []
         self._rows = self._bytes = 0
         self.counts: list[QueueCount] = []
-        self.damage: Damage | None = None
+        self.damage: CompactionDamage | None = None
 
     def add(self, rows: NDArray[Any]) -> None:
         """
@@ -249,7 +256,7 @@ class _Scan:
         if self.damage is None:
             offset = int(row["offset"])
             whole = f"record at offset {offset}: {text}"
-            self.damage = Damage(self._path, offset, whole)
+            self.damage = CompactionDamage(self._path, offset, whole)
 
 
 def _are_blank(
@@ -269,9 +276,11 @@ def _are_blank(
     return blank
 
 
-def _notes(notes: list[Damage] | list[QueueCount], base: int) -> pa.RecordBatch:
+def _notes(
+    notes: list[CompactionDamage] | list[QueueCount], base: int
+) -> pa.RecordBatch:
     hashes = [
-        0 if isinstance(one, Damage) else queue_hash(one.topic, one.queue_id)
+        0 if isinstance(one, CompactionDamage) else queue_hash(one.topic, one.queue_id)
         for one in notes
     ]
     columns = {

@@ -16,15 +16,15 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from pystore.errors import FormatError
-from pystore.spark.source.offsets import Positions, parse_positions, show_positions
+from pystore.spark.source.offsets import StreamOffsets, parse_positions, show_positions
 
 __all__ = [
     "COMPRESSIONS",
     "Commit",
     "DamagedRange",
+    "ExportShape",
     "ExportedFile",
-    "Gap",
-    "Shape",
+    "LogGap",
     "StoreRange",
     "format_commit",
     "parse_commit",
@@ -35,11 +35,11 @@ COMPRESSIONS = ("zstd", "snappy", "gzip", "none")
 
 _SCHEMA_VERSION = 1
 
-Kind = TypeVar("Kind")
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ExportShape:
     """
     What all runs of one directory have in common.
 
@@ -55,7 +55,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class LogGap:
     """
     Where the log is not the one that was exported, and somebody said to go on.
 
@@ -146,10 +146,10 @@ class Commit:
     """
 
     run: int
-    shape: Shape
+    shape: ExportShape
     ranges: tuple[StoreRange, ...]
-    positions: Positions
-    gaps: tuple[Gap, ...]
+    positions: StreamOffsets
+    gaps: tuple[LogGap, ...]
     damages: tuple[DamagedRange, ...]
     files: tuple[ExportedFile, ...]
 
@@ -200,24 +200,24 @@ def parse_commit(content: bytes, path: str) -> Commit:
 
 
 def _commit(whole: Mapping[str, Any]) -> Commit:
-    def several(name: str, make: Callable[[Any], Kind]) -> tuple[Kind, ...]:
+    def several(name: str, make: Callable[[Any], _Kind]) -> tuple[_Kind, ...]:
         return tuple(make(one) for one in whole[name])
 
     shape = whole["shape"]
     return Commit(
         run=int(whole["run"]),
-        shape=Shape(
+        shape=ExportShape(
             tuple(shape["columns"]), tuple(shape["topics"]), shape["compression"]
         ),
         ranges=several("ranges", lambda one: _of(StoreRange, one)),
         positions=parse_positions(whole["positions"]),
-        gaps=several("gaps", lambda one: _of(Gap, one)),
+        gaps=several("gaps", lambda one: _of(LogGap, one)),
         damages=several("damages", lambda one: _of(DamagedRange, one)),
         files=several("files", lambda one: _of(ExportedFile, one)),
     )
 
 
-def _of(kind: type[Kind], given: Mapping[str, Any]) -> Kind:
+def _of(kind: type[_Kind], given: Mapping[str, Any]) -> _Kind:
     names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
     return kind(**{name: given[_camel(name)] for name in names})
 

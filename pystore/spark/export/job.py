@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pystore.spark.export.commit import Commit
-from pystore.spark.export.run import Request, run_export
+from pystore.spark.export.run import ExportRequest, run_export
 from pystore.spark.export.task import ExportTask, TaskResult, write_task
 from pystore.spark.session import job_errors
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 
-def export(session: SparkSession, request: Request) -> Commit | None:
+def export(session: SparkSession, request: ExportRequest) -> Commit | None:
     """
     Exports what is new in the stores, as Parquet by topic and day.
 

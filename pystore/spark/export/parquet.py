@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pystore.fs.atomic import storage_error, sync_descriptor
 
-__all__ = ["Limits", "ParquetParts", "Part", "PartFile"]
+__all__ = ["ParquetParts", "PartFile", "PartitionKey", "WriterLimits"]
 
 _PLAIN = frozenset(
     {"offset", "queueOffset", "bodyCRC", "msgId", "uniqKey", "keys", "body"}
@@ -30,7 +30,7 @@ _NO_DAY = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionKey:
     """
     What the names of directories say of a record.
 
@@ -58,7 +58,7 @@ class PartFile:
     """
 
     name: str
-    part: Part
+    part: PartitionKey
     rows: int
     size: int
     min_offset: int
@@ -66,7 +66,7 @@ class PartFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WriterLimits:
     """
     What a writer keeps.
 
@@ -118,15 +118,15 @@ class ParquetParts:
         stem: str,
         columns: Sequence[str],
         compression: str,
-        limits: Limits | None = None,
+        limits: WriterLimits | None = None,
     ) -> None:
         self._folder = folder
         self._stem = stem
         self._columns = list(columns)
         self._compression = compression
-        self._limits = limits or Limits()
-        self._waiting: dict[Part, _Waiting] = {}
-        self._open: dict[Part, _Open] = {}
+        self._limits = limits or WriterLimits()
+        self._waiting: dict[PartitionKey, _Waiting] = {}
+        self._open: dict[PartitionKey, _Open] = {}
         self._done: list[PartFile] = []
         self._size = 0
         self._names = 0
@@ -157,7 +157,7 @@ class ParquetParts:
             self._close(part)
         return self._done
 
-    def _flush(self, part: Part) -> None:
+    def _flush(self, part: PartitionKey) -> None:
         """
         One row group.
         """
@@ -177,7 +177,7 @@ class ParquetParts:
             # The caller gets the path with it.
             raise storage_error("write", self._folder, error) from error
 
-    def _begin(self, part: Part, table: pa.Table) -> _Open:
+    def _begin(self, part: PartitionKey, table: pa.Table) -> _Open:
         while len(self._open) >= self._limits.open_files:
             self._close(next(iter(self._open)))
         name = f"{self._stem}-{self._names:05d}"
@@ -194,7 +194,7 @@ class ParquetParts:
         file = self._open[part] = _Open(name, writer, sink)
         return file
 
-    def _close(self, part: Part) -> None:
+    def _close(self, part: PartitionKey) -> None:
         file = self._open.pop(part)
         path = self._folder / file.name
         try:
@@ -229,7 +229,7 @@ def _repeating(schema: pa.Schema) -> Any:  # noqa: ANN401  its stub knows a flag
     return leaves
 
 
-def _by_part(batch: pa.RecordBatch) -> Iterator[tuple[Part, pa.RecordBatch]]:
+def _by_part(batch: pa.RecordBatch) -> Iterator[tuple[PartitionKey, pa.RecordBatch]]:
     """
     The rows of each topic and day, in their order.
     """
@@ -248,7 +248,7 @@ def _by_part(batch: pa.RecordBatch) -> Iterator[tuple[Part, pa.RecordBatch]]:
         present.tolist(), ends.tolist(), counts.tolist(), strict=True
     ):
         day = int(known[key % len(known)])
-        part = Part(
+        part = PartitionKey(
             topics.dictionary[key // len(known)].as_py(),
             None if day == _NO_DAY else str(np.datetime64(day, "D")),
         )

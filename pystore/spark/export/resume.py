@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pystore.errors import CutError, OffsetOutOfRange, PystoreError
-from pystore.spark.export.commit import Gap
+from pystore.spark.export.commit import LogGap
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.spark.plan.splits import plan_range
-from pystore.spark.source.offsets import Position
+from pystore.spark.source.offsets import StreamOffset
 from pystore.spark.source.record_walk import first_from
-from pystore.spark.source.tail import Followed, Sight
+from pystore.spark.source.tail import FollowedStore, StoreSnapshot
 
-__all__ = ["Bounds", "StorePlan"]
+__all__ = ["ExportBounds", "StoreExport"]
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ExportBounds:
     """
     What a user chose of every store.
 
@@ -39,7 +39,7 @@ class Bounds:
     allow_gap: bool = False
 
 
-class StorePlan:
+class StoreExport:
     """
     What a run does with a store.
 
@@ -61,15 +61,17 @@ class StorePlan:
             position and where it would go on.
     """
 
-    def __init__(self, store: Path, before: Position | None, bounds: Bounds) -> None:
+    def __init__(
+        self, store: Path, before: StreamOffset | None, bounds: ExportBounds
+    ) -> None:
         self.store = str(store)
-        self._followed = Followed(store, published=False)
+        self._followed = FollowedStore(store, published=False)
         with self._followed.look() as sight:
             self.from_offset, self.gap = _start(sight, before, bounds)
             top = sight.top
             if bounds.to_offset is not None:
                 top = min(top, first_from(sight.log, bounds.to_offset, sight.end))
-            self.position = Position(self.from_offset)
+            self.position = StreamOffset(self.from_offset)
             if top > self.from_offset:
                 self.position = sight.last(self.from_offset, top)
             elif before and not self.gap:
@@ -128,8 +130,8 @@ class StorePlan:
 
 
 def _start(
-    sight: Sight, before: Position | None, bounds: Bounds
-) -> tuple[int, Gap | None]:
+    sight: StoreSnapshot, before: StreamOffset | None, bounds: ExportBounds
+) -> tuple[int, LogGap | None]:
     """
     Where a record begins from which on nothing was exported.
     """
@@ -158,4 +160,4 @@ def _start(
             offset=at,
             path=sight.store,
         )
-    return start, Gap(sight.store, at, start, reason)
+    return start, LogGap(sight.store, at, start, reason)

@@ -15,7 +15,7 @@ from pystore.spark.export.commit import (
     COMPRESSIONS,
     Commit,
     ExportedFile,
-    Shape,
+    ExportShape,
     StoreRange,
 )
 from pystore.spark.export.layout import day_folder, topic_folder
@@ -26,12 +26,12 @@ from pystore.spark.export.publish import (
     publish,
     staging,
 )
-from pystore.spark.export.resume import Bounds, StorePlan
+from pystore.spark.export.resume import ExportBounds, StoreExport
 from pystore.spark.export.task import ExportTask, TaskResult, pack_tasks
 from pystore.spark.plan.paths import find_stores
 from pystore.spark.plan.schema import DAMAGE, choose_columns, needs_of
 
-__all__ = ["Request", "Tasks", "run_export"]
+__all__ = ["ExportRequest", "Tasks", "run_export"]
 
 _PIECE_BYTES = 64 << 20
 
@@ -40,7 +40,7 @@ Tasks = Callable[[Sequence[ExportTask]], Iterable[TaskResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExportRequest:
     """
     What a user asked for; of what is ``None``, the first run chooses for all.
 
@@ -62,10 +62,10 @@ class Request:
     topics: tuple[str, ...] | None = None
     compression: str | None = None
     on_damage: str = "fail"
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: ExportBounds = field(default_factory=ExportBounds)
 
 
-def run_export(request: Request, tasks: Tasks, parallelism: int) -> Commit | None:
+def run_export(request: ExportRequest, tasks: Tasks, parallelism: int) -> Commit | None:
     """
     Exports what is new in the stores.
 
@@ -91,7 +91,8 @@ def run_export(request: Request, tasks: Tasks, parallelism: int) -> Commit | Non
         shape = _shape(request, last)
         before = last.positions if last else {}
         plans = [
-            StorePlan(store, before.get(str(store)), request.bounds) for store in stores
+            StoreExport(store, before.get(str(store)), request.bounds)
+            for store in stores
         ]
         number = last.run + 1 if last else 1
         if not any(plan.gap or plan.size for plan in plans):
@@ -116,7 +117,7 @@ def run_export(request: Request, tasks: Tasks, parallelism: int) -> Commit | Non
         return commit
 
 
-def _shape(request: Request, last: Commit | None) -> Shape:
+def _shape(request: ExportRequest, last: Commit | None) -> ExportShape:
     """
     The one of the first run; what is asked for must not differ.
     """
@@ -129,7 +130,7 @@ def _shape(request: Request, last: Commit | None) -> Shape:
             raise InvalidError("no column is left: topic is the name of a directory")
     else:
         columns = last.shape.columns
-    old = last.shape if last else Shape(columns, (), COMPRESSIONS[0])
+    old = last.shape if last else ExportShape(columns, (), COMPRESSIONS[0])
     topics = old.topics if request.topics is None else tuple(sorted(request.topics))
     compression = request.compression or old.compression
     if last and (set(columns), topics) != (set(old.columns), old.topics):
@@ -138,7 +139,7 @@ def _shape(request: Request, last: Commit | None) -> Shape:
             f"and {_topics_text(old.topics)}: ask for the same, or for none, or give "
             "another directory"
         )
-    return Shape(old.columns, topics, compression)
+    return ExportShape(old.columns, topics, compression)
 
 
 def _topics_text(topics: tuple[str, ...]) -> str:
@@ -146,9 +147,9 @@ def _topics_text(topics: tuple[str, ...]) -> str:
 
 
 def _pack(
-    plans: Sequence[StorePlan],
-    shape: Shape,
-    request: Request,
+    plans: Sequence[StoreExport],
+    shape: ExportShape,
+    request: ExportRequest,
     attempts: Path,
     parallelism: int,
 ) -> list[ExportTask]:
@@ -178,6 +179,6 @@ def _take(result: TaskResult, tree: Path) -> Iterator[ExportedFile]:
         )
 
 
-def _range(plan: StorePlan, files: Sequence[ExportedFile]) -> StoreRange:
+def _range(plan: StoreExport, files: Sequence[ExportedFile]) -> StoreRange:
     rows = sum(file.rows for file in files if file.store == plan.store)
     return StoreRange(plan.store, plan.from_offset, plan.position.offset, rows)

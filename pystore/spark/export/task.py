@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pystore.fs.atomic import storage_error, sync_directory
-from pystore.spark.export.commit import DamagedRange, Shape
+from pystore.spark.export.commit import DamagedRange, ExportShape
 from pystore.spark.export.parquet import ParquetParts, PartFile
 from pystore.spark.plan.schema import DAMAGE, choose_columns
 from pystore.spark.plan.selection import Selection
@@ -47,7 +47,7 @@ class ExportTask:
     """
 
     splits: tuple[Split, ...]
-    shape: Shape
+    shape: ExportShape
     on_damage: str
     folder: str
     stem: str
@@ -73,7 +73,7 @@ class TaskResult:
 
 def pack_tasks(
     splits: Sequence[Split],
-    shape: Shape,
+    shape: ExportShape,
     on_damage: str,
     folder: Path,
     parallelism: int,

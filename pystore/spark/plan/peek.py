@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Peeked", "open_for_peeks", "peek_bytes", "peek_record"]
+__all__ = ["RecordHead", "open_for_peeks", "peek_bytes", "peek_record"]
 
 _MAGICS = {0xDAA320A7: 1, 0xDAA320AB: 2}
 """Of a record, with the bytes of its topic's length."""
@@ -24,7 +24,7 @@ _BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
 _HEAD_BYTES = 128
 
 
-class Peeked(NamedTuple):
+class RecordHead(NamedTuple):
     """
     What a record says of itself.
     """
@@ -70,7 +70,7 @@ def peek_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
         return os.pread(descriptor, size, offset - base)
 
 
-def peek_record(store: Path, base: int, offset: int) -> Peeked | None:
+def peek_record(store: Path, base: int, offset: int) -> RecordHead | None:
     """
     Returns what the record at an offset says; ``None``: there is none, or nobody
     knows.
@@ -99,4 +99,4 @@ def peek_record(store: Path, base: int, offset: int) -> Peeked | None:
         return None
     topic = tail[width : width + int.from_bytes(tail[:width])]
     name = topic.decode("utf-8", "surrogateescape")
-    return Peeked(name, queue_id, queue_offset, store_ms, size)
+    return RecordHead(name, queue_id, queue_offset, store_ms, size)

@@ -20,7 +20,7 @@ from pystore.spark.plan.schema import BODY, DAMAGE, Column
 from pystore.spark.plan.split import Damaged, Split
 from pystore.spark.scan.python_columns import PlainColumns
 
-__all__ = ["Batches"]
+__all__ = ["BatchBuilder"]
 
 _TYPES = {
     "string": pa.string(),
@@ -48,7 +48,7 @@ _MAGICS = np.array([0, 0xDAA320A7, 0xDAA320AB], np.int64)
 _MS_MAX = 2**63 // 1000 - 1
 
 
-class Batches:
+class BatchBuilder:
     """
     Makes the record batches of one split.
 

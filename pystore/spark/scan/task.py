@@ -20,7 +20,7 @@ from pystore.errors import CorruptError, CutError, OffsetOutOfRange
 from pystore.spark.plan.schema import BODY, Column, needs_of
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Damaged, Split
-from pystore.spark.scan.batches import Batches
+from pystore.spark.scan.batches import BatchBuilder
 from pystore.spark.scan.python_columns import PlainColumns
 from pystore.spark.scan.python_segment import PlainSegment
 from pystore.spark.scan.text_filter import rows_with
@@ -107,7 +107,7 @@ def _batches(
     selection: Selection,
     on_damage: str,
 ) -> Iterator[pa.RecordBatch]:
-    batches = Batches(split, columns, segment.topic, _texts(segment))
+    batches = BatchBuilder(split, columns, segment.topic, _texts(segment))
     needs_bytes = bool(selection.texts) or "bytes" in needs_of(columns)
     for piece in segment.pieces():
         if isinstance(piece, Damaged):

@@ -16,13 +16,13 @@ from typing import Any
 
 from pystore.errors import FormatError
 
-__all__ = ["Position", "Positions", "parse_positions", "show_positions"]
+__all__ = ["StreamOffset", "StreamOffsets", "parse_positions", "show_positions"]
 
 _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class StreamOffset:
     """
     Up to where one log was read.
 
@@ -37,11 +37,11 @@ class Position:
     crc: int = 0
 
 
-Positions = dict[str, Position]
+StreamOffsets = dict[str, StreamOffset]
 """By the root of the store."""
 
 
-def show_positions(positions: Mapping[str, Position]) -> dict[str, Any]:
+def show_positions(positions: Mapping[str, StreamOffset]) -> dict[str, Any]:
     """
     Returns what Spark keeps, as values of JSON.
     """
@@ -51,7 +51,7 @@ def show_positions(positions: Mapping[str, Position]) -> dict[str, Any]:
     }
 
 
-def _shown(position: Position) -> dict[str, int]:
+def _shown(position: StreamOffset) -> dict[str, int]:
     if position.record is None:
         return {"offset": position.offset}
     return {
@@ -61,7 +61,7 @@ def _shown(position: Position) -> dict[str, int]:
     }
 
 
-def parse_positions(kept: Mapping[str, Any]) -> Positions:
+def parse_positions(kept: Mapping[str, Any]) -> StreamOffsets:
     """
     Returns the positions that Spark kept.
 
@@ -76,7 +76,9 @@ def parse_positions(kept: Mapping[str, Any]) -> Positions:
         )
     try:
         return {
-            store: Position(int(one["offset"]), one.get("record"), one.get("crc", 0))
+            store: StreamOffset(
+                int(one["offset"]), one.get("record"), one.get("crc", 0)
+            )
             for store, one in kept["stores"].items()
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:

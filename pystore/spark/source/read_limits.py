@@ -33,11 +33,11 @@ else:
             """
 
 
-__all__ = ["AvailableNow", "Limits", "default_limit", "limits_of"]
+__all__ = ["AvailableNow", "ReadLimits", "default_limit", "limits_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """
     What is left of a batch, for the stores that are still to come.
 
@@ -60,7 +60,7 @@ class Limits:
     def _part(self, whole: int | None) -> int | None:
         return None if whole is None else max(1, whole // self.stores)
 
-    def without(self, size: int, records: int) -> Limits:
+    def without(self, size: int, records: int) -> ReadLimits:
         """
         What the next store has left: what it did not take is for the others.
         """
@@ -74,7 +74,9 @@ class Limits:
         )
 
 
-def limits_of(asked: ReadLimit | None, options: StreamOptions, stores: int) -> Limits:
+def limits_of(
+    asked: ReadLimit | None, options: StreamOptions, stores: int
+) -> ReadLimits:
     """
     Returns what Spark and the options allow together.
 
@@ -85,8 +87,8 @@ def limits_of(asked: ReadLimit | None, options: StreamOptions, stores: int) -> L
     """
     if type(asked).__name__ == "ReadAllAvailable":
         # Whatever the options say: Spark must have all of it in one batch.
-        return Limits(stores)
-    return Limits(
+        return ReadLimits(stores)
+    return ReadLimits(
         stores,
         getattr(asked, "max_bytes", options.max_bytes),
         getattr(asked, "max_rows", options.max_records),

@@ -14,12 +14,12 @@ from pystore.core.log_reader import LogReader
 from pystore.core.results import Cursor
 from pystore.core.resync import following
 
-__all__ = ["Step", "first_from", "last_below", "walk"]
+__all__ = ["WalkStep", "first_from", "last_below", "walk"]
 
 _ROWS = 8192
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """
     What a walk came to.
 
@@ -34,7 +34,7 @@ class Step(NamedTuple):
     records: int
 
 
-def last_below(log: LogReader, start: int, top: int, end: int) -> Step:
+def last_below(log: LogReader, start: int, top: int, end: int) -> WalkStep:
     """
     Returns the end of the last record that is wholly below *top*.
 
@@ -54,7 +54,7 @@ def last_below(log: LogReader, start: int, top: int, end: int) -> Step:
         if found.offset > at:
             return found
         top = at  # a blank, or the beginning of a record over the top
-    return Step(start, None, 0)
+    return WalkStep(start, None, 0)
 
 
 def first_from(log: LogReader, offset: int, end: int) -> int:
@@ -77,7 +77,7 @@ def first_from(log: LogReader, offset: int, end: int) -> int:
 
 def walk(
     log: LogReader, start: int, top: int, end: int, records: int | None = None
-) -> Step:
+) -> WalkStep:
     """
     Returns how far records go that are wholly below *top*.
 
@@ -91,7 +91,7 @@ def walk(
         end: of the log; a record begins there, or will.
         records: at most so many; ``None``: all.
     """
-    at, step = start, Step(start, None, 0)
+    at, step = start, WalkStep(start, None, 0)
     while at < top and (records is None or step.records < records):
         segment_end = _segment_end(log, at)
         left = None if records is None else records - step.records
@@ -107,13 +107,13 @@ def walk(
         behind = following(log, found, stop) or stop
         if found.stop == Stop.LAST or behind > top:
             break
-        at, step = behind, Step(behind, None, step.records)
+        at, step = behind, WalkStep(behind, None, step.records)
     return step
 
 
 def _scan(
-    log: LogReader, at: int, stop: int, left: int | None, step: Step
-) -> tuple[Cursor, Step]:
+    log: LogReader, at: int, stop: int, left: int | None, step: WalkStep
+) -> tuple[Cursor, WalkStep]:
     """
     Walks within one segment.
     """
@@ -121,13 +121,13 @@ def _scan(
         found = log.scan(at, stop, NO_CHECK).finish()
         if found.record_start is not None:
             count = step.records + found.records
-            step = Step(found.record_end, found.record_start, count)
+            step = WalkStep(found.record_end, found.record_start, count)
         return found, step
     scan = log.scan(at, stop, NO_CHECK, rows=min(left, _ROWS))
     for rows in scan:
         last = rows[min(left, len(rows)) - 1]
         offset, count = int(last["offset"]), min(left, len(rows))
-        step = Step(offset + int(last["size"]), offset, step.records + count)
+        step = WalkStep(offset + int(last["size"]), offset, step.records + count)
         left -= count
         if not left:
             break

@@ -22,15 +22,15 @@ from pystore.spark.plan.schema import Column, needs_of
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.spark.source.offsets import (
-    Position,
-    Positions,
+    StreamOffset,
+    StreamOffsets,
     parse_positions,
     show_positions,
 )
 from pystore.spark.source.partition import SplitPartition, read_partition
 from pystore.spark.source.read_limits import (
     AvailableNow,
-    Limits,
+    ReadLimits,
     default_limit,
     limits_of,
 )
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from pystore.spark.source.tail import Followed, Sight
+    from pystore.spark.source.tail import FollowedStore, StoreSnapshot
 
 __all__ = ["PystoreStreamReader"]
 
@@ -61,10 +61,10 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         self._selection = Selection()
         if options.topics is not None:
             self._selection = self._selection.only_like(options.topics)
-        self._followed: dict[str, Followed] = {}
-        self._initial: Positions | None = None
+        self._followed: dict[str, FollowedStore] = {}
+        self._initial: StreamOffsets | None = None
         self._targets: dict[str, int] | None = None
-        self._reached: Positions | None = None
+        self._reached: StreamOffsets | None = None
 
     # -- on the driver --------------------------------------------------------
 
@@ -107,7 +107,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
             limits = limits_of(limit, self._options.stream, len(sights))
             if begun is None:
                 # PySpark 4.1 behind a restart: nobody says where the batch begins.
-                limits = Limits(len(sights))
+                limits = ReadLimits(len(sights))
             # The short ones first: what they leave is for the others.
             for store in sorted(
                 sights, key=lambda one: self._top(sights[one]) - begins[one]
@@ -136,7 +136,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         tops = {}
         for store in self._stores(self._reached or {}):
             with self._follow(store).look() as sight:
-                tops[store] = Position(sight.top)
+                tops[store] = StreamOffset(sight.top)
         return show_positions(tops)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
@@ -184,16 +184,16 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
     def _fails(self) -> bool:
         return self._options.fail_on_data_loss
 
-    def _follow(self, store: str) -> Followed:
+    def _follow(self, store: str) -> FollowedStore:
         # Only the driver has the wheel for sure.
-        from pystore.spark.source.tail import Followed  # noqa: PLC0415
+        from pystore.spark.source.tail import FollowedStore  # noqa: PLC0415
 
         if store not in self._followed:
             published = self._options.stream.published
-            self._followed[store] = Followed(Path(store), published=published)
+            self._followed[store] = FollowedStore(Path(store), published=published)
         return self._followed[store]
 
-    def _stores(self, known: Mapping[str, Position]) -> list[str]:
+    def _stores(self, known: Mapping[str, StreamOffset]) -> list[str]:
         """
         The stores that are there now.
 
@@ -219,7 +219,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
             )
         return list(found)
 
-    def _start(self, sight: Sight) -> Position:
+    def _start(self, sight: StoreSnapshot) -> StreamOffset:
         from pystore.spark.source.record_walk import first_from  # noqa: PLC0415
 
         starting = self._options.stream.starting
@@ -227,13 +227,15 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
             return sight.first()
         if starting == "latest":
             return sight.last(sight.min_offset, sight.top)
-        return Position(first_from(sight.log, int(starting), sight.top))
+        return StreamOffset(first_from(sight.log, int(starting), sight.top))
 
-    def _top(self, sight: Sight) -> int:
+    def _top(self, sight: StoreSnapshot) -> int:
         targets = self._targets
         return sight.top if targets is None else min(sight.top, targets[sight.store])
 
-    def _admit(self, sight: Sight, begin: int, limits: Limits) -> tuple[Position, int]:
+    def _admit(
+        self, sight: StoreSnapshot, begin: int, limits: ReadLimits
+    ) -> tuple[StreamOffset, int]:
         """
         Where one store's part of a batch ends, and how many records are counted.
         """
@@ -252,7 +254,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         return sight.mark(step), step.records
 
     def _splits(
-        self, store: str, begin: Position | None, position: Position
+        self, store: str, begin: StreamOffset | None, position: StreamOffset
     ) -> list[Split]:
         """
         One store's part of a batch.

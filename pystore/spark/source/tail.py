@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pystore.bindings.row import NO_OFFSET, Check
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.errors import (
@@ -30,11 +30,11 @@ from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
 from pystore.recovery.segments import Segments
 from pystore.rocketmq.side_files import parse_abort
-from pystore.spark.source.offsets import Position
-from pystore.spark.source.record_walk import Step, last_below
+from pystore.spark.source.offsets import StreamOffset
+from pystore.spark.source.record_walk import WalkStep, last_below
 from pystore.store.open_reader import binding_page, find_end
 
-__all__ = ["Followed", "Sight"]
+__all__ = ["FollowedStore", "StoreSnapshot"]
 
 _ADVICE = (
     "begin with a new checkpoint, or let the stream go on behind what is gone with "
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class StoreSnapshot:
     """
     A store as of one moment.
 
@@ -67,28 +67,28 @@ class Sight:
     cut_offset: int
     generation: int | None
 
-    def first(self) -> Position:
+    def first(self) -> StreamOffset:
         """
         Where the store begins.
         """
-        return Position(self.min_offset)
+        return StreamOffset(self.min_offset)
 
-    def last(self, start: int, top: int) -> Position:
+    def last(self, start: int, top: int) -> StreamOffset:
         """
         The end of the last record from *start* on that is wholly below *top*.
         """
         return self.mark(last_below(self.log, start, top, self.end))
 
-    def mark(self, step: Step) -> Position:
+    def mark(self, step: WalkStep) -> StreamOffset:
         """
         The position that a walk has come to.
         """
         if step.record is None:
-            return Position(step.offset)
+            return StreamOffset(step.offset)
         data = self.log.acquire(step.record, step.offset - step.record)
-        return Position(step.offset, step.record, zlib.crc32(data))
+        return StreamOffset(step.offset, step.record, zlib.crc32(data))
 
-    def holds(self, position: Position) -> bool:
+    def holds(self, position: StreamOffset) -> bool:
         """
         Whether the log still is the one that was read up to a position.
         """
@@ -104,7 +104,7 @@ class Sight:
             return False
         return len(data) == size and zlib.crc32(data) == position.crc
 
-    def resume(self, position: Position | None, *, fails: bool) -> int:
+    def resume(self, position: StreamOffset | None, *, fails: bool) -> int:
         """
         Where a stream goes on that has read up to a position.
 
@@ -142,7 +142,7 @@ class Sight:
         return begin
 
 
-class Followed:
+class FollowedStore:
     """
     A store that a stream looks at again and again. One thread.
 
@@ -154,10 +154,10 @@ class Followed:
     def __init__(self, root: Path, *, published: bool) -> None:
         self._root = root
         self._published = published
-        self._known: Position | None = None
+        self._known: StreamOffset | None = None
 
     @contextmanager
-    def look(self) -> Iterator[Sight]:
+    def look(self) -> Iterator[StoreSnapshot]:
         """
         Yields what there is now; the log is closed with the block.
 
@@ -171,7 +171,9 @@ class Followed:
             with LogReader(store) as log:
                 end = self._find_end(log)
                 log.limit(end)
-                yield Sight(store, log, log.ends().min_offset, end, end, end, None)
+                yield StoreSnapshot(
+                    store, log, log.ends().min_offset, end, end, end, None
+                )
             return
         with LogReader(store, LogOptions(), live) as log:
             ends = log.ends()
@@ -179,7 +181,7 @@ class Followed:
             # 0: nobody replicates the store, and what is published is all there is.
             if ends.confirm_offset and not self._published:
                 top = ends.confirm_offset
-            yield Sight(
+            yield StoreSnapshot(
                 store,
                 log,
                 ends.min_offset,
@@ -196,13 +198,13 @@ class Followed:
         segments = Segments(log)
         known, limit = self._known, segments.end
         min_offset = segments.bases[0] if segments.bases else 0
-        before = Sight("", log, min_offset, limit, limit, limit, None)
+        before = StoreSnapshot("", log, min_offset, limit, limit, limit, None)
         if known is not None and known.record is not None and before.holds(known):
             found = log.scan(known.offset, NO_OFFSET, Check.OFFSET).finish()
             newer = [base for base in segments.bases if base > found.offset]
             if not any(any(segments.raw(base, 8)) for base in newer):
                 if found.record_start is not None:
-                    step = Step(found.record_end, found.record_start, 0)
+                    step = WalkStep(found.record_end, found.record_start, 0)
                     self._known = known = before.mark(step)
                 return known.offset
         end, _ = find_end(segments)
@@ -210,7 +212,7 @@ class Followed:
         return end
 
 
-def _page_of_starting(root: Path) -> Live | None:
+def _page_of_starting(root: Path) -> LivePage | None:
     """
     The live page while another pystore writer of this boot opens the store: what it
     promised below its published end still holds, and what a scan would find above
@@ -218,7 +220,7 @@ def _page_of_starting(root: Path) -> Live | None:
     """
     path = root / META_NAME / LIVE_NAME
     try:
-        live = Live(path)
+        live = LivePage(path)
         words, boot = live.read(), boot_of(root)
         note = parse_abort((root / ABORT).read_bytes())
     except (NotAStoreError, StorageError, FileNotFoundError):

@@ -18,14 +18,14 @@ from pystore.spark.verify.block_diff import (
     first_difference,
     read_pages,
 )
-from pystore.spark.verify.executors import Run
+from pystore.spark.verify.executors import RunTasks
 from pystore.spark.verify.judge_replicas import Difference
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 __all__ = ["settle"]
 
 
-def settle(differences: Sequence[Difference], run: Run) -> None:
+def settle(differences: Sequence[Difference], run: RunTasks) -> None:
     """
     Completes the verdicts of copies that differ.
 
@@ -69,7 +69,7 @@ def _where(verdict: SegmentVerdict) -> int | None:
     return verdict.first_difference
 
 
-def _run(run: Run, tasks: Sequence[BlockTask]) -> list[PageDigests]:
+def _run(run: RunTasks, tasks: Sequence[BlockTask]) -> list[PageDigests]:
     unique = list(dict.fromkeys(tasks))
     return run(unique, read_pages, lambda task: int(task.end - task.start))
 

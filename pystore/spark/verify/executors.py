@@ -12,16 +12,18 @@ from pystore.spark.session import job_errors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Run", "on_spark"]
+__all__ = ["RunTasks", "on_spark"]
 
 _PARTITION_BYTES = 256 << 20
 _PARTITIONS_MAX = 20_000
 
-Run = Callable[[Sequence[Any], Callable[[Any], Any], Callable[[Any], int]], "list[Any]"]
+RunTasks = Callable[
+    [Sequence[Any], Callable[[Any], Any], Callable[[Any], int]], "list[Any]"
+]
 """Calls a function of a module with each task; the last one sizes a task, in bytes."""
 
 
-def on_spark(session: SparkSession) -> Run:
+def on_spark(session: SparkSession) -> RunTasks:
     """
     Returns what runs tasks on the executors of a session.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystore.spark.session import job_errors
 from pystore.spark.verify.executors import on_spark
-from pystore.spark.verify.run import Round, verify_stores
+from pystore.spark.verify.run import VerifyRun, verify_stores
 from pystore.spark.verify.verdicts import SegmentVerdict
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def verify(
     return frame_of(session, found)
 
 
-def frame_of(session: SparkSession, found: Round) -> DataFrame:
+def frame_of(session: SparkSession, found: VerifyRun) -> DataFrame:
     """
     Returns a round as a table.
     """
@@ -84,7 +84,7 @@ def frame_of(session: SparkSession, found: Round) -> DataFrame:
         return session.createDataFrame(rows, schema)
 
 
-def row_of(one: SegmentVerdict, found: Round) -> dict[str, Any]:
+def row_of(one: SegmentVerdict, found: VerifyRun) -> dict[str, Any]:
     """
     Returns a verdict by column.
     """

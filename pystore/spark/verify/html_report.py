@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.summary import is_bad, is_unfinished
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 from pystore.text import size_text
@@ -48,7 +48,7 @@ _MEANING = {
 }
 
 
-def render_report(found: Round) -> str:
+def render_report(found: VerifyRun) -> str:
     """
     Returns the page.
     """
@@ -66,7 +66,7 @@ def render_report(found: Round) -> str:
     )
 
 
-def _headline(found: Round) -> str:
+def _headline(found: VerifyRun) -> str:
     bad = sum(one.is_bad for one in found.verdicts)
     if is_bad(found):
         return f"{bad} finding{'s' if bad > 1 else ''}: somebody has to act"
@@ -75,7 +75,7 @@ def _headline(found: Round) -> str:
     return "Every segment is what it should be"
 
 
-def _figures(found: Round) -> str:
+def _figures(found: VerifyRun) -> str:
     total = sum(one.checked_bytes for one in found.verdicts)
     rate = f"{size_text(total / found.seconds)}/s" if found.seconds else "-"
     pairs = {
@@ -99,7 +99,7 @@ def _legend(verdicts: Iterable[SegmentVerdict]) -> str:
     )
 
 
-def _picture(found: Round, group: str) -> str:
+def _picture(found: VerifyRun, group: str) -> str:
     """
     One line for each store of a group, one column for each segment.
     """
@@ -161,7 +161,7 @@ def _cell(verdicts: Sequence[SegmentVerdict]) -> str:
     return f'<div class="cell {worst.verdict}{bad}" title="{escape(title)}"></div>'
 
 
-def _findings(found: Round) -> str:
+def _findings(found: VerifyRun) -> str:
     told = [
         one
         for one in found.verdicts
@@ -203,7 +203,7 @@ def _finding(one: SegmentVerdict) -> str:
     )
 
 
-def _stores(found: Round) -> str:
+def _stores(found: VerifyRun) -> str:
     rows = []
     for root in found.stores:
         mine = [one for one in found.verdicts if one.store == root]

@@ -10,7 +10,7 @@ from pathlib import Path
 from pystore.fs.atomic import replace_file
 from pystore.spark.verify.html_report import render_report
 from pystore.spark.verify.rounds import AUDIT, write_round
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.summary import summary_of
 from pystore.text import SCHEMA_VERSION
 
@@ -20,7 +20,7 @@ PAGE = "report.html"
 SUMMARY = "summary.json"
 
 
-def write_output(folder: Path, found: Round) -> None:
+def write_output(folder: Path, found: VerifyRun) -> None:
     """
     Writes a round: first its rows, then the summary and the page, which are always
     those of the last round. Each appears whole.

@@ -25,7 +25,7 @@ from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.side_files import parse_identity
 from pystore.spark.verify.digests import blocks_of
-from pystore.spark.verify.segment_list import Listing, list_segments
+from pystore.spark.verify.segment_list import SegmentList, list_segments
 from pystore.spark.verify.segment_view import open_view
 from pystore.spark.verify.task import SegmentTask, StoreShare
 from pystore.spark.verify.verdicts import Finding
@@ -66,7 +66,7 @@ class StorePlan:
 
     root: Path
     group: str
-    listing: Listing
+    listing: SegmentList
     end: int
     bound: Bound | Evidence
     generation: int | None
@@ -160,7 +160,9 @@ def plan_store(root: Path, group: str = "") -> StorePlan:
 
 @contextmanager
 def open_parts(
-    root: Path, listing: Listing, lengths: Mapping[tuple[str, int], int] | None = None
+    root: Path,
+    listing: SegmentList,
+    lengths: Mapping[tuple[str, int], int] | None = None,
 ) -> Iterator[tuple[LogReader, ConsumeQueues, str]]:
     """
     Yields the log behind the last hole, the consume queues, and why those cannot be

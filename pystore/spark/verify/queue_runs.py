@@ -21,7 +21,7 @@ from pystore.bindings.row import Check
 from pystore.consumequeue.build import Dispatched, Group, groups_of
 from pystore.consumequeue.files import QueueFiles
 from pystore.consumequeue.queue import ENTRY_SIZE, ConsumeQueue
-from pystore.fs.fd_cache import FilePool
+from pystore.fs.fd_cache import FdCache
 from pystore.fs.layout import CONSUME_QUEUE
 from pystore.spark.verify.run_columns import RunColumns
 
@@ -101,7 +101,7 @@ class QueueRuns:
         self._topic = topic
         self._lengths = lengths
         self._file_size = queue_file_size
-        self._pool = FilePool()
+        self._pool = FdCache()
         self._queues: dict[tuple[str, int], ConsumeQueue] = {}
         self._runs = RunColumns()
         self._found: dict[tuple[str, int], QueueSummary] = {}

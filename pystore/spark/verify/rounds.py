@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error
 from pystore.spark.verify.frame import row_of
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.task import SegmentTask
 
 __all__ = ["AUDIT", "last_verified", "next_round", "oldest_first", "write_round"]
@@ -69,7 +69,7 @@ def _numbers(folder: Path) -> list[int]:
     return [int(found[1]) for found in names if found]
 
 
-def write_round(folder: Path, found: Round) -> Path:
+def write_round(folder: Path, found: VerifyRun) -> Path:
     """
     Writes a round, durably, and returns its folder.
 

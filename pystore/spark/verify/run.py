@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.errors import InvalidError, StorageError
 from pystore.fs.layout import LIVE_NAME, META_NAME
 from pystore.spark.plan.paths import find_stores
 from pystore.spark.verify.divergence import settle
-from pystore.spark.verify.executors import Run
+from pystore.spark.verify.executors import RunTasks
 from pystore.spark.verify.judge_replicas import judge_group
 from pystore.spark.verify.judge_store import StoreFindings, judge_store
 from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
@@ -23,7 +23,7 @@ from pystore.spark.verify.segment_list import list_segments
 from pystore.spark.verify.task import SegmentCheck, SegmentTask, check_segment
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
-__all__ = ["REPLICAS", "Round", "verify_stores"]
+__all__ = ["REPLICAS", "VerifyRun", "verify_stores"]
 
 REPLICAS = ("auto", "all", "none")
 
@@ -31,7 +31,7 @@ Choose = Callable[[Sequence[SegmentTask]], Sequence[SegmentTask]]
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class VerifyRun:
     """
     What one run of the job found.
 
@@ -51,14 +51,14 @@ class Round:
 
 
 def verify_stores(
-    run: Run,
+    run: RunTasks,
     paths: Iterable[str],
     *,
     replicas: str = "auto",
     percent: int = 100,
     number: int = 0,
     choose: Choose | None = None,
-) -> Round:
+) -> VerifyRun:
     """
     Checks stores and returns a verdict for each segment.
 
@@ -90,7 +90,7 @@ def verify_stores(
     checks = run(tasks, check_segment, lambda task: int(task.size))
     verdicts = _judge(run, plans, checks, is_whole=percent == 100)
     seconds = time.monotonic() - clock
-    return Round(number, verdicts, [str(root) for root in roots], seconds, began)
+    return VerifyRun(number, verdicts, [str(root) for root in roots], seconds, began)
 
 
 def _group(root: Path, replicas: str) -> str:
@@ -98,7 +98,7 @@ def _group(root: Path, replicas: str) -> str:
 
 
 def _judge(
-    run: Run,
+    run: RunTasks,
     plans: Sequence[StorePlan],
     checks: Iterable[SegmentCheck],
     *,
@@ -137,7 +137,7 @@ def _excuse(plan: StorePlan, verdicts: Sequence[SegmentVerdict]) -> None:
                 v.evidence = ["deleted by retention while the job ran"]
     if plan.generation is None:
         return
-    with Live(plan.root / META_NAME / LIVE_NAME) as page:
+    with LivePage(plan.root / META_NAME / LIVE_NAME) as page:
         if page.read().cut_generation == plan.generation:
             return
     for v in verdicts:

@@ -14,13 +14,13 @@ from pathlib import Path
 from pystore.fs.atomic import storage_error
 from pystore.spark.verify.segment_view import segment_name
 
-__all__ = ["Listing", "list_segments"]
+__all__ = ["SegmentList", "list_segments"]
 
 _NAME = re.compile(r"[0-9]{20}")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SegmentList:
     """
     What ``commitlog/`` holds.
 
@@ -59,7 +59,7 @@ class Listing:
         return len(self.runs) <= 1 and not self.odd and not self.orphans
 
 
-def list_segments(root: Path) -> Listing:
+def list_segments(root: Path) -> SegmentList:
     """
     Returns what is in ``commitlog/``.
 
@@ -103,4 +103,4 @@ def list_segments(root: Path) -> Listing:
     if not size:  # the first segment of a log that was never written
         sizes.clear()
     odd = {base: found for base, found in sizes.items() if found != size}
-    return Listing(size, tuple(sorted(sizes)), odd, tuple(sorted(orphans)))
+    return SegmentList(size, tuple(sorted(sizes)), odd, tuple(sorted(orphans)))

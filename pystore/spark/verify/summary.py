@@ -10,27 +10,27 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pystore.spark.verify.frame import row_of
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 __all__ = ["is_bad", "is_unfinished", "summary_of"]
 
 
-def is_bad(found: Round) -> bool:
+def is_bad(found: VerifyRun) -> bool:
     """
     Whether somebody has to act.
     """
     return any(one.is_bad for one in found.verdicts)
 
 
-def is_unfinished(found: Round) -> bool:
+def is_unfinished(found: VerifyRun) -> bool:
     """
     Whether something could not be checked.
     """
     return any(one.verdict is Verdict.UNKNOWN for one in found.verdicts)
 
 
-def summary_of(found: Round) -> dict[str, Any]:
+def summary_of(found: VerifyRun) -> dict[str, Any]:
     """
     Returns the round as JSON values: counts, and each segment that is not fine.
     """
@@ -54,7 +54,7 @@ def summary_of(found: Round) -> dict[str, Any]:
     }
 
 
-def _time(found: Round) -> str:
+def _time(found: VerifyRun) -> str:
     moment = datetime.fromtimestamp(found.began, UTC)
     return moment.isoformat(timespec="seconds")
 
@@ -64,7 +64,7 @@ def _counts(verdicts: Sequence[SegmentVerdict]) -> dict[str, int]:
     return {str(word): counts[word] for word in Verdict if counts[word]}
 
 
-def _store(found: Round, root: str) -> dict[str, Any]:
+def _store(found: VerifyRun, root: str) -> dict[str, Any]:
     mine = [one for one in found.verdicts if one.store == root]
     return {
         "store": root,
@@ -76,7 +76,7 @@ def _store(found: Round, root: str) -> dict[str, Any]:
     }
 
 
-def _finding(one: SegmentVerdict, found: Round) -> dict[str, Any]:
+def _finding(one: SegmentVerdict, found: VerifyRun) -> dict[str, Any]:
     row = row_of(one, found)
     for name in ("round", "verifiedAt", "seconds"):
         del row[name]

@@ -17,18 +17,18 @@ from pystore.controller.model.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.model.decision import Accepted, Decision, Rejected
-from pystore.controller.model.facts import Facts, Pulse
+from pystore.controller.model.decision import Accepted, CommandResult, Rejected
+from pystore.controller.model.facts import Facts, LastHeartbeat
 from pystore.controller.model.invariants import backslides, violations
-from pystore.controller.model.member import Member, Position
-from pystore.controller.model.replies import Election, Reply
+from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.replies import CommandReply, Election
 from pystore.controller.model.state import SetState
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 
 __all__ = ["Brokers", "alive", "incarnation", "start"]
 
-_Reply = TypeVar("_Reply", bound=Reply)
+_Reply = TypeVar("_Reply", bound=CommandReply)
 
 
 def incarnation(counter: int, bits: int = 0) -> Incarnation:
@@ -47,7 +47,7 @@ def start(
     return Recovery(
         incarnation(counter, bits),
         boot_id="boot",
-        position=Position(epoch, end),
+        position=LogEnd(epoch, end),
         published_end=end,
         **told,
     )
@@ -66,7 +66,7 @@ class Brokers:
 
     def __init__(self, state: SetState | None = None) -> None:
         self.state = state or SetState("cluster", "set")
-        self.pulses: dict[int, Pulse] = {}
+        self.pulses: dict[int, LastHeartbeat] = {}
         self.may_replace = True
         self.is_unclean_allowed = False
 
@@ -81,7 +81,7 @@ class Brokers:
             is_unclean_allowed=self.is_unclean_allowed,
         )
 
-    def ask(self, command: Command) -> Decision:
+    def ask(self, command: Command) -> CommandResult:
         """
         Decides, and applies what was decided.
         """
@@ -125,9 +125,9 @@ class Brokers:
         command = Register(broker_id, f"host:{broker_id}", recovery)
         decision = self.ask(command)
         assert isinstance(decision, Accepted), decision
-        position = recovery.position if recovery is not None else Position(0, 0)
+        position = recovery.position if recovery is not None else LogEnd(0, 0)
         who = recovery.incarnation if recovery is not None else None
-        self.pulses[broker_id] = Pulse(who, position)
+        self.pulses[broker_id] = LastHeartbeat(who, position)
         return Member(broker_id, who)
 
     def reach(self, broker_id: int, epoch: int, end: int) -> None:
@@ -135,7 +135,7 @@ class Brokers:
         A broker's heartbeat says how far it reaches.
         """
         who = self.pulses[broker_id].incarnation
-        self.pulses[broker_id] = Pulse(who, Position(epoch, end))
+        self.pulses[broker_id] = LastHeartbeat(who, LogEnd(epoch, end))
 
     def die(self, *broker_ids: int) -> None:
         """
@@ -185,8 +185,8 @@ class Brokers:
         return self.refused(command).code
 
 
-def alive(*broker_ids: int) -> dict[int, Pulse]:
+def alive(*broker_ids: int) -> dict[int, LastHeartbeat]:
     """
     Returns heartbeats of Java brokers.
     """
-    return {broker_id: Pulse(position=Position(0, 0)) for broker_id in broker_ids}
+    return {broker_id: LastHeartbeat(position=LogEnd(0, 0)) for broker_id in broker_ids}

@@ -17,14 +17,14 @@ from lib.remoting.virtual_time_loop import until
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.member import Member, ids_of
 from pystore.controller.protocol.extensions import (
+    HeartbeatExtension,
     LeaseGrant,
-    Vitals,
     lease_of,
     recovery_fields,
     vitals_fields,
 )
 from pystore.controller.protocol.set_extensions import alter_set_fields
-from pystore.controller.server.config import Settings
+from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.controller import Controller
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
 from pystore.records.record_store import RecordStore
@@ -101,7 +101,7 @@ class Running:
 @asynccontextmanager
 async def running(
     space: MemorySpace | None = None,
-    settings: Settings | None = None,
+    settings: ControllerConfig | None = None,
     *,
     length_ns: int | None = None,
     leads: bool = True,
@@ -133,7 +133,7 @@ async def running(
         return stores[-1]
 
     controller = Controller(
-        settings or Settings(listen="127.0.0.1:0"),
+        settings or ControllerConfig(listen="127.0.0.1:0"),
         opened,
         said.append,
         clock_ns=clock_ns,
@@ -228,7 +228,9 @@ class SpokenBroker:
             epoch=epoch,
             max_offset=self.end,
         )
-        vitals = Vitals(self.recovery.incarnation, resigned_epoch=resigned_epoch)
+        vitals = HeartbeatExtension(
+            self.recovery.incarnation, resigned_epoch=resigned_epoch
+        )
         answer = await self._ask(
             RequestCode.BROKER_HEARTBEAT, beat, added=vitals_fields(vitals)
         )

@@ -14,16 +14,16 @@ from typing import NamedTuple, Protocol
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
+    CallRefused,
     GetNextBrokerId,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
 )
 
 __all__ = ["Allocation", "Given", "Request", "given_of"]
 
 Request = GetNextBrokerId | ApplyBrokerId | RegisterBroker
-Reply = NextBrokerId | Done | Mastership | Refused
+Reply = NextBrokerId | Done | MasterInfo | CallRefused
 
 
 class Allocation(Protocol):
@@ -67,13 +67,15 @@ class Given(NamedTuple):
             return self, NextBrokerId(self.next_id)
         if isinstance(request, RegisterBroker):
             is_there = request.broker_id in given
-            return self, Mastership() if is_there else Refused(2010, "not registered")
+            return self, MasterInfo() if is_there else CallRefused(
+                2010, "not registered"
+            )
         wanted, code = request.broker_id, request.register_check_code
         if wanted in given:
             is_same = given[wanted] == code
-            return self, Done() if is_same else Refused(2014, "id invalid")
+            return self, Done() if is_same else CallRefused(2014, "id invalid")
         if wanted != self.next_id and (not self.takes_any_id or not given):
-            return self, Refused(2014, "id invalid")
+            return self, CallRefused(2014, "id invalid")
         ids = self.ids | {(wanted, code)}
         return self._replace(next_id=self.next_id + 1, ids=ids), Done()
 

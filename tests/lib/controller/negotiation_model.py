@@ -17,30 +17,30 @@ from functools import cache
 from typing import NamedTuple
 
 from lib.controller.id_allocation_model import Allocation, Request, given_of
-from pystore.controller.identity.identity import Named
+from pystore.controller.identity.identity import ConfiguredIdentity
 from pystore.controller.identity.negotiation import (
     DeleteTemp,
     Negotiation,
+    NegotiationStep,
     ReadIdentity,
-    Step,
     WriteConfirmed,
     WriteTemp,
 )
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
+    CallRefused,
+    CallUnanswered,
     GetNextBrokerId,
-    Refused,
     RegisterBroker,
-    Unanswered,
 )
 from pystore.metastore.values import Identity
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 __all__ = ["Side", "World", "begin", "calm", "every_world", "moves", "problem_of"]
 
-_NOT_DONE = Refused(2007, "not leader")
-_NOT_KNOWN = Unanswered("no answer")
+_NOT_DONE = CallRefused(2007, "not leader")
+_NOT_KNOWN = CallUnanswered("no answer")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,9 @@ _side = cache(Side)
 
 
 def _process(number: int) -> Negotiation:
-    return Negotiation(Named("c", "b", f"10.0.0.{number}:10911"), draw_code=str)
+    return Negotiation(
+        ConfiguredIdentity("c", "b", f"10.0.0.{number}:10911"), draw_code=str
+    )
 
 
 class World(NamedTuple):
@@ -211,7 +213,7 @@ def problem_of(world: World) -> str:
     given = given_of(world.controller)
     held: dict[int, int] = {}
     for side in world.sides:
-        if side.negotiation.step is Step.STOPPED:
+        if side.negotiation.step is NegotiationStep.STOPPED:
             return f"broker {side.number} gave up: {side.negotiation.problem}"
         if not isinstance(side.stored, BrokerIdentity):
             continue

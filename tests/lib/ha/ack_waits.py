@@ -5,8 +5,8 @@ of the judgement alone. A service's appends wait in the core (`pystore.core.wait
 
 from __future__ import annotations
 
-from pystore.ha.insync.ack import Ack, Outcome, Settled
-from pystore.ha.insync.ack_policy import Promises
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
+from pystore.ha.insync.ack_policy import AckPolicy
 
 __all__ = ["AckWaits"]
 
@@ -19,7 +19,7 @@ class AckWaits:
         promises: what its appends are promised.
     """
 
-    def __init__(self, promises: Promises) -> None:
+    def __init__(self, promises: AckPolicy) -> None:
         self._promises = promises
         self._open: list[tuple[Ack, int, int]] = []
 
@@ -29,7 +29,7 @@ class AckWaits:
         """
         self._open.append((ack, end_offset, deadline_ms))
 
-    def settle(self, now_ms: int, lease_deadline_ms: int | None) -> list[Settled]:
+    def settle(self, now_ms: int, lease_deadline_ms: int | None) -> list[AckResult]:
         """
         Ends the waits that are over; to be called after each input.
 
@@ -43,10 +43,10 @@ class AckWaits:
             return []
         promises, copies = self._promises, self._promises.copies()
         is_leased = lease_deadline_ms is None or now_ms <= lease_deadline_ms
-        ended: list[Settled] = []
+        ended: list[AckResult] = []
         still: list[tuple[Ack, int, int]] = []
         for ack, end, deadline_ms in self._open:
-            outcome: Outcome | None = promises.outcome(ack, end, is_leased)
+            outcome: AckOutcome | None = promises.outcome(ack, end, is_leased)
             # An ack that came with the deadline is in time (R218).
             if outcome is None and now_ms >= deadline_ms:
                 outcome = promises.expired(ack, end)

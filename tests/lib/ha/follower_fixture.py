@@ -15,15 +15,15 @@ from pathlib import Path
 from lib.ha.legacy_master_server import LegacyMaster, MasterLink
 from lib.store.stores import SEGMENT, fill
 from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import Connection
-from pystore.ha.slave.follower import Follower, Rim, Standing
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import SlaveProtocol
+from pystore.ha.slave.follower import Follower, FollowerEnvironment, FollowerStatus
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.transport import Stream, StreamLost
+from pystore.ha.slave.transport import MasterStream, StreamLost
 from pystore.store.commit_log import CommitLog
 
-TERMS = Terms("cluster", "broker", 7, is_learner=True)
+TERMS = SlaveConfig("cluster", "broker", 7, is_learner=True)
 SLICE_MS = 10
 TURNS_MAX = 20_000
 
@@ -50,7 +50,7 @@ class Stage:
     until: Callable[[], bool]
     tick_ms: int = 10
     answer: Callable[[socket.socket], object] | None = None
-    make: Callable[[], Connection] = lambda: LegacySlaveConnection(TERMS)
+    make: Callable[[], SlaveProtocol] = lambda: LegacySlaveProtocol(TERMS)
     said: list[str] = field(default_factory=list)
     paused_ms: int = 0
     dialled: int = 0
@@ -59,11 +59,11 @@ class Stage:
     _now_ms: int = 0
     _links: list[tuple[MasterLink, socket.socket]] = field(default_factory=list)
 
-    def follow(self, log: ReplicaLog) -> Standing:
+    def follow(self, log: ReplicaLog) -> FollowerStatus:
         """
         Follows until it is time to stop.
         """
-        rim = Rim(
+        rim = FollowerEnvironment(
             dial=self._dial,
             make=self.make,
             now_ms=lambda: self._now_ms,
@@ -87,7 +87,7 @@ class Stage:
             link.close()
         self._links.clear()
 
-    def _dial(self) -> Stream:
+    def _dial(self) -> MasterStream:
         self.dialled += 1
         if self.dialled <= self.refused:
             raise StreamLost("nobody is there")
@@ -96,7 +96,7 @@ class Stage:
             self._links.append((MasterLink(self.master, theirs), theirs))
         else:
             self.answer(theirs)
-        return Stream(ours)
+        return MasterStream(ours)
 
     def _pause(self, wait_ms: int) -> None:
         assert 0 < wait_ms <= SLICE_MS

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from lib.store.stores import message
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.master.insync_monitor import Judge
+from pystore.ha.master.insync_monitor import InSyncMonitor
 from pystore.ha.wire.codes import AckStatus
 from pystore.store.commit_log import CommitLog
 
@@ -43,7 +43,7 @@ class Court:
             now_ms=0,
             rules=rules,
         )
-        self.judge = Judge(
+        self.judge = InSyncMonitor(
             in_sync,
             log.writer.log,
             lambda: frozenset({1, 2, 3}),
@@ -54,18 +54,22 @@ class Court:
     def open(self, broker_id: int, session_id: int) -> int | None:
         """A legacy slave's session, which needs no incarnation."""
         return self.judge.opened(
-            Opened(broker_id, None, session_id, 0, is_learner=False, is_legacy=True)
+            SessionOpened(
+                broker_id, None, session_id, 0, is_learner=False, is_legacy=True
+            )
         )
 
     def ack(self, broker_id: int, session_id: int, received: int) -> None:
         """It holds so much."""
         self.judge.acked(
-            Acked(broker_id, session_id, received, None, self.now_ms, AckStatus.OK)
+            SessionAcked(
+                broker_id, session_id, received, None, self.now_ms, AckStatus.OK
+            )
         )
 
     def leave(self, broker_id: int, session_id: int) -> None:
         """Its link is gone."""
-        self.judge.left(Left(broker_id, session_id, is_graceful=False))
+        self.judge.left(SessionEnded(broker_id, session_id, is_graceful=False))
 
     def agree(self, version: int, *members: int) -> None:
         """The controller's set is the master and these."""

@@ -8,10 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.effects import Close, Effect, MasterLog, Send, SendBlock
-from pystore.ha.master.protocol_legacy import LegacyMasterConnection
-from pystore.ha.master.protocol_v3 import MasterConnection
+from pystore.ha.master.config import MasterConfig, SetView
+from pystore.ha.master.effects import (
+    CloseLink,
+    MasterEffect,
+    MasterLog,
+    Send,
+    SendBlock,
+)
+from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
+from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
@@ -76,7 +82,7 @@ LOG = MasterLog(
 )
 """Three epochs; the first segment ends in the second one."""
 
-TERMS = Terms(
+TERMS = MasterConfig(
     cluster="c",
     broker_name="b",
     broker_id=1,
@@ -85,7 +91,7 @@ TERMS = Terms(
     legacy_block_bytes_max=700,
     wall_ms=1_000_000,
 )
-ROSTER = Roster(broker_ids=frozenset({1, 2, 3}), members=frozenset({1, 3}))
+ROSTER = SetView(broker_ids=frozenset({1, 2, 3}), members=frozenset({1, 3}))
 _PERIOD = bytes((n * 7 + n // 256) & 0xFF for n in range(1 << 16))
 
 
@@ -173,23 +179,23 @@ class Bench:
         connection: the connection.
     """
 
-    def __init__(self, terms: Terms = TERMS, roster: Roster = ROSTER) -> None:
+    def __init__(self, terms: MasterConfig = TERMS, roster: SetView = ROSTER) -> None:
         self.log = LOG
         self.now_ms = 0
         self.roster = roster
         self.connection = self._connect(terms)
 
-    def _connect(self, terms: Terms) -> MasterConnection | LegacyMasterConnection:
-        return MasterConnection(terms, lambda: self.roster, SESSION, self.now_ms)
+    def _connect(self, terms: MasterConfig) -> V3MasterProtocol | LegacyMasterProtocol:
+        return V3MasterProtocol(terms, lambda: self.roster, SESSION, self.now_ms)
 
-    def hear(self, *bodies: Body, epoch: int = EPOCH) -> list[Effect]:
+    def hear(self, *bodies: Body, epoch: int = EPOCH) -> list[MasterEffect]:
         """
         Returns the effects of these frames.
         """
         raw = b"".join(encode(Frame(epoch, 0, body)) for body in bodies)
         return self.hear_bytes(raw)
 
-    def hear_bytes(self, raw: bytes) -> list[Effect]:
+    def hear_bytes(self, raw: bytes) -> list[MasterEffect]:
         """
         Returns the effects of bytes that came at once.
         """
@@ -216,7 +222,7 @@ class Bench:
             sent.append(block)
         return sent
 
-    def tick(self, after_ms: int = 0) -> list[Effect]:
+    def tick(self, after_ms: int = 0) -> list[MasterEffect]:
         """
         Lets time pass, and returns what follows.
         """
@@ -236,10 +242,10 @@ class LegacyBench(Bench):
     The same for a legacy connection.
     """
 
-    def _connect(self, terms: Terms) -> LegacyMasterConnection:
-        return LegacyMasterConnection(terms, lambda: self.roster, SESSION, self.now_ms)
+    def _connect(self, terms: MasterConfig) -> LegacyMasterProtocol:
+        return LegacyMasterProtocol(terms, lambda: self.roster, SESSION, self.now_ms)
 
-    def say(self, *frames: LegacyHandshake | LegacyAck) -> list[Effect]:
+    def say(self, *frames: LegacyHandshake | LegacyAck) -> list[MasterEffect]:
         """
         Returns the effects of these frames.
         """
@@ -253,7 +259,7 @@ class LegacyBench(Bench):
         return self
 
 
-def frames_in(effects: list[Effect]) -> list[Frame]:
+def frames_in(effects: list[MasterEffect]) -> list[Frame]:
     """
     Returns the v3 frames that effects send.
     """
@@ -290,7 +296,7 @@ def data_of(block: SendBlock) -> TransferData:
     return body
 
 
-def legacy_of(effect: Effect) -> LegacyData | LegacyEpochs:
+def legacy_of(effect: MasterEffect) -> LegacyData | LegacyEpochs:
     """
     Returns the legacy frame that an effect sends.
     """
@@ -305,7 +311,7 @@ def legacy_of(effect: Effect) -> LegacyData | LegacyEpochs:
     return frame
 
 
-def answer(effects: list[Effect]) -> HandshakeMaster:
+def answer(effects: list[MasterEffect]) -> HandshakeMaster:
     """
     Returns the HANDSHAKE_MASTER among effects.
     """
@@ -317,9 +323,9 @@ def answer(effects: list[Effect]) -> HandshakeMaster:
     return body
 
 
-def reason_of(effects: list[Effect]) -> str:
+def reason_of(effects: list[MasterEffect]) -> str:
     """
     Returns why the last effect closes the link.
     """
-    assert isinstance(effects[-1], Close), effects
+    assert isinstance(effects[-1], CloseLink), effects
     return effects[-1].reason

@@ -19,16 +19,16 @@ from lib.store.stores import SEGMENT
 from pystore.clocks import clock_ms
 from pystore.errors import PystoreError
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
-from pystore.ha.master.config import Terms
+from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.slave.backoff import BackOff
-from pystore.ha.slave.config import Terms as SlaveTerms
-from pystore.ha.slave.effects import Connection
-from pystore.ha.slave.follower import Follower, Rim, Standing
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import SlaveProtocol
+from pystore.ha.slave.follower import Follower, FollowerEnvironment, FollowerStatus
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.ha.slave.transport import Stream, connect
+from pystore.ha.slave.transport import MasterStream, connect
 from pystore.store.commit_log import CommitLog
 
 __all__ = [
@@ -140,7 +140,7 @@ class MasterStage:
         self.log = CommitLog(root, segment_size=SEGMENT)
         if self.log.epochs.last_epoch < EPOCH:
             self.log.begin_epoch(EPOCH)
-        own = Terms("c", "b", 1, EPOCH, SEGMENT)
+        own = MasterConfig("c", "b", 1, EPOCH, SEGMENT)
         ship = Mastership(
             terms=replace(own, **(terms or {})),
             me=Member(1),
@@ -233,14 +233,16 @@ class Slave:
     ) -> None:
         self.log = ReplicaLog(root, segment_size=SEGMENT, flush_interval_ms=10)
         self.said: list[str] = []
-        own = SlaveTerms("c", "b", broker_id, epoch=EPOCH, incarnation=1, may_wipe=True)
+        own = SlaveConfig(
+            "c", "b", broker_id, epoch=EPOCH, incarnation=1, may_wipe=True
+        )
         own = replace(own, **terms)
-        make: Callable[[], Connection] = lambda: (  # noqa: E731
-            LegacySlaveConnection(own) if is_legacy else SlaveConnection(own)
+        make: Callable[[], SlaveProtocol] = lambda: (  # noqa: E731
+            LegacySlaveProtocol(own) if is_legacy else V3SlaveProtocol(own)
         )
         self._stopping = threading.Event()
         self._now_ms = now_ms
-        rim = Rim(
+        rim = FollowerEnvironment(
             dial=lambda: self._dial(address),
             make=make,
             now_ms=now_ms,
@@ -252,10 +254,10 @@ class Slave:
         self._thread = threading.Thread(target=self._follower.run)
         self._thread.start()
 
-    def _dial(self, address: tuple[str, int]) -> Stream:
+    def _dial(self, address: tuple[str, int]) -> MasterStream:
         return connect(*address, self._stopping.is_set, self._now_ms)
 
-    def standing(self) -> Standing:
+    def standing(self) -> FollowerStatus:
         """
         How it stands.
         """

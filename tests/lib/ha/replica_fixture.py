@@ -14,14 +14,14 @@ from types import TracebackType
 from typing import Any
 
 from lib.store.stores import SEGMENT
-from pystore.ha.config import Place
+from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.lease import Lease
 from pystore.ha.replica import Replica
-from pystore.ha.result import ReplicaStanding
+from pystore.ha.result import ReplicaStatus
 from pystore.ha.role import Role
-from pystore.ha.slave.backoff import Pace
+from pystore.ha.slave.backoff import BackOffConfig
 
 __all__ = ["WAIT_MS", "ReplicaStage", "ScriptedController"]
 
@@ -118,11 +118,11 @@ class ReplicaStage:
         """
         A process begins: the replica opens its store.
         """
-        place = Place(
+        place = ReplicaConfig(
             "c",
             "b",
             broker_id,
-            pace=Pace(10, 100),
+            pace=BackOffConfig(10, 100),
             retry_ms=10,
             say=self.said.append,
             **{**self._changes, **changes},
@@ -139,7 +139,7 @@ class ReplicaStage:
 
     def elect(
         self, epoch: int, master: Replica, lease: Lease | None = None
-    ) -> ReplicaStanding:
+    ) -> ReplicaStatus:
         """
         The controller elects, with the rest of the set as candidates, and tells
         everybody when the master is there.
@@ -155,7 +155,7 @@ class ReplicaStage:
             replica.decided(told)
         return standing
 
-    def wait_for(self, replica: Replica, role: Role, epoch: int) -> ReplicaStanding:
+    def wait_for(self, replica: Replica, role: Role, epoch: int) -> ReplicaStatus:
         """
         Waits until a replica has a role.
         """
@@ -164,8 +164,8 @@ class ReplicaStage:
         )
 
     def wait_until(
-        self, replica: Replica, is_so: Callable[[ReplicaStanding], bool]
-    ) -> ReplicaStanding:
+        self, replica: Replica, is_so: Callable[[ReplicaStatus], bool]
+    ) -> ReplicaStatus:
         """
         Waits until a replica stands as wanted.
         """

@@ -12,7 +12,7 @@ from itertools import count
 
 from lib.ha.ack_waits import AckWaits
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.wire.codes import AckStatus
@@ -121,7 +121,7 @@ class ReplicaSet:
         """
         session = next(self._sessions)
         incarnation = None if legacy else member(broker_id, start).incarnation
-        fact = Opened(broker_id, incarnation, session, None, learner, legacy)
+        fact = SessionOpened(broker_id, incarnation, session, None, learner, legacy)
         if self.judge.opened(fact, self.now) != session:
             self._live[broker_id] = session, legacy
         return session
@@ -149,7 +149,7 @@ class ReplicaSet:
         """
         number, legacy = self._live.get(broker_id, (0, False))
         durable = received if flushed is None else flushed
-        fact = Acked(
+        fact = SessionAcked(
             broker_id,
             number if session is None else session,
             received,
@@ -166,7 +166,7 @@ class ReplicaSet:
         A link ends: the newest of that slave, unless said otherwise.
         """
         number = self._live[broker_id][0] if session is None else session
-        self.judge.left(Left(broker_id, number, graceful), self.now)
+        self.judge.left(SessionEnded(broker_id, number, graceful), self.now)
 
     def ask(self) -> SetChange:
         """

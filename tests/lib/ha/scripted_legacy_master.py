@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from lib.ha.slave_owner import Owner, ShortLog
 from pystore.epochs.table import EpochTable
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import (
-    Close,
-)
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import LeaveMaster
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.wire.legacy import (
     LegacyData,
     LegacyEpochs,
@@ -21,7 +19,7 @@ from pystore.ha.wire.legacy import (
     encode_legacy,
 )
 
-TERMS = Terms("cluster", "broker", 2)
+TERMS = SlaveConfig("cluster", "broker", 2)
 BYTES = b"one.one.two.two.3333.333"
 EPOCHS = LegacyEpochs(24, 3, ((1, 0), (3, 16)))
 
@@ -46,9 +44,9 @@ class Master:
     A Java master as the test has it, and the slave that listens to it.
     """
 
-    def __init__(self, log: ShortLog | None = None, terms: Terms = TERMS) -> None:
+    def __init__(self, log: ShortLog | None = None, terms: SlaveConfig = TERMS) -> None:
         self.log = log if log is not None else ShortLog()
-        self.owner = Owner(LegacySlaveConnection(terms), self.log)
+        self.owner = Owner(LegacySlaveProtocol(terms), self.log)
         self.owner.connect()
 
     def say(self, *frames: LegacyFrame) -> None:
@@ -66,7 +64,7 @@ class Master:
         return [effect for effect in self.owner.done if isinstance(effect, kind)]
 
     @property
-    def closed(self) -> Close:
+    def closed(self) -> LeaveMaster:
         """How the link ended."""
         assert self.owner.closed is not None
         return self.owner.closed

@@ -11,11 +11,9 @@ from typing import Any
 
 from lib.ha.slave_owner import Owner, ShortLog
 from pystore.epochs.table import EpochTable
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import (
-    Close,
-)
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import LeaveMaster
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import CheckResult, DataFlag, EpochsFlag, MasterFlag, State
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import (
@@ -28,7 +26,7 @@ from pystore.ha.wire.frames import (
 from pystore.ha.wire.v3 import encode
 
 SESSION = 0x5E55
-TERMS = Terms("cluster", "broker", 2, epoch=3, incarnation=7)
+TERMS = SlaveConfig("cluster", "broker", 2, epoch=3, incarnation=7)
 SHAKE = HandshakeMaster(
     result=CheckResult.SUCCESS,
     protocol=3,
@@ -77,9 +75,9 @@ class Master:
     A master as the test has it, and the slave that listens to it.
     """
 
-    def __init__(self, log: ShortLog | None = None, terms: Terms = TERMS) -> None:
+    def __init__(self, log: ShortLog | None = None, terms: SlaveConfig = TERMS) -> None:
         self.log = log if log is not None else ShortLog()
-        self.owner = Owner(SlaveConnection(terms), self.log)
+        self.owner = Owner(V3SlaveProtocol(terms), self.log)
         self.owner.connect()
 
     def say(self, *bodies: Body, epoch: int = 3, sent_ms: int = 77) -> None:
@@ -111,13 +109,13 @@ class Master:
         return self.owner.connection.state
 
     @property
-    def closed(self) -> Close:
+    def closed(self) -> LeaveMaster:
         """How the link ended."""
         assert self.owner.closed is not None
         return self.owner.closed
 
 
-def flowing(log: ShortLog | None = None, terms: Terms = TERMS) -> Master:
+def flowing(log: ShortLog | None = None, terms: SlaveConfig = TERMS) -> Master:
     """A link in TRANSFER: the first heartbeat came."""
     master = Master(log, terms)
     master.say(SHAKE, EPOCHS)

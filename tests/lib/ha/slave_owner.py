@@ -16,14 +16,14 @@ from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.ha.slave.effects import (
     Adopt,
     Append,
-    Close,
     Compare,
     Confirm,
-    Connection,
     Cut,
-    Effect,
+    LeaveMaster,
     Send,
+    SlaveEffect,
     SlaveLog,
+    SlaveProtocol,
     Wipe,
 )
 from pystore.ha.wire.codes import AckStatus
@@ -53,7 +53,7 @@ class Log(Protocol):
     def view(self) -> SlaveLog:
         """How it stands."""
 
-    def carry_out(self, effect: Effect) -> None:
+    def carry_out(self, effect: SlaveEffect) -> None:
         """Does it, or raises."""
 
 
@@ -98,7 +98,7 @@ class ShortLog:
             is_poisoned=self.is_poisoned,
         )
 
-    def carry_out(self, effect: Effect) -> None:
+    def carry_out(self, effect: SlaveEffect) -> None:
         """Does it, or raises."""
         match effect:
             case Promise(epoch):
@@ -192,7 +192,7 @@ class StoreLog:
             bytes(block[1]) for block in handle.blocks(view.min_offset, view.end_offset)
         )
 
-    def carry_out(self, effect: Effect) -> None:
+    def carry_out(self, effect: SlaveEffect) -> None:
         """Does it, or raises."""
         match effect:
             case Promise(epoch):
@@ -273,11 +273,11 @@ class Owner:
         now_ms: the clock.
     """
 
-    def __init__(self, connection: Connection, log: Log) -> None:
+    def __init__(self, connection: SlaveProtocol, log: Log) -> None:
         self.connection, self.log = connection, log
         self.sent: list[bytes] = []
-        self.closed: Close | None = None
-        self.done: list[Effect] = []
+        self.closed: LeaveMaster | None = None
+        self.done: list[SlaveEffect] = []
         self.now_ms = 1_000
         self._received = b""
 
@@ -326,13 +326,13 @@ class Owner:
             self.done.append(effect)
             if isinstance(effect, Send):
                 self.sent.append(effect.data)
-            elif isinstance(effect, Close):
+            elif isinstance(effect, LeaveMaster):
                 self.closed = effect
             else:
                 self._carry_out(effect)
                 self.settle()
 
-    def _carry_out(self, effect: Effect) -> None:
+    def _carry_out(self, effect: SlaveEffect) -> None:
         connection, now_ms = self.connection, self.now_ms
         try:
             self.log.carry_out(effect)

@@ -27,15 +27,15 @@ from pystore.controller.model.commands import (
     Trigger,
 )
 from pystore.controller.model.decision import Rejected
-from pystore.controller.model.facts import Facts, Pulse
-from pystore.controller.model.member import Member, Position, ids_of
-from pystore.controller.model.replica import Replica
+from pystore.controller.model.facts import Facts, LastHeartbeat
+from pystore.controller.model.member import LogEnd, Member, ids_of
+from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.replies import (
     Election,
-    Leadership,
+    MasterRecord,
     NewSet,
     NextBrokerId,
-    Registration,
+    RegistrationReply,
 )
 from pystore.controller.model.state import AgreedSet, SetState
 from pystore.controller.model.views import replica_info, sync_state
@@ -162,7 +162,7 @@ def state_of(step: Step) -> SetState:
         step.name,
         next_id=table["nextBrokerId"],
         replicas=tuple(
-            Replica(broker_id, code, address)
+            RegisteredBroker(broker_id, code, address)
             for broker_id, (address, code) in sorted(table["brokers"].items())
         ),
         is_founded=table["masterEpoch"] > 0,
@@ -197,7 +197,7 @@ def _set(agreed: AgreedSet) -> dict[str, Any]:
     return {"syncStateSet": ids, "syncStateSetEpoch": agreed.set_epoch}
 
 
-def _leading(leadership: Leadership | None) -> dict[str, Any]:
+def _leading(leadership: MasterRecord | None) -> dict[str, Any]:
     if leadership is None:
         return {}
     return {
@@ -245,12 +245,12 @@ def _facts(step: dict[str, Any], name: str, cluster: str, *, is_unclean: bool) -
     alive = step["alive"].get(name, []) if cluster == _ALIVE_IN else []
     live = {one["brokerId"]: one for one in step["live"] if one["brokerName"] == name}
     pulses = {
-        number: Pulse(
-            position=Position(live[number]["epoch"], live[number]["maxOffset"]),
+        number: LastHeartbeat(
+            position=LogEnd(live[number]["epoch"], live[number]["maxOffset"]),
             priority=live[number]["electionPriority"],
         )
         if number in live
-        else Pulse()
+        else LastHeartbeat()
         for number in alive
     }
     return Facts(pulses, is_unclean_allowed=is_unclean)
@@ -300,7 +300,7 @@ def _answer(reply: object) -> Answer:
         case NewSet():
             epoch = {"newSyncStateSetEpoch": reply.agreed.set_epoch}
             return Answer(0, epoch | _set(reply.agreed), {})
-        case Registration():
+        case RegistrationReply():
             return Answer(0, _led(reply.leadership, reply.agreed), {})
         case Election():
             fields = _led(reply.leadership, reply.agreed) if reply.leadership else {}
@@ -310,7 +310,7 @@ def _answer(reply: object) -> Answer:
     return Answer(0, {}, {})
 
 
-def _led(leadership: Leadership | None, agreed: AgreedSet) -> dict[str, Any]:
+def _led(leadership: MasterRecord | None, agreed: AgreedSet) -> dict[str, Any]:
     fields = _leading(leadership)
     if leadership is not None:
         fields["masterEpoch"] = leadership.epoch

@@ -15,7 +15,7 @@ from pystore.remoting.connection import Connection, Handler
 from pystore.remoting.controller_headers import BrokerHeartbeat
 from pystore.remoting.fields import decode_fields
 from pystore.remoting.framing import CommandReader, encode_frame
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
 
@@ -164,7 +164,7 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving(limits: Limits | None = None) -> AsyncIterator[Talk]:
+async def serving(limits: RemotingLimits | None = None) -> AsyncIterator[Talk]:
     """
     A server for as long as a test lasts.
     """

@@ -19,10 +19,10 @@ from pystore.core.log_reader import LogReader
 from pystore.core.log_writer import LogHandle
 from pystore.message.message import Message
 from pystore.message.record import Record
-from pystore.spark.compact.checkpoint import Work
+from pystore.spark.compact.checkpoint import CompactionWork
 from pystore.spark.compact.copy import COPIED_OF, copy_records
 from pystore.spark.compact.layout import PLACES_SCHEMA, QueueLayout, lay_out
-from pystore.spark.compact.plan import Choice, Plan
+from pystore.spark.compact.plan import CompactionChoice, CompactionPlan
 from pystore.spark.compact.scan import SCANNED_SCHEMA, scan_segment
 from pystore.spark.compact.sizes import file_sizes
 
@@ -37,7 +37,7 @@ __all__ = [
     "value",
 ]
 
-CHOICE = Choice((), keep_tombstones=False, sizes=file_sizes(4000, 1656))
+CHOICE = CompactionChoice((), keep_tombstones=False, sizes=file_sizes(4000, 1656))
 """Files that hold 35 records at most, or fewer larger ones."""
 
 
@@ -46,13 +46,13 @@ class LocalJobs:
     The jobs of a compaction, without Spark: every task is run once, in order.
     """
 
-    def survey(self, plan: Plan) -> list[str]:
+    def survey(self, plan: CompactionPlan) -> list[str]:
         """
         What would become of each queue.
         """
         return _texts(self._places(plan, with_records=False))
 
-    def lay_out(self, work: Work) -> list[str]:
+    def lay_out(self, work: CompactionWork) -> list[str]:
         """
         Plans where each record goes.
         """
@@ -62,7 +62,10 @@ class LocalJobs:
         return _texts(rows)
 
     def copy(
-        self, work: Work, layouts: Iterable[QueueLayout], done: Collection[int]
+        self,
+        work: CompactionWork,
+        layouts: Iterable[QueueLayout],
+        done: Collection[int],
     ) -> None:
         """
         Copies the segments that are not done.
@@ -75,7 +78,7 @@ class LocalJobs:
         for _ in copy_records(rows.to_batches(50), work.plan, names, work.folder):
             pass
 
-    def _places(self, plan: Plan, *, with_records: bool) -> pa.Table:
+    def _places(self, plan: CompactionPlan, *, with_records: bool) -> pa.Table:
         scanned = [
             batch
             for split in plan.splits()

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 
 from pystore.message.message import Message
 from pystore.spark.export.commit import Commit
-from pystore.spark.export.run import Request, run_export
+from pystore.spark.export.run import ExportRequest, run_export
 from pystore.spark.export.task import ExportTask, TaskResult, write_task
 from pystore.store.commit_log import CommitLog
 
@@ -88,7 +88,7 @@ def export_here(store: Path | str, into: Path, **chosen: Any) -> Commit | None:
     """
     One run, without Spark.
     """
-    return run_export(Request((str(store),), into, **chosen), run_here, 2)
+    return run_export(ExportRequest((str(store),), into, **chosen), run_here, 2)
 
 
 def visible(into: Path, *columns: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from pystore.seals import BLOCK_BYTES, Seal
 from pystore.spark.verify.judge_replicas import Difference, judge_group
 from pystore.spark.verify.judge_store import StoreFindings
 from pystore.spark.verify.plan import StorePlan
-from pystore.spark.verify.segment_list import Listing
+from pystore.spark.verify.segment_list import SegmentList
 from pystore.spark.verify.task import SegmentCheck, StoreShare
 from pystore.spark.verify.verdicts import Finding, SegmentVerdict
 from pystore.verify.report import SegmentReport
@@ -72,7 +72,7 @@ class Made:
         plan = StorePlan(
             root=Path("/", self.name),
             group="g",
-            listing=Listing(size if bases else 0, bases, odd, self.orphans),
+            listing=SegmentList(size if bases else 0, bases, odd, self.orphans),
             end=end,
             bound=Bound(end),
             generation=None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_writer import LogHandle
 from pystore.core.options import LogOptions
 
@@ -24,7 +24,7 @@ def make_root(folder: Path) -> Path:
     return root
 
 
-def open_log(root: Path, live: Live | None = None, **options: Any) -> LogHandle:
+def open_log(root: Path, live: LivePage | None = None, **options: Any) -> LogHandle:
     """
     Opens a log for writing and starts it at its very beginning.
     """

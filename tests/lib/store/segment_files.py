@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_reader import LogReader
 from pystore.store.commit_log import CommitLog
 
@@ -57,5 +57,5 @@ def restart_machine(root: Path) -> None:
     """
     Makes the live page one of another boot, so that it tells nothing.
     """
-    with Live(root / "meta" / "live", writable=True) as page:
+    with LivePage(root / "meta" / "live", writable=True) as page:
         page.begin(page.read()._replace(boot_id=bytes(range(16))))

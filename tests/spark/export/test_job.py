@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from pystore.message.message import Message
 from pystore.spark.export.job import export
-from pystore.spark.export.run import Request
+from pystore.spark.export.run import ExportRequest
 from pystore.store.commit_log import CommitLog
 
 KILLS = int(os.environ.get("SPARK_KILLS", "1"))
@@ -43,9 +43,9 @@ def test_runs_on_spark_export_each_record_once(
     """
     into = tmp_path / "out"
 
-    export(session, Request((str(store.root),), into, bodies=True))
+    export(session, ExportRequest((str(store.root),), into, bodies=True))
     store.grow(50)
-    export(session, Request((str(store.root),), into))
+    export(session, ExportRequest((str(store.root),), into))
 
     table = session.read.parquet(str(into))
     rows = table.orderBy("offset").collect()
@@ -64,7 +64,7 @@ def test_topics_of_any_name_come_back(session: SparkSession, tmp_path: Path) -> 
         for topic in ODD_TOPICS:
             log.append(Message(topic, topic.encode()))
 
-    export(session, Request((str(tmp_path / "store"),), into, bodies=True))
+    export(session, ExportRequest((str(tmp_path / "store"),), into, bodies=True))
 
     of_spark = session.read.parquet(str(into)).collect()
     assert set(ODD_TOPICS) == {row.topic for row in of_spark}
@@ -138,7 +138,7 @@ def test_a_killed_driver_leaves_nothing_that_counts(
         assert store.offsets[: len(seen)] == seen
         store.grow(20)
 
-    export(session, Request((str(store.root),), into, bodies=True))
+    export(session, ExportRequest((str(store.root),), into, bodies=True))
 
     assert store.records == [
         (row["topic"], row["offset"], row["body"]) for row in visible(into)

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pystore.spark.plan.options import StreamOptions
-from pystore.spark.source.read_limits import Limits, default_limit, limits_of
+from pystore.spark.source.read_limits import ReadLimits, default_limit, limits_of
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_spark_is_told_of_the_options(options: StreamOptions, limit: ReadLimit) 
     And what it hands back means the same as they do.
     """
     assert limit == default_limit(options)
-    wanted = Limits(3, options.max_bytes, options.max_records)
+    wanted = ReadLimits(3, options.max_bytes, options.max_records)
     assert wanted == limits_of(limit, options, 3)
     assert wanted == limits_of(None, options, 3)
 
@@ -41,14 +41,14 @@ def test_spark_may_want_everything() -> None:
     """
     options = StreamOptions(max_bytes=7, max_records=9)
 
-    assert Limits(2) == limits_of(ReadAllAvailable(), options, 2)
+    assert ReadLimits(2) == limits_of(ReadAllAvailable(), options, 2)
 
 
 def test_a_share_that_is_not_taken_is_for_the_others() -> None:
     """
     And nobody's is nothing.
     """
-    limits = Limits(4, max_bytes=100, max_records=2)
+    limits = ReadLimits(4, max_bytes=100, max_records=2)
 
     assert (25, 1) == limits.share()
     limits = limits.without(10, 1)

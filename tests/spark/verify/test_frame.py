@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pystore.errors import NotAStoreError
 from pystore.spark.verify.frame import COLUMNS, frame_of, row_of, verify
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 BEGAN = 1_800_000_000.25
@@ -32,11 +32,11 @@ BAD = SegmentVerdict(
 )
 
 
-def round_of(*verdicts: SegmentVerdict) -> Round:
+def round_of(*verdicts: SegmentVerdict) -> VerifyRun:
     """
     A round that found these.
     """
-    return Round(7, list(verdicts), ["/a", "/b"], 1.0, BEGAN)
+    return VerifyRun(7, list(verdicts), ["/a", "/b"], 1.0, BEGAN)
 
 
 def test_a_row_has_a_value_for_each_column() -> None:

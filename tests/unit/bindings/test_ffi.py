@@ -20,8 +20,8 @@ from pystore.bindings.ffi import (
     MESSAGE_HEAD_SIZE,
     POSITION_DTYPE,
     RECORD_DTYPE,
-    Ack,
     Check,
+    LocalAck,
     Proof,
     Scratch,
     Stop,
@@ -95,7 +95,7 @@ def test_a_good_status_raises_nothing_and_bad_text_is_still_text() -> None:
 @pytest.mark.parametrize(
     ("enum", "prefixes"),
     [
-        (Ack, ("PS_ACK_",)),
+        (LocalAck, ("PS_ACK_",)),
         (Stop, ("PS_STOP_",)),
         (Check, ("PS_CHECK_", "PS_WANT_", "PS_NEED_")),
         (Proof, ("PS_PROOF_", "PS_HAS_")),

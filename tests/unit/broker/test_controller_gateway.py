@@ -12,7 +12,7 @@ import pytest
 from lib.controller.controller_server import SpokenBroker, running
 from lib.remoting.virtual_time_loop import run
 
-from pystore.broker.controller_gateway import AskedController
+from pystore.broker.controller_gateway import ThreadedGateway
 from pystore.broker.translation import member_of
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.model import member as listed
@@ -20,12 +20,12 @@ from pystore.controller.model import state
 from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
+    CallRefused,
+    CallUnanswered,
     ControllerCalls,
     GetNextBrokerId,
     GetReplicaInfo,
-    Mastership,
-    Refused,
-    Unanswered,
+    MasterInfo,
 )
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
@@ -38,7 +38,7 @@ BOTH = frozenset({US, Member(2)})
 CHANGE = SetChange(1, EPOCH, VERSION, BOTH, frozenset(), "2 is caught up")
 FENCE = SetChange(2, EPOCH, VERSION, frozenset({US}), frozenset(), "?", is_fence=True)
 
-Answer = state.AgreedSet | Refused | Unanswered
+Answer = state.AgreedSet | CallRefused | CallUnanswered
 
 
 def committed(*broker_ids: int, version: int) -> state.AgreedSet:
@@ -55,12 +55,12 @@ def agreed(*broker_ids: int, version: int) -> AgreedSet:
     return AgreedSet(frozenset(map(Member, broker_ids)), version)
 
 
-def ship(*broker_ids: int, version: int, epoch: int = EPOCH) -> Mastership:
+def ship(*broker_ids: int, version: int, epoch: int = EPOCH) -> MasterInfo:
     """
     The first of them is master of the others.
     """
     found = committed(*broker_ids, version=version)
-    return Mastership(listed.Member(broker_ids[0]), "a:1", epoch, found)
+    return MasterInfo(listed.Member(broker_ids[0]), "a:1", epoch, found)
 
 
 class Scripted:
@@ -71,8 +71,8 @@ class Scripted:
     def __init__(
         self,
         altered: Answer,
-        info: Mastership | Refused | Unanswered | None = None,
-        next_id: NextBrokerId | Unanswered | None = None,
+        info: MasterInfo | CallRefused | CallUnanswered | None = None,
+        next_id: NextBrokerId | CallUnanswered | None = None,
     ) -> None:
         self._altered, self._info, self._next_id = altered, info, next_id
         self.asked: list[object] = []
@@ -118,17 +118,17 @@ class Silent:
 
 
 def asked(
-    calls: object, heard: Callable[[Mastership], object] = bool
-) -> AskedController:
+    calls: object, heard: Callable[[MasterInfo], object] = bool
+) -> ThreadedGateway:
     """
     The controller, on the loop that runs.
     """
     loop = asyncio.get_running_loop()
-    return AskedController(cast("ControllerCalls", calls), loop, WHO, heard)
+    return ThreadedGateway(cast("ControllerCalls", calls), loop, WHO, heard)
 
 
 def outcome(
-    change: SetChange, calls: Scripted, heard: Callable[[Mastership], object] = bool
+    change: SetChange, calls: Scripted, heard: Callable[[MasterInfo], object] = bool
 ) -> object:
     """
     What a replica is told of a change.
@@ -150,12 +150,12 @@ def test_a_set_that_was_committed_is_taken() -> None:
 
 def test_a_change_without_an_answer_may_be_taken_yet() -> None:
     """R112: nothing is repeated, and nothing is concluded."""
-    assert None is outcome(CHANGE, Scripted(Unanswered("no answer")))
+    assert None is outcome(CHANGE, Scripted(CallUnanswered("no answer")))
 
 
 def test_a_change_that_was_not_sent_is_settled() -> None:
     """Nobody led, say; so there is nothing to wait for."""
-    calls = Scripted(Unanswered("nobody leads", may_be_done=False))
+    calls = Scripted(CallUnanswered("nobody leads", may_be_done=False))
     assert SetRefusal() == outcome(CHANGE, calls)
 
 
@@ -168,16 +168,16 @@ def test_a_refusal_without_a_set_is_followed_by_reading_it(
     R112, R119: RocketMQ's controllers tell none. A set that went on settles whatever
     was asked for before it, also what was lost.
     """
-    heard: list[Mastership] = []
+    heard: list[MasterInfo] = []
     found = ship(1, 2, version=VERSION + 1)
-    calls = Scripted(Refused(code), found)
+    calls = Scripted(CallRefused(code), found)
     assert agreed(1, 2, version=VERSION + 1) == outcome(change, calls, heard.append)
     assert [found] == heard
 
 
 def test_a_set_that_came_with_the_refusal_is_not_read_again() -> None:
     """As controllers of pystore refuse what comes too late."""
-    calls = Scripted(Refused(2001, agreed=committed(1, 3, version=VERSION + 3)))
+    calls = Scripted(CallRefused(2001, agreed=committed(1, 3, version=VERSION + 3)))
     assert agreed(1, 3, version=VERSION + 3) == outcome(CHANGE, calls)
 
 
@@ -185,18 +185,18 @@ def test_a_set_that_came_with_the_refusal_is_not_read_again() -> None:
     "info",
     [
         ship(1, version=VERSION),
-        Unanswered("no answer"),
-        Refused(2008),
+        CallUnanswered("no answer"),
+        CallRefused(2008),
     ],
 )
 def test_a_refused_fence_settles_itself_and_no_more(
-    info: Mastership | Refused | Unanswered,
+    info: MasterInfo | CallRefused | CallUnanswered,
 ) -> None:
     """
     R102: RocketMQ's controllers refuse a set that is the same (2013), so an earlier
     change without an answer stays in doubt: it may be on its way yet.
     """
-    assert SetRefusal() == outcome(FENCE, Scripted(Refused(2013), info))
+    assert SetRefusal() == outcome(FENCE, Scripted(CallRefused(2013), info))
 
 
 @pytest.mark.parametrize("code", [2000, 2002])
@@ -205,19 +205,19 @@ def test_a_refused_fence_settles_itself_and_no_more(
     [ship(2, 1, version=VERSION + 1, epoch=EPOCH + 1), ship(2, 1, version=VERSION + 1)],
 )
 def test_the_set_of_another_mastership_is_not_ours(
-    code: int, found: Mastership
+    code: int, found: MasterInfo
 ) -> None:
     """It is handed on, so that this one ends; our own set stays as it is."""
-    heard: list[Mastership] = []
+    heard: list[MasterInfo] = []
     other = committed(1, 2, version=VERSION + 1)
-    calls = Scripted(Refused(code, agreed=other), found)
+    calls = Scripted(CallRefused(code, agreed=other), found)
     assert SetRefusal() == outcome(CHANGE, calls, heard.append)
     assert [found] == heard
 
 
 def test_brokers_that_are_not_wanted_are_named() -> None:
     """R106, R111; the version was right, so the set is not read."""
-    calls = Scripted(Refused(2006, broker_ids=frozenset({2})))
+    calls = Scripted(CallRefused(2006, broker_ids=frozenset({2})))
     assert SetRefusal(frozenset({2})) == outcome(CHANGE, calls)
 
 
@@ -231,11 +231,11 @@ def test_brokers_are_known_once_they_were_given_an_id() -> None:
     """Those below the next id; itself always."""
 
     async def main() -> None:
-        ask = asked(Scripted(Unanswered(""), next_id=NextBrokerId(4)))
+        ask = asked(Scripted(CallUnanswered(""), next_id=NextBrokerId(4)))
         assert {1} == ask.broker_ids()
         await ask.learn_brokers()
         assert {1, 2, 3} == ask.broker_ids()
-        silent = asked(Scripted(Unanswered(""), next_id=Unanswered("")))
+        silent = asked(Scripted(CallUnanswered(""), next_id=CallUnanswered("")))
         await silent.learn_brokers()
         assert {1} == silent.broker_ids()
 
@@ -246,7 +246,7 @@ def test_the_newest_epoch_that_was_given_up_is_kept_for_heartbeats() -> None:
     """C3: whoever is elected next need not wait for the lease."""
 
     async def main() -> None:
-        ask = asked(Scripted(Unanswered("")))
+        ask = asked(Scripted(CallUnanswered("")))
         assert -1 == ask.resigned_epoch
         ask.resign(7, "its disk failed")
         ask.resign(6, "late")
@@ -285,7 +285,7 @@ def test_a_controller_of_pystore_settles_a_lost_answer_by_a_fence() -> None:
             elected = await brokers[0].elect()
             loop = asyncio.get_running_loop()
             who = BrokerIdentity("cluster", "set", 1)
-            ask = AskedController(client, loop, who, lambda _: None)
+            ask = ThreadedGateway(client, loop, who, lambda _: None)
             await ask.learn_brokers()
             assert {1, 2} == ask.broker_ids()
 

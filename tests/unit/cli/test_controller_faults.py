@@ -17,21 +17,21 @@ from lib.controller.controller_process import ControllerProcess
 from lib.store.stores import SEGMENT
 
 from pystore.controller.client.client import ControllerClient
-from pystore.controller.identity.identity import Named
+from pystore.controller.identity.identity import ConfiguredIdentity
 from pystore.controller.identity.negotiation import Negotiation
-from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
     ElectMaster,
     GetNextBrokerId,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
+    MasterInfo,
     RegisterBroker,
+    SendHeartbeat,
 )
-from pystore.controller.protocol.extensions import Vitals
+from pystore.controller.protocol.extensions import HeartbeatExtension
 from pystore.rocketmq.side_files import BrokerIdentity
 from pystore.store.commit_log import CommitLog
 
@@ -108,8 +108,10 @@ async def _registered(
 
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         async with ControllerClient([mortal.address]) as client:
-            registration = Registration(
-                Negotiation(Named("c", "b", "h:1"), lambda: "h:1;1", start(1)),
+            registration = BrokerRegistration(
+                Negotiation(
+                    ConfiguredIdentity("c", "b", "h:1"), lambda: "h:1;1", start(1)
+                ),
                 IdentityStore(log.writer),
                 client,
                 pause,
@@ -175,21 +177,23 @@ async def _beside_a_crowd(
         assert not any(_is_closed(one, 0) for one in crowd[:idle])
 
 
-async def _mastership(client: ControllerClient) -> Heartbeat:
+async def _mastership(client: ControllerClient) -> SendHeartbeat:
     """
     Returns the heartbeat of a new master.
     """
     recovery = start(1)
     assert Done() == await client.apply_broker_id(ApplyBrokerId("c", "b", 1, "h:1;1"))
     await client.register_broker(RegisterBroker("c", "b", 1, "h:1", recovery))
-    beat = Heartbeat("c", "b", 1, "h:1", epoch=1, vitals=Vitals(recovery.incarnation))
+    beat = SendHeartbeat(
+        "c", "b", 1, "h:1", epoch=1, vitals=HeartbeatExtension(recovery.incarnation)
+    )
     await client.heartbeat(client.known[0], beat)
     elected = await client.elect_master(ElectMaster("c", "b", 1))
-    assert isinstance(elected, Mastership), elected
+    assert isinstance(elected, MasterInfo), elected
     return beat
 
 
-async def _leased(client: ControllerClient, address: str, beat: Heartbeat) -> int:
+async def _leased(client: ControllerClient, address: str, beat: SendHeartbeat) -> int:
     answer = await client.heartbeat(address, beat)
     assert isinstance(answer, HeartbeatAnswer), answer
     assert answer.lease is not None

@@ -16,7 +16,7 @@ from lib.demo_library import make_library
 
 from pystore.cli.demo import report_json, report_text
 from pystore.demo.corpus import read_corpus
-from pystore.demo.run import DemoReport, Round
+from pystore.demo.run import DemoReport, DemoRound
 
 
 def a_report(tmp_path: Path, **changes: object) -> DemoReport:
@@ -24,7 +24,7 @@ def a_report(tmp_path: Path, **changes: object) -> DemoReport:
     A report of two writers.
     """
     corpus = read_corpus(make_library(tmp_path, files=3))
-    first = Round(
+    first = DemoRound(
         1,
         is_killed=True,
         records=1000,
@@ -39,7 +39,7 @@ def a_report(tmp_path: Path, **changes: object) -> DemoReport:
         verdict="whole",
         extra=10,
     )
-    second = Round(2, records=800, verdict="whole", compared=1800, verified=1810)
+    second = DemoRound(2, records=800, verdict="whole", compared=1800, verified=1810)
     for name, value in changes.items():
         setattr(second, name, value)
     return DemoReport(tmp_path / "store", corpus, 3, [first, second], 5000, 1.5)

@@ -18,7 +18,7 @@ import pytest
 
 from pystore.consumequeue.files import QueueFiles
 from pystore.errors import CorruptError, PoisonedError, StorageError
-from pystore.fs.fd_cache import FilePool
+from pystore.fs.fd_cache import FdCache
 
 SIZE = 100
 
@@ -29,7 +29,7 @@ NEEDS_MOUNTS = pytest.mark.skipif(
 
 
 def _files(folder: Path, *, is_writable: bool = True, limit: int = 256) -> QueueFiles:
-    files = QueueFiles(folder, SIZE, is_writable=is_writable, pool=FilePool(limit))
+    files = QueueFiles(folder, SIZE, is_writable=is_writable, pool=FdCache(limit))
     files.load()
     return files
 
@@ -125,7 +125,7 @@ def test_more_queues_than_descriptors_are_fine(tmp_path: Path) -> None:
     """
     The pool holds the newest; what is dirty keeps its own until it is synced.
     """
-    pool = FilePool(4)
+    pool = FdCache(4)
     gc.collect()
     before = len(os.listdir("/dev/fd"))
     several = [
@@ -177,7 +177,7 @@ def test_a_failed_sync_poisons_and_syncs_nothing_after_it(tmp_path: Path) -> Non
         asked.append(number)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    files = QueueFiles(tmp_path, SIZE, is_writable=True, pool=FilePool(), sync=sync)
+    files = QueueFiles(tmp_path, SIZE, is_writable=True, pool=FdCache(), sync=sync)
     files.write(0, b"x" * 50)
 
     with pytest.raises(PoisonedError, match=r"cannot sync .*: Input/output error"):
@@ -206,7 +206,7 @@ def test_files_reach_the_disk_one_after_the_other(tmp_path: Path) -> None:
         if len(synced) == 3:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    files = QueueFiles(tmp_path, SIZE, is_writable=True, pool=FilePool(), sync=sync)
+    files = QueueFiles(tmp_path, SIZE, is_writable=True, pool=FdCache(), sync=sync)
     files.write(0, b"x" * 250)
     with pytest.raises(PoisonedError, match="cannot sync"):
         files.write(250, b"x" * 60)

@@ -14,14 +14,14 @@ import pytest
 from pystore.consumequeue.files import QueueFiles
 from pystore.consumequeue.queue import ENTRY_DTYPE, ConsumeQueue, Entries, QueueEntry
 from pystore.errors import InvalidError, OffsetOutOfRange
-from pystore.fs.fd_cache import FilePool
+from pystore.fs.fd_cache import FdCache
 from pystore.message.properties import tags_code
 
 PER_FILE = 10
 
 
 def _queue(folder: Path, expected: int | None = None) -> ConsumeQueue:
-    files = QueueFiles(folder, 20 * PER_FILE, is_writable=True, pool=FilePool())
+    files = QueueFiles(folder, 20 * PER_FILE, is_writable=True, pool=FdCache())
     queue = ConsumeQueue("T", 0, files)
     queue.load(expected)
     return queue
@@ -215,7 +215,7 @@ def test_readers_see_whole_entries_while_a_writer_appends(tmp_path: Path) -> Non
     """
     From other threads, with so few descriptors that each read may lose its own.
     """
-    pool = FilePool(limit=2)
+    pool = FdCache(limit=2)
     files = QueueFiles(tmp_path, 20 * PER_FILE, is_writable=True, pool=pool)
     queue = ConsumeQueue("T", 0, files)
     queue.append(0, _entries(0, 1))

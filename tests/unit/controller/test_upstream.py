@@ -11,7 +11,7 @@ from lib.controller.broker_set_driver import Brokers
 from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import AlterSet, Clean, Elect, Register, Trigger
 from pystore.controller.model.member import Member, ids_of
-from pystore.controller.model.replies import Done, Election, Registration
+from pystore.controller.model.replies import Done, Election, RegistrationReply
 from pystore.controller.model.views import replica_info, sync_state
 from pystore.remoting.codes import ResponseCode
 
@@ -78,7 +78,7 @@ def test_t2_who_registers_after_the_election_is_told_the_master() -> None:
     brokers.join(1)
     brokers.elect(1)
     brokers.join(2)
-    told = brokers.do(Register(2, "host:2"), Registration)
+    told = brokers.do(Register(2, "host:2"), RegistrationReply)
 
     assert told.leadership is not None
     assert (1, "host:1") == (told.leadership.master.broker_id, told.leadership.address)
@@ -237,7 +237,7 @@ def test_t57_the_old_master_comes_back_as_a_slave() -> None:
     brokers = _three()
     brokers.die(1)
     new = _master_of(brokers, SCAN)
-    told = brokers.do(Register(1, "host:1"), Registration)
+    told = brokers.do(Register(1, "host:1"), RegistrationReply)
 
     assert told.leadership is not None
     assert (new, 2) == (told.leadership.master.broker_id, told.leadership.epoch)
@@ -248,7 +248,7 @@ def test_t58_another_address_is_the_same_broker() -> None:
     brokers = Brokers()
     brokers.join(1)
     brokers.elect(1)
-    brokers.do(Register(1, "host:99"), Registration)
+    brokers.do(Register(1, "host:99"), RegistrationReply)
     assert _master_of(brokers, _by(1)) == 1
 
     info = replica_info(brokers.state).leadership

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lib.store.logs import make_root, open_log
 
-from pystore.core.live_page import Live, LiveWords
+from pystore.core.live_page import LivePage, LiveWords
 from pystore.core.log_reader import LogReader
 from pystore.errors import ClosedError, InvalidError, NotAStoreError
 from pystore.message.message import Message
@@ -25,7 +25,7 @@ def page(tmp_path: Path) -> Path:
     A new live page.
     """
     path = tmp_path / "live"
-    Live.create(path)
+    LivePage.create(path)
     return path
 
 
@@ -33,7 +33,7 @@ def test_what_a_writer_began_with_is_what_readers_read(page: Path) -> None:
     """
     Every word arrives in another mapping.
     """
-    with Live(page) as reader, Live(page, writable=True) as writer:
+    with LivePage(page) as reader, LivePage(page, writable=True) as writer:
         assert bytes(16) == reader.read().boot_id
         writer.begin(WORDS._replace(format=reader.read().format))
 
@@ -44,7 +44,7 @@ def test_a_reader_cannot_begin(page: Path) -> None:
     """
     Only the writer's page is writable.
     """
-    with Live(page) as reader, pytest.raises(InvalidError):
+    with LivePage(page) as reader, pytest.raises(InvalidError):
         reader.begin(WORDS)
 
 
@@ -52,7 +52,7 @@ def test_words_that_do_not_fit_are_refused(page: Path) -> None:
     """
     Nothing is cut off silently.
     """
-    with Live(page, writable=True) as writer:
+    with LivePage(page, writable=True) as writer:
         with pytest.raises(InvalidError, match=r"no words for .*live"):
             writer.begin(WORDS._replace(mount_id=-1))
         assert bytes(16) == writer.read().boot_id
@@ -62,7 +62,7 @@ def test_a_closed_page_refuses_every_call(page: Path) -> None:
     """
     Closing twice is fine.
     """
-    live = Live(page)
+    live = LivePage(page)
     live.close()
     live.close()
 
@@ -77,8 +77,8 @@ def test_a_log_keeps_its_page_mapped(tmp_path: Path) -> None:
     """
     root = make_root(tmp_path)
     path = root / "meta" / "live"
-    Live.create(path)
-    live = Live(path, writable=True)
+    LivePage.create(path)
+    live = LivePage(path, writable=True)
     live.begin(WORDS._replace(format=live.read().format, published_end=0, synced_end=0))
     log = open_log(root, live)
     live.close()
@@ -88,7 +88,7 @@ def test_a_log_keeps_its_page_mapped(tmp_path: Path) -> None:
     with log:
         end = log.append(Message("T", b"body").form).end
 
-        with Live(path) as page, LogReader(root, live=page) as reader:
+        with LivePage(path) as page, LogReader(root, live=page) as reader:
             assert end == page.read().published_end
             assert end == reader.ends().published_end
             assert b"body" == reader.read(0).body
@@ -99,11 +99,11 @@ def test_what_is_no_page_is_refused_with_its_path(tmp_path: Path) -> None:
     Missing, of a wrong size, or other bytes.
     """
     with pytest.raises(NotAStoreError, match="no live page: restore") as raised:
-        Live(tmp_path / "missing")
+        LivePage(tmp_path / "missing")
     assert os.fspath(tmp_path / "missing") == raised.value.path
 
     other = tmp_path / "other"
     for content in (b"", b"x" * 100, b"x" * 4096):
         other.write_bytes(content)
         with pytest.raises(NotAStoreError, match="other"):
-            Live(other)
+            LivePage(other)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore.bindings.ffi import POSITION_DTYPE, Ack
+from pystore.bindings.ffi import POSITION_DTYPE, LocalAck
 from pystore.core.log_reader import LogReader
 from pystore.core.log_writer import LogHandle
 from pystore.core.options import Route
@@ -230,7 +230,7 @@ def test_a_synced_append_moves_the_synced_end(log: LogHandle) -> None:
     """
     So does a sync, of all or up to an end.
     """
-    end = log.append(MESSAGE.form, Ack.SYNCED).end
+    end = log.append(MESSAGE.form, LocalAck.SYNCED).end
     assert end == log.ends().synced_end
 
     end = log.append(MESSAGE.form).end

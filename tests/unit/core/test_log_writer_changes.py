@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
-from pystore.bindings.ffi import NO_OFFSET, Ack, Check
+from pystore.bindings.ffi import NO_OFFSET, Check, LocalAck
 from pystore.core.log_writer import LogHandle
 from pystore.core.options import LogOptions
 from pystore.errors import (
@@ -176,14 +176,14 @@ def test_what_replicas_vouch_for_outlives_the_deadline(log: LogHandle) -> None:
     C3: an append that others decide is refused only where nobody may append.
     """
     log.authority(5, 1, 1)
-    log.append(MESSAGE.form, Ack.SHARED)
-    for ack in (Ack.LEADER, Ack.SYNCED):
+    log.append(MESSAGE.form, LocalAck.SHARED)
+    for ack in (LocalAck.LEADER, LocalAck.SYNCED):
         with pytest.raises(FencedError, match="of epoch 5 has run out"):
             log.append(MESSAGE.form, ack)
 
     log.authority(5, 0, 0)
     with pytest.raises(FencedError):
-        log.append(MESSAGE.form, Ack.SHARED)
+        log.append(MESSAGE.form, LocalAck.SHARED)
     assert 1 == log.scan(0).finish().records
 
 

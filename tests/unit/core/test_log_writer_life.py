@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from lib.store.logs import make_root, open_log
 
-from pystore.bindings.ffi import Ack
+from pystore.bindings.ffi import LocalAck
 from pystore.core.log_reader import LogReader
 from pystore.core.log_writer import LogHandle
 from pystore.core.options import Route
@@ -113,7 +113,7 @@ def test_in_a_forked_child_every_call_is_refused(log: LogHandle) -> None:
             os._exit(wrong)
 
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    log.append(MESSAGE.form, Ack.SYNCED)
+    log.append(MESSAGE.form, LocalAck.SYNCED)
     assert 2 == log.scan(0).finish().records
 
 
@@ -168,7 +168,7 @@ def test_many_threads_append_without_losing_a_record(log: LogHandle) -> None:
     def work(thread: int) -> None:
         for number in range(100):
             body = b"%d-%d" % (thread, number)
-            ack = Ack.SYNCED if number % 10 == 0 else Ack.LEADER
+            ack = LocalAck.SYNCED if number % 10 == 0 else LocalAck.LEADER
             found.append((log.append(Message("T", body).form, ack).offset, body))
 
     threads = [threading.Thread(target=work, args=[n]) for n in range(8)]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from pystore.bindings.ffi import lib
-from pystore.core.waits import WaitOutcome, Waits
+from pystore.core.waits import OffsetWaiters, WaitOutcome
 from pystore.errors import ForkedError, InvalidError
 
 LONG_MS = 60_000
@@ -24,7 +24,7 @@ LONG_MS = 60_000
 class Waiter(threading.Thread):
     """A thread with one wait."""
 
-    def __init__(self, waits: Waits, mark: int, end_offset: int) -> None:
+    def __init__(self, waits: OffsetWaiters, mark: int, end_offset: int) -> None:
         super().__init__(daemon=True)
         self.asked = waits, mark, end_offset
         self.outcome: WaitOutcome | None = None
@@ -40,7 +40,7 @@ class Waiter(threading.Thread):
         return self.outcome
 
 
-def _wait_all(waits: Waits, asked: Iterable[tuple[int, int]]) -> list[Waiter]:
+def _wait_all(waits: OffsetWaiters, asked: Iterable[tuple[int, int]]) -> list[Waiter]:
     """One thread each, all of which wait when this returns."""
     threads = [Waiter(waits, mark, end) for mark, end in asked]
     for thread in threads:
@@ -49,14 +49,14 @@ def _wait_all(waits: Waits, asked: Iterable[tuple[int, int]]) -> list[Waiter]:
     return threads
 
 
-def _until_waiting(waits: Waits, count: int) -> None:
+def _until_waiting(waits: OffsetWaiters, count: int) -> None:
     while waits.waiting != count:
         os.sched_yield()
 
 
 def test_what_is_there_is_not_waited_for() -> None:
     """Nor is anything without time, and a mark stays where it was highest."""
-    waits = Waits(2)
+    waits = OffsetWaiters(2)
     waits.raise_to(1, 500)
     waits.raise_to(1, 300)
 
@@ -81,7 +81,7 @@ def test_outcomes_are_the_constants_of_the_header() -> None:
 
 def test_threads_come_back_when_their_own_offset_is_there() -> None:
     """Ends in no order, on two marks; who waits for more goes on waiting."""
-    waits = Waits(2)
+    waits = OffsetWaiters(2)
     ends = [70, 10, 30, 20, 30, 60]
     threads = _wait_all(waits, [(number % 2, end) for number, end in enumerate(ends)])
 
@@ -100,7 +100,7 @@ def test_threads_come_back_when_their_own_offset_is_there() -> None:
 
 def test_everyone_comes_back_at_the_end() -> None:
     """And who comes later does not wait, but hears of what is there."""
-    waits = Waits(1)
+    waits = OffsetWaiters(1)
     threads = _wait_all(waits, [(0, end) for end in range(1, 9)])
     waits.end()
     waits.end()
@@ -113,7 +113,7 @@ def test_everyone_comes_back_at_the_end() -> None:
 
 def test_a_wait_takes_the_time_it_was_given() -> None:
     """Also one that is longer than what the core sleeps at once."""
-    waits = Waits(1)
+    waits = OffsetWaiters(1)
     begun = time.monotonic()
     outcome = waits.wait(0, 1, 250)
 
@@ -124,7 +124,7 @@ def test_a_wait_takes_the_time_it_was_given() -> None:
 
 def test_a_wait_in_the_main_thread_can_be_interrupted() -> None:
     """Nobody has to wait for the end of a long one after Ctrl-C."""
-    waits = Waits(1)
+    waits = OffsetWaiters(1)
 
     def interrupt() -> None:
         _until_waiting(waits, 1)
@@ -141,7 +141,7 @@ def test_a_wait_in_the_main_thread_can_be_interrupted() -> None:
 
 def test_a_raise_under_a_lock_that_the_woken_want_blocks_nobody() -> None:
     """The judge raises under its lock, and who comes back may ask it again."""
-    waits, lock = Waits(1), threading.Lock()
+    waits, lock = OffsetWaiters(1), threading.Lock()
     rounds, count = 200, 8
     back = [0] * count
 
@@ -168,7 +168,7 @@ def test_waits_of_every_length_are_answered_truly() -> None:
     """Threads that are reached and that expire at once, in no order."""
     seed = random.randrange(sys.maxsize)
     print("seed", seed)
-    waits = Waits(3)
+    waits = OffsetWaiters(3)
     wrong: list[tuple[int, int, WaitOutcome]] = []
     counts = dict.fromkeys(WaitOutcome, 0)
 
@@ -202,16 +202,16 @@ def test_waits_of_every_length_are_answered_truly() -> None:
 
 
 @pytest.fixture
-def parents() -> Iterator[Waits]:
+def parents() -> Iterator[OffsetWaiters]:
     """Made by the parent, with a thread of it that waits."""
-    waits = Waits(1)
+    waits = OffsetWaiters(1)
     (thread,) = _wait_all(waits, [(0, 100)])
     yield waits
     waits.raise_to(0, 100)
     assert WaitOutcome.REACHED is thread.came_back()
 
 
-def test_a_forked_child_is_told_instead_of_waiting(parents: Waits) -> None:
+def test_a_forked_child_is_told_instead_of_waiting(parents: OffsetWaiters) -> None:
     """None of the threads that raise is there."""
     child = os.fork()
     if child == 0:
@@ -232,12 +232,12 @@ def test_a_forked_child_is_told_instead_of_waiting(parents: Waits) -> None:
 def test_a_number_of_marks_that_cannot_be_is_refused(marks: int) -> None:
     """There are one to eight."""
     with pytest.raises(InvalidError):
-        Waits(marks)
+        OffsetWaiters(marks)
 
 
 def test_marks_and_offsets_that_cannot_be_are_refused() -> None:
     """In every call, with the number in the text."""
-    waits = Waits(2)
+    waits = OffsetWaiters(2)
 
     with pytest.raises(InvalidError, match="no mark 2: there are 2"):
         waits.raise_to(2, 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lib.store.stores import message
 
-from pystore.core.waits import WaitOutcome, Waits
+from pystore.core.waits import OffsetWaiters, WaitOutcome
 from pystore.errors import ClosedError, InvalidError
 from pystore.store.commit_log import CommitLog
 
@@ -28,7 +28,7 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
 
 def test_each_publication_rings(log: CommitLog) -> None:
     """A batch is one; after the last word there are no more."""
-    bell = Waits(1)
+    bell = OffsetWaiters(1)
     bell.rung_by(log.writer.log)
     log.append(message(1))
     log.append_batch([message(2), message(3)])
@@ -41,7 +41,7 @@ def test_each_publication_rings(log: CommitLog) -> None:
 
 def test_growth_wakes_who_waits_for_the_bell(log: CommitLog) -> None:
     """Nobody rings but the log."""
-    bell = Waits(1, in_line=False)
+    bell = OffsetWaiters(1, in_line=False)
     bell.rung_by(log.writer.log)
     outcomes: list[WaitOutcome] = []
     thread = threading.Thread(
@@ -56,7 +56,7 @@ def test_growth_wakes_who_waits_for_the_bell(log: CommitLog) -> None:
 
 def test_a_bell_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
     """Whoever forgets it does not leave a hole in memory."""
-    bell = Waits(1)
+    bell = OffsetWaiters(1)
     bell.rung_by(log.writer.log)
     del bell
     gc.collect()
@@ -66,7 +66,7 @@ def test_a_bell_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
 
 def test_a_ring_by_hand_counts_up() -> None:
     """For news that are none of the log's."""
-    bell = Waits(2)
+    bell = OffsetWaiters(2)
     bell.ring(1)
     bell.ring(1)
 
@@ -77,7 +77,7 @@ def test_a_ring_by_hand_counts_up() -> None:
 
 def test_an_append_waits_for_its_own_end(log: CommitLog) -> None:
     """The mark that passes it ends the wait; one below does not."""
-    waits = Waits(1)
+    waits = OffsetWaiters(1)
     found: list[tuple[int, WaitOutcome]] = []
 
     def append() -> None:
@@ -99,7 +99,7 @@ def test_an_append_waits_for_its_own_end(log: CommitLog) -> None:
 
 def test_an_append_whose_time_is_up_is_there(log: CommitLog) -> None:
     """It tells where, and that nobody vouched for it; longer than one slice too."""
-    waits = Waits(1)
+    waits = OffsetWaiters(1)
     form = message(1).form
 
     for timeout_ms in (0, 1, 210):
@@ -110,7 +110,7 @@ def test_an_append_whose_time_is_up_is_there(log: CommitLog) -> None:
 
 def test_an_append_that_fails_waits_for_nothing(log: CommitLog) -> None:
     """Neither a bad mark nor a bad message leaves a record."""
-    waits = Waits(1)
+    waits = OffsetWaiters(1)
     end = log.end_offset
 
     with pytest.raises(InvalidError, match="no mark 1"):

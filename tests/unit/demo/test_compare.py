@@ -15,7 +15,7 @@ from lib.demo_library import make_library
 from pystore.demo.ack_channel import ACK_DTYPE, Acks
 from pystore.demo.compare import compare
 from pystore.demo.corpus import read_corpus
-from pystore.demo.workload import Jobs, Piece
+from pystore.demo.workload import AppendJobs, Piece
 from pystore.message.columns import gather_columns
 from pystore.store.commit_log import CommitLog
 
@@ -23,11 +23,11 @@ SEGMENT = 65536
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> Jobs:
+def jobs(tmp_path: Path) -> AppendJobs:
     """
     Some work.
     """
-    return Jobs(read_corpus(make_library(tmp_path / "library")), lines_max=150)
+    return AppendJobs(read_corpus(make_library(tmp_path / "library")), lines_max=150)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
         yield log
 
 
-def append_all(log: CommitLog, jobs: Jobs) -> Acks:
+def append_all(log: CommitLog, jobs: AppendJobs) -> Acks:
     """
     Does every job.
     """
@@ -50,7 +50,7 @@ def append_all(log: CommitLog, jobs: Jobs) -> Acks:
     return acks
 
 
-def test_everything_is_there_in_any_order(log: CommitLog, jobs: Jobs) -> None:
+def test_everything_is_there_in_any_order(log: CommitLog, jobs: AppendJobs) -> None:
     """
     Every line is compared, also of jobs that span segments.
     """
@@ -65,7 +65,9 @@ def test_everything_is_there_in_any_order(log: CommitLog, jobs: Jobs) -> None:
     assert any(ack["offset"] // SEGMENT != (ack["end"] - 1) // SEGMENT for ack in acks)
 
 
-def test_one_changed_byte_is_found(log: CommitLog, jobs: Jobs, tmp_path: Path) -> None:
+def test_one_changed_byte_is_found(
+    log: CommitLog, jobs: AppendJobs, tmp_path: Path
+) -> None:
     """
     Of a body, and of a key.
     """
@@ -88,7 +90,7 @@ def test_one_changed_byte_is_found(log: CommitLog, jobs: Jobs, tmp_path: Path) -
     ("field", "change"), [("offset", 1), ("end", -1), ("count", -1), ("job", 1)]
 )
 def test_an_acknowledgement_of_something_else_is_missing(
-    field: str, change: int, log: CommitLog, jobs: Jobs
+    field: str, change: int, log: CommitLog, jobs: AppendJobs
 ) -> None:
     """
     Another place, another number of records, another job.
@@ -99,7 +101,7 @@ def test_an_acknowledgement_of_something_else_is_missing(
     assert int(acks[2]["count"]) == compare(log.reader, acks, jobs).missing
 
 
-def test_what_is_above_the_end_is_missing(log: CommitLog, jobs: Jobs) -> None:
+def test_what_is_above_the_end_is_missing(log: CommitLog, jobs: AppendJobs) -> None:
     """
     As after a cut that should not have been.
     """
@@ -111,7 +113,7 @@ def test_what_is_above_the_end_is_missing(log: CommitLog, jobs: Jobs) -> None:
 
 @pytest.mark.parametrize("what", ["topic", "queue", "key", "body"])
 def test_records_of_another_kind_are_missing(
-    what: str, log: CommitLog, jobs: Jobs
+    what: str, log: CommitLog, jobs: AppendJobs
 ) -> None:
     """
     The right number of records of the right sizes is not enough.

@@ -10,7 +10,7 @@ import pytest
 from lib.demo_library import make_library
 
 from pystore.demo.corpus import read_corpus
-from pystore.demo.run import DemoReport, DemoSettings, Round, WriterFailed, run_demo
+from pystore.demo.run import DemoReport, DemoRound, DemoSettings, WriterFailed, run_demo
 
 
 def test_killed_writers_lose_nothing(tmp_path: Path) -> None:
@@ -40,9 +40,12 @@ def test_what_is_missing_is_not_good(tmp_path: Path) -> None:
     Nor is damage.
     """
     corpus = read_corpus(make_library(tmp_path, files=1))
-    for one in (Round(1, missing=1, verdict="whole"), Round(1, verdict="damaged")):
+    for one in (
+        DemoRound(1, missing=1, verdict="whole"),
+        DemoRound(1, verdict="damaged"),
+    ):
         assert not DemoReport(tmp_path, corpus, 1, [one]).is_good
-    assert DemoReport(tmp_path, corpus, 1, [Round(1, verdict="whole")]).is_good
+    assert DemoReport(tmp_path, corpus, 1, [DemoRound(1, verdict="whole")]).is_good
 
 
 def test_a_writer_that_fails_by_itself_ends_the_demo(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from lib.demo_library import make_library
 
 from pystore.demo.corpus import read_corpus
-from pystore.demo.workload import Jobs
+from pystore.demo.workload import AppendJobs
 
 
 @pytest.mark.parametrize("lines_max", [1, 7, 200, 4096])
@@ -21,7 +21,7 @@ def test_every_line_is_in_one_job_of_each_repetition(
     Long files are several jobs.
     """
     corpus = read_corpus(make_library(tmp_path, files=4, lines=50))
-    jobs = Jobs(corpus, repeat=3, lines_max=lines_max)
+    jobs = AppendJobs(corpus, repeat=3, lines_max=lines_max)
     pieces = [jobs.piece(number) for number in range(jobs.count)]
 
     assert 3 * corpus.lines == sum(piece.end - piece.first for piece in pieces)
@@ -34,7 +34,7 @@ def test_a_piece_holds_its_lines_of_the_file(tmp_path: Path) -> None:
     Bodies and keys begin at the same line.
     """
     corpus = read_corpus(make_library(tmp_path, files=1, lines=50))
-    piece = Jobs(corpus, lines_max=20).piece(1)
+    piece = AppendJobs(corpus, lines_max=20).piece(1)
 
     offsets, data = piece.keys
     assert (20, 40) == (piece.first, piece.end)

@@ -13,7 +13,7 @@ from lib.demo_library import make_library
 from pystore.demo.ack_channel import ACK_DTYPE
 from pystore.demo.compare import compare
 from pystore.demo.corpus import read_corpus
-from pystore.demo.workload import Jobs
+from pystore.demo.workload import AppendJobs
 from pystore.demo.writer_process import Task
 from pystore.store.commit_log import CommitLog
 
@@ -32,7 +32,7 @@ def test_every_pending_job_is_done_and_acknowledged_once(tmp_path: Path) -> None
     Only those that are pending, and the store is closed afterwards.
     """
     library = make_library(tmp_path / "library")
-    jobs = Jobs(read_corpus(library), repeat=3)
+    jobs = AppendJobs(read_corpus(library), repeat=3)
     pending = np.arange(5, jobs.count)
     task = Task(tmp_path / "s", library, 65536, 3)
     done = subprocess.run(

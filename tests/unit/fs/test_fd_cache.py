@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import ClosedError
-from pystore.fs.fd_cache import FilePool
+from pystore.fs.fd_cache import FdCache
 
 
 def _some_files(folder: Path, count: int) -> list[str]:
@@ -24,7 +24,7 @@ def test_a_full_pool_lets_the_oldest_go_and_users_keep_theirs(tmp_path: Path) ->
     """
     A descriptor that a user holds is readable after the pool forgot it.
     """
-    pool = FilePool(limit=2)
+    pool = FdCache(limit=2)
     paths = _some_files(tmp_path, 4)
     held = pool.get(paths[0], os.O_RDONLY)
 
@@ -39,7 +39,7 @@ def test_a_forgotten_file_is_opened_again(tmp_path: Path) -> None:
     """
     Its name may mean another file since.
     """
-    pool = FilePool()
+    pool = FdCache()
     (path,) = _some_files(tmp_path, 1)
     before = pool.get(path, os.O_RDONLY)
 
@@ -60,7 +60,7 @@ def test_only_folders_that_changed_are_synced_and_once(
     )
     for name in "abc":
         (tmp_path / name).mkdir()
-    pool = FilePool()
+    pool = FdCache()
     pool.note(tmp_path / "a", tmp_path / "b", tmp_path / "c", tmp_path / "gone")
 
     pool.sync_folder(tmp_path / "b")
@@ -75,7 +75,7 @@ def test_a_closed_pool_opens_nothing(tmp_path: Path) -> None:
     """
     Uses after the close raise.
     """
-    pool = FilePool()
+    pool = FdCache()
     (path,) = _some_files(tmp_path, 1)
     pool.close()
 

@@ -4,10 +4,10 @@ What a replica's place says when it serves and when it follows.
 
 from __future__ import annotations
 
-from pystore.ha.config import Place
+from pystore.ha.config import ReplicaConfig
 from pystore.ha.insync.member import Member
 
-PLACE = Place("cluster", "set", 4, heartbeat_ms=700, is_learner=True)
+PLACE = ReplicaConfig("cluster", "set", 4, heartbeat_ms=700, is_learner=True)
 
 
 def test_a_master_serves_under_its_own_name() -> None:

@@ -15,7 +15,7 @@ from lib.store.stores import message
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.decision import Decision
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import NO_LEASE, lease_from
@@ -211,7 +211,7 @@ def test_an_append_that_outlives_its_mastership_is_fenced(stage: ReplicaStage) -
         absent = frozenset({Member(3, (1, bytes(16)))})
         stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
         stage.elect(1, first)
-        outcomes: list[Outcome] = []
+        outcomes: list[AckOutcome] = []
 
         def append() -> None:
             done = first.append(message(1), Ack.ALL, WAIT_MS)
@@ -223,7 +223,7 @@ def test_an_append_that_outlives_its_mastership_is_fenced(stage: ReplicaStage) -
         first.decided(Decision(2))
         waiting.join(WAIT_MS / 1000)
 
-        assert outcomes == [Outcome.FENCED]
+        assert outcomes == [AckOutcome.FENCED]
 
 
 def test_one_thread_has_many_appends_under_way(stage: ReplicaStage) -> None:
@@ -261,7 +261,7 @@ def test_a_ticket_speaks_of_the_mastership_that_made_it(stage: ReplicaStage) -> 
         assert over.wait(WAIT_MS).is_reached
 
         assert lost.appended.offset == over.appended.offset
-        assert [Outcome.REACHED, Outcome.FENCED] == [
+        assert [AckOutcome.REACHED, AckOutcome.FENCED] == [
             one.outcome for one in first.wait_all([kept, lost])
         ]
 
@@ -275,7 +275,7 @@ def test_open_tickets_end_with_their_mastership(stage: ReplicaStage) -> None:
         stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
         stage.elect(1, first)
         tickets = [first.submit(message(number)) for number in range(3)]
-        answers: list[Outcome] = []
+        answers: list[AckOutcome] = []
 
         def wait() -> None:
             answers.extend(one.outcome for one in first.wait_all(tickets, WAIT_MS))
@@ -288,9 +288,9 @@ def test_open_tickets_end_with_their_mastership(stage: ReplicaStage) -> None:
             service.judge.rest(1)
         first.decided(Decision(2))
         waiting.join(WAIT_MS / 1000)
-        assert answers == [Outcome.FENCED] * 3
+        assert answers == [AckOutcome.FENCED] * 3
 
-    assert [Outcome.FENCED] * 3 == [one.wait().outcome for one in tickets]
+    assert [AckOutcome.FENCED] * 3 == [one.wait().outcome for one in tickets]
 
 
 def test_a_restarted_replica_obeys_no_older_epoch(stage: ReplicaStage) -> None:

@@ -17,12 +17,12 @@ from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.role import (
     ROLES,
     BeginMastership,
-    Effect,
-    Event,
     Follow,
     RenewLease,
     Resign,
     Role,
+    RoleEffect,
+    RoleEvent,
     RoleMachine,
     StopFollowing,
     StopServing,
@@ -37,9 +37,9 @@ class Stage:
     """A machine whose effects all succeed."""
 
     machine: RoleMachine = field(default_factory=lambda: RoleMachine(ME, 0))
-    done: list[Effect] = field(default_factory=list)
+    done: list[RoleEffect] = field(default_factory=list)
 
-    def run(self) -> list[Effect]:
+    def run(self) -> list[RoleEffect]:
         """Carries out what there is; answers it."""
         before = len(self.done)
         while (effect := self.machine.next_effect()) is not None:
@@ -47,7 +47,7 @@ class Stage:
             self.machine.did(effect)
         return self.done[before:]
 
-    def told(self, decision: Decision) -> list[Effect]:
+    def told(self, decision: Decision) -> list[RoleEffect]:
         """A decision, and what it leads to."""
         self.machine.decided(decision)
         return self.run()
@@ -340,12 +340,14 @@ class TestTable:
 
     def test_shutdown_is_never_left(self) -> None:
         """And reached from everywhere."""
-        assert {next_role(Role.SHUTDOWN, event) for event in Event} == {Role.SHUTDOWN}
-        assert {next_role(role, Event.SHUTDOWN) for role in Role} == {Role.SHUTDOWN}
+        assert {next_role(Role.SHUTDOWN, event) for event in RoleEvent} == {
+            Role.SHUTDOWN
+        }
+        assert {next_role(role, RoleEvent.SHUTDOWN) for role in Role} == {Role.SHUTDOWN}
 
     def test_whatever_is_told_may_be_told_in_every_role(self) -> None:
         """Who tells it does not know ours."""
-        outer = list(Event)[:7]
+        outer = list(RoleEvent)[:7]
         assert [] == [
             (role, event)
             for role in Role
@@ -365,7 +367,7 @@ class TestTable:
     def test_what_cannot_be_is_a_mistake_of_ours(self) -> None:
         """A beginning that nobody asked for, say."""
         with pytest.raises(LocalViolation, match="mastership has begun in role IDLE"):
-            next_role(Role.IDLE, Event.BEGAN_MASTERSHIP)
+            next_role(Role.IDLE, RoleEvent.BEGAN_MASTERSHIP)
 
     def test_the_page_shows_the_roles_as_they_are(self) -> None:
         """Run ``python tests/lib/state_diagrams.py`` after a change."""

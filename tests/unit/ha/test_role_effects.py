@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from typing import get_args
 
-from pystore.ha.role import Effect, Follow, Resign
+from pystore.ha.role import Follow, Resign, RoleEffect
 
 
 def test_effects_are_frozen_values() -> None:
@@ -16,6 +16,6 @@ def test_effects_are_frozen_values() -> None:
     """
     assert Resign(3, "late") == Resign(3, "late")
     assert Follow("a:1", 3, may_wipe=False) != Follow("a:1", 3, may_wipe=True)
-    for kind in get_args(Effect):
+    for kind in get_args(RoleEffect):
         assert dataclasses.fields(kind) is not None
         assert kind.__dataclass_params__.frozen

@@ -17,7 +17,7 @@ from pystore.ha.slave.transport import StreamLost
 from pystore.ha.status_client import (
     LEARNER_ID,
     MasterStatus,
-    Question,
+    StatusQuery,
     ask_legacy,
     ask_v3,
 )
@@ -75,7 +75,7 @@ def asked(script: Script) -> MasterStatus:
     What is found out of a script.
     """
     with listening(script) as port:
-        return ask_v3(Question(f"127.0.0.1:{port}", timeout_ms=TIMEOUT_MS))
+        return ask_v3(StatusQuery(f"127.0.0.1:{port}", timeout_ms=TIMEOUT_MS))
 
 
 def test_epochs_come_in_pages() -> None:
@@ -137,7 +137,7 @@ def test_a_name_that_fits_into_no_frame_is_refused_before_anybody_is_asked() -> 
     As the caller's mistake.
     """
     with pytest.raises(InvalidError):
-        ask_v3(Question("127.0.0.1:1", cluster="c" * 70_000))
+        ask_v3(StatusQuery("127.0.0.1:1", cluster="c" * 70_000))
 
 
 def legacy(*frames: LegacyFrame) -> Callable[[socket.socket], None]:
@@ -165,7 +165,7 @@ def asked_legacy(*frames: LegacyFrame, timeout_ms: int = TIMEOUT_MS) -> MasterSt
     What is found out of these frames.
     """
     with listening(legacy(*frames)) as port:
-        return ask_legacy(Question(f"127.0.0.1:{port}", timeout_ms=timeout_ms))
+        return ask_legacy(StatusQuery(f"127.0.0.1:{port}", timeout_ms=timeout_ms))
 
 
 def test_a_legacy_master_says_its_bounds_with_the_first_block() -> None:

@@ -15,11 +15,11 @@ import pytest
 
 from pystore.errors import InvalidError, StorageError
 from pystore.fs.atomic import SYSTEM, Calls
-from pystore.fs.boot import Place, place_of
+from pystore.fs.boot import StorePlace, place_of
 from pystore.metastore.bootstrap import create_meta
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import FORMAT, IDENTITY, INCARNATION, PLACE
-from pystore.metastore.transaction import Change
+from pystore.metastore.transaction import WriteTransaction
 from pystore.metastore.values import Incarnation, StoreFormat
 from pystore.rocketmq.side_files import BrokerIdentity
 
@@ -35,7 +35,7 @@ def test_a_new_meta_has_everything(tmp_path: Path) -> None:
     assert tmp_path / "meta" == meta
     assert ["live", "lmdb", "seals", "tmp"] == sorted(os.listdir(meta))
     assert ["meta"] == os.listdir(tmp_path)
-    with Checkpoint.open(meta) as checkpoint, checkpoint.view() as view:
+    with MetaStore.open(meta) as checkpoint, checkpoint.view() as view:
         assert StoreFormat() == view.read(FORMAT)
         assert place_of(tmp_path) == view.read(PLACE)
         assert Incarnation() == view.read(INCARNATION)
@@ -45,10 +45,10 @@ def test_the_first_records_appear_with_it(tmp_path: Path) -> None:
     """What was imported is there when meta/ is."""
     identity = BrokerIdentity("c", "b", 7)
 
-    def first(change: Change) -> None:
+    def first(change: WriteTransaction) -> None:
         change.identify(identity)
 
-    with Checkpoint.open(create_meta(tmp_path, fill, first)) as checkpoint:
+    with MetaStore.open(create_meta(tmp_path, fill, first)) as checkpoint:
         assert identity == checkpoint.read(IDENTITY)
 
 
@@ -121,7 +121,7 @@ def test_whatever_call_fails_there_is_no_half_meta(
     assert (count > failing) == ("Input/output error" in text)
     if not (tmp_path / "meta").exists():
         create_meta(tmp_path, fill)
-    Checkpoint.open(tmp_path / "meta").close()
+    MetaStore.open(tmp_path / "meta").close()
 
 
 STARTER = """
@@ -149,7 +149,7 @@ def test_sigkill_at_any_moment_leaves_all_or_nothing(
             child.send_signal(signal.SIGKILL)
     if not (tmp_path / "meta").exists():
         create_meta(tmp_path, fill)
-    Checkpoint.open(tmp_path / "meta").close()
+    MetaStore.open(tmp_path / "meta").close()
     assert b"page" == (tmp_path / "meta" / "live").read_bytes()
 
 
@@ -157,7 +157,7 @@ def test_a_store_is_told_from_its_copy(tmp_path: Path) -> None:
     """A15: another directory has another inode."""
     (tmp_path / "copy").mkdir()
     status = tmp_path.stat()
-    assert Place(status.st_dev, status.st_ino) == place_of(tmp_path)
+    assert StorePlace(status.st_dev, status.st_ino) == place_of(tmp_path)
     assert place_of(tmp_path) != place_of(tmp_path / "copy")
     with pytest.raises(StorageError, match=r"cannot look at .*gone: No such file"):
         place_of(tmp_path / "gone")

@@ -29,7 +29,7 @@ from pystore.errors import (
 )
 from pystore.fs.lmdb_file import RESERVE_BYTES
 from pystore.metastore.bootstrap import create_meta
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import (
     BOUNDS,
     CUT,
@@ -39,7 +39,7 @@ from pystore.metastore.schema import (
     LEFT,
     PROMISED,
 )
-from pystore.metastore.values import Bounds, CutState, Left, StoreFormat
+from pystore.metastore.values import Bounds, CutState, StoreFingerprint, StoreFormat
 
 
 def nothing(_: object) -> None:
@@ -53,25 +53,25 @@ def meta(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def checkpoint(meta: Path) -> Iterator[Checkpoint]:
+def checkpoint(meta: Path) -> Iterator[MetaStore]:
     """An open database."""
-    with Checkpoint.open(meta) as opened:
+    with MetaStore.open(meta) as opened:
         yield opened
 
 
 def test_a_change_is_there_after_opening_again(meta: Path) -> None:
     """Several records of one change, read back by another handle."""
-    with Checkpoint.open(meta) as checkpoint, checkpoint.change() as change:
+    with MetaStore.open(meta) as checkpoint, checkpoint.change() as change:
         change.begin_incarnation(os.urandom)
         change.begin_epoch(3, 0)
         change.store_bounds(Bounds(10, 9, "boot", "mount"))
-    with Checkpoint.open_read_only(meta) as checkpoint, checkpoint.view() as view:
+    with MetaStore.open_read_only(meta) as checkpoint, checkpoint.view() as view:
         assert 1 == view.read(INCARNATION).counter
         assert EpochTable.of([(3, 0)]) == view.read(EPOCHS)
         assert Bounds(10, 9, "boot", "mount") == view.read(BOUNDS)
 
 
-def test_a_change_that_raises_leaves_nothing(checkpoint: Checkpoint) -> None:
+def test_a_change_that_raises_leaves_nothing(checkpoint: MetaStore) -> None:
     """All of it or none of it."""
 
     def halfway() -> None:
@@ -84,7 +84,7 @@ def test_a_change_that_raises_leaves_nothing(checkpoint: Checkpoint) -> None:
     assert CutState() == checkpoint.read(CUT)
 
 
-def test_a_view_is_of_one_moment(checkpoint: Checkpoint) -> None:
+def test_a_view_is_of_one_moment(checkpoint: MetaStore) -> None:
     """A commit of another thread does not show inside the block."""
     with ThreadPoolExecutor(1) as other, checkpoint.view() as view:
         assert -1 == view.read(PROMISED)
@@ -93,13 +93,13 @@ def test_a_view_is_of_one_moment(checkpoint: Checkpoint) -> None:
     assert 5 == checkpoint.read(PROMISED)
 
 
-def promise(checkpoint: Checkpoint, epoch: int) -> None:
+def promise(checkpoint: MetaStore, epoch: int) -> None:
     """One change."""
     with checkpoint.change() as change:
         change.promise(epoch)
 
 
-def test_threads_lose_no_change(checkpoint: Checkpoint) -> None:
+def test_threads_lose_no_change(checkpoint: MetaStore) -> None:
     """Each reads what the one before it wrote."""
 
     def count(_: int) -> None:
@@ -111,7 +111,7 @@ def test_threads_lose_no_change(checkpoint: Checkpoint) -> None:
     assert 199 == checkpoint.read(PROMISED)
 
 
-def test_a_closed_handle_says_so_and_closes_again(checkpoint: Checkpoint) -> None:
+def test_a_closed_handle_says_so_and_closes_again(checkpoint: MetaStore) -> None:
     """Use after close is an error, a second close is not."""
     checkpoint.close()
     checkpoint.close()
@@ -121,10 +121,10 @@ def test_a_closed_handle_says_so_and_closes_again(checkpoint: Checkpoint) -> Non
 
 
 def test_the_same_database_is_open_once_in_a_process(
-    meta: Path, checkpoint: Checkpoint
+    meta: Path, checkpoint: MetaStore
 ) -> None:
     """LMDB's locks belong to the process; a second handle would break them."""
-    for again in (Checkpoint.open, Checkpoint.open_read_only):
+    for again in (MetaStore.open, MetaStore.open_read_only):
         with pytest.raises(BusyError, match="is open in this process: close"):
             again(meta)
     promise(checkpoint, 1)
@@ -132,13 +132,13 @@ def test_the_same_database_is_open_once_in_a_process(
 
 def test_a_reader_cannot_write(meta: Path) -> None:
     """A mistake of the caller, said as such."""
-    with Checkpoint.open_read_only(meta) as reader:
+    with MetaStore.open_read_only(meta) as reader:
         with pytest.raises(InvalidError, match="is open for reading only"):
             promise(reader, 1)
         assert -1 == reader.read(PROMISED)
 
 
-def test_a_forked_child_is_told_and_the_parent_goes_on(checkpoint: Checkpoint) -> None:
+def test_a_forked_child_is_told_and_the_parent_goes_on(checkpoint: MetaStore) -> None:
     """LMDB forbids use across a fork; closing in the child does nothing."""
     child = os.fork()
     if child == 0:
@@ -157,7 +157,7 @@ def test_a_forked_child_is_told_and_the_parent_goes_on(checkpoint: Checkpoint) -
     assert 7 == checkpoint.read(PROMISED)
 
 
-def test_too_many_views_at_once_are_refused(checkpoint: Checkpoint) -> None:
+def test_too_many_views_at_once_are_refused(checkpoint: MetaStore) -> None:
     """LMDB has room for 126 readers; the next one gets our error, not LMDB's."""
     with ExitStack() as views:
         for _ in range(126):
@@ -170,16 +170,16 @@ def test_too_many_views_at_once_are_refused(checkpoint: Checkpoint) -> None:
 def test_a_database_is_not_created_twice(meta: Path) -> None:
     """The directory must not be there, and a failed creation is closed."""
     with pytest.raises(StorageError, match=r"cannot create .*: File exists"):
-        Checkpoint.create(meta, nothing)
+        MetaStore.create(meta, nothing)
 
     def refuse(_: object) -> None:
         raise InvalidError("refused by the test")
 
     (meta / "other").mkdir()
     with pytest.raises(InvalidError, match="refused by the test"):
-        Checkpoint.create(meta / "other", refuse)
+        MetaStore.create(meta / "other", refuse)
     with pytest.raises(FormatError, match="no format record"):
-        Checkpoint.open(meta / "other")
+        MetaStore.open(meta / "other")
 
 
 FORKING = """
@@ -204,7 +204,7 @@ def test_a_child_that_drops_the_handle_and_exits_does_no_harm(meta: Path) -> Non
     done = run(FORKING, meta)
     assert "" == done.stderr
     assert 0 == done.returncode
-    with Checkpoint.open(meta) as checkpoint:
+    with MetaStore.open(meta) as checkpoint:
         assert 9 == checkpoint.read(PROMISED)
 
 
@@ -227,15 +227,15 @@ def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         (lambda data: data.write_bytes(b"garbage" * 9999), "does not begin as LMDB"),
     ],
 )
-@pytest.mark.parametrize("how", [Checkpoint.open, Checkpoint.open_read_only])
+@pytest.mark.parametrize("how", [MetaStore.open, MetaStore.open_read_only])
 def test_a_damaged_database_is_never_opened(
     meta: Path,
     damage: Callable[[Path], object],
     message: str,
-    how: Callable[[Path], Checkpoint],
+    how: Callable[[Path], MetaStore],
 ) -> None:
     """A14: an existing meta/ is never taken for a new one, and nothing dies."""
-    with Checkpoint.open(meta) as checkpoint:
+    with MetaStore.open(meta) as checkpoint:
         promise(checkpoint, 1)
     damage(meta / "lmdb" / "data.mdb")
     with pytest.raises(FormatError, match=message) as caught:
@@ -248,16 +248,16 @@ def test_a_missing_database_directory_is_damage(meta: Path) -> None:
     """A14: ``meta/`` without ``lmdb/`` was complete once."""
     shutil.rmtree(meta / "lmdb")
     with pytest.raises(FormatError, match=r"data\.mdb: the file is missing"):
-        Checkpoint.open(meta)
+        MetaStore.open(meta)
 
 
 def test_a_newer_format_is_refused_and_the_handle_is_given_back(meta: Path) -> None:
     """An unknown incompatible feature is named; nothing stays open."""
-    with Checkpoint.open(meta) as checkpoint, checkpoint.change() as change:
+    with MetaStore.open(meta) as checkpoint, checkpoint.change() as change:
         change.write(FORMAT, StoreFormat(1, 4))
     for _ in range(2):
         with pytest.raises(FormatError, match="unknown features 0x4") as caught:
-            Checkpoint.open(meta)
+            MetaStore.open(meta)
         print(caught.value)
 
 
@@ -265,7 +265,7 @@ def test_a_database_that_pystore_did_not_write_is_refused(tmp_path: Path) -> Non
     """LMDB files of another program have no format record."""
     lmdb.Environment(str(tmp_path / "lmdb"), lib_version=0).close()
     with pytest.raises(FormatError, match="no format record, so pystore did not"):
-        Checkpoint.open(tmp_path)
+        MetaStore.open(tmp_path)
 
 
 def test_garbage_in_the_lock_file_does_no_harm(meta: Path) -> None:
@@ -273,10 +273,10 @@ def test_garbage_in_the_lock_file_does_no_harm(meta: Path) -> None:
     lock = meta / "lmdb" / "lock.mdb"
     for content in (b"garbage" * 4000, b""):
         lock.write_bytes(content)
-        with Checkpoint.open(meta) as checkpoint:
+        with MetaStore.open(meta) as checkpoint:
             promise(checkpoint, 1)
     lock.unlink()
-    Checkpoint.open(meta).close()
+    MetaStore.open(meta).close()
 
 
 def test_the_files_have_their_blocks(meta: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_full_map_is_said_in_our_own_words(
 ) -> None:
     """Larger than the map: refused, and the next change works."""
     monkeypatch.setattr("pystore.metastore.database._MAP_BYTES", 8 << 20)
-    with Checkpoint.open(meta) as checkpoint:
+    with MetaStore.open(meta) as checkpoint:
         with pytest.raises(FullError, match="MDB_MAP_FULL") as caught:
             leave(checkpoint, 900_000)
         print(caught.value)
@@ -299,7 +299,7 @@ def test_a_full_map_is_said_in_our_own_words(
         assert 5 == len(checkpoint.read(LEFT).segments)
 
 
-def leave(checkpoint: Checkpoint, size: int) -> None:
+def leave(checkpoint: MetaStore, size: int) -> None:
     """One change of many bytes."""
     with checkpoint.change() as change:
-        change.leave(Left(tuple((at, 1) for at in range(size))))
+        change.leave(StoreFingerprint(tuple((at, 1) for at in range(size))))

@@ -11,7 +11,7 @@ import xxhash
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import FormatError
-from pystore.fs.boot import Place
+from pystore.fs.boot import StorePlace
 from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
@@ -25,7 +25,7 @@ from pystore.metastore.schema import (
     PLACE,
     POSITIONS,
     PROMISED,
-    Kind,
+    MetaKey,
 )
 from pystore.metastore.values import (
     Bounds,
@@ -33,19 +33,19 @@ from pystore.metastore.values import (
     CutState,
     Exports,
     Incarnation,
-    Left,
-    Positions,
     QueueMark,
+    QueueOffsets,
+    StoreFingerprint,
     StoreFormat,
 )
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 IDENTIFIED = BrokerIdentity("集群", "broker-a", 2**63 - 1)
 MARKS = (QueueMark("a", 0, 5), QueueMark("a", 3, 2**62), QueueMark("b c", 1, 0))
-EXAMPLES: list[tuple[Kind[Any], Any]] = [
+EXAMPLES: list[tuple[MetaKey[Any], Any]] = [
     (FORMAT, StoreFormat(1, 0, 7)),
     (INCARNATION, Incarnation(3, bytes(range(16)))),
-    (PLACE, Place(64769, 2**63 + 5)),
+    (PLACE, StorePlace(64769, 2**63 + 5)),
     (IDENTITY, None),
     (IDENTITY, IDENTIFIED),
     (IDENTITY, TemporaryIdentity(IDENTIFIED, "127.0.0.1:10911;1700000000000")),
@@ -53,23 +53,23 @@ EXAMPLES: list[tuple[Kind[Any], Any]] = [
     (EPOCHS, EpochTable()),
     (EPOCHS, EpochTable.of([(1, 0), (2**40, 2**50)])),
     (BOUNDS, Bounds(4096, 4000, "boot", "mount")),
-    (POSITIONS, Positions(77, MARKS)),
+    (POSITIONS, QueueOffsets(77, MARKS)),
     (CUT, CutState(3, None)),
     (CUT, CutState(4, 0)),
     (EXPORTS, Exports().intend("x", b"1").intend("x", None)),
     (CLEAN, None),
     (CLEAN, CleanMark(500, 400, b"\x00\xff")),
-    (LEFT, Left(((0, 1024), (1024, 1024)), MARKS)),
-    (LEFT, Left()),
+    (LEFT, StoreFingerprint(((0, 1024), (1024, 1024)), MARKS)),
+    (LEFT, StoreFingerprint()),
 ]
 
 
 def _label(value: object) -> str:
-    return value.name if isinstance(value, Kind) else repr(value)
+    return value.name if isinstance(value, MetaKey) else repr(value)
 
 
 @pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
-def test_every_truth_reads_back_equal(kind: Kind[Any], value: Any) -> None:
+def test_every_truth_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
     """What is stored is what was known."""
     stored = kind.encode(value)
     assert value == kind.decode(stored, "db")
@@ -79,14 +79,14 @@ def test_every_truth_reads_back_equal(kind: Kind[Any], value: Any) -> None:
 @pytest.mark.parametrize(
     "kind", {kind.name: kind for kind, _ in EXAMPLES}.values(), ids=_label
 )
-def test_a_truth_that_was_never_stored_has_a_default(kind: Kind[Any]) -> None:
+def test_a_truth_that_was_never_stored_has_a_default(kind: MetaKey[Any]) -> None:
     """A missing record is its default, which can be stored too."""
     assert kind.default == kind.decode(None, "db")
     assert kind.default == kind.decode(kind.encode(kind.default), "db")
 
 
 @pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
-def test_a_flip_of_any_bit_is_seen(kind: Kind[Any], value: Any) -> None:
+def test_a_flip_of_any_bit_is_seen(kind: MetaKey[Any], value: Any) -> None:
     """No damaged record is believed."""
     stored = kind.encode(value)
     for bit in range(8 * len(stored)):
@@ -112,7 +112,7 @@ def test_a_flip_of_any_bit_is_seen(kind: Kind[Any], value: Any) -> None:
     ],
 )
 def test_a_whole_record_of_another_form_is_refused(
-    kind: Kind[Any], content: bytes
+    kind: MetaKey[Any], content: bytes
 ) -> None:
     """One line that names the record, never a bare Python error."""
     stored = xxhash.xxh3_64_digest(content) + content

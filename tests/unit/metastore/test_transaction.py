@@ -9,7 +9,7 @@ import pytest
 from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.errors import FencedError, InvalidError
-from pystore.fs.boot import Place
+from pystore.fs.boot import StorePlace
 from pystore.metastore.schema import (
     BOUNDS,
     CLEAN,
@@ -23,15 +23,15 @@ from pystore.metastore.schema import (
     POSITIONS,
     PROMISED,
 )
-from pystore.metastore.transaction import Change
+from pystore.metastore.transaction import WriteTransaction
 from pystore.metastore.values import (
     Bounds,
     CleanMark,
     CutState,
     Incarnation,
-    Left,
-    Positions,
     QueueMark,
+    QueueOffsets,
+    StoreFingerprint,
 )
 from pystore.rocketmq.side_files import (
     BrokerIdentity,
@@ -46,11 +46,11 @@ class Database:
     def __init__(self) -> None:
         self.stored: dict[bytes, bytes] = {}
 
-    def change(self) -> Change:
+    def change(self) -> WriteTransaction:
         """A new transaction."""
-        return Change(self.stored.get, "db")
+        return WriteTransaction(self.stored.get, "db")
 
-    def commit(self, change: Change) -> Change:
+    def commit(self, change: WriteTransaction) -> WriteTransaction:
         """Store it, and begin another one."""
         self.stored.update(change.records())
         return self.change()
@@ -92,7 +92,7 @@ def test_a_cut_brings_everything_down_in_one_change(database: Database) -> None:
     change.begin_epoch(1, 0)
     change.begin_epoch(4, 700)
     change.store_bounds(
-        Bounds(900, 800, "boot", "mount"), Positions(900, (QueueMark("t", 0, 9),))
+        Bounds(900, 800, "boot", "mount"), QueueOffsets(900, (QueueMark("t", 0, 9),))
     )
     change.mark_clean(CleanMark(900))
     change = database.commit(change)
@@ -101,7 +101,7 @@ def test_a_cut_brings_everything_down_in_one_change(database: Database) -> None:
     assert CutState(1, 500) == change.read(CUT)
     assert Bounds(500, 500, "boot", "mount") == change.read(BOUNDS)
     assert EpochTable.of([(1, 0)]) == change.read(EPOCHS)
-    assert Positions() == change.read(POSITIONS)
+    assert QueueOffsets() == change.read(POSITIONS)
     assert change.read(CLEAN) is None
     cut = encode_epochs(EpochTable.of([(1, 0)]))
     assert change.read(EXPORTS).is_current("epochFileCheckpoint", cut)
@@ -112,7 +112,7 @@ def test_a_cut_above_the_bounds_leaves_them(database: Database) -> None:
     """Bounds, positions and epochs below the cut stay as they are."""
     change = database.change()
     change.begin_epoch(1, 0)
-    positions = Positions(400, (QueueMark("t", 0, 9),))
+    positions = QueueOffsets(400, (QueueMark("t", 0, 9),))
     change.store_bounds(Bounds(400, 300), positions)
     change.intend_cut(500)
     assert Bounds(400, 300) == change.read(BOUNDS)
@@ -211,8 +211,8 @@ def test_times_are_stored_with_the_checkpoint_that_they_will_be(
 def test_place_and_what_we_left_are_kept(database: Database) -> None:
     """A7, A15: read back as written."""
     change = database.change()
-    change.settle_place(Place(1, 2))
-    change.leave(Left(((0, 1024),)))
+    change.settle_place(StorePlace(1, 2))
+    change.leave(StoreFingerprint(((0, 1024),)))
     change = database.commit(change)
-    assert Place(1, 2) == change.read(PLACE)
-    assert Left(((0, 1024),)) == change.read(LEFT)
+    assert StorePlace(1, 2) == change.read(PLACE)
+    assert StoreFingerprint(((0, 1024),)) == change.read(LEFT)

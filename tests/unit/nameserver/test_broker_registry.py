@@ -4,7 +4,7 @@ Sets of brokers: ids, addresses and epochs.
 
 from __future__ import annotations
 
-from pystore.nameserver.broker_registry import Broker, BrokerSet, BrokerSets
+from pystore.nameserver.broker_registry import Broker, BrokerRegistry, BrokerSet
 from pystore.remoting.registration_body import DataVersion
 
 
@@ -43,7 +43,7 @@ def test_the_sets_of_a_connection_are_told_once() -> None:
     """
     What it owned is forgotten with it.
     """
-    sets = BrokerSets()
+    sets = BrokerRegistry()
     group = BrokerSet("C", "s")
     sets.enter(group, 0, broker("a", owner="x"))
 

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 from lib.remoting.name_server_peers import registration, topic, topics
 
-from pystore.nameserver.route_table import Ignored, Refused, Registered, RouteTable
+from pystore.nameserver.route_table import (
+    Registered,
+    RegistrationIgnored,
+    RegistrationRefused,
+    RouteTable,
+)
 from pystore.remoting.fields import decode_fields
 from pystore.remoting.name_server_headers import RegisterBrokerRequest
 from pystore.remoting.registration_body import DataVersion, RegistrationBody
@@ -31,7 +36,7 @@ class Routes:
         body: bytes | None = None,
         owner: str = "",
         **fields: object,
-    ) -> Registered | Ignored | Refused:
+    ) -> Registered | RegistrationIgnored | RegistrationRefused:
         """
         A broker registers over its connection, or over another.
         """
@@ -113,7 +118,7 @@ def test_one_topic_of_an_unknown_broker_is_refused_and_changes_nothing(
     RocketMQ refuses it as well, but goes on listing a set without brokers.
     """
     refused = routes.register("a", body=topics({"T1": topic()}))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RegistrationRefused)
     assert "one topic before all" in refused.reason
     assert [] == routes.table.brokers()
 
@@ -136,7 +141,7 @@ def test_a_broker_that_nobody_could_reach_is_refused(
     """
     routes.register("a")
     refused = routes.register("b", **fields)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RegistrationRefused)
     assert why in refused.reason
     assert {0: "a"} == routes.addresses()
 
@@ -148,7 +153,7 @@ def test_a_master_of_an_older_epoch_is_ignored(routes: Routes) -> None:
     routes.register("a", body=topics(epoch=5))
     routes.register("b", 2)
     old = routes.register("b", 0, topics({"T1": topic(8), "T2": topic()}, epoch=3))
-    assert isinstance(old, Ignored)
+    assert isinstance(old, RegistrationIgnored)
     assert "it is a:1 since 5" in old.reason
     assert ({0: "a"}, (4, 6)) == (routes.addresses(), routes.queues())
 
@@ -159,7 +164,7 @@ def test_a_master_of_a_newer_epoch_takes_the_place(routes: Routes) -> None:
     """
     routes.register("a", body=topics(epoch=5))
     routes.register("b", 0, topics({"T1": topic(8), "T2": topic()}, epoch=7))
-    assert isinstance(routes.register("a", body=topics(epoch=5)), Ignored)
+    assert isinstance(routes.register("a", body=topics(epoch=5)), RegistrationIgnored)
     assert [] == routes.table.close("a")
     assert ({0: "b"}, (8, 6)) == (routes.addresses(), routes.queues())
 
@@ -174,7 +179,7 @@ def test_an_old_master_is_not_believed_when_the_new_one_has_gone(
     routes.register("b", 0, topics(epoch=7))
     routes.register("c", 3, topics(epoch=7))
     routes.table.close("b")
-    assert isinstance(routes.register("a", body=topics(epoch=5)), Ignored)
+    assert isinstance(routes.register("a", body=topics(epoch=5)), RegistrationIgnored)
     assert {3: "c"} == routes.addresses()
     routes.register("a", body=topics(epoch=8))
     assert {0: "a", 3: "c"} == routes.addresses()

@@ -13,8 +13,8 @@ import pytest
 from lib.remoting.record_stores import Space, keys_of, put
 
 from pystore.errors import ClosedError, ForkedError
-from pystore.records.ops import ABSENT, Check, Delete, Hold, Op, Put
-from pystore.records.record_store import Record, RecordStore
+from pystore.records.ops import ABSENT, CheckVersion, Delete, Hold, Op, Put
+from pystore.records.record_store import RecordStore, StoredRecord
 
 TIMEOUT_S = 10  # of a condition that holds within milliseconds
 
@@ -28,12 +28,12 @@ class TestHold:
         """And can be taken at once; what it put stays."""
         other = space.open()
         assert other.commit([Hold("lock", b"other"), Put("a", b"")])
-        assert store.commit([Check("lock", ABSENT), Hold("lock", b"")]) is None
+        assert store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")]) is None
         other.close()
 
         assert ["a"] == keys_of(store)
         assert store.get("lock") is None
-        assert store.commit([Check("lock", ABSENT), Hold("lock", b"")])
+        assert store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")])
 
     def test_a_hold_is_refused_where_somebody_else_has_the_record(
         self, space: Space, store: RecordStore
@@ -78,13 +78,13 @@ class TestHold:
         """Done: the record and its lock, or with a stale version neither."""
         stale = put(store, "mark", b"1")
         version = put(store, "mark", b"2")
-        lock = space.open().commit([Check("mark", version), Hold("lock", b"")])
+        lock = space.open().commit([CheckVersion("mark", version), Hold("lock", b"")])
         assert lock
-        done: list[Op] = [Check("lock", lock), Delete("mark"), Delete("lock")]
+        done: list[Op] = [CheckVersion("lock", lock), Delete("mark"), Delete("lock")]
 
-        assert store.commit([Check("mark", stale), *done]) is None
+        assert store.commit([CheckVersion("mark", stale), *done]) is None
         assert ["lock", "mark"] == keys_of(store)
-        assert store.commit([Check("mark", version), *done])
+        assert store.commit([CheckVersion("mark", version), *done])
         assert [] == store.scan()
 
 
@@ -128,7 +128,7 @@ class TestCampaign:
         """Everybody can read who it is."""
         term = store.campaign("leader", "controller-1")
 
-        assert Record("leader", b"controller-1", term.number) == space.open().get(
+        assert StoredRecord("leader", b"controller-1", term.number) == space.open().get(
             "leader"
         )
         assert store.commit([term.check, Put("a", b"")])
@@ -170,7 +170,7 @@ class TestCampaign:
         store.scan()
         store.wait(0, 0)
         put(store, "a")
-        assert store.commit([term.check, Check("a", ABSENT)]) is None
+        assert store.commit([term.check, CheckVersion("a", ABSENT)]) is None
 
         assert begun_ns == term.sent_ns
         before_ns = next(times)

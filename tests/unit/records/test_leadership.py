@@ -13,7 +13,7 @@ from pystore.clocks import boottime_ns
 from pystore.errors import ClosedError, UnknownOutcomeError
 from pystore.records.leadership import Leadership, Made
 from pystore.records.ops import KeyOps
-from pystore.records.record_store import Record
+from pystore.records.record_store import StoredRecord
 
 
 class Scripted:
@@ -22,7 +22,7 @@ class Scripted:
     def __init__(self, *answers: Made | Exception | None) -> None:
         self.answers = list(answers)
         self.waited: list[str] = []
-        self.found: Record | None = None
+        self.found: StoredRecord | None = None
         self.leadership = Leadership(
             self.commit, lambda _key: self.found, self.waited.append, lambda: 50
         )
@@ -67,7 +67,7 @@ def test_a_campaign_waits_while_somebody_is_there() -> None:
     And tries at once where the record is gone already.
     """
     backend = Scripted(None, None, Made(9, 1))
-    backend.found = Record("leader", b"other", 4)
+    backend.found = StoredRecord("leader", b"other", 4)
 
     def vanish(path: str) -> None:
         backend.waited.append(path)
@@ -87,7 +87,7 @@ def test_a_term_that_ended_is_not_given_out_again() -> None:
     """
     backend = Scripted(Made(5, 100), None, Made(8, 400))
     first = backend.leadership.campaign("leader", "me")
-    backend.found = Record("leader", b"other", 7)
+    backend.found = StoredRecord("leader", b"other", 7)
 
     second = backend.leadership.campaign("leader", "me")
 

@@ -15,7 +15,7 @@ from lib.store.forked import forked
 
 from pystore.errors import FormatError, FullError, StorageError
 from pystore.fs.atomic import Calls
-from pystore.records.lmdb_environment import MAP_BYTES, LmdbSpace
+from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Hold, Put
 
@@ -33,15 +33,15 @@ def test_stores_of_one_process_share_what_is_open(path: Path) -> None:
     """
     By any name of the directory; the last one closes it.
     """
-    first = LmdbSpace.enter(path, MAP_BYTES)
-    second = LmdbSpace.enter(path / ".." / path.name, MAP_BYTES)
+    first = LmdbEnvironment.enter(path, MAP_BYTES)
+    second = LmdbEnvironment.enter(path / ".." / path.name, MAP_BYTES)
     assert first is second
     first.leave()
     with second.reading() as look:
         assert look.row(b"a") is not None
     second.leave()
 
-    third = LmdbSpace.enter(path, MAP_BYTES)
+    third = LmdbEnvironment.enter(path, MAP_BYTES)
     assert third is not first
     third.leave()
 
@@ -94,7 +94,7 @@ def test_what_the_dead_held_is_removed_when_somebody_opens(path: Path) -> None:
     """
     with forked(lambda: LmdbStore(path).commit([Hold("held", b"")])) as kill:
         kill()
-    space = LmdbSpace.enter(path, MAP_BYTES)
+    space = LmdbEnvironment.enter(path, MAP_BYTES)
     with space.reading() as look:
         assert [b"a", b"b", b"held"] == [k for k, _ in look.rows(b"\1")]
         assert look.row(b"held") is None
@@ -113,7 +113,7 @@ def test_an_owner_that_was_not_written_down_is_not_alive(path: Path) -> None:
     size = (path / "data.mdb").stat().st_size
     failed = 0
     for pages in range(4):
-        space = LmdbSpace.enter(path, size + pages * 4096)
+        space = LmdbEnvironment.enter(path, size + pages * 4096)
         try:
             space.owners.give(space.begin_owner())
         except FullError:
@@ -137,7 +137,7 @@ def test_names_are_durable_before_a_first_commit_is(tmp_path: Path) -> None:
         synced.append((folder.name, sorted(one.name for one in folder.iterdir())))
 
     for _ in range(2):
-        LmdbSpace.enter(path, MAP_BYTES, Calls(sync=sync)).leave()
+        LmdbEnvironment.enter(path, MAP_BYTES, Calls(sync=sync)).leave()
 
     assert [
         ("records", ["data.mdb", "lock.mdb"]),
@@ -168,7 +168,7 @@ def test_a_holder_is_alive_or_dead_for_a_whole_look(path: Path) -> None:
     """
     held = [Hold("c", b""), Hold("d", b"")]
     with forked(lambda: LmdbStore(path).commit(held)) as kill:
-        space = LmdbSpace.enter(path, MAP_BYTES)
+        space = LmdbEnvironment.enter(path, MAP_BYTES)
         with space.reading() as look:
             assert look.row(b"c") is not None
             kill()

@@ -11,7 +11,7 @@ import pytest
 from lib.store.forked import forked
 
 from pystore.errors import LockedError, StorageError
-from pystore.records.lmdb_owners import Owners
+from pystore.records.lmdb_owners import LmdbOwners
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_an_owner_of_this_process_is_alive(path: Path) -> None:
     """
     Though the system would give the process its own lock once more.
     """
-    owners = Owners(path)
+    owners = LmdbOwners(path)
     owners.take(5)
 
     assert owners.is_alive(5)
@@ -40,16 +40,16 @@ def test_asking_about_an_owner_leaves_its_lock_alone(path: Path) -> None:
     """
     Another process sees it before and after.
     """
-    owners = Owners(path)
+    owners = LmdbOwners(path)
     owners.take(5)
     owners.is_alive(5)
     owners.take(6)
     owners.give(6)
 
-    with forked(lambda: Owners(path).is_alive(5)) as kill:
+    with forked(lambda: LmdbOwners(path).is_alive(5)) as kill:
         assert "True" == kill()
     owners.close()
-    with forked(lambda: Owners(path).is_alive(5)) as kill:
+    with forked(lambda: LmdbOwners(path).is_alive(5)) as kill:
         assert "False" == kill()
 
 
@@ -57,8 +57,8 @@ def test_an_owner_dies_with_its_process_at_once(path: Path) -> None:
     """
     However it ended.
     """
-    owners = Owners(path)
-    with forked(lambda: Owners(path).take(5)) as kill:
+    owners = LmdbOwners(path)
+    with forked(lambda: LmdbOwners(path).take(5)) as kill:
         assert owners.is_alive(5)
         kill()
 
@@ -70,11 +70,11 @@ def test_a_child_that_lives_on_does_not_keep_the_lock(path: Path) -> None:
     """
     A lock by `flock` would pass to it.
     """
-    owners = Owners(path)
+    owners = LmdbOwners(path)
     reader, writer = os.pipe()
 
     def take_and_fork() -> None:
-        theirs = Owners(path)
+        theirs = LmdbOwners(path)
         theirs.take(5)
         if os.fork() == 0:
             os.close(writer)
@@ -95,9 +95,9 @@ def test_a_number_that_another_process_has_is_refused(path: Path) -> None:
     """
     Numbers are given out once; a copied store would give them out again.
     """
-    owners = Owners(path)
+    owners = LmdbOwners(path)
     with (
-        forked(lambda: Owners(path).take(5)),
+        forked(lambda: LmdbOwners(path).take(5)),
         pytest.raises(LockedError, match="owner 5 is alive"),
     ):
         owners.take(5)
@@ -109,4 +109,4 @@ def test_a_file_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     With the path.
     """
     with pytest.raises(StorageError, match=r"cannot open .*none/owners.lock"):
-        Owners(tmp_path / "none" / "owners.lock")
+        LmdbOwners(tmp_path / "none" / "owners.lock")

@@ -14,7 +14,7 @@ from lib.store.forked import forked
 
 from pystore.errors import ForkedError, FullError
 from pystore.records.lmdb_store import LmdbStore
-from pystore.records.ops import ABSENT, Check, Hold, Op, Put
+from pystore.records.ops import ABSENT, CheckVersion, Hold, Op, Put
 
 TIMEOUT_S = 10
 
@@ -68,12 +68,14 @@ class TestProcesses:
         """Its other records stay."""
         ops: list[Op] = [Hold("lock", b""), Put("a", b"")]
         with forked(lambda: LmdbStore(path).commit(ops)) as kill:
-            assert store.commit([Check("lock", ABSENT), Hold("lock", b"")]) is None
+            assert (
+                store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")]) is None
+            )
             assert ["a", "lock"] == keys_of(store)
             kill()
 
             assert ["a"] == keys_of(store)
-            assert store.commit([Check("lock", ABSENT), Hold("lock", b"")])
+            assert store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")])
 
     def test_a_store_that_closes_leaves_the_locks_of_its_neighbour(
         self, path: Path, store: LmdbStore
@@ -100,7 +102,9 @@ class TestProcesses:
 
         assert first < second.number
         assert second.proven_until_ns is None
-        assert store.commit([Check("leader", first), Put("a", b"zombie")]) is None
+        assert (
+            store.commit([CheckVersion("leader", first), Put("a", b"zombie")]) is None
+        )
 
     def test_a_wait_hears_of_a_commit_of_another_process(
         self, path: Path, store: LmdbStore

@@ -16,7 +16,7 @@ from pystore.errors import (
     UnknownOutcomeError,
 )
 from pystore.records.memory import Fault, MemorySpace, MemoryStore
-from pystore.records.ops import ABSENT, Check, Hold, Put
+from pystore.records.ops import ABSENT, CheckVersion, Hold, Put
 
 
 class Faults:
@@ -50,10 +50,12 @@ def test_a_commit_of_unknown_outcome_is_settled_by_reading(
     store = MemoryStore(faults=Faults(fault))
 
     with pytest.raises(error):
-        store.commit([Check("a", ABSENT), Put("a", b"1")])
+        store.commit([CheckVersion("a", ABSENT), Put("a", b"1")])
 
     assert is_made is (store.get("a") is not None)
-    assert is_made is (store.commit([Check("a", ABSENT), Put("a", b"1")]) is None)
+    assert is_made is (
+        store.commit([CheckVersion("a", ABSENT), Put("a", b"1")]) is None
+    )
 
 
 def test_a_refused_commit_whose_answer_is_lost_changes_nothing() -> None:
@@ -63,7 +65,7 @@ def test_a_refused_commit_whose_answer_is_lost_changes_nothing() -> None:
     store = MemoryStore(faults=Faults(Fault.LOST_ANSWER))
 
     with pytest.raises(UnknownOutcomeError):
-        store.commit([Check("a", 7), Put("a", b"1")])
+        store.commit([CheckVersion("a", 7), Put("a", b"1")])
 
     assert [] == store.scan()
 
@@ -90,7 +92,7 @@ def test_a_lost_session_loses_what_it_held_and_every_verb_says_so(verb: str) -> 
         store.get("a")
 
     assert ["commit", verb] == faults.verbs
-    assert other.commit([Check("lock", ABSENT), Hold("lock", b"")])
+    assert other.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")])
 
 
 def test_a_campaign_ends_when_the_session_is_lost() -> None:

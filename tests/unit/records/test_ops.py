@@ -10,7 +10,7 @@ from pystore.errors import InvalidError
 from pystore.records.ops import (
     ABSENT,
     COMMIT_BYTES_MAX,
-    Check,
+    CheckVersion,
     Delete,
     Hold,
     KeyOps,
@@ -25,7 +25,9 @@ def test_each_key_stands_once_with_its_check_and_its_write() -> None:
     """
     In the order of the bytes, whatever order they were given in.
     """
-    keys = by_key([Put("ä", b"1"), Check("b", 7), Check("ä", ABSENT), Delete("a")])
+    keys = by_key(
+        [Put("ä", b"1"), CheckVersion("b", 7), CheckVersion("ä", ABSENT), Delete("a")]
+    )
 
     assert ["a", "b", "ä"] == list(keys)
     assert KeyOps(None, Delete("a")) == keys["a"]
@@ -37,8 +39,8 @@ def test_each_key_stands_once_with_its_check_and_its_write() -> None:
     ("ops", "said"),
     [
         ([Put("a", b""), Hold("a", b"")], "names the key 'a' twice"),
-        ([Check("a", 1), Check("a", 2)], "names the key 'a' twice"),
-        ([Check("a", -2)], "never has version -2"),
+        ([CheckVersion("a", 1), CheckVersion("a", 2)], "names the key 'a' twice"),
+        ([CheckVersion("a", -2)], "never has version -2"),
         ([Put("a", bytes(COMMIT_BYTES_MAX))], "too large: 900000 are allowed"),
     ],
 )

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lib.remoting.record_stores import BACKENDS
 
-from pystore.records.ops import Check, Delete, Hold, Op, Put
-from pystore.records.record_store import Record, RecordStore
+from pystore.records.ops import CheckVersion, Delete, Hold, Op, Put
+from pystore.records.record_store import RecordStore, StoredRecord
 
 KEYS = ("a", "b", "b/c")
 
@@ -45,7 +45,7 @@ class Model:
             old = next((one for one in reversed(self.versions) if one != now), 1)
             version = {"current": now, "stale": old, "absent": 0}.get(check)
             if version is not None:
-                ops.append(Check(key, version))
+                ops.append(CheckVersion(key, version))
             if write != "none":
                 made: dict[str, Op] = {
                     "put": Put(key, value),
@@ -59,7 +59,7 @@ class Model:
         """Whether the commit must be made."""
         for op in ops:
             row = self.rows.get(op.key)
-            if isinstance(op, Check) and op.version != (row[1] if row else 0):
+            if isinstance(op, CheckVersion) and op.version != (row[1] if row else 0):
                 return False
             if isinstance(op, Hold) and row is not None and row[2] != owner:
                 return False
@@ -71,7 +71,7 @@ class Model:
             op
             for op in ops
             if op.key in self.rows or isinstance(op, Put | Hold)
-            if not isinstance(op, Check)
+            if not isinstance(op, CheckVersion)
         ]
         if changing:
             assert self.versions[-1] < version
@@ -84,9 +84,9 @@ class Model:
             holder = owner if isinstance(op, Hold) else holder
             self.rows[op.key] = (op.value, version, holder)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[StoredRecord]:
         """What a scan must answer."""
-        return [Record(k, v, n) for k, (v, n, _) in sorted(self.rows.items())]
+        return [StoredRecord(k, v, n) for k, (v, n, _) in sorted(self.rows.items())]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -10,8 +10,16 @@ import pytest
 from lib.remoting.record_stores import Space, keys_of, put
 
 from pystore.errors import InvalidError
-from pystore.records.ops import ABSENT, KEY_BYTES_MAX, Check, Delete, Hold, Op, Put
-from pystore.records.record_store import Record, RecordStore
+from pystore.records.ops import (
+    ABSENT,
+    KEY_BYTES_MAX,
+    CheckVersion,
+    Delete,
+    Hold,
+    Op,
+    Put,
+)
+from pystore.records.record_store import RecordStore, StoredRecord
 
 
 class TestReading:
@@ -26,7 +34,7 @@ class TestReading:
         self, space: Space, store: RecordStore
     ) -> None:
         """By its own store and by another, by get and by scan."""
-        record = Record("a/b", b"\0value", put(store, "a/b", b"\0value"))
+        record = StoredRecord("a/b", b"\0value", put(store, "a/b", b"\0value"))
 
         assert record == store.get("a/b")
         assert record == space.open().get("a/b")
@@ -93,9 +101,9 @@ class TestCommit:
     @pytest.mark.parametrize(
         "refused",
         [
-            [Check("a", ABSENT)],
-            [Check("a", 1 << 40)],
-            [Check("none", 7)],
+            [CheckVersion("a", ABSENT)],
+            [CheckVersion("a", 1 << 40)],
+            [CheckVersion("none", 7)],
             [Hold("a", b"held")],
         ],
     )
@@ -119,10 +127,13 @@ class TestCommit:
         version = put(store, "a")
         token = store.wait(0, 0)
 
-        assert store.commit([Check("a", version), Check("b", ABSENT)])
+        assert store.commit([CheckVersion("a", version), CheckVersion("b", ABSENT)])
         assert store.commit([])
         assert store.commit([Delete("b")])
-        assert store.commit([Check("a", version), Check("b", version)]) is None
+        assert (
+            store.commit([CheckVersion("a", version), CheckVersion("b", version)])
+            is None
+        )
         assert token == store.wait(token, 0)
         assert ["a"] == keys_of(store)
 
@@ -131,9 +142,9 @@ class TestCommit:
         version = put(store, "a")
         other = space.open()
 
-        assert other.commit([Check("a", version), Put("a", b"other")])
-        assert store.commit([Check("a", version), Put("a", b"mine")]) is None
-        assert store.commit([Check("a", version), Delete("a")]) is None
+        assert other.commit([CheckVersion("a", version), Put("a", b"other")])
+        assert store.commit([CheckVersion("a", version), Put("a", b"mine")]) is None
+        assert store.commit([CheckVersion("a", version), Delete("a")]) is None
         found = store.get("a")
         assert found is not None
         assert b"other" == found.value
@@ -146,8 +157,8 @@ class TestCommit:
         second = put(other, "mark")
 
         assert first < second
-        assert store.commit([Check("mark", first), Delete("mark")]) is None
-        assert store.commit([Check("mark", second), Delete("mark")])
+        assert store.commit([CheckVersion("mark", first), Delete("mark")]) is None
+        assert store.commit([CheckVersion("mark", second), Delete("mark")])
 
     def test_a_version_survives_many_lives_of_a_record(
         self, store: RecordStore
@@ -162,7 +173,7 @@ class TestCommit:
 
         assert sorted(set(versions)) == versions
         for version in versions:
-            assert store.commit([Check("a", version)]) is None
+            assert store.commit([CheckVersion("a", version)]) is None
 
     def test_delete_and_put_need_no_check(self, store: RecordStore) -> None:
         """They say what will be, whatever was."""
@@ -177,7 +188,7 @@ class TestCommit:
         stores = [space.open() for _ in range(4)]
 
         def take(store: RecordStore) -> bool:
-            return bool(store.commit([Check("lock", ABSENT), Hold("lock", b"")]))
+            return bool(store.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")]))
 
         with ThreadPoolExecutor(4) as pool:
             assert [False] * 3 + [True] == sorted(pool.map(take, stores))
@@ -192,7 +203,9 @@ class TestCommit:
                     found = store.get("n")
                     assert found is not None
                     value = b"%d" % (int(found.value) + 1)
-                    if store.commit([Check("n", found.version), Put("n", value)]):
+                    if store.commit(
+                        [CheckVersion("n", found.version), Put("n", value)]
+                    ):
                         break
 
         with ThreadPoolExecutor(3) as pool:
@@ -209,8 +222,8 @@ class TestCommit:
             [Put("a\0", b"")],
             [Put("\ud800", b"")],
             [Put("a", b""), Delete("a")],
-            [Check("a", 1), Check("a", 1)],
-            [Check("a", -1)],
+            [CheckVersion("a", 1), CheckVersion("a", 1)],
+            [CheckVersion("a", -1)],
             [Put("a", bytes(1 << 20))],
             [Put(f"k{number}", b"") for number in range(5000)],
         ],

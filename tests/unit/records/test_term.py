@@ -4,7 +4,7 @@ What a term says of itself.
 
 from __future__ import annotations
 
-from pystore.records.ops import Check
+from pystore.records.ops import CheckVersion
 from pystore.records.term import Term
 
 
@@ -18,7 +18,7 @@ def test_a_term_is_proven_for_its_length_from_the_sending_on() -> None:
     term.sent_ns = 1100
 
     assert 1600 == term.proven_until_ns
-    assert Check("leader", 7) == term.check
+    assert CheckVersion("leader", 7) == term.check
 
 
 def test_a_term_behind_a_lock_of_the_system_has_no_end() -> None:

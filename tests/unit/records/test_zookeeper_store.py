@@ -20,7 +20,7 @@ from pystore.errors import (
     UnavailableError,
     UnknownOutcomeError,
 )
-from pystore.records.ops import ABSENT, Check, Hold, Put
+from pystore.records.ops import ABSENT, CheckVersion, Hold, Put
 from pystore.records.znodes import Znodes
 
 pytest.importorskip("kazoo", reason="needs the extra 'zookeeper'")
@@ -100,7 +100,7 @@ class TestSessions:
             with pytest.raises(SessionLostError):
                 call()
         assert ["a"] == keys_of(other)
-        assert other.commit([Check("lock", ABSENT), Hold("lock", b"")])
+        assert other.commit([CheckVersion("lock", ABSENT), Hold("lock", b"")])
 
     def test_a_term_is_as_long_as_the_servers_grant(self, open_store: Open) -> None:
         """C2: not as long as was asked for; the server's limit is 20 ticks."""
@@ -166,10 +166,10 @@ def test_a_commit_whose_answer_is_lost_is_settled_by_reading(
     way.is_armed = True
 
     with pytest.raises(UnknownOutcomeError, match="read what it wrote"):
-        store.commit([Check("a", ABSENT), Put("a", b"1")])
+        store.commit([CheckVersion("a", ABSENT), Put("a", b"1")])
 
     assert ["a"] == keys_of(store)
-    assert store.commit([Check("a", ABSENT), Put("a", b"1")]) is None
+    assert store.commit([CheckVersion("a", ABSENT), Put("a", b"1")]) is None
     way.close()
 
 
@@ -206,7 +206,7 @@ def test_a_check_for_absence_leaves_no_node_behind(open_store: Open) -> None:
     It is made and deleted within the transaction.
     """
     store = open_store()
-    assert store.commit([Check("a", ABSENT)])
+    assert store.commit([CheckVersion("a", ABSENT)])
 
     assert not store._client.exists(Znodes(store._znodes.root).node("a"))
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from pystore.records.ops import ABSENT, Check, Delete, Hold, Op, Put, by_key
+from pystore.records.ops import ABSENT, CheckVersion, Delete, Hold, Op, Put, by_key
 from pystore.records.znodes import Znodes
-from pystore.records.zookeeper_transaction import Sight, plan
+from pystore.records.zookeeper_transaction import NodesRead, plan
 
 ME, OTHER = 11, 12
 ZNODES = Znodes("/r")
@@ -52,22 +52,22 @@ class Recorded(list[tuple[object, ...]]):
 def planned(ops: list[Op], node: Node | None) -> tuple[bool | None, Recorded]:
     """A plan for the key ``a``, whose bucket is at version 7."""
     recorded = Recorded()
-    sight = Sight({BUCKET: 7}, {"a": node})
+    sight = NodesRead({BUCKET: 7}, {"a": node})
     return plan(by_key(ops), sight, ME, ZNODES, recorded), recorded
 
 
 @pytest.mark.parametrize(
     ("ops", "node", "steps"),
     [
-        ([Check("a", 100)], Node(), [("check", BUCKET, 7), ("check", A, 3)]),
-        ([Check("a", ABSENT)], None, [("create", A, False), ("delete", A, -1)]),
+        ([CheckVersion("a", 100)], Node(), [("check", BUCKET, 7), ("check", A, 3)]),
+        ([CheckVersion("a", ABSENT)], None, [("create", A, False), ("delete", A, -1)]),
         (
-            [Check("a", 100), Put("a", b"")],
+            [CheckVersion("a", 100), Put("a", b"")],
             Node(),
             [("check", BUCKET, 7), ("set", A, 3), GENERATION],
         ),
         (
-            [Check("a", 100), Delete("a")],
+            [CheckVersion("a", 100), Delete("a")],
             Node(),
             [("check", BUCKET, 7), ("delete", A, 3), GENERATION],
         ),
@@ -78,7 +78,7 @@ def planned(ops: list[Op], node: Node | None) -> tuple[bool | None, Recorded]:
             [("set", BUCKET, -1), ("create", A, False), GENERATION],
         ),
         (
-            [Check("a", ABSENT), Hold("a", b"")],
+            [CheckVersion("a", ABSENT), Hold("a", b"")],
             None,
             [("set", BUCKET, -1), ("create", A, True), GENERATION],
         ),
@@ -105,9 +105,9 @@ def test_what_is_relied_on_is_pinned(
 @pytest.mark.parametrize(
     ("ops", "node"),
     [
-        ([Check("a", 99)], Node()),
-        ([Check("a", ABSENT)], Node()),
-        ([Check("a", 100)], None),
+        ([CheckVersion("a", 99)], Node()),
+        ([CheckVersion("a", ABSENT)], Node()),
+        ([CheckVersion("a", 100)], None),
         ([Hold("a", b"")], Node()),
         ([Hold("a", b"")], Node(ephemeralOwner=OTHER)),
     ],

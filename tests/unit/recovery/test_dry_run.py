@@ -13,7 +13,7 @@ from lib.oracle.golden_data import STORES, VARIANTS, GoldenStore, apply_patch
 
 from pystore.errors import NotAStoreError
 from pystore.recovery.dry_run import inspect
-from pystore.recovery.rocketmq import Opening
+from pystore.recovery.rocketmq import RocketmqEvidence
 
 RULES = {"A2", "A6", "A8"}
 
@@ -21,7 +21,7 @@ RULES = {"A2", "A6", "A8"}
 def _adjusted(store: GoldenStore) -> Any:
     force = store.expected["config"].get("forceVerifyPropCRC") == "true"
 
-    def adjust(opening: Opening) -> Opening:
+    def adjust(opening: RocketmqEvidence) -> RocketmqEvidence:
         return replace(opening, force_property_crc=force)
 
     return adjust

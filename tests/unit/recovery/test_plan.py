@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.errors import CorruptError
 from pystore.recovery.dry_run import inspect
 from pystore.store.commit_log import CommitLog
@@ -77,7 +77,7 @@ def test_the_live_page_of_another_boot_or_mount_binds_nobody(
     assert inspect(root).plan.corrupt is not None
 
     other: dict[str, Any] = {"boot_id": bytes(range(16)), "mount_id": 7}
-    with Live(root / "meta" / "live", writable=True) as page:
+    with LivePage(root / "meta" / "live", writable=True) as page:
         page.begin(page.read()._replace(**{word: other[word]}))
     made = inspect(root).plan
 

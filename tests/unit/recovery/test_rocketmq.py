@@ -19,7 +19,7 @@ from pystore.consumequeue.queues import ConsumeQueues, queue_file_size
 from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
 from pystore.recovery.rocketmq import (
-    Opening,
+    RocketmqEvidence,
     behind,
     gather_evidence,
     rocketmq_end,
@@ -47,7 +47,7 @@ class Damaged:
     root: Path
     log: ReferenceLog
     queues: ConsumeQueues
-    opening: Opening
+    opening: RocketmqEvidence
     result: dict[str, Any]
 
 
@@ -62,7 +62,7 @@ def _damaged(store: GoldenStore, damage: dict[str, Any], folder: Path) -> Damage
     times = CheckpointTimes()
     if (root / "checkpoint").exists():
         times = parse_checkpoint((root / "checkpoint").read_bytes())
-    opening = Opening(
+    opening = RocketmqEvidence(
         is_abort=(root / "abort").exists(),
         times=times,
         dispatch_point=named[1] if named else -1,
@@ -212,7 +212,9 @@ def test_after_a_clean_stop_recovery_starts_at_the_dispatch_point(
     In the newest segment that begins at or below it; in the oldest without one.
     """
     starts = {
-        point: start_offset(halted.log, Opening(is_abort=False, dispatch_point=point))
+        point: start_offset(
+            halted.log, RocketmqEvidence(is_abort=False, dispatch_point=point)
+        )
         for point in (-1, 0, 49151, 49152, 10**9)
     }
 
@@ -234,7 +236,7 @@ def test_after_a_halt_recovery_starts_where_the_checkpoint_vouches(
     def start(physic: int, logics: int, index: int = 0, *, safe: bool = False) -> int:
         times = CheckpointTimes(physic, logics, index)
         return start_offset(
-            log, Opening(is_abort=True, times=times, is_index_safe=safe)
+            log, RocketmqEvidence(is_abort=True, times=times, is_index_safe=safe)
         )
 
     late = first_ms[3] + 10**6
@@ -253,8 +255,8 @@ def test_a_log_without_segments_ends_at_zero() -> None:
     """
     log = ReferenceLog([], 4096, {})
 
-    assert 0 == rocketmq_end(log, Opening(is_abort=True))
-    assert 0 == start_offset(log, Opening(is_abort=False))
+    assert 0 == rocketmq_end(log, RocketmqEvidence(is_abort=True))
+    assert 0 == start_offset(log, RocketmqEvidence(is_abort=False))
 
 
 def test_what_rocketmq_does_not_check_does_not_end_its_log(halted: Damaged) -> None:
@@ -309,7 +311,7 @@ def test_stale_records_behind_the_end_are_cut_by_us_and_kept_by_rocketmq(
     queues = ConsumeQueues(tmp_path, 200, is_writable=True)
     queues.load()
     queues.dispatch(next(log.rows(0))[:6], 600, log.topic)
-    opening = Opening(is_abort=False, dispatch_point=600)
+    opening = RocketmqEvidence(is_abort=False, dispatch_point=600)
     case = Damaged(STORES[0], "stale", tmp_path, log, queues, opening, {})
 
     verdict = _verdict(case)

@@ -12,21 +12,21 @@ from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.errors import InvalidError
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection, Side
+from pystore.remoting.connection import Connection, ConnectionOwner
 from pystore.remoting.errors import NoAnswer, NotSent
 from pystore.remoting.framing import encode_frame
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.reply import Reply
 
 
-async def pair(limits: Limits | None = None) -> tuple[Connection, Connection]:
+async def pair(limits: RemotingLimits | None = None) -> tuple[Connection, Connection]:
     """
     Returns two ends of a connection, which answer alike.
     """
     loop = asyncio.get_running_loop()
-    side = Side(HANDLERS, limits or Limits())
+    side = ConnectionOwner(HANDLERS, limits or RemotingLimits())
     accepted: list[Connection] = []
-    there = Side(HANDLERS, Limits(), opened=accepted.append)
+    there = ConnectionOwner(HANDLERS, RemotingLimits(), opened=accepted.append)
     server = await loop.create_server(lambda: Connection(there), "127.0.0.1", 0)
     address = server.sockets[0].getsockname()
     _, here = await loop.create_connection(lambda: Connection(side), *address)
@@ -47,7 +47,7 @@ async def raw_pair(
         lambda *streams: accepted.set_result(streams), "127.0.0.1", 0
     )
     address = server.sockets[0].getsockname()
-    side = Side(HANDLERS, Limits(), said.append)
+    side = ConnectionOwner(HANDLERS, RemotingLimits(), said.append)
     _, here = await loop.create_connection(lambda: Connection(side), *address)
     reader, writer = await accepted
     server.close()
@@ -123,7 +123,7 @@ def test_no_more_calls_wait_than_allowed() -> None:
     """
 
     async def main() -> None:
-        here, there = await pair(Limits(calls_max=1))
+        here, there = await pair(RemotingLimits(calls_max=1))
         call = asyncio.ensure_future(here.call(RemotingCommand(HANG), 1000))
         await asyncio.sleep(0)
         with pytest.raises(NotSent, match="1 requests wait for 127"):
@@ -165,7 +165,7 @@ def test_what_no_frame_holds_is_not_sent() -> None:
     """
 
     async def main() -> None:
-        here, there = await pair(Limits(frame_bytes_max=1000))
+        here, there = await pair(RemotingLimits(frame_bytes_max=1000))
         with pytest.raises(InvalidError, match="1000 are taken"):
             await here.call(RemotingCommand(ECHO, body=bytes(1000)), 1000)
         assert (await here.call(RemotingCommand(ECHO), 1000)).is_response

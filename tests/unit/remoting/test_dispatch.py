@@ -12,9 +12,9 @@ from lib.remoting.virtual_time_loop import move, run
 
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection, Handler, Side
+from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.dispatch import begin, finish
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.reply import Reply
 
 REQUEST = RemotingCommand(904, ext_fields={"brokerId": "1"})
@@ -26,7 +26,9 @@ async def reply_of(
     """
     Returns the reply to a request, whose handler has a second.
     """
-    found = begin(handler, request, Connection(Side({}, Limits())), said.append)
+    found = begin(
+        handler, request, Connection(ConnectionOwner({}, RemotingLimits())), said.append
+    )
     if isinstance(found, Reply):
         return found
     return await finish(found, request, 1000, said.append)
@@ -38,7 +40,7 @@ def test_who_does_not_wait_has_its_reply_at_once() -> None:
     """
 
     async def main() -> None:
-        peer = Connection(Side({}, Limits()))
+        peer = Connection(ConnectionOwner({}, RemotingLimits()))
         assert Reply() == begin(beat, REQUEST, peer, bool)
         assert Reply(ext_fields=REQUEST.ext_fields) == await reply_of(echo, [])
 

@@ -15,7 +15,7 @@ from pystore.errors import StorageError
 from pystore.remoting.codes import CommandFlag, ResponseCode, Serialisation
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.framing import encode_frame
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer, exposure
 
@@ -114,7 +114,7 @@ def test_no_more_requests_of_a_peer_are_read_than_are_carried_out() -> None:
     """
 
     async def main() -> None:
-        async with serving(Limits(requests_max=2)) as talk:
+        async with serving(RemotingLimits(requests_max=2)) as talk:
             peer = await talk.connect()
             for opaque in range(3):
                 peer.writer.write(encode_frame(RemotingCommand(HANG, opaque)))
@@ -134,7 +134,7 @@ def test_who_asks_much_at_once_takes_turns_with_others() -> None:
     """
 
     async def main() -> None:
-        async with serving(Limits(requests_max=2)) as talk:
+        async with serving(RemotingLimits(requests_max=2)) as talk:
             peer = await talk.connect()
             frames = [encode_frame(RemotingCommand(BEAT, one)) for one in range(5)]
             peer.writer.write(b"".join(frames))
@@ -152,7 +152,7 @@ def test_too_many_requests_of_all_peers_are_told_so() -> None:
     """
 
     async def main() -> None:
-        async with serving(Limits(running_max=1)) as talk:
+        async with serving(RemotingLimits(running_max=1)) as talk:
             peer = await talk.connect()
             peer.writer.write(encode_frame(RemotingCommand(HANG, 1)))
             response = await peer.ask(RemotingCommand(ECHO, 2))
@@ -236,7 +236,7 @@ def test_more_connections_than_allowed_are_closed_at_once() -> None:
     """
 
     async def main() -> None:
-        async with serving(Limits(connections_max=2)) as talk:
+        async with serving(RemotingLimits(connections_max=2)) as talk:
             first = await talk.connect()
             await talk.connect()
             await until(lambda: 2 == len(talk.server.connections))

@@ -11,9 +11,9 @@ from lib.remoting.peers import BEAT, ECHO, HANDLERS, STAY, serving
 from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.remoting.command import RemotingCommand
-from pystore.remoting.connection import Connection, Side
+from pystore.remoting.connection import Connection, ConnectionOwner
 from pystore.remoting.framing import encode_frame
-from pystore.remoting.limits import Limits
+from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.shutdown import let_go
 
 
@@ -83,7 +83,7 @@ def test_a_handler_that_has_not_begun_is_let_go() -> None:
     async def main() -> None:
         said: list[str] = []
         accepted: list[Connection] = []
-        side = Side(HANDLERS, Limits(), said.append, accepted.append)
+        side = ConnectionOwner(HANDLERS, RemotingLimits(), said.append, accepted.append)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Connection(side), "127.0.0.1", 0)
         address = server.sockets[0].getsockname()

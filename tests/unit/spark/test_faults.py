@@ -20,7 +20,7 @@ from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.spark.plan.splits import plan_splits
 from pystore.spark.scan import task
-from pystore.spark.scan.batches import Batches
+from pystore.spark.scan.batches import BatchBuilder
 from pystore.spark.scan.python_segment import PlainSegment
 from pystore.store.commit_log import CommitLog
 
@@ -202,14 +202,14 @@ def test_a_batch_stays_far_below_what_arrow_holds(
     made: list[tuple[int, int]] = []
 
     def count(
-        self: Batches, rows: Sequence[Any], data: memoryview | None
+        self: BatchBuilder, rows: Sequence[Any], data: memoryview | None
     ) -> pa.RecordBatch:
         assert data is not None
         assert self.schema.names
         made.append((len(rows), len(data)))
         return pa.RecordBatch.from_pydict({"offset": [1], "body": [b""]})
 
-    monkeypatch.setattr(Batches, "of", count)
+    monkeypatch.setattr(BatchBuilder, "of", count)
     size = MEBIBYTE // 4 if either == "core" else MEBIBYTE
     records = (1 << 30) // size - 2
     _sparse_store(tmp_path / "store", size, records)

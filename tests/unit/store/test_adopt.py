@@ -12,7 +12,7 @@ import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.core.live_page import Live, LiveWords
+from pystore.core.live_page import LivePage, LiveWords
 from pystore.fs.atomic import sync_descriptor
 from pystore.rocketmq.side_files import CheckpointTimes
 from pystore.store import adopt
@@ -58,9 +58,9 @@ def _die_behind_the_adoption(root: Path) -> None:
     Open the store in a child that dies between the transaction that adopts it and
     the announcement in the live page.
     """
-    announce = Live.begin
+    announce = LivePage.begin
 
-    def announce_once(live: Live, words: LiveWords) -> None:
+    def announce_once(live: LivePage, words: LiveWords) -> None:
         # The first announcement says that the page binds nobody.
         if words.boot_id != bytes(16):
             os._exit(7)
@@ -69,7 +69,7 @@ def _die_behind_the_adoption(root: Path) -> None:
     child = os.fork()
     if child == 0:
         try:
-            Live.begin = announce_once  # type: ignore[method-assign, assignment]
+            LivePage.begin = announce_once  # type: ignore[method-assign, assignment]
             CommitLog(root)
         finally:
             os._exit(1)

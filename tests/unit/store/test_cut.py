@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
-from pystore.core.live_page import Live
+from pystore.core.live_page import LivePage
 from pystore.core.log_writer import LogHandle
 from pystore.epochs.table import EpochTable
 from pystore.errors import BusyError, FullError, StorageError
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import CUT, POSITIONS
-from pystore.metastore.transaction import Change
+from pystore.metastore.transaction import WriteTransaction
 from pystore.store.commit_log import CommitLog
 from pystore.store.cut import begin_at, cut_log
 
@@ -125,21 +125,21 @@ def test_positions_that_are_on_disk_stay_as_long_as_the_log_does(
     with (root / "commitlog" / f"{end:020d}").open("r+b") as file:
         file.seek(stored - end)
         file.write(bytes(SEGMENT - (stored - end)))
-    with Live(root / "meta" / "live", writable=True) as page:
+    with LivePage(root / "meta" / "live", writable=True) as page:
         page.begin(page.read()._replace(boot_id=bytes(range(16))))
     with CommitLog(root) as log:
         assert stored == log.end_offset
         assert 1 == log.append(message(0, topic="Once")).queue_offset
 
 
-def _interrupted(checkpoint: Checkpoint) -> Checkpoint:
+def _interrupted(checkpoint: MetaStore) -> MetaStore:
     """
     A checkpoint whose first change is made, and then Ctrl-C comes.
     """
     change = checkpoint.change
 
     @contextmanager
-    def change_once() -> Iterator[Change]:
+    def change_once() -> Iterator[WriteTransaction]:
         del checkpoint.change
         with change() as made:
             yield made

@@ -10,7 +10,7 @@ from pathlib import Path
 from lib.store.stores import fill, message
 
 from pystore.errors import FullError, OffsetOutOfRange
-from pystore.store.maintenance import Keeper, open_log, open_store
+from pystore.store.maintenance import MaintenanceThread, open_log, open_store
 
 
 class _Kept:
@@ -35,7 +35,7 @@ def test_a_keeper_goes_on_after_a_failure_and_forgets_it() -> None:
     A full disk passes: the next call clears the error.
     """
     kept = _Kept()
-    with Keeper(kept, interval_s=0.001) as keeper:
+    with MaintenanceThread(kept, interval_s=0.001) as keeper:
         for _ in range(3):
             assert kept.seen.acquire(timeout=30)
 
@@ -47,7 +47,7 @@ def test_a_stopped_keeper_calls_no_more() -> None:
     Stopping waits for the thread, and again is fine.
     """
     kept = _Kept()
-    keeper = Keeper(kept, interval_s=0.001)
+    keeper = MaintenanceThread(kept, interval_s=0.001)
     assert kept.seen.acquire(timeout=30)
     keeper.stop()
     keeper.stop()
@@ -92,7 +92,7 @@ def test_many_threads_read_where_the_queues_end(tmp_path: Path) -> None:
         readers = [threading.Thread(target=read_on) for _ in range(3)]
         for reader in readers:
             reader.start()
-        with Keeper(store, interval_s=0.001) as keeper:
+        with MaintenanceThread(store, interval_s=0.001) as keeper:
             for number in range(count):
                 store.log.append(message(number))
         is_over.set()

@@ -10,7 +10,7 @@ import pytest
 
 from pystore.bindings.ffi import Stop
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.verify.report import Fault, SegmentReport
+from pystore.verify.report import BadRecord, SegmentReport
 from pystore.verify.tail import Judgement, judge
 
 SIZE = 1000
@@ -19,7 +19,7 @@ NOTHING_BEHIND = (None, None)
 
 
 def scanned(
-    base: int, end: int, records: int, faults: tuple[Fault, ...] = ()
+    base: int, end: int, records: int, faults: tuple[BadRecord, ...] = ()
 ) -> SegmentReport:
     """
     A segment that was scanned up to *end*.
@@ -38,11 +38,11 @@ def scanned(
     )
 
 
-def fault(offset: int, before: int, skipped: int = 100) -> Fault:
+def fault(offset: int, before: int, skipped: int = 100) -> BadRecord:
     """
     A record whose body differs.
     """
-    return Fault(offset, Stop.BODY, f"bad at {offset}", skipped, before, offset)
+    return BadRecord(offset, Stop.BODY, f"bad at {offset}", skipped, before, offset)
 
 
 def judged(

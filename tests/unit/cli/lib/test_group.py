@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 from lib.command_line import PYSTORE, make_store, run, run_process
 
-from pystore.cli.lib.group import Commands
+from pystore.cli.lib.group import CommandGroup
 from pystore.errors import NotAStoreError
 
 COMMANDS = ("append", "dump", "info", "verify", "recover", "epochs", "demo")
 
 
-@click.group(cls=Commands)
+@click.group(cls=CommandGroup)
 def group() -> None:
     """
     Stands for the command line.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 
-from pystore.cli.lib.progress import Progress
+from pystore.cli.lib.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -34,7 +34,7 @@ def test_nothing_is_drawn_in_the_first_second() -> None:
     Most commands are over by then.
     """
     stream, clock = Terminal(), seconds(0.0, 0.5, 0.99)
-    with Progress("verify", 100, stream=stream, clock=clock.__next__) as progress:
+    with ProgressBar("verify", 100, stream=stream, clock=clock.__next__) as progress:
         progress.reach(50)
         progress.reach(100)
 
@@ -46,7 +46,7 @@ def test_a_bar_shows_the_label_and_is_cleared_at_the_end() -> None:
     What stays on the screen is the result.
     """
     stream, clock = Terminal(), seconds(0.0, 1.5, 2.0)
-    with Progress("verify", 100, stream=stream, clock=clock.__next__) as progress:
+    with ProgressBar("verify", 100, stream=stream, clock=clock.__next__) as progress:
         progress.reach(50)
         progress.reach(200)
         drawn = stream.getvalue()
@@ -62,7 +62,7 @@ def test_nothing_is_drawn_without_a_terminal_or_a_length() -> None:
     """
     for stream, total in ((io.StringIO(), 100), (Terminal(), 0)):
         clock = seconds(0.0, 5.0)
-        with Progress("x", total, stream=stream, clock=clock.__next__) as progress:
+        with ProgressBar("x", total, stream=stream, clock=clock.__next__) as progress:
             progress.reach(50)
 
         assert "" == stream.getvalue()
@@ -73,7 +73,7 @@ def test_the_length_may_be_known_later() -> None:
     As that of a store is, once it was opened.
     """
     stream, clock = Terminal(), seconds(0.0, 5.0)
-    with Progress("x", stream=stream, clock=clock.__next__) as progress:
+    with ProgressBar("x", stream=stream, clock=clock.__next__) as progress:
         progress.reach(50, 100)
 
     assert "50%" in stream.getvalue()

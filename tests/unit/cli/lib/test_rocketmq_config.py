@@ -15,7 +15,7 @@ from pystore.cli.lib.rocketmq_config import (
     read_properties,
 )
 from pystore.errors import InvalidError
-from pystore.recovery.rocketmq import Opening
+from pystore.recovery.rocketmq import RocketmqEvidence
 
 
 def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
         "# forceVerifyPropCRC=false\n\nbrokerName = a\n"
         " forceVerifyPropCRC = TRUE \nodd\n"
     )
-    found = adjusted(Opening(is_abort=True), read_properties(path))
+    found = adjusted(RocketmqEvidence(is_abort=True), read_properties(path))
 
     assert found.force_property_crc
     assert (True, False) == (found.check_crc, found.is_index_safe)
@@ -37,14 +37,16 @@ def test_the_defaults_are_rocketmqs() -> None:
     """
     Without any setting nothing changes.
     """
-    assert Opening(is_abort=True) == adjusted(Opening(is_abort=True), {})
+    assert RocketmqEvidence(is_abort=True) == adjusted(
+        RocketmqEvidence(is_abort=True), {}
+    )
 
 
 def test_an_index_counts_only_if_it_is_written_and_safe() -> None:
     """
     Two keys make one answer.
     """
-    opening = Opening(is_abort=True)
+    opening = RocketmqEvidence(is_abort=True)
     safe = {"messageIndexSafe": "true"}
 
     assert adjusted(opening, safe).is_index_safe
@@ -69,4 +71,4 @@ def test_a_value_is_true_or_false() -> None:
         tuple(f"{name}=true" for name in SETTINGS)
     )
     with pytest.raises(InvalidError, match="neither true nor false"):
-        adjusted(Opening(is_abort=True), {"messageIndexSafe": "yes"})
+        adjusted(RocketmqEvidence(is_abort=True), {"messageIndexSafe": "yes"})

@@ -11,11 +11,11 @@ from lib.command_line import run
 from lib.spark.compaction import LocalJobs, make_store
 
 from pystore.cli.spark import compact
-from pystore.spark.compact.plan import Choice
+from pystore.spark.compact.plan import CompactionChoice
 from pystore.spark.compact.run import survey
 from pystore.spark.compact.sizes import file_sizes
 
-CHOICE = Choice((), keep_tombstones=False, sizes=file_sizes(100000, 4600))
+CHOICE = CompactionChoice((), keep_tombstones=False, sizes=file_sizes(100000, 4600))
 
 
 def test_help_says_what_stays_and_what_is_made() -> None:

@@ -19,15 +19,15 @@ from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
+    CallRefused,
+    CallUnanswered,
     ElectMaster,
     GetNextBrokerId,
     GetReplicaInfo,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
-    Unanswered,
+    SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.errors import ClosedError
@@ -101,7 +101,7 @@ async def standing(count: int = 1) -> AsyncIterator[list[Controller]]:
 
 
 def client_of(
-    controllers: list[Controller], told: Callable[[Mastership], object] = bool
+    controllers: list[Controller], told: Callable[[MasterInfo], object] = bool
 ) -> ControllerClient:
     """
     A client of all of them.
@@ -119,7 +119,7 @@ CALLS: list[tuple[Callable[[ControllerClient], Awaitable[object]], Reply, object
     (
         lambda c: c.register_broker(RegisterBroker("c", "b", 1, "a:1")),
         Reply(ext_fields=MASTER, body=SET_BODY),
-        Mastership(Member(1), "a:1", 5, AGREED),
+        MasterInfo(Member(1), "a:1", 5, AGREED),
     ),
     (
         lambda c: c.elect_master(ElectMaster("c", "b", 1)),
@@ -127,12 +127,12 @@ CALLS: list[tuple[Callable[[ControllerClient], Awaitable[object]], Reply, object
             ext_fields=MASTER | {"syncStateSetEpoch": "1"},
             body=ElectMasterBody(frozenset({1})).encode(),
         ),
-        Mastership(Member(1), "a:1", 5, AGREED, is_new=True),
+        MasterInfo(Member(1), "a:1", 5, AGREED, is_new=True),
     ),
     (
         lambda c: c.get_replica_info(GetReplicaInfo("b")),
         Reply(ext_fields=MASTER, body=SET_BODY),
-        Mastership(Member(1), "a:1", 5, AGREED),
+        MasterInfo(Member(1), "a:1", 5, AGREED),
     ),
     (lambda c: c.alter_sync_state_set(ALTER), Reply(body=SET_BODY), AGREED),
 ]
@@ -166,7 +166,9 @@ def test_a_controller_that_leads_no_more_is_told_of_and_not_asked_again() -> Non
     async def main() -> None:
         async with standing(2) as (old, new), client_of([old, new]) as client:
             old.replies[1013] = Reply(2007, "not leader")
-            assert Refused(2007, "not leader") == await client.apply_broker_id(APPLY)
+            assert CallRefused(2007, "not leader") == await client.apply_broker_id(
+                APPLY
+            )
             assert client.leader is None
             old.is_leader, old.leader, new.is_leader = False, new.address, True
             assert Done() == await client.apply_broker_id(APPLY)
@@ -183,7 +185,7 @@ def test_an_address_that_a_controller_made_up_ends_no_search() -> None:
         async with standing() as (other,), client_of([other]) as client:
             other.is_leader, other.leader = False, "nonsense"
             answer = await client.apply_broker_id(APPLY)
-            assert isinstance(answer, Unanswered)
+            assert isinstance(answer, CallUnanswered)
             assert not answer.may_be_done
             assert "'nonsense' is no address" in answer.reason
 
@@ -203,7 +205,7 @@ def test_a_request_without_an_answer_may_be_done_and_is_not_repeated(
             await until(lambda: len(leader.asked) == 2)
             move(3001)
             answer = await asking
-            assert isinstance(answer, Unanswered)
+            assert isinstance(answer, CallUnanswered)
             assert answer.may_be_done
             assert f"did not answer request {leader.asked[1]}" in answer.reason
             assert 2 == len(leader.asked)
@@ -223,7 +225,7 @@ def test_a_connection_that_ends_leaves_the_outcome_open() -> None:
             for peer in leader.peers:
                 peer.close()
             answer = await asking
-            assert isinstance(answer, Unanswered)
+            assert isinstance(answer, CallUnanswered)
             assert answer.may_be_done
 
     run(main())
@@ -239,10 +241,10 @@ def test_what_nobody_heard_was_not_done() -> None:
             await leader.server.close()
             await until(lambda: leader.address not in client._remoting.addresses)
             answer = await client.apply_broker_id(APPLY)
-            assert isinstance(answer, Unanswered)
+            assert isinstance(answer, CallUnanswered)
             assert not answer.may_be_done
             answer = await client.apply_broker_id(APPLY)
-            assert isinstance(answer, Unanswered)
+            assert isinstance(answer, CallUnanswered)
             assert not answer.may_be_done
             assert answer.reason.startswith("no controller leads: ")
             assert {leader.address, other.address} == set(client.known)
@@ -256,7 +258,7 @@ def test_a_heartbeat_goes_where_it_is_told() -> None:
 
     async def main() -> None:
         async with standing(2) as controllers, client_of(controllers) as client:
-            beat = Heartbeat("c", "b", 1, "a:1")
+            beat = SendHeartbeat("c", "b", 1, "a:1")
             grant = LeaseGrant(10_000, 5)
             controllers[0].replies[904] = Reply(ext_fields=lease_fields(grant))
             answers = [await client.heartbeat(to, beat) for to in client.known]
@@ -268,7 +270,7 @@ def test_a_heartbeat_goes_where_it_is_told() -> None:
             )
             await until(lambda: len(controllers[1].asked) == 2)
             move(3001)
-            assert isinstance(await asking, Unanswered)
+            assert isinstance(await asking, CallUnanswered)
 
     run(main())
 
@@ -284,7 +286,7 @@ def test_a_controller_tells_a_new_master_over_the_connection_of_the_client() -> 
     """1008: one that makes no sense is told to people, and changes nothing."""
 
     async def main() -> None:
-        told: list[Mastership] = []
+        told: list[MasterInfo] = []
         async with (
             standing() as controllers,
             client_of(controllers, told.append) as client,
@@ -294,7 +296,7 @@ def test_a_controller_tells_a_new_master_over_the_connection_of_the_client() -> 
             await peer.send(RemotingCommand(NOTIFICATION.code, body=b"?"), 1000)
             await peer.send(NOTIFICATION, 1000)
             await until(lambda: told)
-            assert [Mastership(Member(1), "a:1", 5, AGREED)] == told
+            assert [MasterInfo(Member(1), "a:1", 5, AGREED)] == told
             assert Done() == await client.apply_broker_id(APPLY)
 
     run(main())
@@ -304,7 +306,7 @@ def test_a_server_of_the_broker_takes_the_same_notification() -> None:
     """RocketMQ's controllers connect to the broker's address."""
 
     async def main() -> None:
-        told: list[Mastership] = []
+        told: list[MasterInfo] = []
         handlers = {NOTIFICATION.code: role_handler(told.append)}
         async with RemotingServer(handlers) as server, RemotingClient() as controller:
             host, port = await server.start()
@@ -325,9 +327,11 @@ def test_a_closed_client_asks_nobody() -> None:
             await until(lambda: len(leader.asked) == 2)
             await client.close()
             answer = await asking
-            assert isinstance(answer, Unanswered)
+            assert isinstance(answer, CallUnanswered)
             assert answer.may_be_done
             with pytest.raises(ClosedError):
-                await client.heartbeat(leader.address, Heartbeat("c", "b", 1, "a:1"))
+                await client.heartbeat(
+                    leader.address, SendHeartbeat("c", "b", 1, "a:1")
+                )
 
     run(main())

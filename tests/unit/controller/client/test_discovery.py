@@ -13,12 +13,12 @@ from pystore.controller.client.discovery import (
     Rest,
     parse_addresses,
 )
-from pystore.controller.protocol.calls import Metadata, Refused, Unanswered
+from pystore.controller.protocol.calls import CallRefused, CallUnanswered, Metadata
 from pystore.errors import InvalidError, LocalViolation
 
 LEADS = Metadata(is_leader=True, leader_address="inside:1")
 KNOWS_NOBODY = Metadata(is_leader=False)
-SILENT = Unanswered("no answer for 3000 ms")
+SILENT = CallUnanswered("no answer for 3000 ms")
 NAMES = ("a:1", "b:1", "c:1")
 
 
@@ -34,7 +34,9 @@ def search() -> Discovery:
     return found
 
 
-def _asked(search: Discovery, *answers: Metadata | Refused | Unanswered) -> list[str]:
+def _asked(
+    search: Discovery, *answers: Metadata | CallRefused | CallUnanswered
+) -> list[str]:
     """Gives answers one by one; answers who was asked."""
     asked = []
     for answer in answers:
@@ -79,7 +81,7 @@ def test_controllers_that_tell_of_each_other_are_asked_once_each(
 def test_a_round_without_a_leader_is_followed_by_a_pause(search: Discovery) -> None:
     """R3: with what each one said; then names are resolved again, without end."""
     for failures in (1, 2, 3):
-        _asked(search, SILENT, Refused(1), KNOWS_NOBODY)
+        _asked(search, SILENT, CallRefused(1), KNOWS_NOBODY)
         rest = search.next_effect()
         assert isinstance(rest, Rest)
         assert failures == rest.failures

@@ -10,11 +10,11 @@ import pytest
 from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.client.discovery import Discovery
-from pystore.controller.client.leader_lookup import LeaderSearch, look_up
-from pystore.controller.protocol.calls import Metadata, Unanswered
+from pystore.controller.client.leader_lookup import LeaderLookup, look_up
+from pystore.controller.protocol.calls import CallUnanswered, Metadata
 from pystore.errors import ClosedError
 
-SILENT = Unanswered("silent")
+SILENT = CallUnanswered("silent")
 
 
 class Stage:
@@ -36,11 +36,11 @@ class Stage:
         self.lookups = 0
         self.gate = asyncio.Event()
         self.gate.set()
-        self.search = LeaderSearch(
+        self.search = LeaderLookup(
             Discovery(addresses, 1000), self._ask, self._look_up, 1000
         )
 
-    async def _ask(self, address: str, timeout_ms: int) -> Metadata | Unanswered:
+    async def _ask(self, address: str, timeout_ms: int) -> Metadata | CallUnanswered:
         assert 1000 == timeout_ms
         self.asked.append(address)
         await self.gate.wait()

@@ -17,7 +17,7 @@ from pystore.controller.model.commands import (
     Trigger,
 )
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, NewSet
 from pystore.remoting.codes import ResponseCode
 
@@ -105,7 +105,7 @@ def test_an_admission_makes_up_for_a_restart() -> None:
     b = brokers.register(2, start(2, is_lossy=True))
     brokers.do(_wanted(brokers, a, b, c), NewSet)
 
-    assert brokers.state.replicas[1].standing is Standing.SOUND
+    assert brokers.state.replicas[1].standing is LogStanding.SOUND
     assert frozenset({a, b, c}) == brokers.state.agreed.members
 
 
@@ -122,7 +122,7 @@ def test_a_copied_store_is_not_admitted_before_an_operator_says_so() -> None:
     brokers.do(Readmit(2), Done)
     assert frozenset({a, c}) == brokers.state.agreed.members
     brokers.do(_wanted(brokers, a, b, c), NewSet)
-    assert brokers.state.replicas[1].standing is Standing.SOUND
+    assert brokers.state.replicas[1].standing is LogStanding.SOUND
 
 
 def test_a_learner_is_not_admitted() -> None:

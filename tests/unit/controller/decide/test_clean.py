@@ -16,8 +16,13 @@ from pystore.controller.model.commands import (
     Trigger,
 )
 from pystore.controller.model.member import ids_of
-from pystore.controller.model.replica import Standing
-from pystore.controller.model.replies import Applied, Done, NextBrokerId, Registration
+from pystore.controller.model.replica import LogStanding
+from pystore.controller.model.replies import (
+    Applied,
+    Done,
+    NextBrokerId,
+    RegistrationReply,
+)
 from pystore.remoting.codes import ResponseCode
 
 
@@ -75,7 +80,7 @@ def test_the_last_members_are_cleaned_only_if_that_is_said() -> None:
     )
 
     brokers.do(_clean(1, with_living=True), Done)
-    brokers.do(Register(2, "host:2", start(1)), Registration)
+    brokers.do(Register(2, "host:2", start(1)), RegistrationReply)
     assert brokers.do(GetNextId(), NextBrokerId).broker_id == 4
     assert brokers.do(ApplyId(4, "host:4;1"), Applied).broker_id == 4
     assert [2, 3, 4] == [one.broker_id for one in brokers.state.replicas]
@@ -118,8 +123,8 @@ def test_a_cleaned_broker_comes_back_under_its_id_if_an_operator_says_so() -> No
     brokers = _three(2)
     brokers.do(_clean(2, with_living=True), Done)
     brokers.do(Readmit(2), Done)
-    told = brokers.do(Register(2, "host:2", start(2, is_clean=True)), Registration)
+    told = brokers.do(Register(2, "host:2", start(2, is_clean=True)), RegistrationReply)
 
-    assert told.standing is Standing.RESTARTED
+    assert told.standing is LogStanding.RESTARTED
     assert {1} == ids_of(brokers.state.listed)
     assert () == brokers.state.tombstones

@@ -30,7 +30,7 @@ from pystore.controller.model.commands import (
 from pystore.controller.model.decision import Accepted, Rejected
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.member import Member
-from pystore.controller.model.state import Refusal, SetState
+from pystore.controller.model.state import NotedRefusal, SetState
 from pystore.remoting.codes import ResponseCode
 
 COMMANDS: list[Command] = [
@@ -42,7 +42,7 @@ COMMANDS: list[Command] = [
     Elect(Trigger.OPERATOR, 1),
     EndLeases(0),
     GetNextId(),
-    NoteRefusal(Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
+    NoteRefusal(NotedRefusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
     Readmit(1),
     Register(1, "a", start(1)),
     SeeEnds(),

@@ -17,10 +17,10 @@ from pystore.controller.model.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.model.facts import Pulse
-from pystore.controller.model.member import Position
+from pystore.controller.model.facts import LastHeartbeat
+from pystore.controller.model.member import LogEnd
 from pystore.controller.model.replies import Done, Election
-from pystore.controller.model.state import Loss
+from pystore.controller.model.state import LossRange
 
 BYTES = 2**40
 
@@ -117,7 +117,7 @@ def test_an_end_of_a_process_before_does_not_count() -> None:
     brokers.reach(3, 1, 9)
     old = brokers.pulses[2]
     brokers.register(2, start(2, epoch=1, end=5, is_clean=True))
-    brokers.pulses[2] = replace(brokers.pulses[2], position=Position())
+    brokers.pulses[2] = replace(brokers.pulses[2], position=LogEnd())
     assert _elected(brokers) == 3
 
     brokers = _three()
@@ -148,7 +148,7 @@ def test_a_set_that_lost_power_elects_once_everybody_is_back() -> None:
     brokers.register(3, start(2, epoch=1, end=450))
     assert _elected(brokers) == 2
     epoch = brokers.state.epoch
-    assert (Loss(epoch, 500, 900, "power"),) == brokers.state.losses
+    assert (LossRange(epoch, 500, 900, "power"),) == brokers.state.losses
 
 
 def test_who_reaches_furthest_after_a_power_cut_is_waited_for() -> None:
@@ -224,7 +224,7 @@ def test_unclean_is_only_if_asked_for_and_records_the_loss() -> None:
     brokers.do(replace(command, is_unclean=True), Election)
     assert brokers.master == d
     assert frozenset({d}) == brokers.state.listed
-    assert (Loss(2, 100, 900, "unclean"),) == brokers.state.losses
+    assert (LossRange(2, 100, 900, "unclean"),) == brokers.state.losses
 
 
 def test_a_learner_is_never_elected() -> None:
@@ -261,6 +261,6 @@ def test_a_heartbeat_of_another_process_is_none_of_a_member() -> None:
     """B1: who has not registered yet is not known to be whole."""
     brokers = _three()
     brokers.die(3)
-    brokers.pulses[2] = Pulse(incarnation(2), Position(1, 9))
+    brokers.pulses[2] = LastHeartbeat(incarnation(2), LogEnd(1, 9))
 
     assert _nobody(brokers)

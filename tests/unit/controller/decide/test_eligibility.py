@@ -11,57 +11,60 @@ from lib.controller.broker_set_driver import incarnation, start
 
 from pystore.controller.decide.eligibility import standing_of
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import NOWHERE, Position
-from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.member import NOWHERE, LogEnd
+from pystore.controller.model.replica import LogStanding, RegisteredBroker
 
-BEFORE = Replica(
+BEFORE = RegisteredBroker(
     2,
     "code",
     "host:2",
     incarnation(4),
     counter_max=4,
     boot_id="boot",
-    recovered=Position(3, 100),
+    recovered=LogEnd(3, 100),
 )
-SEEN = Position(3, 500)
+SEEN = LogEnd(3, 500)
 KEPT = replace(start(5, epoch=3, end=500), keeps_pages=True)
 
 
 def _standing(
     recovery: Recovery | None,
-    replica: Replica = BEFORE,
-    seen: Position = SEEN,
+    replica: RegisteredBroker = BEFORE,
+    seen: LogEnd = SEEN,
     *,
     is_listed: bool = True,
-) -> Standing:
+) -> LogStanding:
     return standing_of(replica, recovery, seen, is_listed=is_listed)
 
 
 @pytest.mark.parametrize(
     ("recovery", "expected"),
     [
-        (KEPT, Standing.SOUND),
-        (replace(KEPT, keeps_pages=False), Standing.RESTARTED),
-        (replace(KEPT, boot_id="another"), Standing.RESTARTED),
-        (replace(KEPT, boot_id=""), Standing.RESTARTED),
-        (replace(KEPT, published_end=501), Standing.RESTARTED),
-        (replace(KEPT, published_end=-1), Standing.RESTARTED),
-        (replace(KEPT, position=Position(3, 499), published_end=1), Standing.RESTARTED),
-        (replace(KEPT, position=Position(4, 400), published_end=1), Standing.SOUND),
-        (start(5, epoch=3, end=100, is_clean=True), Standing.SOUND),
-        (start(5, epoch=3, end=100, acks_flushed=True), Standing.SOUND),
-        (start(5, epoch=3, end=100), Standing.RESTARTED),
-        (replace(KEPT, is_lossy=True), Standing.LOSSY),
-        (replace(KEPT, is_copy=True), Standing.COPIED),
-        (start(5, epoch=3, end=0, is_clean=True), Standing.RESTARTED),
-        (start(5, epoch=3, end=0, acks_flushed=True), Standing.RESTARTED),
-        (start(6, epoch=3, end=500, is_clean=True), Standing.RESTARTED),
-        (replace(KEPT, incarnation=incarnation(6)), Standing.RESTARTED),
-        (start(6, epoch=3, end=100, acks_flushed=True), Standing.SOUND),
+        (KEPT, LogStanding.SOUND),
+        (replace(KEPT, keeps_pages=False), LogStanding.RESTARTED),
+        (replace(KEPT, boot_id="another"), LogStanding.RESTARTED),
+        (replace(KEPT, boot_id=""), LogStanding.RESTARTED),
+        (replace(KEPT, published_end=501), LogStanding.RESTARTED),
+        (replace(KEPT, published_end=-1), LogStanding.RESTARTED),
+        (
+            replace(KEPT, position=LogEnd(3, 499), published_end=1),
+            LogStanding.RESTARTED,
+        ),
+        (replace(KEPT, position=LogEnd(4, 400), published_end=1), LogStanding.SOUND),
+        (start(5, epoch=3, end=100, is_clean=True), LogStanding.SOUND),
+        (start(5, epoch=3, end=100, acks_flushed=True), LogStanding.SOUND),
+        (start(5, epoch=3, end=100), LogStanding.RESTARTED),
+        (replace(KEPT, is_lossy=True), LogStanding.LOSSY),
+        (replace(KEPT, is_copy=True), LogStanding.COPIED),
+        (start(5, epoch=3, end=0, is_clean=True), LogStanding.RESTARTED),
+        (start(5, epoch=3, end=0, acks_flushed=True), LogStanding.RESTARTED),
+        (start(6, epoch=3, end=500, is_clean=True), LogStanding.RESTARTED),
+        (replace(KEPT, incarnation=incarnation(6)), LogStanding.RESTARTED),
+        (start(6, epoch=3, end=100, acks_flushed=True), LogStanding.SOUND),
     ],
 )
 def test_a_restart_is_judged_by_what_may_have_been_lost(
-    recovery: Recovery, expected: Standing
+    recovery: Recovery, expected: LogStanding
 ) -> None:
     """
     B2: page cache, clean mark and the end that was seen, unless a start came in between
@@ -75,19 +78,19 @@ def test_a_counter_that_does_not_rise_is_a_copy(counter: int) -> None:
     """B1: a clean mark of a restored store says nothing of what was written since."""
     restored = start(counter, epoch=3, end=500, bits=9, is_clean=True)
 
-    assert _standing(restored) is Standing.COPIED
+    assert _standing(restored) is LogStanding.COPIED
 
 
 def test_the_same_process_is_what_it_was() -> None:
     """It registers again, after a lost answer or from another address."""
     said_again = start(4, epoch=3, end=0)
 
-    for standing in Standing:
+    for standing in LogStanding:
         assert _standing(said_again, replace(BEFORE, standing=standing)) is standing
 
 
-@pytest.mark.parametrize("standing", set(Standing) - {Standing.SOUND})
-def test_a_clean_restart_does_not_bring_lost_bytes_back(standing: Standing) -> None:
+@pytest.mark.parametrize("standing", set(LogStanding) - {LogStanding.SOUND})
+def test_a_clean_restart_does_not_bring_lost_bytes_back(standing: LogStanding) -> None:
     """Only an admission does (B2)."""
     clean = start(5, epoch=3, end=500, is_clean=True)
 
@@ -96,25 +99,25 @@ def test_a_clean_restart_does_not_bring_lost_bytes_back(standing: Standing) -> N
 
 def test_a_new_broker_has_lost_nothing() -> None:
     """Nobody counted on it yet."""
-    new = Replica(2, "code", "host:2")
+    new = RegisteredBroker(2, "code", "host:2")
 
-    assert _standing(start(1), new, NOWHERE, is_listed=False) is Standing.SOUND
-    assert _standing(start(1, end=9), new, NOWHERE) is Standing.RESTARTED
+    assert _standing(start(1), new, NOWHERE, is_listed=False) is LogStanding.SOUND
+    assert _standing(start(1, end=9), new, NOWHERE) is LogStanding.RESTARTED
 
 
 def test_an_empty_log_behind_a_java_broker_is_a_new_disk_if_it_counts_from_one() -> (
     None
 ):
     """A store that was started before was emptied by order of a master (B1)."""
-    java = Replica(2, "code", "host:2")
+    java = RegisteredBroker(2, "code", "host:2")
 
-    assert _standing(start(1), java) is Standing.WIPED
-    assert _standing(start(2), java) is Standing.RESTARTED
+    assert _standing(start(1), java) is LogStanding.WIPED
+    assert _standing(start(2), java) is LogStanding.RESTARTED
 
 
 def test_a_java_broker_is_taken_at_its_word() -> None:
     """It tells nothing of its restarts; after one of pystore that is too little."""
-    java = Replica(2, "code", "host:2")
+    java = RegisteredBroker(2, "code", "host:2")
 
-    assert _standing(None, java) is Standing.SOUND
-    assert _standing(None) is Standing.RESTARTED
+    assert _standing(None, java) is LogStanding.SOUND
+    assert _standing(None) is LogStanding.RESTARTED

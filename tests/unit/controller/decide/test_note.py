@@ -7,10 +7,10 @@ from __future__ import annotations
 from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import NoteRefusal, SeeEnds
-from pystore.controller.model.member import Position
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.member import LogEnd
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done
-from pystore.controller.model.state import Refusal
+from pystore.controller.model.state import NotedRefusal
 from pystore.remoting.codes import ResponseCode
 
 
@@ -24,8 +24,8 @@ def test_an_end_that_was_seen_outlives_the_controller() -> None:
     successor = Brokers(brokers.state)
     successor.register(2, start(2, epoch=1, end=899, keeps_pages=True))
 
-    assert Position(1, 900) == successor.state.replicas[1].seen
-    assert successor.state.replicas[1].standing is Standing.RESTARTED
+    assert LogEnd(1, 900) == successor.state.replicas[1].seen
+    assert successor.state.replicas[1].standing is LogStanding.RESTARTED
 
 
 def test_what_is_not_further_is_not_noted() -> None:
@@ -42,7 +42,9 @@ def test_what_is_not_further_is_not_noted() -> None:
 def test_the_last_refusal_is_kept_once() -> None:
     """Who asks in a loop does not write in one; an unknown set keeps none."""
     refusal = NoteRefusal(
-        Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "broker 2 is not master", 2)
+        NotedRefusal(
+            ResponseCode.CONTROLLER_INVALID_MASTER, "broker 2 is not master", 2
+        )
     )
     brokers = Brokers()
     brokers.do(refusal, Done)

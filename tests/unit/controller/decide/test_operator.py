@@ -14,7 +14,7 @@ from pystore.controller.model.commands import (
     SeeEnds,
 )
 from pystore.controller.model.member import ids_of
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done
 from pystore.remoting.codes import ResponseCode
 
@@ -27,7 +27,7 @@ def _pair() -> Brokers:
     return brokers
 
 
-def _standing(brokers: Brokers) -> Standing:
+def _standing(brokers: Brokers) -> LogStanding:
     return brokers.state.replicas[1].standing
 
 
@@ -104,12 +104,12 @@ def test_an_empty_disk_is_filled_after_an_operator_said_so() -> None:
     brokers.do(SeeEnds(), Done)
     brokers.die(2)
     brokers.register(2, start(1, bits=7))
-    assert _standing(brokers) is Standing.WIPED
+    assert _standing(brokers) is LogStanding.WIPED
     assert {1, 2} == ids_of(brokers.state.listed)
 
     brokers.do(Readmit(2), Done)
     assert {1} == ids_of(brokers.state.listed)
-    assert _standing(brokers) is Standing.RESTARTED
+    assert _standing(brokers) is LogStanding.RESTARTED
 
 
 def test_a_sound_broker_needs_no_operator() -> None:

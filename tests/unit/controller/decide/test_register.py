@@ -8,8 +8,8 @@ from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import ApplyId, Clean, Register
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Standing
-from pystore.controller.model.replies import Applied, Registration
+from pystore.controller.model.replica import LogStanding
+from pystore.controller.model.replies import Applied, RegistrationReply
 from pystore.remoting.codes import ResponseCode
 
 
@@ -40,7 +40,7 @@ def test_another_address_keeps_everything_else() -> None:
     """R42: it is the same process, and it stays master and member."""
     brokers, a, _ = _pair()
     epoch = brokers.state.epoch
-    brokers.do(Register(1, "elsewhere:1", start(1)), Registration)
+    brokers.do(Register(1, "elsewhere:1", start(1)), RegistrationReply)
 
     assert brokers.master == a
     assert brokers.state.epoch == epoch
@@ -51,7 +51,7 @@ def test_registering_again_changes_nothing() -> None:
     """The answer was lost, and it asks once more (R39)."""
     brokers, *_ = _pair()
     before = brokers.state
-    brokers.do(Register(2, "host:2", start(1)), Registration)
+    brokers.do(Register(2, "host:2", start(1)), RegistrationReply)
 
     assert brokers.state == before
 
@@ -59,12 +59,15 @@ def test_registering_again_changes_nothing() -> None:
 def test_a_master_that_is_dead_is_not_named() -> None:
     """R40: as if there were none."""
     brokers, a, _ = _pair()
-    told = brokers.do(Register(2, "host:2", start(1)), Registration)
+    told = brokers.do(Register(2, "host:2", start(1)), RegistrationReply)
     assert told.leadership is not None
     assert told.leadership.master == a
     brokers.die(1)
 
-    assert brokers.do(Register(2, "host:2", start(1)), Registration).leadership is None
+    assert (
+        brokers.do(Register(2, "host:2", start(1)), RegistrationReply).leadership
+        is None
+    )
 
 
 def test_a_restarted_master_is_master_no_more() -> None:
@@ -104,7 +107,7 @@ def test_a_restart_that_may_have_lost_stays_listed_as_what_it_was() -> None:
     brokers.register(2, start(2))
 
     assert frozenset({a, b}) == brokers.state.agreed.members
-    assert brokers.state.replicas[1].standing is Standing.RESTARTED
+    assert brokers.state.replicas[1].standing is LogStanding.RESTARTED
 
 
 def test_a_copy_of_a_living_broker_is_turned_away() -> None:
@@ -134,9 +137,9 @@ def test_a_copy_of_a_dead_broker_is_no_voter() -> None:
     """B1: it is there, and waits for an operator; a lease of the real one may run."""
     brokers, a, _ = _pair()
     brokers.die(1)
-    told = brokers.do(Register(1, "copy:1", start(1, bits=7)), Registration)
+    told = brokers.do(Register(1, "copy:1", start(1, bits=7)), RegistrationReply)
 
-    assert told.standing is Standing.COPIED
+    assert told.standing is LogStanding.COPIED
     assert frozenset({a}) == brokers.state.unreleased
 
 

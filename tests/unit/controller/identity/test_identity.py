@@ -10,7 +10,7 @@ import pytest
 from lib.oracle.golden_data import GOLDEN
 
 from pystore.controller.identity.identity import (
-    Named,
+    ConfiguredIdentity,
     check_code,
     misfit_of,
     settled_of,
@@ -23,7 +23,7 @@ from pystore.rocketmq.side_files import (
     parse_temporary_identity,
 )
 
-NAMED = Named("c", "b", "127.0.0.1:10911")
+NAMED = ConfiguredIdentity("c", "b", "127.0.0.1:10911")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_name_that_the_files_cannot_hold_is_refused(
 ) -> None:
     """R15: before anything is sent or written."""
     with pytest.raises(InvalidError, match=line):
-        Named(cluster, broker, address)
+        ConfiguredIdentity(cluster, broker, address)
 
 
 def test_a_code_begins_with_the_address() -> None:
@@ -73,7 +73,7 @@ def test_what_rocketmq_wrote_is_written_the_same() -> None:
     """Byte for byte, both files, whatever the names."""
     folder = GOLDEN / "identity"
     for it in json.loads((folder / "expected.json").read_text())["files"]:
-        named = Named(it["clusterName"], it["brokerName"], "a:1")
+        named = ConfiguredIdentity(it["clusterName"], it["brokerName"], "a:1")
         content = (folder / it["file"]).read_bytes()
         draft = (folder / it["tempFile"]).read_bytes()
         ours = named.with_id(it["brokerId"])

@@ -11,41 +11,41 @@ import pytest
 from lib.controller.id_allocation_model import Given
 from lib.controller.negotiation_model import begin, calm
 
-from pystore.controller.identity.identity import Named
+from pystore.controller.identity.identity import ConfiguredIdentity
 from pystore.controller.identity.negotiation import (
     NEGOTIATION,
     DeleteTemp,
-    Effect,
-    Event,
     GiveUp,
     Negotiation,
+    NegotiationEffect,
+    NegotiationEvent,
+    NegotiationStep,
     Pause,
     ReadIdentity,
-    Step,
     WriteConfirmed,
     WriteTemp,
     next_step,
 )
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import Member, Position
+from pystore.controller.model.member import LogEnd, Member
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
+    CallRefused,
+    CallUnanswered,
     GetNextBrokerId,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
-    Unanswered,
 )
 from pystore.errors import LocalViolation
 from pystore.metastore.values import Incarnation
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
-NAMED = Named("c", "b", "127.0.0.1:10911")
+NAMED = ConfiguredIdentity("c", "b", "127.0.0.1:10911")
 THIRD = BrokerIdentity("c", "b", 3)
 TEMPORARY = TemporaryIdentity(THIRD, "code")
-LOST = Unanswered("no answer for 3000 ms")
-TAKEN = Refused(2014)
+LOST = CallUnanswered("no answer for 3000 ms")
+TAKEN = CallRefused(2014)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def registering(new: Negotiation) -> Negotiation:
     return new.found(THIRD)
 
 
-def _next(negotiation: Negotiation) -> Effect | None:
+def _next(negotiation: Negotiation) -> NegotiationEffect | None:
     return negotiation.next_effect()
 
 
@@ -90,9 +90,13 @@ class TestTheWay:
         assert (WriteConfirmed(THIRD), None) == (_next(now), now.identity)
         now = now.stored()
         assert RegisterBroker("c", "b", 3, "127.0.0.1:10911") == _next(now)
-        now = now.answered(Mastership(Member(1)))
-        assert (None, Step.REGISTERED, THIRD) == (_next(now), now.step, now.identity)
-        assert Mastership(Member(1)) == now.mastership
+        now = now.answered(MasterInfo(Member(1)))
+        assert (None, NegotiationStep.REGISTERED, THIRD) == (
+            _next(now),
+            now.step,
+            now.identity,
+        )
+        assert MasterInfo(Member(1)) == now.mastership
 
     def test_a_broker_that_has_its_id_only_registers(self, new: Negotiation) -> None:
         """R13, R27."""
@@ -108,7 +112,7 @@ class TestTheWay:
 
     def test_what_pystore_adds_goes_with_the_registration(self) -> None:
         """A controller of RocketMQ passes over it."""
-        found = Recovery(Incarnation(4, bytes(16)), "boot", Position(7, 4711))
+        found = Recovery(Incarnation(4, bytes(16)), "boot", LogEnd(7, 4711))
         now = Negotiation(NAMED, str, found).found(THIRD)
 
         assert RegisterBroker("c", "b", 3, NAMED.address, found) == _next(now)
@@ -117,20 +121,20 @@ class TestTheWay:
         self, registering: Negotiation
     ) -> None:
         """R42, R43: the same id, another address."""
-        now = registering.answered(Mastership())
-        moved = Named("c", "b", "10.1.2.3:10911")
+        now = registering.answered(MasterInfo())
+        moved = ConfiguredIdentity("c", "b", "10.1.2.3:10911")
 
         assert RegisterBroker("c", "b", 3, moved.address) == _next(now.again(moved))
         assert _next(registering) == _next(now.again())
         with pytest.raises(LocalViolation, match="another"):
-            now.again(Named("c", "another", "127.0.0.1:1"))
+            now.again(ConfiguredIdentity("c", "another", "127.0.0.1:1"))
 
 
 class TestWhatSettlesNothing:
     """R28: an answer that is lost, or says something else, changes nothing."""
 
     @pytest.mark.parametrize(
-        "answer", [LOST, *(Refused(n) for n in (1, 2, 3, 2007, 2010, 2015, 9999))]
+        "answer", [LOST, *(CallRefused(n) for n in (1, 2, 3, 2007, 2010, 2015, 9999))]
     )
     def test_what_was_applied_for_is_kept_and_applied_for_again(
         self, applying: Negotiation, answer: Any
@@ -142,18 +146,18 @@ class TestWhatSettlesNothing:
             pause = _next(applying)
             assert isinstance(pause, Pause)
             assert failures == pause.failures
-            assert applying.step is Step.APPLY
+            assert applying.step is NegotiationStep.APPLY
             applying = applying.paused()
             assert ApplyBrokerId("c", "b", 3, "code") == effect == _next(applying)
 
-    @pytest.mark.parametrize("answer", [LOST, Refused(1), Refused(2007)])
+    @pytest.mark.parametrize("answer", [LOST, CallRefused(1), CallRefused(2007)])
     def test_an_id_is_asked_for_again(self, new: Negotiation, answer: Any) -> None:
         """R20: nothing was written."""
         now = new.found(None).answered(answer).paused()
 
         assert GetNextBrokerId("c", "b") == _next(now)
 
-    @pytest.mark.parametrize("answer", [LOST, Refused(1), Refused(2010)])
+    @pytest.mark.parametrize("answer", [LOST, CallRefused(1), CallRefused(2010)])
     def test_a_registration_is_tried_again(
         self, registering: Negotiation, answer: Any
     ) -> None:
@@ -206,24 +210,32 @@ class TestTaken:
         """0 is a role, and never a broker."""
         now = new.found(None).answered(NextBrokerId(broker_id))
 
-        assert Step.ASK is now.step
+        assert NegotiationStep.ASK is now.step
         assert "ids begin at 1" in now.problem
 
 
 class TestTheStore:
     """Files and records that fail, or are somebody else's."""
 
-    @pytest.mark.parametrize("step", [Step.READ, Step.WRITE, Step.CONFIRM, Step.FORGET])
+    @pytest.mark.parametrize(
+        "step",
+        [
+            NegotiationStep.READ,
+            NegotiationStep.WRITE,
+            NegotiationStep.CONFIRM,
+            NegotiationStep.FORGET,
+        ],
+    )
     def test_after_a_failed_write_the_store_is_looked_at(
-        self, new: Negotiation, step: Step
+        self, new: Negotiation, step: NegotiationStep
     ) -> None:
         """It may have been made: nothing is assumed."""
         applying = new.found(TEMPORARY)
         at = {
-            Step.READ: new,
-            Step.WRITE: new.found(None).answered(NextBrokerId(3)),
-            Step.CONFIRM: applying.answered(Done()),
-            Step.FORGET: applying.answered(TAKEN),
+            NegotiationStep.READ: new,
+            NegotiationStep.WRITE: new.found(None).answered(NextBrokerId(3)),
+            NegotiationStep.CONFIRM: applying.answered(Done()),
+            NegotiationStep.FORGET: applying.answered(TAKEN),
         }[step]
         assert step is at.step
         now = at.failed("no space", is_final=False)
@@ -254,21 +266,21 @@ class TestTheStore:
 
 def test_a_broker_that_was_cleaned_says_so(registering: Negotiation) -> None:
     """R44: and goes on, in case it is admitted again."""
-    now = registering.answered(Refused(2010))
+    now = registering.answered(CallRefused(2010))
 
     assert "does not know broker 3 of 'b': it was cleaned there" in now.problem
 
 
 def test_an_old_controller_is_named(new: Negotiation) -> None:
     """One before 5.1.1 has no persistent ids."""
-    now = new.found(None).answered(Refused(3, "not supported"))
+    now = new.found(None).answered(CallRefused(3, "not supported"))
 
     assert "older than RocketMQ 5.1.1: upgrade it" in now.problem
 
 
 def test_a_remark_stays_on_one_line(new: Negotiation) -> None:
     """Java's are stack traces now and then."""
-    now = new.found(None).answered(Refused(1, "a\n\tb" + "x" * 999))
+    now = new.found(None).answered(CallRefused(1, "a\n\tb" + "x" * 999))
 
     assert "with code 1: a bxx" in now.problem
     assert len(now.problem) < 300
@@ -276,12 +288,12 @@ def test_a_remark_stays_on_one_line(new: Negotiation) -> None:
 
 def test_what_the_table_does_not_list_is_our_mistake(new: Negotiation) -> None:
     """Each pair is either listed or refused, and nothing leaves STOPPED."""
-    for step in Step:
-        for event in Event:
+    for step in NegotiationStep:
+        for event in NegotiationEvent:
             if (step, event) not in NEGOTIATION:
                 with pytest.raises(LocalViolation):
                     next_step(step, event)
-    assert Step.STOPPED not in {step for step, _ in NEGOTIATION}
+    assert NegotiationStep.STOPPED not in {step for step, _ in NEGOTIATION}
     with pytest.raises(LocalViolation):
         new.answered(Done())
     with pytest.raises(LocalViolation):
@@ -290,9 +302,11 @@ def test_what_the_table_does_not_list_is_our_mistake(new: Negotiation) -> None:
 
 def test_what_was_written_down_is_forgotten_for_one_answer_only() -> None:
     """R28, as the table has it."""
-    to_forget = [pair for pair, to in NEGOTIATION.items() if to is Step.FORGET]
+    to_forget = [
+        pair for pair, to in NEGOTIATION.items() if to is NegotiationStep.FORGET
+    ]
 
-    assert [(Step.APPLY, Event.TAKEN)] == to_forget
+    assert [(NegotiationStep.APPLY, NegotiationEvent.TAKEN)] == to_forget
 
 
 def test_without_a_fault_a_broker_is_registered_in_six_steps() -> None:
@@ -304,10 +318,10 @@ def test_without_a_fault_a_broker_is_registered_in_six_steps() -> None:
         world = following
 
     assert [
-        Step.READ,
-        Step.ASK,
-        Step.WRITE,
-        Step.APPLY,
-        Step.CONFIRM,
-        Step.REGISTER,
+        NegotiationStep.READ,
+        NegotiationStep.ASK,
+        NegotiationStep.WRITE,
+        NegotiationStep.APPLY,
+        NegotiationStep.CONFIRM,
+        NegotiationStep.REGISTER,
     ] == steps

@@ -6,7 +6,12 @@ from __future__ import annotations
 
 from typing import get_args
 
-from pystore.controller.identity.negotiation import Effect, GiveUp, Pause, WriteTemp
+from pystore.controller.identity.negotiation import (
+    GiveUp,
+    NegotiationEffect,
+    Pause,
+    WriteTemp,
+)
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 
@@ -21,5 +26,5 @@ def test_equal_effects_are_equal_values() -> None:
 
 def test_every_effect_is_frozen() -> None:
     """Whoever carries one out cannot change what is carried out next."""
-    assert 9 == len(get_args(Effect))
-    assert all(one.__dataclass_params__.frozen for one in get_args(Effect))
+    assert 9 == len(get_args(NegotiationEffect))
+    assert all(one.__dataclass_params__.frozen for one in get_args(NegotiationEffect))

@@ -18,7 +18,7 @@ from lib.controller.negotiation_model import (
     problem_of,
 )
 
-from pystore.controller.identity.negotiation import Step
+from pystore.controller.identity.negotiation import NegotiationStep
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 Worlds = dict[World, World | None]
@@ -79,7 +79,7 @@ def test_the_search_sees_what_it_is_made_for(worlds: Worlds) -> None:
     seen = set()
     for world in worlds:
         first, second = world.sides
-        if first.negotiation.step is Step.READ:
+        if first.negotiation.step is NegotiationStep.READ:
             given = {code for _, code in given_of(world.controller)}
             match first.stored:
                 case None:
@@ -89,7 +89,10 @@ def test_the_search_sees_what_it_is_made_for(worlds: Worlds) -> None:
                     seen.add("R26" if was_given else "R25")
                 case _:
                     seen.add("R27")
-        if (first.negotiation.step, second.negotiation.step) == (Step.FORGET, Step.ASK):
+        if (first.negotiation.step, second.negotiation.step) == (
+            NegotiationStep.FORGET,
+            NegotiationStep.ASK,
+        ):
             seen.add("taken by one that was taken from")
         ours, theirs = first.stored, second.stored
         if isinstance(ours, TemporaryIdentity) and isinstance(

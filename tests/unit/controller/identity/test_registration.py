@@ -13,18 +13,18 @@ import pytest
 from lib.controller.id_allocation_model import Given, Request
 from lib.store.stores import SEGMENT
 
-from pystore.controller.identity.identity import Named, check_code
-from pystore.controller.identity.negotiation import Negotiation, Step
-from pystore.controller.identity.registration import Registration
+from pystore.controller.identity.identity import ConfiguredIdentity, check_code
+from pystore.controller.identity.negotiation import Negotiation, NegotiationStep
+from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
 from pystore.controller.protocol.calls import (
     Answer,
     ApplyBrokerId,
+    CallRefused,
+    CallUnanswered,
     GetNextBrokerId,
-    Mastership,
-    Refused,
+    MasterInfo,
     RegisterBroker,
-    Unanswered,
 )
 from pystore.errors import FormatError, InvalidError
 from pystore.metastore.schema import IDENTITY
@@ -32,7 +32,7 @@ from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
 WHO = BrokerIdentity("c", "b", 1)
-LOST = Unanswered("no answer for 3000 ms")
+LOST = CallUnanswered("no answer for 3000 ms")
 
 
 class Controller:
@@ -54,7 +54,7 @@ class Controller:
         number = len(self.asked)
         self.asked.append(request)
         fault = self.lost.get(number)
-        if fault == "request" or isinstance(fault, Refused):
+        if fault == "request" or isinstance(fault, CallRefused):
             return LOST if fault == "request" else fault
         self.given, reply = self.given.decide(request)
         return LOST if fault == "answer" else reply
@@ -101,10 +101,14 @@ class Stage:
     async def _pause(self, failures: int) -> None:
         self.pauses.append(failures)
 
-    def run(self, log: CommitLog, named: Named | None = None) -> Negotiation:
+    def run(
+        self, log: CommitLog, named: ConfiguredIdentity | None = None
+    ) -> Negotiation:
         """Registers, or raises."""
-        named = Named("c", "b", "127.0.0.1:10911") if named is None else named
-        self.registration = Registration(
+        named = (
+            ConfiguredIdentity("c", "b", "127.0.0.1:10911") if named is None else named
+        )
+        self.registration = BrokerRegistration(
             Negotiation(named, self._code),
             IdentityStore(log.writer),
             self.controller,
@@ -132,7 +136,7 @@ def test_a_new_broker_gets_an_id_and_keeps_it(stage: Stage) -> None:
     for count in (3, 4):
         with CommitLog(stage.root, segment_size=SEGMENT) as log:
             now = stage.run(log)
-        assert (Step.REGISTERED, WHO, Mastership()) == (
+        assert (NegotiationStep.REGISTERED, WHO, MasterInfo()) == (
             now.step,
             now.identity,
             now.mastership,
@@ -143,7 +147,9 @@ def test_a_new_broker_gets_an_id_and_keeps_it(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-@pytest.mark.parametrize("fault", ["request", "answer", Refused(2007), Refused(1)])
+@pytest.mark.parametrize(
+    "fault", ["request", "answer", CallRefused(2007), CallRefused(1)]
+)
 def test_each_request_and_each_answer_may_be_lost(
     stage: Stage, log: CommitLog, number: int, fault: str | Answer
 ) -> None:
@@ -160,13 +166,20 @@ def test_each_request_and_each_answer_may_be_lost(
 @pytest.mark.parametrize(
     ("lost", "step", "files"),
     [
-        (0, Step.ASK, (None, None)),
-        (1, Step.APPLY, (None, b"c#b#1#127.0.0.1:10911;1700000000000;" + b"01" * 8)),
-        (2, Step.REGISTER, (b"c#b#1", None)),
+        (0, NegotiationStep.ASK, (None, None)),
+        (
+            1,
+            NegotiationStep.APPLY,
+            (None, b"c#b#1#127.0.0.1:10911;1700000000000;" + b"01" * 8),
+        ),
+        (2, NegotiationStep.REGISTER, (b"c#b#1", None)),
     ],
 )
 def test_a_broker_goes_on_where_it_stood_when_no_answer_came(
-    stage: Stage, lost: int, step: Step, files: tuple[bytes | None, bytes | None]
+    stage: Stage,
+    lost: int,
+    step: NegotiationStep,
+    files: tuple[bytes | None, bytes | None],
 ) -> None:
     """
     T23, T25, T27: without a next id it has no file; without an answer to its
@@ -213,8 +226,8 @@ def test_a_store_of_another_set_is_left_alone(stage: Stage, log: CommitLog) -> N
     asked = len(stage.controller.asked)
 
     for named in (
-        Named("c", "other", "127.0.0.1:10911"),
-        Named("other", "b", "127.0.0.1:10911"),
+        ConfiguredIdentity("c", "other", "127.0.0.1:10911"),
+        ConfiguredIdentity("other", "b", "127.0.0.1:10911"),
     ):
         with pytest.raises(InvalidError, match=r"belongs to .* '[bc]' .broker 1."):
             stage.run(log, named)
@@ -236,7 +249,7 @@ def test_a_damaged_record_is_never_taken_for_nobody(
 
     with pytest.raises(FormatError, match="the record 'identity' is damaged: restore"):
         stage.run(log)
-    assert Step.STOPPED is stage.registration.negotiation.step
+    assert NegotiationStep.STOPPED is stage.registration.negotiation.step
     assert asked == len(stage.controller.asked)
 
 

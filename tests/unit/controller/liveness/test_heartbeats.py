@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from lib.controller.broker_set_driver import Brokers, incarnation, start
 
 from pystore.controller.decide.dispatch import decide
-from pystore.controller.liveness.heartbeats import Heartbeat, Liveness
+from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
 from pystore.controller.model.commands import Elect, Trigger
 from pystore.controller.model.decision import Accepted
-from pystore.controller.model.facts import Facts, Pulse
-from pystore.controller.model.member import Position
+from pystore.controller.model.facts import Facts, LastHeartbeat
+from pystore.controller.model.member import LogEnd
 from pystore.controller.model.replies import Election
 from pystore.remoting.codes import ResponseCode
 
 SECOND = 1_000_000_000
 SET, TWIN = ("cluster", "set"), ("other", "set")
-BEAT = Heartbeat(1, 5, incarnation(2), "boot", 100, Position(3, 70), 60, 9)
-JAVA = Heartbeat(1, 5, position=Position(3, 70), timeout_ms=3_000)
+BEAT = Heartbeat(1, 5, incarnation(2), "boot", 100, LogEnd(3, 70), 60, 9)
+JAVA = Heartbeat(1, 5, position=LogEnd(3, 70), timeout_ms=3_000)
 
 
-def _heard(*beats: Heartbeat, at: int = 0) -> Liveness:
-    liveness = Liveness()
+def _heard(*beats: Heartbeat, at: int = 0) -> Heartbeats:
+    liveness = Heartbeats()
     for one in beats:
         liveness.hear(SET, one, at)
     return liveness
@@ -46,7 +46,7 @@ def test_what_a_heartbeat_says_is_what_decisions_are_made_from() -> None:
     """All that ranks and excludes."""
     liveness = _heard(replace(BEAT, is_ill=True))
 
-    pulse = Pulse(incarnation(2), Position(3, 70), 9, is_ill=True)
+    pulse = LastHeartbeat(incarnation(2), LogEnd(3, 70), 9, is_ill=True)
     assert {1: pulse} == liveness.pulses(SET, 0)
     assert {} == liveness.pulses(TWIN, 0)
 
@@ -55,7 +55,7 @@ def test_who_dies_during_a_decision_is_alive_in_it() -> None:
     """R71: who is alive is looked at once, and that stays as it was."""
     brokers = Brokers()
     brokers.join(1, start(1))
-    liveness = Liveness()
+    liveness = Heartbeats()
     liveness.hear(SET, Heartbeat(1, 5, incarnation(1)), 0)
     facts = Facts(liveness.pulses(SET, 0))
     liveness.close(5)
@@ -69,7 +69,7 @@ def test_who_dies_during_a_decision_is_alive_in_it() -> None:
 
 def test_who_is_new_is_said() -> None:
     """The first, one who was dead, another process; nobody else."""
-    liveness = Liveness()
+    liveness = Heartbeats()
 
     assert liveness.hear(SET, BEAT, 0)
     assert not liveness.hear(SET, replace(BEAT, sent_ns=101), SECOND)
@@ -108,9 +108,9 @@ def test_an_older_process_stays_dead_after_the_newer_one_has_died() -> None:
 
 def test_a_shorter_log_of_the_same_process_is_believed() -> None:
     """R72, R243: it cut what it held; its rank falls."""
-    liveness = _heard(BEAT, replace(BEAT, sent_ns=101, position=Position(3, 50)))
+    liveness = _heard(BEAT, replace(BEAT, sent_ns=101, position=LogEnd(3, 50)))
 
-    assert Position(3, 50) == liveness.pulses(SET, 0)[1].position
+    assert LogEnd(3, 50) == liveness.pulses(SET, 0)[1].position
 
 
 def test_a_connection_that_ends_takes_its_brokers_along() -> None:
@@ -209,7 +209,7 @@ def test_all_that_die_are_told_and_the_heap_stays_small(
     steps: list[tuple[int, Heartbeat | int | None]],
 ) -> None:
     """Whatever comes in whatever order: who is alive, is so by his last heartbeat."""
-    liveness, now, alive = Liveness(), 0, set[int]()
+    liveness, now, alive = Heartbeats(), 0, set[int]()
     for pause, step in steps:
         now += pause * 1_000_000
         for _, broker_id in liveness.expire(now):
@@ -232,7 +232,7 @@ def test_a_registration_that_was_long_under_way_is_known_by_its_connection() -> 
     Its process has died, and the next one has registered or is heard on a newer
     connection, or was: who died last has the last word.
     """
-    liveness, first, second = Liveness(), incarnation(1), incarnation(2)
+    liveness, first, second = Heartbeats(), incarnation(1), incarnation(2)
 
     assert liveness.enter(SET, 1, first, 5)
     assert liveness.enter(SET, 1, second, 7)
@@ -248,7 +248,7 @@ def test_a_registration_that_was_long_under_way_is_known_by_its_connection() -> 
 
 def test_a_process_may_register_on_the_older_of_its_connections() -> None:
     """One to the address it was configured with, and one to that which 1005 told."""
-    liveness = Liveness()
+    liveness = Heartbeats()
     for process in (incarnation(1), None):
         assert liveness.enter(SET, 1, process, 20)
         assert liveness.enter(SET, 1, process, 11)

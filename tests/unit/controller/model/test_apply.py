@@ -15,7 +15,6 @@ from pystore.controller.model.events import (
     BrokersCleaned,
     Change,
     EndsSeen,
-    Event,
     IdApplied,
     LeasesEnded,
     MasterElected,
@@ -24,16 +23,17 @@ from pystore.controller.model.events import (
     Readmitted,
     RefusalNoted,
     SetChanged,
+    SetEvent,
 )
-from pystore.controller.model.member import Member, Position
-from pystore.controller.model.replica import Standing
-from pystore.controller.model.state import Loss, Refusal, SetState
+from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.replica import LogStanding
+from pystore.controller.model.state import LossRange, NotedRefusal, SetState
 from pystore.remoting.codes import ResponseCode
 
 NOBODY = Member(9)
 CHANGES: list[Change] = [
     IdApplied(1, "code", "host:1"),
-    BrokerRegistered(9, "a", None, "", Standing.SOUND, Position(), Position()),
+    BrokerRegistered(9, "a", None, "", LogStanding.SOUND, LogEnd(), LogEnd()),
     MastershipEnded(is_released=False),
     MasterElected(NOBODY),
     SetChanged(frozenset({NOBODY}), frozenset()),
@@ -42,8 +42,8 @@ CHANGES: list[Change] = [
     PolicyChanged(None, is_automatic=True),
     Readmitted(9),
     LeasesEnded(frozenset({NOBODY})),
-    EndsSeen(((9, Position(1, 1)),)),
-    RefusalNoted(Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
+    EndsSeen(((9, LogEnd(1, 1)),)),
+    RefusalNoted(NotedRefusal(ResponseCode.CONTROLLER_INVALID_MASTER, "")),
 ]
 
 
@@ -51,19 +51,19 @@ CHANGES: list[Change] = [
 def test_an_event_is_applied_once_and_never_raises(change: Change) -> None:
     """Also one about a broker that is not there; twice is as once."""
     state = SetState("c", "b", version=4)
-    after = apply(state, Event(4, change))
+    after = apply(state, SetEvent(4, change))
 
     assert after.version == 5
-    assert apply(after, Event(4, change)) is after
+    assert apply(after, SetEvent(4, change)) is after
     for early_or_late in (3, 5, 99):
-        assert apply(state, Event(early_or_late, change)) is state
+        assert apply(state, SetEvent(early_or_late, change)) is state
 
 
 def test_events_of_two_decisions_on_one_state_exclude_each_other() -> None:
     """Whichever is committed first; of the other nothing is taken."""
     state = SetState("c", "b")
-    first = Event(0, IdApplied(1, "a;1", "a"))
-    second = Event(0, IdApplied(1, "b;1", "b"))
+    first = SetEvent(0, IdApplied(1, "a;1", "a"))
+    second = SetEvent(0, IdApplied(1, "b;1", "b"))
 
     assert apply_all(state, (first, second)) == apply(state, first)
     assert apply_all(state, (second, first)) == apply(state, second)
@@ -71,8 +71,8 @@ def test_events_of_two_decisions_on_one_state_exclude_each_other() -> None:
 
 def test_an_id_that_is_there_stays_whose_it_is() -> None:
     """R34."""
-    state = apply(SetState("c", "b"), Event(0, IdApplied(1, "a;1", "a")))
-    again = apply(state, Event(1, IdApplied(1, "b;1", "b")))
+    state = apply(SetState("c", "b"), SetEvent(0, IdApplied(1, "a;1", "a")))
+    again = apply(state, SetEvent(1, IdApplied(1, "b;1", "b")))
 
     assert (state.replicas, state.next_id) == (again.replicas, again.next_id)
 
@@ -83,11 +83,11 @@ def test_losses_and_tombstones_do_not_grow_without_end() -> None:
     for number in range(1, TOMBSTONES_MAX + 9):
         changes = (
             IdApplied(number, f"{number};1", "a"),
-            MasterElected(Member(number), loss=Loss(number, 1, 2, "unclean")),
+            MasterElected(Member(number), loss=LossRange(number, 1, 2, "unclean")),
             BrokersCleaned(frozenset({number})),
         )
         for change in changes:
-            state = apply(state, Event(state.version, change))
+            state = apply(state, SetEvent(state.version, change))
 
     assert (TOMBSTONES_MAX, LOSSES_MAX) == (len(state.tombstones), len(state.losses))
     assert state.next_id == TOMBSTONES_MAX + 9

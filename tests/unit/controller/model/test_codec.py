@@ -16,9 +16,9 @@ from lib.controller.broker_set_driver import Brokers, start
 from pystore.controller.model.codec import VERSION, decode, encode
 from pystore.controller.model.commands import Clean, NoteRefusal, StepDown
 from pystore.controller.model.invariants import violations
-from pystore.controller.model.member import Member, Position
-from pystore.controller.model.replica import Replica, Standing, Tombstone
-from pystore.controller.model.state import AgreedSet, Loss, Refusal, SetState
+from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.replica import LogStanding, RegisteredBroker, Tombstone
+from pystore.controller.model.state import AgreedSet, LossRange, NotedRefusal, SetState
 from pystore.errors import FormatError
 from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
@@ -28,7 +28,7 @@ texts = st.text(max_size=9)
 starts = st.none() | st.builds(
     Incarnation, st.integers(1, 2**40), st.binary(min_size=16, max_size=16)
 )
-positions = st.builds(Position, st.integers(-1, 2**40), st.integers(-1, 2**62))
+positions = st.builds(LogEnd, st.integers(-1, 2**40), st.integers(-1, 2**62))
 
 
 @st.composite
@@ -40,14 +40,14 @@ def states(draw: st.DrawFn) -> SetState:
     for broker_id in sorted(draw(st.sets(st.integers(1, 9), max_size=4))):
         who = draw(starts)
         replicas.append(
-            Replica(
+            RegisteredBroker(
                 broker_id,
                 draw(texts),
                 draw(texts),
                 who,
                 who.counter if who else 0,
                 draw(texts),
-                draw(st.sampled_from(Standing)),
+                draw(st.sampled_from(LogStanding)),
                 draw(positions),
                 draw(positions),
                 priority=draw(st.none() | numbers),
@@ -76,10 +76,10 @@ def states(draw: st.DrawFn) -> SetState:
         if replicas
         else None,
         is_automatic=draw(st.booleans()),
-        losses=(Loss(1, 2, draw(st.integers(3, 2**62)), "power"),),
+        losses=(LossRange(1, 2, draw(st.integers(3, 2**62)), "power"),),
         refusal=draw(
             st.none()
-            | st.builds(Refusal, st.sampled_from(ResponseCode), texts, numbers)
+            | st.builds(NotedRefusal, st.sampled_from(ResponseCode), texts, numbers)
         ),
     )
 
@@ -169,7 +169,9 @@ def test_a_set_with_a_history_comes_back() -> None:
     brokers.ask(StepDown(a, 1))
     brokers.elect()
     brokers.ask(Clean(frozenset({1}), with_living=True))
-    brokers.ask(NoteRefusal(Refusal(ResponseCode.CONTROLLER_INVALID_MASTER, "no", 1)))
+    brokers.ask(
+        NoteRefusal(NotedRefusal(ResponseCode.CONTROLLER_INVALID_MASTER, "no", 1))
+    )
 
     assert brokers.state == decode(encode(brokers.state), "key")
     assert brokers.state != decode(encode(replace(brokers.state, epoch=9)), "key")

@@ -10,21 +10,21 @@ import pytest
 from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.explain import why_missing
-from pystore.controller.model.facts import Facts, Pulse
-from pystore.controller.model.member import Member, Position
-from pystore.controller.model.replica import Replica, Standing
+from pystore.controller.model.facts import Facts, LastHeartbeat
+from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import AgreedSet, SetState
 
-FIRST = Replica(1, "h1:1;1", "h1:1", incarnation(1))
-SECOND = Replica(2, "h2:1;1", "h2:1", incarnation(1))
-MASTER = Pulse(incarnation(1), Position(3, 1000))
+FIRST = RegisteredBroker(1, "h1:1;1", "h1:1", incarnation(1))
+SECOND = RegisteredBroker(2, "h2:1;1", "h2:1", incarnation(1))
+MASTER = LastHeartbeat(incarnation(1), LogEnd(3, 1000))
 STATE = SetState(
     "c", "s", 9, 3, (FIRST, SECOND), is_founded=True, master=FIRST.member, epoch=3,
     agreed=AgreedSet(frozenset({FIRST.member}), 4),
 )  # fmt: skip
 
 
-def _why(pulses: dict[int, Pulse], **changed: object) -> str:
+def _why(pulses: dict[int, LastHeartbeat], **changed: object) -> str:
     replica = replace(SECOND, **changed)  # type: ignore[arg-type]
     return why_missing(STATE, Facts(pulses), replica)
 
@@ -50,7 +50,7 @@ def test_a_sound_replica_is_behind_or_has_to_wait(
     epoch: int, end: int, line: str
 ) -> None:
     """How far, by its heartbeat."""
-    own = Pulse(incarnation(1), Position(epoch, end))
+    own = LastHeartbeat(incarnation(1), LogEnd(epoch, end))
     assert line == _why({1: MASTER, 2: own})
 
 
@@ -60,7 +60,7 @@ def test_what_an_operator_has_to_do_is_said() -> None:
     assert "it is a learner" == _why(both, is_learner=True)
     assert "no heartbeat is heard of it" == _why({1: MASTER})
     assert "no master is alive that could admit it" == _why({2: MASTER})
-    assert "readmitBroker" in _why(both, standing=Standing.COPIED)
-    assert "readmitBroker" in _why(both, standing=Standing.WIPED)
-    assert "its restart may have lost" in _why(both, standing=Standing.RESTARTED)
-    assert "it cut bytes" in _why(both, standing=Standing.LOSSY)
+    assert "readmitBroker" in _why(both, standing=LogStanding.COPIED)
+    assert "readmitBroker" in _why(both, standing=LogStanding.WIPED)
+    assert "its restart may have lost" in _why(both, standing=LogStanding.RESTARTED)
+    assert "it cut bytes" in _why(both, standing=LogStanding.LOSSY)

@@ -12,7 +12,7 @@ from lib.controller.broker_set_driver import Brokers, start
 from pystore.controller.model.invariants import backslides, violations
 from pystore.controller.model.member import Member
 from pystore.controller.model.replica import Tombstone
-from pystore.controller.model.state import AgreedSet, Loss, SetState
+from pystore.controller.model.state import AgreedSet, LossRange, SetState
 
 
 def _pair() -> SetState:
@@ -56,8 +56,8 @@ FOREIGN = Member(7)
         (replace(GOOD, unreleased=frozenset({A.member})), "its own lease"),
         (replace(GOOD, epoch=-1), "negative"),
         (replace(GOOD, epoch=0), "without an epoch"),
-        (replace(GOOD, losses=(Loss(1, 5, 5, "power"),)), "loss is empty"),
-        (replace(GOOD, losses=(Loss(9, 1, 2, "power"),)), "still to come"),
+        (replace(GOOD, losses=(LossRange(1, 5, 5, "power"),)), "loss is empty"),
+        (replace(GOOD, losses=(LossRange(9, 1, 2, "power"),)), "still to come"),
         (replace(GOOD, preferred_id=7), "preferred"),
         (replace(GOOD, replicas=(A, replace(B, is_learner=True))), "learner 2"),
         (replace(GOOD, replicas=(A, replace(B, incarnation=None))), "another process"),

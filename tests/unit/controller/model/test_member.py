@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from lib.controller.broker_set_driver import incarnation
 
-from pystore.controller.model.member import NOWHERE, Member, Position, ids_of
+from pystore.controller.model.member import NOWHERE, LogEnd, Member, ids_of
 
 
 def test_another_start_is_another_member() -> None:
@@ -19,4 +19,4 @@ def test_another_start_is_another_member() -> None:
 
 def test_a_higher_epoch_is_further_than_any_end() -> None:
     """By 64 bits, and what is not known is least."""
-    assert NOWHERE < Position(0, 0) < Position(1, 2**62) < Position(2, 0)
+    assert NOWHERE < LogEnd(0, 0) < LogEnd(1, 2**62) < LogEnd(2, 0)

@@ -5,14 +5,17 @@ How one looks a broker up.
 from __future__ import annotations
 
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Replica, Tombstone
+from pystore.controller.model.replica import RegisteredBroker, Tombstone
 from pystore.controller.model.state import AgreedSet, SetState
 
 
 def test_brokers_and_what_is_left_of_them_are_found_by_id() -> None:
     """A set without brokers is not known, whatever is left."""
     state = SetState(
-        "c", "b", replicas=(Replica(2, "", ""),), tombstones=(Tombstone(1, ""),)
+        "c",
+        "b",
+        replicas=(RegisteredBroker(2, "", ""),),
+        tombstones=(Tombstone(1, ""),),
     )
 
     assert state.replica(2) == state.replicas[0]

@@ -9,20 +9,20 @@ import inspect
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol import calls
 from pystore.controller.protocol.calls import (
+    CallRefused,
+    CallUnanswered,
     ControllerCalls,
     ElectMaster,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
-    Refused,
-    Unanswered,
+    MasterInfo,
+    SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import LeaseGrant
 
 
 def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
     """Formats 4.3 and 4.8: -1 is not known, the lowest priority is the last."""
-    beat = Heartbeat("c", "b", 1, "a:1")
+    beat = SendHeartbeat("c", "b", 1, "a:1")
 
     assert (-1, -1, -1) == (beat.epoch, beat.max_offset, beat.confirm_offset)
     assert (10_000, 2147483647) == (beat.timeout_ms, beat.priority)
@@ -31,8 +31,8 @@ def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:
         ElectMaster("c", "b").is_designated,
     )
     assert (None, AgreedSet()) == (
-        Mastership().master,
-        Mastership().agreed,
+        MasterInfo().master,
+        MasterInfo().agreed,
     )
 
 
@@ -59,5 +59,5 @@ def test_every_call_may_be_refused_and_may_stay_unanswered() -> None:
 
 def test_a_refusal_is_not_a_silence() -> None:
     """One says that it was not done, the other says nothing."""
-    assert Refused(2014) != Refused(2010)
-    assert ("", "a") == (Refused(1).remark, Unanswered("a").reason)
+    assert CallRefused(2014) != CallRefused(2010)
+    assert ("", "a") == (CallRefused(1).remark, CallUnanswered("a").reason)

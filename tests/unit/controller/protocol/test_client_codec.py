@@ -15,24 +15,24 @@ from lib.oracle.golden_remoting import FRAMES, as_java_saw_it
 
 from pystore.controller.model.commands import AlterSet, Recovery
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Standing
-from pystore.controller.model.replies import Done, Leadership, NextBrokerId
+from pystore.controller.model.replica import LogStanding
+from pystore.controller.model.replies import Done, MasterRecord, NextBrokerId
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
+    Call,
+    CallRefused,
+    CallUnanswered,
     ElectMaster,
     GetMetadata,
     GetNextBrokerId,
     GetReplicaInfo,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
+    MasterInfo,
     Metadata,
-    Refused,
     RegisterBroker,
-    Request,
-    Unanswered,
+    SendHeartbeat,
 )
 from pystore.controller.protocol.client_codec import (
     answer_of,
@@ -40,8 +40,8 @@ from pystore.controller.protocol.client_codec import (
     mastership_told,
 )
 from pystore.controller.protocol.extensions import (
+    HeartbeatExtension,
     LeaseGrant,
-    Vitals,
     lease_fields,
     recovery_of,
     standing_fields,
@@ -65,8 +65,8 @@ ME, JAVA = Member(1, START), Member(2)
 CHANGE = AlterSet(ME, 5, 9, frozenset({ME, JAVA}))
 
 # By the code of the request: the call, from the fields of RocketMQ's header objects.
-CALLS: dict[int, Callable[[dict[str, Any], Any], Request]] = {
-    904: lambda f, _: Heartbeat(
+CALLS: dict[int, Callable[[dict[str, Any], Any], Call]] = {
+    904: lambda f, _: SendHeartbeat(
         f["clusterName"],
         f["brokerName"],
         f["brokerId"],
@@ -134,9 +134,9 @@ def _told(command: RemotingCommand) -> dict[str, str]:
 
 def test_what_pystore_adds_goes_beside_it() -> None:
     """The server reads it from the same frame."""
-    found, vitals = Recovery(START, "boot"), Vitals(START, "boot", 4711)
+    found, vitals = Recovery(START, "boot"), HeartbeatExtension(START, "boot", 4711)
     register = command_of(RegisterBroker("c", "b", 1, "a:1", found), 0)
-    beat = command_of(Heartbeat("c", "b", 1, "a:1", vitals=vitals), 0)
+    beat = command_of(SendHeartbeat("c", "b", 1, "a:1", vitals=vitals), 0)
     alter = command_of(AlterSyncStateSet("b", CHANGE), 0)
 
     assert found == recovery_of(register.ext_fields)
@@ -149,10 +149,10 @@ def test_what_pystore_adds_goes_beside_it() -> None:
 
 AGREED = AgreedSet(frozenset({ME, JAVA}), 10, frozenset({Member(3, START)}))
 SET_BODY = SyncStateSet(frozenset({1, 2}), 10).encode()
-LEAD = leadership_fields(Leadership(ME, "a:1", 5, waits_for_lease=True))
+LEAD = leadership_fields(MasterRecord(ME, "a:1", 5, waits_for_lease=True))
 MASTER = {"masterBrokerId": "1", "masterAddress": "a:1", "masterEpoch": "5"}
 SET_EPOCH = {"syncStateSetEpoch": "10"}
-SHIP = Mastership(ME, "a:1", 5, AGREED, waits_for_lease=True)
+SHIP = MasterInfo(ME, "a:1", 5, AGREED, waits_for_lease=True)
 ELECTED = ElectMasterBody(frozenset({1, 2})).encode()
 IDS = frozenset({2, 3})
 
@@ -180,27 +180,27 @@ def _said(
                 MASTER
                 | LEAD
                 | agreed_fields(AGREED)
-                | standing_fields(Standing.RESTARTED),
+                | standing_fields(LogStanding.RESTARTED),
                 SET_BODY,
             ),
-            Mastership(
+            MasterInfo(
                 ME,
                 "a:1",
                 5,
                 AGREED,
                 waits_for_lease=True,
-                standing=Standing.RESTARTED,
+                standing=LogStanding.RESTARTED,
             ),
         ),
         (
             RegisterBroker("c", "b", 1, "a:1"),
             _said({}, SET_BODY),
-            Mastership(agreed=AgreedSet(frozenset({Member(1), JAVA}), 10)),
+            MasterInfo(agreed=AgreedSet(frozenset({Member(1), JAVA}), 10)),
         ),
         (
             ElectMaster("c", "b"),
             _said(MASTER | SET_EPOCH | LEAD | agreed_fields(AGREED), ELECTED),
-            Mastership(ME, "a:1", 5, AGREED, is_new=True, waits_for_lease=True),
+            MasterInfo(ME, "a:1", 5, AGREED, is_new=True, waits_for_lease=True),
         ),
         (
             ElectMaster("c", "b"),
@@ -215,7 +215,7 @@ def _said(
         (
             GetReplicaInfo("b"),
             _said({"masterEpoch": "6"} | agreed_fields(AGREED), SET_BODY),
-            Mastership(None, "", 6, AGREED),
+            MasterInfo(None, "", 6, AGREED),
         ),
         (
             AlterSyncStateSet("b", CHANGE),
@@ -223,15 +223,15 @@ def _said(
             AGREED,
         ),
         (
-            Heartbeat("c", "b", 1, "a:1"),
+            SendHeartbeat("c", "b", 1, "a:1"),
             _said(lease_fields(LeaseGrant(10_000, 5))),
             HeartbeatAnswer(LeaseGrant(10_000, 5)),
         ),
-        (Heartbeat("c", "b", 1, "a:1"), _said(), HeartbeatAnswer(None)),
+        (SendHeartbeat("c", "b", 1, "a:1"), _said(), HeartbeatAnswer(None)),
     ],
 )
 def test_an_answer_is_a_value(
-    request_: Request, said: RemotingCommand, answer: object
+    request_: Call, said: RemotingCommand, answer: object
 ) -> None:
     """Of a controller of ours, and of RocketMQ's where it tells less."""
     assert answer == answer_of(request_, said)
@@ -242,10 +242,10 @@ def test_a_refusal_names_its_brokers_and_a_stale_master_hears_the_set() -> None:
     alter = AlterSyncStateSet("b", CHANGE)
     for code in (2000, 2001):
         said = _said(agreed_fields(AGREED), SET_BODY, code)
-        assert Refused(code, "no\nway", agreed=AGREED) == answer_of(alter, said)
-        assert Refused(code, "no\nway") == answer_of(alter, _said({}, b"", code))
+        assert CallRefused(code, "no\nway", agreed=AGREED) == answer_of(alter, said)
+        assert CallRefused(code, "no\nway") == answer_of(alter, _said({}, b"", code))
     said = _said(refused_ids_fields(IDS), b"", 2003)
-    assert Refused(2003, "no\nway", IDS) == answer_of(alter, said)
+    assert CallRefused(2003, "no\nway", IDS) == answer_of(alter, said)
 
 
 @pytest.mark.parametrize("code", [1, 2015])
@@ -254,7 +254,7 @@ def test_a_controller_that_could_not_commit_may_have_done_it(code: int) -> None:
     answer = answer_of(AlterSyncStateSet("b", CHANGE), _said(code=code))
 
     reason = f"the controller answered with code {code}: no way"
-    assert Unanswered(reason, may_be_done=True) == answer
+    assert CallUnanswered(reason, may_be_done=True) == answer
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,12 @@ def test_a_controller_that_could_not_commit_may_have_done_it(code: int) -> None:
     ],
 )
 def test_an_answer_that_makes_no_sense_settles_nothing(
-    request_: Request, said: RemotingCommand
+    request_: Call, said: RemotingCommand
 ) -> None:
     """It may have been done."""
     answer = answer_of(request_, said)
 
-    assert isinstance(answer, Unanswered)
+    assert isinstance(answer, CallUnanswered)
     assert answer.may_be_done
 
 
@@ -290,7 +290,7 @@ EVERY = [
     ElectMaster("c", "b"),
     GetReplicaInfo("b"),
     AlterSyncStateSet("b", CHANGE),
-    Heartbeat("c", "b", 1, "a:1"),
+    SendHeartbeat("c", "b", 1, "a:1"),
 ]
 NAMES = [*MASTER, *SET_EPOCH, *LEAD, *agreed_fields(AGREED), "nextBrokerId"]
 MORE = ["pystoreBrokerIds", "pystoreStanding", "pystoreLeaseMs", "isLeader"]
@@ -305,7 +305,7 @@ BODIES = [b"", b"{}", b"null", b"[1]", SET_BODY, ELECTED, SET_BODY[:-1], b"\xff"
     st.sampled_from(BODIES),
 )
 def test_no_answer_is_an_error_of_ours(
-    request_: Request, code: int, fields: dict[str, str], body: bytes
+    request_: Call, code: int, fields: dict[str, str], body: bytes
 ) -> None:
     """Whatever a controller says: an answer of that request, a refusal or a silence."""
     command = RemotingCommand(code, ext_fields=fields, body=body)
@@ -313,7 +313,7 @@ def test_no_answer_is_an_error_of_ours(
     answer = answer_of(request_, command)
 
     if code not in (0, 2011):
-        assert isinstance(answer, Refused | Unanswered)
+        assert isinstance(answer, CallRefused | CallUnanswered)
 
 
 def test_a_notification_tells_who_is_master() -> None:
@@ -327,7 +327,7 @@ def test_a_notification_tells_who_is_master() -> None:
 
     assert SHIP == mastership_told(ours)
     agreed = AgreedSet(frozenset({Member(1), JAVA}), 10)
-    assert Mastership(Member(1), "a:1", 5, agreed) == mastership_told(java)
+    assert MasterInfo(Member(1), "a:1", 5, agreed) == mastership_told(java)
     with pytest.raises(MissingField):
         mastership_told(
             RemotingCommand(code, ext_fields={"pystoreMembers": "7"}, body=SET_BODY)

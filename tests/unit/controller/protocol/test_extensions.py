@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import Position
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.member import LogEnd
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.protocol.extensions import (
+    HeartbeatExtension,
     LeaseGrant,
-    Vitals,
     lease_fields,
     lease_of,
     recovery_fields,
@@ -30,7 +30,7 @@ START = Incarnation(7, bytes(range(16)))
 
 def test_a_heartbeat_tells_of_its_process() -> None:
     """Issue 6: incarnation, boot id, disk health, flushed offset, a mastership left."""
-    vitals = Vitals(START, "boot", 4711, "EIO at 7", 3)
+    vitals = HeartbeatExtension(START, "boot", 4711, "EIO at 7", 3)
 
     assert vitals == vitals_of(vitals_fields(vitals))
     assert (
@@ -43,7 +43,7 @@ def test_a_registration_tells_what_the_process_found() -> None:
     """B2, B4, A15: each of the facts by itself."""
     told = [
         Recovery(START),
-        Recovery(START, "boot", Position(2, 4711), 4700),
+        Recovery(START, "boot", LogEnd(2, 4711), 4700),
         Recovery(START, is_clean=True),
         Recovery(START, keeps_pages=True),
         Recovery(START, acks_flushed=True),
@@ -54,8 +54,8 @@ def test_a_registration_tells_what_the_process_found() -> None:
     assert told == [recovery_of(recovery_fields(one)) for one in told]
 
 
-@pytest.mark.parametrize("standing", Standing)
-def test_the_answer_says_what_became_of_the_standing(standing: Standing) -> None:
+@pytest.mark.parametrize("standing", LogStanding)
+def test_the_answer_says_what_became_of_the_standing(standing: LogStanding) -> None:
     """B2: a broker says why it may not be elected."""
     assert standing is standing_of(standing_fields(standing))
 

@@ -18,7 +18,7 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.member import Member
 from pystore.controller.protocol.extensions import recovery_fields
-from pystore.controller.protocol.server_codec import COMMANDS, Asked
+from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import MissingField
@@ -26,7 +26,7 @@ from pystore.remoting.fields import MissingField
 SET = {"clusterName": "c", "brokerName": "b"}
 
 
-def asked(code: RequestCode, fields: dict[str, str], body: bytes = b"") -> Asked:
+def asked(code: RequestCode, fields: dict[str, str], body: bytes = b"") -> SetCommand:
     """
     Returns what a request asks.
     """
@@ -45,7 +45,7 @@ def test_an_election_is_asked_for_by_three(
     fields: dict[str, str], command: Elect
 ) -> None:
     """A scan, a broker, an operator (R51 to R53)."""
-    assert Asked("c", "b", command) == asked(
+    assert SetCommand("c", "b", command) == asked(
         RequestCode.CONTROLLER_ELECT_MASTER, SET | fields
     )
 
@@ -64,18 +64,18 @@ def test_brokers_of_java_and_of_pystore_register() -> None:
     recovery = start(4, end=5, epoch=6)
 
     for added, told in (({}, None), (recovery_fields(recovery), recovery)):
-        assert Asked("c", "b", Register(3, "h:1", told), creates=True) == asked(
+        assert SetCommand("c", "b", Register(3, "h:1", told), creates=True) == asked(
             RequestCode.CONTROLLER_REGISTER_BROKER, fields | added
         )
 
 
 def test_ids_are_asked_and_applied_for() -> None:
     """The set may be new, so its cluster counts."""
-    assert Asked("c", "b", GetNextId(), creates=True) == asked(
+    assert SetCommand("c", "b", GetNextId(), creates=True) == asked(
         RequestCode.CONTROLLER_GET_NEXT_BROKER_ID, SET
     )
     fields = SET | {"appliedBrokerId": "1", "registerCheckCode": "h:1;2"}
-    assert Asked("c", "b", ApplyId(1, "h:1;2"), creates=True) == asked(
+    assert SetCommand("c", "b", ApplyId(1, "h:1;2"), creates=True) == asked(
         RequestCode.CONTROLLER_APPLY_BROKER_ID, fields
     )
 
@@ -86,7 +86,7 @@ def test_a_java_master_names_its_set_without_a_cluster() -> None:
     body = b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'
     command = AlterSet(Member(1), 2, 3, frozenset({Member(1), Member(2)}))
 
-    assert Asked("", "b", command) == asked(
+    assert SetCommand("", "b", command) == asked(
         RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, fields, body
     )
 
@@ -99,7 +99,7 @@ def test_ids_to_clean_are_numbers() -> None:
     }
     command = Clean(frozenset({1, 2}), with_living=True)
 
-    assert Asked("c", "b", command) == asked(RequestCode.CLEAN_BROKER_DATA, fields)
+    assert SetCommand("c", "b", command) == asked(RequestCode.CLEAN_BROKER_DATA, fields)
     with pytest.raises(MissingField) as refusal:
         asked(
             RequestCode.CLEAN_BROKER_DATA, SET | {"brokerControllerIdsToClean": "1,2"}

@@ -8,7 +8,7 @@ import pytest
 
 from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.member import Member
-from pystore.controller.model.replies import Leadership
+from pystore.controller.model.replies import MasterRecord
 from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.set_extensions import (
     agreed_fields,
@@ -29,7 +29,7 @@ OTHER = Incarnation(1, bytes(16))
 
 def test_a_master_and_its_set_are_named_with_incarnations() -> None:
     """B1: members by (id, incarnation), a Java broker among them, and candidates."""
-    lead = Leadership(Member(1, START), "a:1", 5, waits_for_lease=True)
+    lead = MasterRecord(Member(1, START), "a:1", 5, waits_for_lease=True)
     members = frozenset({Member(1, START), Member(2), Member(3, OTHER)})
     agreed = AgreedSet(members, 9, frozenset({Member(4, OTHER)}))
     fields = leadership_fields(lead) | agreed_fields(agreed)
@@ -64,10 +64,10 @@ def test_who_adds_nothing_is_a_java_peer() -> None:
     """Its set is what the body says."""
     java = AlterSet(Member(1), 5, 9, frozenset({Member(1), Member(2)}))
 
-    assert Leadership(Member(1), "a:1", 5) == leadership_of({}, 1, "a:1", 5)
+    assert MasterRecord(Member(1), "a:1", 5) == leadership_of({}, 1, "a:1", 5)
     assert java == alter_set_of({}, 1, 5, frozenset({1, 2}), 9)
     assert {} == alter_set_fields(java)
-    assert {} == leadership_fields(Leadership(Member(1), "a:1", 5))
+    assert {} == leadership_fields(MasterRecord(Member(1), "a:1", 5))
 
 
 @pytest.mark.parametrize("text", ["2", "1;2;3", "1;x", "1;", "1@;2", "1;2@7-0"])

@@ -15,7 +15,7 @@ from pystore.controller.model.codec import encode
 from pystore.controller.model.commands import ApplyId, Command, GetNextId, Register
 from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
-from pystore.controller.server.broker_sets import NotLeading, Outcome, Sets
+from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.record_keys import LEADER, set_key
 from pystore.errors import (
     FormatError,
@@ -57,11 +57,11 @@ class Work:
         self.term = self.store.campaign(LEADER, "me")
         self.sets = self.again()
 
-    def again(self) -> Sets:
+    def again(self) -> BrokerSets:
         """
         Returns what the next leader reads.
         """
-        sets = Sets(
+        sets = BrokerSets(
             self.store, self.term, lambda _: Facts(), self._changed, self.said.append
         )
         sets.load()
@@ -80,7 +80,7 @@ class Work:
 
 
 @asynccontextmanager
-async def working(work: Work) -> AsyncIterator[Sets]:
+async def working(work: Work) -> AsyncIterator[BrokerSets]:
     """
     Sets that answer for as long as the block lasts.
     """
@@ -295,7 +295,7 @@ def test_commands_of_one_set_see_each_other() -> None:
     run(main)
 
 
-async def _ends_the_term(work: Work, command: Command) -> asyncio.Task[Outcome]:
+async def _ends_the_term(work: Work, command: Command) -> asyncio.Task[CommandOutcome]:
     """
     Returns what was asked, after the term has ended because of it.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.controller.server.config import (
-    Settings,
+    ControllerConfig,
     parse_properties,
     parse_toml,
     properties_text,
@@ -26,13 +26,13 @@ def test_a_file_of_rocketmq_says_where_and_what() -> None:
         "file",
     )
 
-    assert Settings(
+    assert ControllerConfig(
         listen="10.0.0.2:9878",
         address="10.0.0.2:9878",
         store="/data",
         controller_group="g",
         enable_elect_unclean_master=True,
-    ) == Settings().with_texts(texts, is_running=False)
+    ) == ControllerConfig().with_texts(texts, is_running=False)
     assert ["jRaftGroupId", "mappedFileSize"] == [line.split()[1] for line in said]
 
 
@@ -45,11 +45,11 @@ def test_a_file_of_ours_has_the_same_names() -> None:
     )
 
     assert [] == said
-    assert Settings(
+    assert ControllerConfig(
         listen=":9878",
         scan_inactive_master_interval=100,
         notify_broker_role_changed=False,
-    ) == Settings().with_texts(texts, is_running=False)
+    ) == ControllerConfig().with_texts(texts, is_running=False)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_file_of_ours_has_the_same_names() -> None:
 def test_what_makes_no_sense_is_refused_with_its_name(text: str, reason: str) -> None:
     """Nothing is passed over in silence."""
     with pytest.raises(InvalidError, match=reason):
-        Settings().with_texts(parse_toml(text, "file")[0], is_running=False)
+        ControllerConfig().with_texts(parse_toml(text, "file")[0], is_running=False)
 
 
 def test_peers_without_the_controller_itself_are_refused() -> None:
@@ -79,12 +79,12 @@ def test_peers_without_the_controller_itself_are_refused() -> None:
 def test_where_a_controller_is_does_not_change_while_it_runs() -> None:
     """R257: it would be another one."""
     with pytest.raises(InvalidError, match="restart"):
-        Settings().with_texts({"store": "/elsewhere"}, is_running=True)
+        ControllerConfig().with_texts({"store": "/elsewhere"}, is_running=True)
 
 
 def test_all_settings_are_shown_and_read_back() -> None:
     """1010 shows what 1009 takes."""
-    settings = Settings(enable_elect_unclean_master=True)
+    settings = ControllerConfig(enable_elect_unclean_master=True)
     texts, _ = parse_properties(properties_text(shown(settings)), "file")
 
-    assert settings == Settings().with_texts(texts, is_running=False)
+    assert settings == ControllerConfig().with_texts(texts, is_running=False)

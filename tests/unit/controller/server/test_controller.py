@@ -10,22 +10,22 @@ from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.client.client import ControllerClient
 from pystore.controller.model.member import Member
-from pystore.controller.model.replica import Standing
+from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.model.state import SetState
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
     ElectMaster,
     GetNextBrokerId,
-    Heartbeat,
     HeartbeatAnswer,
-    Mastership,
+    MasterInfo,
     RegisterBroker,
+    SendHeartbeat,
 )
-from pystore.controller.protocol.extensions import LeaseGrant, Vitals
-from pystore.controller.server.config import Settings
+from pystore.controller.protocol.extensions import HeartbeatExtension, LeaseGrant
+from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.record_keys import PEERS, set_key
-from pystore.controller.server.term import Leader
+from pystore.controller.server.term import LeaderTerm
 from pystore.records.memory import Fault, MemorySpace
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.controller_headers import (
@@ -78,8 +78,8 @@ def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_the_news() -> Non
     """Both ends of what pystore adds understand each other."""
 
     async def main() -> None:
-        news: list[Mastership] = []
-        vitals = Vitals(start(1).incarnation)
+        news: list[MasterInfo] = []
+        vitals = HeartbeatExtension(start(1).incarnation)
         async with running() as at, ControllerClient([at.address], news.append) as one:
             assert NextBrokerId(1) == await one.get_next_broker_id(
                 GetNextBrokerId("cluster", "set")
@@ -88,12 +88,12 @@ def test_the_client_of_a_broker_gets_its_id_a_role_a_lease_and_the_news() -> Non
             registered = await one.register_broker(
                 RegisterBroker("cluster", "set", 1, "h:1", start(1))
             )
-            assert isinstance(registered, Mastership)
-            assert Standing.SOUND is registered.standing
-            beat = Heartbeat("cluster", "set", 1, "h:1", epoch=1, vitals=vitals)
+            assert isinstance(registered, MasterInfo)
+            assert LogStanding.SOUND is registered.standing
+            beat = SendHeartbeat("cluster", "set", 1, "h:1", epoch=1, vitals=vitals)
             await one.heartbeat(at.address, beat)
             elected = await one.elect_master(ElectMaster("cluster", "set", 1))
-            assert isinstance(elected, Mastership)
+            assert isinstance(elected, MasterInfo)
             assert Member(1, vitals.incarnation) == elected.master
             answer = await one.heartbeat(at.address, beat)
             assert HeartbeatAnswer(LeaseGrant(8181, 1)) == answer
@@ -316,7 +316,9 @@ def test_nobody_is_told_if_the_settings_say_so() -> None:
     """RocketMQ: ``notifyBrokerRoleChanged``; brokers also ask by themselves."""
 
     async def main() -> None:
-        settings = Settings(listen="127.0.0.1:0", notify_broker_role_changed=False)
+        settings = ControllerConfig(
+            listen="127.0.0.1:0", notify_broker_role_changed=False
+        )
         async with running(settings=settings) as at:
             broker = SpokenBroker(at, 1)
             await broker.join()
@@ -343,7 +345,7 @@ def _pair(grant: LeaseGrant) -> tuple[int, int]:
     return grant.length_ms, grant.epoch
 
 
-def _leader(at: Running) -> Leader:
+def _leader(at: Running) -> LeaderTerm:
     leader = at.controller.place.leader
     assert leader is not None
     return leader

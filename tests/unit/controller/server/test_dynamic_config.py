@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.server.config import Settings
-from pystore.controller.server.dynamic_config import KeptSettings
+from pystore.controller.server.config import ControllerConfig
+from pystore.controller.server.dynamic_config import DynamicConfig
 from pystore.controller.server.record_keys import SETTINGS
 from pystore.errors import InvalidError
 from pystore.records.memory import MemorySpace, MemoryStore
@@ -19,14 +19,17 @@ UNCLEAN = {"enableElectUncleanMaster": "true"}
 def test_a_change_counts_for_every_controller_and_survives_them() -> None:
     """Not for one node alone, as in RocketMQ."""
     space = MemorySpace()
-    one, other = KeptSettings(Settings()), KeptSettings(Settings(listen="h:1"))
+    one, other = (
+        DynamicConfig(ControllerConfig()),
+        DynamicConfig(ControllerConfig(listen="h:1")),
+    )
     one.change(MemoryStore(space), UNCLEAN)
     one.change(MemoryStore(space), {"scanInactiveMasterInterval": "7"})
     other.read(MemoryStore(space))
 
     assert one.now.enable_elect_unclean_master
     assert (
-        Settings(
+        ControllerConfig(
             listen="h:1",
             enable_elect_unclean_master=True,
             scan_inactive_master_interval=7,
@@ -40,18 +43,18 @@ def test_a_change_counts_for_every_controller_and_survives_them() -> None:
 )
 def test_a_wrong_change_changes_nothing(texts: dict[str, str]) -> None:
     """All of it is taken, or none."""
-    store, kept = MemoryStore(), KeptSettings(Settings())
+    store, kept = MemoryStore(), DynamicConfig(ControllerConfig())
     with pytest.raises(InvalidError):
         kept.change(store, texts)
 
     assert store.get(SETTINGS) is None
-    assert Settings() == kept.now
+    assert ControllerConfig() == kept.now
 
 
 def test_what_a_later_version_wrote_does_not_stop_this_one() -> None:
     """It goes on with its own settings."""
-    store, kept = MemoryStore(), KeptSettings(Settings())
+    store, kept = MemoryStore(), DynamicConfig(ControllerConfig())
     store.commit([Put(SETTINGS, b"fromTheFuture=1\n")])
     kept.read(store)
 
-    assert Settings() == kept.now
+    assert ControllerConfig() == kept.now

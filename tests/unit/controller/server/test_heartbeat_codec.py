@@ -8,9 +8,9 @@ import pytest
 from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.heartbeats import Heartbeat
-from pystore.controller.model.member import Position
-from pystore.controller.protocol.extensions import Vitals, vitals_fields
-from pystore.controller.server.heartbeat_codec import Beat, beat_of
+from pystore.controller.model.member import LogEnd
+from pystore.controller.protocol.extensions import HeartbeatExtension, vitals_fields
+from pystore.controller.server.heartbeat_codec import BrokerBeat, beat_of
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import MissingField
@@ -21,16 +21,16 @@ FIELDS = {"clusterName": "c", "brokerName": "b", "brokerId": "7"}
 def test_a_java_broker_says_where_its_log_ends() -> None:
     """What is missing has RocketMQ's defaults."""
     fields = FIELDS | {"epoch": "2", "maxOffset": "30", "electionPriority": "4"}
-    heartbeat = Heartbeat(7, 9, position=Position(2, 30), priority=4)
+    heartbeat = Heartbeat(7, 9, position=LogEnd(2, 30), priority=4)
 
-    assert Beat(("c", "b"), heartbeat, 2) == beat_of(
+    assert BrokerBeat(("c", "b"), heartbeat, 2) == beat_of(
         RemotingCommand(904, ext_fields=fields), 9
     )
 
 
 def test_a_broker_of_pystore_says_who_it_is_and_how_well() -> None:
     """Process, machine, disk, and what it gave up."""
-    vitals = Vitals(incarnation(3), "boot", 20, "write-back failed", 5)
+    vitals = HeartbeatExtension(incarnation(3), "boot", 20, "write-back failed", 5)
     beat = beat_of(RemotingCommand(904, ext_fields=FIELDS | vitals_fields(vitals)), 1)
 
     assert 5 == beat.resigned_epoch

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from pystore.controller.model.commands import ApplyId, Elect, SeeEnds, Trigger
 from pystore.controller.model.decision import Accepted, Rejected
-from pystore.controller.model.events import EndsSeen, Event, IdApplied, MasterElected
+from pystore.controller.model.events import EndsSeen, IdApplied, MasterElected, SetEvent
 from pystore.controller.model.member import Member
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
-from pystore.controller.server.history import LENGTH, History
+from pystore.controller.server.history import LENGTH, ChangeHistory
 from pystore.remoting.codes import ResponseCode
 
 NAMES = ("c", "s")
@@ -19,14 +19,14 @@ ELECT = Elect(Trigger.OPERATOR, 2)
 REFUSED = Rejected(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, "nobody")
 
 
-def _accepted(*changes: Event) -> Accepted:
+def _accepted(*changes: SetEvent) -> Accepted:
     return Accepted(changes, Done())
 
 
 def test_a_decision_says_when_who_and_what() -> None:
     """The controller itself has no address."""
-    history = History(lambda: 1234)
-    event = Event(4, MasterElected(Member(2), frozenset({Member(1), Member(3)})))
+    history = ChangeHistory(lambda: 1234)
+    event = SetEvent(4, MasterElected(Member(2), frozenset({Member(1), Member(3)})))
     history.note("h:1", ELECT, _accepted(event), STATE)
     history.note("", Elect(Trigger.CONTROLLER), REFUSED, STATE)
 
@@ -49,9 +49,9 @@ def test_a_decision_says_when_who_and_what() -> None:
 
 def test_it_keeps_the_last_ones_of_sets_that_there_are() -> None:
     """Neither a busy set nor made-up names fill the memory."""
-    history = History(int)
+    history = ChangeHistory(int)
     for version in range(LENGTH + 5):
-        event = Event(version, IdApplied(version + 1, "h:1;1", "h:1"))
+        event = SetEvent(version, IdApplied(version + 1, "h:1;1", "h:1"))
         history.note("h:1", ApplyId(1, "h:1;1"), _accepted(event), STATE)
     history.note("h:1", ELECT, REFUSED, SetState("c", "never"))
 
@@ -62,9 +62,9 @@ def test_it_keeps_the_last_ones_of_sets_that_there_are() -> None:
 
 def test_what_comes_again_and_again_hides_nothing() -> None:
     """The same refusal is kept once, and notes of ends not at all."""
-    history = History(int)
+    history = ChangeHistory(int)
     for _ in range(3):
         history.note("h:1", ELECT, REFUSED, STATE)
-        history.note("", SeeEnds(), _accepted(Event(1, EndsSeen(()))), STATE)
+        history.note("", SeeEnds(), _accepted(SetEvent(1, EndsSeen(()))), STATE)
 
     assert 1 == len(list(history.rows(NAMES)))

@@ -9,8 +9,8 @@ from dataclasses import replace
 from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.decision import Rejected
-from pystore.controller.model.state import Refusal, SetState
-from pystore.controller.server.last_refusals import Refusals
+from pystore.controller.model.state import NotedRefusal, SetState
+from pystore.controller.server.last_refusals import LastRefusals
 from pystore.remoting.codes import ResponseCode
 
 SECOND = 1_000_000_000
@@ -29,28 +29,30 @@ def _refused(reason: str, broker_id: int = 1) -> Rejected:
 
 def test_the_last_one_is_known_and_not_each_is_written() -> None:
     """One in ten seconds, and none that the record has."""
-    refusals, state = Refusals(), _state()
-    first = Refusal(CODE, "one", 1)
+    refusals, state = LastRefusals(), _state()
+    first = NotedRefusal(CODE, "one", 1)
 
     assert first == refusals.note(state, _refused("one"), 0)
     assert None is refusals.note(state, _refused("two", 2), 10 * SECOND - 1)
-    assert Refusal(CODE, "two", 2) == refusals.last(state)
-    assert Refusal(CODE, "3", 2) == refusals.note(state, _refused("3", 2), 10 * SECOND)
+    assert NotedRefusal(CODE, "two", 2) == refusals.last(state)
+    assert NotedRefusal(CODE, "3", 2) == refusals.note(
+        state, _refused("3", 2), 10 * SECOND
+    )
     written = replace(state, refusal=first)
     assert None is refusals.note(written, _refused("again"), 99 * SECOND)
-    assert Refusal(CODE, "again", 1) == refusals.last(written)
+    assert NotedRefusal(CODE, "again", 1) == refusals.last(written)
 
 
 def test_what_the_record_has_counts_until_something_is_refused() -> None:
     """It may be of an earlier term."""
-    before = Refusal(CODE, "before", 1)
+    before = NotedRefusal(CODE, "before", 1)
 
-    assert before == Refusals().last(replace(_state(), refusal=before))
+    assert before == LastRefusals().last(replace(_state(), refusal=before))
 
 
 def test_a_set_that_is_not_known_has_none() -> None:
     """Anybody may ask for anything."""
-    refusals, nobody = Refusals(), SetState("cluster", "set")
+    refusals, nobody = LastRefusals(), SetState("cluster", "set")
 
     assert None is refusals.note(nobody, _refused("one"), 0)
     assert None is refusals.last(nobody)

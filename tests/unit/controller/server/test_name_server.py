@@ -9,7 +9,7 @@ from lib.controller.controller_server import running
 from lib.remoting.name_server_peers import registration
 from lib.remoting.virtual_time_loop import run
 
-from pystore.controller.server.config import Settings
+from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.controller import Controller
 from pystore.errors import StorageError
 from pystore.records.memory import MemorySpace, MemoryStore
@@ -29,7 +29,7 @@ def test_one_port_answers_for_both() -> None:
     """A 904 with an id is for the controller, one without for the name server."""
 
     async def main() -> None:
-        async with running(settings=Settings(HERE, nameserver=HERE)) as at:
+        async with running(settings=ControllerConfig(HERE, nameserver=HERE)) as at:
             answer = await at.client.call(at.address, registration("10.0.0.1"))
             assert ResponseCode.SUCCESS == answer.code, answer
             assert b"T1" in (await _topics(at.client, at.address)).body
@@ -50,7 +50,7 @@ def test_a_broker_whose_connection_closes_is_in_no_route() -> None:
     """Also where the controller has the port."""
 
     async def main() -> None:
-        async with running(settings=Settings(HERE, nameserver=HERE)) as at:
+        async with running(settings=ControllerConfig(HERE, nameserver=HERE)) as at:
             async with RemotingClient() as broker:
                 await broker.call(at.address, registration("10.0.0.1"))
             clusters = RemotingCommand(RequestCode.GET_BROKER_CLUSTER_INFO)
@@ -65,7 +65,9 @@ def test_a_port_of_its_own_answers_for_routes_alone() -> None:
     """And the controller's for decisions alone."""
 
     async def main() -> None:
-        async with running(settings=Settings(HERE, nameserver="localhost:0")) as at:
+        async with running(
+            settings=ControllerConfig(HERE, nameserver="localhost:0")
+        ) as at:
             routes = at.controller.names.place
             await at.client.call(routes, registration("10.0.0.1"))
             assert b"T1" in (await _topics(at.client, routes)).body
@@ -94,7 +96,7 @@ def test_a_port_that_is_taken_ends_the_process() -> None:
 
     async def main() -> None:
         async with running() as at:
-            settings = Settings(HERE, nameserver=at.address)
+            settings = ControllerConfig(HERE, nameserver=at.address)
             other = Controller(settings, lambda: MemoryStore(MemorySpace()), bool)
             with pytest.raises(StorageError, match="remoting cannot listen"):
                 await other.run()

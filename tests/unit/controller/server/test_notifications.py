@@ -7,9 +7,9 @@ from __future__ import annotations
 from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.member import Member
-from pystore.controller.model.replies import Leadership
+from pystore.controller.model.replies import MasterRecord
 from pystore.controller.model.state import AgreedSet
-from pystore.controller.server.notifications import Notice, Notices
+from pystore.controller.server.notifications import Notification, Notifications
 
 SECOND = 1_000_000_000
 SET = ("cluster", "set")
@@ -22,15 +22,15 @@ def _notice(
     broker_id: int = 1,
     at: str = "a:1",
     java: int = 0,
-) -> Notice:
-    leadership = Leadership(Member(1, incarnation(1)), "a:1", epoch)
+) -> Notification:
+    leadership = MasterRecord(Member(1, incarnation(1)), "a:1", epoch)
     agreed = AgreedSet(frozenset({leadership.master}), set_epoch)
-    return Notice(SET, broker_id, at, leadership, agreed, not java)
+    return Notification(SET, broker_id, at, leadership, agreed, not java)
 
 
 def test_the_newest_role_is_told() -> None:
     """By epoch, then by version of the set; what is older, or the same, is not."""
-    notices = Notices()
+    notices = Notifications()
     for one in (_notice(4, 2), _notice(5, 1), _notice(4, 9), _notice(5, 1)):
         notices.put(one, 0)
 
@@ -41,7 +41,7 @@ def test_the_newest_role_is_told() -> None:
 
 def test_one_notice_is_under_way_to_a_broker() -> None:
     """R74: who is slow is not waited for by anybody else, and gets the newest then."""
-    notices = Notices()
+    notices = Notifications()
     notices.put(_notice(4), 0)
     notices.put(_notice(4, broker_id=2), 0)
     assert notices.next(0) == _notice(4)
@@ -57,7 +57,7 @@ def test_one_notice_is_under_way_to_a_broker() -> None:
 
 def test_a_broker_is_told_until_it_shows_that_it_knows() -> None:
     """That it was sent does not show it."""
-    notices = Notices()
+    notices = Notifications()
     notices.put(_notice(4, 2), 0)
     for now, worked in ((0, False), (2 * SECOND, True), (4 * SECOND, True)):
         assert notices.next(now - 1) is None
@@ -72,7 +72,7 @@ def test_a_broker_is_told_until_it_shows_that_it_knows() -> None:
 
 def test_a_java_broker_is_told_until_that_worked() -> None:
     """It never says what it knows, and asks by itself (R75)."""
-    notices = Notices()
+    notices = Notifications()
     notices.put(_notice(4, java=1), 0)
     for now, worked in ((0, False), (SECOND, True)):
         assert notices.next(now) == _notice(4, java=1)
@@ -83,7 +83,7 @@ def test_a_java_broker_is_told_until_that_worked() -> None:
 
 def test_a_broker_with_a_new_address_is_told_there() -> None:
     """R42: the same again, at once."""
-    notices = Notices()
+    notices = Notifications()
     notices.put(_notice(4), 0)
     assert notices.next(0) == _notice(4)
     notices.put(_notice(4, at="b:2"), 0)
@@ -94,7 +94,7 @@ def test_a_broker_with_a_new_address_is_told_there() -> None:
 
 def test_a_dead_broker_is_not_told() -> None:
     """And one that is back waits for the notice that is still under way."""
-    notices = Notices()
+    notices = Notifications()
     notices.put(_notice(4), 0)
     assert notices.next(0) == _notice(4)
     notices.drop(SET, 1)

@@ -9,7 +9,7 @@ from functools import partial
 
 from lib.remoting.virtual_time_loop import move, run, until
 
-from pystore.controller.server.pause_detector import STOOD_STILL_S, Vigil
+from pystore.controller.server.pause_detector import STOOD_STILL_S, PauseDetector
 
 LIMIT_NS = int(STOOD_STILL_S * 1_000_000_000)
 
@@ -17,7 +17,7 @@ LIMIT_NS = int(STOOD_STILL_S * 1_000_000_000)
 def test_a_gap_between_two_looks_is_said_once() -> None:
     """Up to the limit a process was only busy."""
     now = [0]
-    vigil = Vigil(lambda: now[0])
+    vigil = PauseDetector(lambda: now[0])
 
     assert not vigil.stood_still()
     now[0] += LIMIT_NS
@@ -38,7 +38,7 @@ def test_a_process_that_runs_is_not_taken_for_one_that_stood_still() -> None:
             looks += 1
             return now[0]
 
-        vigil = Vigil(clock_ns)
+        vigil = PauseDetector(clock_ns)
         running = asyncio.create_task(vigil.run())
         for gap_ns in (*[LIMIT_NS] * 5, LIMIT_NS + 1, LIMIT_NS):
             next_look = looks + 1

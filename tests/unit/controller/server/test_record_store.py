@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from pystore.controller.server.config import Settings
+from pystore.controller.server.config import ControllerConfig
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
 from pystore.records.lmdb_store import LmdbStore
 
 
 @pytest.mark.parametrize(
-    "settings", [Settings(), Settings(store="x", zookeeper="h:1")], ids=["0", "2"]
+    "settings",
+    [ControllerConfig(), ControllerConfig(store="x", zookeeper="h:1")],
+    ids=["0", "2"],
 )
-def test_where_the_records_are_has_to_be_said_once(settings: Settings) -> None:
+def test_where_the_records_are_has_to_be_said_once(settings: ControllerConfig) -> None:
     """A default would be another place after each move of the process."""
     with pytest.raises(InvalidError, match="--store DIR"):
         record_store(settings)
@@ -25,7 +27,7 @@ def test_where_the_records_are_has_to_be_said_once(settings: Settings) -> None:
 
 def test_a_directory_is_lmdb(tmp_path: Path) -> None:
     """Opened when it is first used."""
-    store = record_store(Settings(store=str(tmp_path / "records")))()
+    store = record_store(ControllerConfig(store=str(tmp_path / "records")))()
 
     assert isinstance(store, LmdbStore)
     assert [] == store.scan("controller/")

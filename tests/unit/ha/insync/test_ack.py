@@ -7,18 +7,18 @@ from __future__ import annotations
 import pytest
 from lib.ha.replica_set import EPOCH, ReplicaSet
 
-from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult, RefusalReason
 from pystore.ha.insync.config import SetRules
 
 NO_LEASE = None
 
 
-def settle(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Settled]:
+def settle(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[AckResult]:
     """The waits that are over now."""
     return replicas.waits.settle(replicas.now, lease)
 
 
-def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Outcome]:
+def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[AckOutcome]:
     """How they ended."""
     return [one.outcome for one in settle(replicas, lease)]
 
@@ -70,7 +70,7 @@ class TestLegacy:
         assert [] == settle(replicas)
 
         replicas.wait_until(3_000)
-        assert [Outcome.TIMED_OUT] == outcomes(replicas)
+        assert [AckOutcome.TIMED_OUT] == outcomes(replicas)
 
     def test_all_says_that_it_is_worth_less(self) -> None:
         """Where results and `status` name it."""
@@ -79,7 +79,10 @@ class TestLegacy:
         replicas.ack(2, 100)
 
         (settled,) = settle(replicas)
-        assert (Outcome.REACHED, "all (legacy)") == (settled.outcome, settled.promise)
+        assert (AckOutcome.REACHED, "all (legacy)") == (
+            settled.outcome,
+            settled.promise,
+        )
         assert {1, 2} == settled.received_by
         assert set() == settled.flushed_by
 
@@ -112,10 +115,10 @@ class TestAuthority:
         wait(replicas, ack, 100)
         replicas.append(100, 100)
         replicas.now = 1_001
-        assert [Outcome.FENCED] == outcomes(replicas, lease=1_000)
+        assert [AckOutcome.FENCED] == outcomes(replicas, lease=1_000)
 
         replicas.waits.begin(ack, 100, 3_000)
-        assert [Outcome.REACHED] == outcomes(replicas, lease=1_001)
+        assert [AckOutcome.REACHED] == outcomes(replicas, lease=1_001)
 
     def test_all_needs_no_lease(self) -> None:
         """C3: a master that was replaced does not get the acks."""
@@ -125,7 +128,7 @@ class TestAuthority:
         replicas.now = 2_000
         replicas.ack(2, 100)
 
-        assert [Outcome.REACHED] == outcomes(replicas, lease=1_000)
+        assert [AckOutcome.REACHED] == outcomes(replicas, lease=1_000)
 
     def test_a_newer_epoch_ends_every_wait(self) -> None:
         """B6, B8: acks that arrive afterwards complete nothing."""
@@ -137,7 +140,7 @@ class TestAuthority:
         replicas.ack(2, 100)
         replicas.append(100, 100)
 
-        assert [Outcome.FENCED] * len(Ack) == outcomes(replicas)
+        assert [AckOutcome.FENCED] * len(Ack) == outcomes(replicas)
         assert {RefusalReason.FENCED} == {refusal(replicas, ack) for ack in Ack}
         assert 0 == replicas.confirm
 
@@ -149,7 +152,7 @@ class TestAuthority:
         replicas.ack(2, 100)
         replicas.judge.step_down(EPOCH + 1)
 
-        assert [Outcome.REACHED] == outcomes(replicas)
+        assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_an_older_epoch_ends_nothing(self) -> None:
         """B6: nor does our own."""

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from lib.ha.replica_set import ReplicaSet
 
-from pystore.ha.insync.ack import Ack, Outcome, RefusalReason, Settled
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult, RefusalReason
 from pystore.ha.insync.config import SetRules
 
 NO_LEASE = None
 
 
-def settle(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Settled]:
+def settle(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[AckResult]:
     """The waits that are over now."""
     return replicas.waits.settle(replicas.now, lease)
 
 
-def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[Outcome]:
+def outcomes(replicas: ReplicaSet, lease: int | None = NO_LEASE) -> list[AckOutcome]:
     """How they ended."""
     return [one.outcome for one in settle(replicas, lease)]
 
@@ -44,7 +44,7 @@ class TestCompletion:
         wait(replicas, Ack.LEADER, 100)
 
         (settled,) = settle(replicas)
-        assert (100, Outcome.REACHED) == (settled.end_offset, settled.outcome)
+        assert (100, AckOutcome.REACHED) == (settled.end_offset, settled.outcome)
         assert {1} == settled.received_by
 
     def test_leader_synced_waits_for_the_master_s_disk(self) -> None:
@@ -54,7 +54,7 @@ class TestCompletion:
         assert [] == settle(replicas)
         replicas.append(100, 100)
 
-        assert [Outcome.REACHED] == outcomes(replicas)
+        assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_all_waits_for_every_member(self) -> None:
         """R207, R210: the last one decides."""
@@ -77,7 +77,7 @@ class TestCompletion:
         replicas = ReplicaSet()
         wait(replicas, Ack.ALL, 100)
 
-        assert [Outcome.REACHED] == outcomes(replicas)
+        assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_all_synced_waits_for_every_disk(self) -> None:
         """R183: received is not flushed, and the master's own disk counts."""
@@ -91,7 +91,7 @@ class TestCompletion:
         replicas.append(100, 100)
 
         (settled,) = settle(replicas)
-        assert Outcome.REACHED is settled.outcome
+        assert AckOutcome.REACHED is settled.outcome
         assert {1, 2} == settled.flushed_by
 
     def test_a_learner_s_ack_counts_for_nothing(self) -> None:
@@ -152,7 +152,7 @@ class TestCompletion:
         replicas.now = 3_000
         replicas.ack(2, 100)
 
-        assert [Outcome.REACHED] == outcomes(replicas)
+        assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_the_slowest_ack_ends_the_wait(self) -> None:
         """R219: each change of the offset is seen, not each new maximum."""
@@ -163,7 +163,7 @@ class TestCompletion:
         assert [] == settle(replicas)
         replicas.ack(2, 100)
 
-        assert [Outcome.REACHED] == outcomes(replicas)
+        assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_time_runs_out_and_the_record_stays(self) -> None:
         """R211: it may be confirmed later."""
@@ -174,7 +174,7 @@ class TestCompletion:
         assert [] == settle(replicas)
         replicas.now = 3_000
 
-        assert [Outcome.TIMED_OUT] == outcomes(replicas)
+        assert [AckOutcome.TIMED_OUT] == outcomes(replicas)
         replicas.ack(2, 100)
         assert 100 == replicas.confirm
 
@@ -188,7 +188,7 @@ class TestCompletion:
         assert [] == settle(replicas)
         replicas.agree(change)
 
-        assert [Outcome.REACHED] == outcomes(replicas)
+        assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_an_isolated_master_acks_nothing_by_all(self) -> None:
         """R214: no answer comes, so the others stay waited for."""
@@ -203,7 +203,7 @@ class TestCompletion:
                 replicas.judge.unknown(change, now)
             ends += outcomes(replicas)
 
-        assert {Outcome.TIMED_OUT} == set(ends)
+        assert {AckOutcome.TIMED_OUT} == set(ends)
 
 
 class TestMinimum:
@@ -239,7 +239,7 @@ class TestMinimum:
         replicas.ask()
         replicas.wait_until(3_000)
 
-        assert [Outcome.TIMED_OUT] == outcomes(replicas)
+        assert [AckOutcome.TIMED_OUT] == outcomes(replicas)
 
     def test_a_set_that_shrank_while_a_write_waits_is_too_small_for_it(self) -> None:
         """R216: stored, and on fewer replicas than were promised."""
@@ -253,7 +253,7 @@ class TestMinimum:
         replicas.wait_until(3_000)
 
         (settled,) = settle(replicas)
-        assert Outcome.NOT_ENOUGH is settled.outcome
+        assert AckOutcome.NOT_ENOUGH is settled.outcome
         assert {1} == settled.received_by
 
     def test_a_member_that_comes_back_in_time_makes_the_copies_enough(self) -> None:
@@ -269,7 +269,7 @@ class TestMinimum:
         assert [] == settle(replicas)
         replicas.agree(change)
 
-        assert [Outcome.REACHED] == outcomes(replicas)
+        assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_a_copy_that_may_not_be_let_in_is_not_counted(self) -> None:
         """R114, R216: only who is in the set whatever the answer will be."""
@@ -281,4 +281,4 @@ class TestMinimum:
         replicas.ack(2, 100)
         replicas.wait_until(3_000)
 
-        assert [Outcome.NOT_ENOUGH] == outcomes(replicas)
+        assert [AckOutcome.NOT_ENOUGH] == outcomes(replicas)

@@ -8,7 +8,7 @@ import pytest
 from lib.ha.replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
-from pystore.ha.insync.confirm_offset import Progress
+from pystore.ha.insync.confirm_offset import ConfirmOffset
 from pystore.ha.insync.member import AgreedSet
 
 
@@ -110,7 +110,7 @@ class TestConfirm:
 
     def test_a_stored_offset_beyond_the_log_is_brought_down(self) -> None:
         """L.1, 7: the log lost its tail, the offset did not know."""
-        assert 700 == Progress(700, 700, 900).confirm_offset
+        assert 700 == ConfirmOffset(700, 700, 900).confirm_offset
         assert 700 == ReplicaSet((1, 2), end=700, confirm=900).confirm
 
     def test_an_inherited_set_holds_it_until_everyone_spoke(self) -> None:

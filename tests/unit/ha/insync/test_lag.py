@@ -4,14 +4,14 @@ When a slave was caught up, and where the log ended then.
 
 from __future__ import annotations
 
-from pystore.ha.insync.lag import CatchUp, EndHistory
+from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
 
 
 def test_the_time_never_moves_back() -> None:
     """
     R97: an ack of an older frame proves less, and nothing is proved in advance.
     """
-    catch_up = CatchUp(0)
+    catch_up = CaughtUpTimes(0)
     catch_up.acked(2, 500, holds_all=False, now_ms=600)
     catch_up.acked(2, 400, holds_all=False, now_ms=700)
     assert 500 == catch_up.last_ms(2)
@@ -26,7 +26,7 @@ def test_who_never_acked_lags_since_the_mastership_began() -> None:
     """
     R88, R99: there is time to connect, and no more than that.
     """
-    catch_up = CatchUp(1_000)
+    catch_up = CaughtUpTimes(1_000)
 
     assert catch_up.last_ms(2) is None
     assert 500 == catch_up.lag_ms(2, 1_500)

@@ -8,20 +8,22 @@ import pytest
 from lib.ha.replica_set import member
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.sessions import Sessions
 from pystore.ha.wire.codes import AckStatus
 
 
-def opened(session: int, start: int = 1, *, learner: bool = False) -> Opened:
+def opened(session: int, start: int = 1, *, learner: bool = False) -> SessionOpened:
     """Broker 2 opens a session."""
     incarnation = member(2, start).incarnation
-    return Opened(2, incarnation, session, 0, is_learner=learner, is_legacy=False)
+    return SessionOpened(
+        2, incarnation, session, 0, is_learner=learner, is_legacy=False
+    )
 
 
-def acked(session: int, received: int, flushed: int | None = 0) -> Acked:
+def acked(session: int, received: int, flushed: int | None = 0) -> SessionAcked:
     """Broker 2 acks."""
-    return Acked(2, session, received, flushed, None, AckStatus.OK)
+    return SessionAcked(2, session, received, flushed, None, AckStatus.OK)
 
 
 def test_a_newer_session_replaces_the_older_one() -> None:
@@ -33,7 +35,7 @@ def test_a_newer_session_replaces_the_older_one() -> None:
     assert 1 == sessions.opened(opened(2))
 
     assert sessions.acked(acked(1, 50), 100) is None
-    assert sessions.left(Left(2, 1, is_graceful=False)) is None
+    assert sessions.left(SessionEnded(2, 1, is_graceful=False)) is None
     session = sessions.of(2)
     assert session is not None
     assert (2, None) == (session.session_id, session.received_offset)
@@ -116,8 +118,8 @@ def test_a_session_ends_once() -> None:
     """
     sessions = Sessions()
     sessions.opened(opened(1))
-    assert sessions.left(Left(2, 1, is_graceful=False)) is not None
-    assert sessions.left(Left(2, 1, is_graceful=False)) is None
+    assert sessions.left(SessionEnded(2, 1, is_graceful=False)) is not None
+    assert sessions.left(SessionEnded(2, 1, is_graceful=False)) is None
 
     assert sessions.has_seen(2)
     assert [] == list(sessions)

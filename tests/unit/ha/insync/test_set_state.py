@@ -9,14 +9,14 @@ from lib.ha.replica_set import members
 
 from pystore.errors import LocalViolation
 from pystore.ha.insync.member import AgreedSet, Member
-from pystore.ha.insync.set_state import Agreement
+from pystore.ha.insync.set_state import MembershipState
 
 ONE = Member(1, (1, b"\1" * 16))
 
 
-def agreement(*listed: int) -> Agreement:
+def agreement(*listed: int) -> MembershipState:
     """A master of epoch 7, with that set."""
-    return Agreement(ONE, 7, AgreedSet(members(1, *listed), 10))
+    return MembershipState(ONE, 7, AgreedSet(members(1, *listed), 10))
 
 
 def test_both_sets_count_until_the_answer() -> None:
@@ -82,7 +82,7 @@ def test_candidates_are_waited_for_until_a_change_is_committed() -> None:
     """
     B7: asking to remove one does not remove it.
     """
-    sets = Agreement(ONE, 7, AgreedSet(members(1), 10, members(2)))
+    sets = MembershipState(ONE, 7, AgreedSet(members(1), 10, members(2)))
     change = sets.ask(members(1), frozenset(), "2 never connected")
     assert not change.is_fence
     assert members(1, 2) == sets.any_set

@@ -14,11 +14,11 @@ from lib.ha.ack_waits import AckWaits
 from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
 from lib.store.stores import fill, message
 
-from pystore.core.waits import WaitOutcome, Waits
+from pystore.core.waits import OffsetWaiters, WaitOutcome
 from pystore.errors import FencedError, UnavailableError
-from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
 from pystore.ha.insync.config import SetRules
-from pystore.ha.master.append_future import Ticket, wait_all
+from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.store.commit_log import CommitLog
 
 TWO = SetRules(min_in_sync=2)
@@ -42,12 +42,12 @@ def court_of_two(log: CommitLog, rules: SetRules | None = None) -> Court:
     return court
 
 
-def submit(court: Court, ack: Ack = Ack.ALL) -> Ticket:
+def submit(court: Court, ack: Ack = Ack.ALL) -> AppendFuture:
     """One more append."""
     return court.judge.appends.submit(message(1).form, ack)
 
 
-def outcomes(tickets: list[Ticket]) -> list[Outcome]:
+def outcomes(tickets: list[AppendFuture]) -> list[AckOutcome]:
     """How they stand, without waiting."""
     return [one.outcome for one in wait_all(tickets, 0, lambda: 0)]
 
@@ -62,7 +62,7 @@ def test_a_ticket_waits_for_nothing_until_it_is_asked(log: CommitLog) -> None:
 
     assert log.end_offset == ticket.appended.end == after.end_offset
     assert (Ack.ALL, "all (legacy)") == (ticket.ack, after.promise)
-    assert (Outcome.TIMED_OUT, Outcome.REACHED) == (before.outcome, after.outcome)
+    assert (AckOutcome.TIMED_OUT, AckOutcome.REACHED) == (before.outcome, after.outcome)
     assert [{1}, {1, 2}] == [before.received_by, after.received_by]
     assert (False, True) == (before.is_reached, after.is_reached)
     assert log.confirm_offset == ticket.appended.end
@@ -76,7 +76,7 @@ def test_each_of_many_tickets_has_an_answer_of_its_own(log: CommitLog) -> None:
     court.ack(2, 12, tickets[2].appended.end)
     mixed = tickets[::2] + tickets[1::2]
 
-    expected = [Outcome.REACHED] * 3 + [Outcome.TIMED_OUT] * 3
+    expected = [AckOutcome.REACHED] * 3 + [AckOutcome.TIMED_OUT] * 3
     assert expected == outcomes(tickets)
     assert expected[::2] + expected[1::2] == outcomes(mixed)
     ends = [one.end_offset for one in wait_all(mixed, 0, lambda: 0)]
@@ -90,14 +90,16 @@ def test_waiting_for_many_tickets_is_one_wait(
     court = court_of_two(log)
     tickets = [submit(court) for _ in range(50)]
     waited: list[int] = []
-    real = Waits.wait
+    real = OffsetWaiters.wait
 
-    def noted(self: Waits, mark: int, end_offset: int, timeout_ms: int) -> WaitOutcome:
+    def noted(
+        self: OffsetWaiters, mark: int, end_offset: int, timeout_ms: int
+    ) -> WaitOutcome:
         waited.append(end_offset)
         return real(self, mark, end_offset, timeout_ms)
 
-    monkeypatch.setattr(Waits, "wait", noted)
-    answers: list[Settled] = []
+    monkeypatch.setattr(OffsetWaiters, "wait", noted)
+    answers: list[AckResult] = []
     asking = threading.Thread(
         target=lambda: answers.extend(wait_all(tickets, LONG_MS, lambda: 0))
     )
@@ -107,7 +109,7 @@ def test_waiting_for_many_tickets_is_one_wait(
     court.ack(2, 12, log.end_offset)
     asking.join(LONG_MS / 1000)
 
-    assert [Outcome.REACHED] * 50 == [one.outcome for one in answers]
+    assert [AckOutcome.REACHED] * 50 == [one.outcome for one in answers]
     assert waited == [tickets[-1].appended.end]
 
 
@@ -118,11 +120,11 @@ def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
     clock = iter([1_000, 1_030, 1_060, 9_000])
     given: list[int] = []
 
-    def wait(ack: Ack, end_offset: int, timeout_ms: int) -> Settled:
+    def wait(ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:
         given.append(timeout_ms)
         return court.judge.appends.wait(ack, end_offset, 0)
 
-    timed = [Ticket(one.appended, one.ack, wait) for one in tickets]
+    timed = [AppendFuture(one.appended, one.ack, wait) for one in tickets]
     wait_all(timed, 50, lambda: next(clock))
 
     assert given == [20, -10, -7_950]
@@ -151,7 +153,7 @@ def test_a_ticket_is_not_reached_with_fewer_copies_than_the_minimum(
     alone = ticket.wait(0)
 
     assert log.confirm_offset == ticket.appended.end
-    assert Outcome.NOT_ENOUGH is alone.outcome
+    assert AckOutcome.NOT_ENOUGH is alone.outcome
     assert alone.received_by == {1}
     court.open(2, 13)
     court.agree(3, 2)
@@ -170,7 +172,7 @@ def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
     court.judge.step_down(EPOCH + 1)
     court.ack(2, 12, log.end_offset)
 
-    assert [Outcome.REACHED, Outcome.FENCED] == outcomes([reached, still])
+    assert [AckOutcome.REACHED, AckOutcome.FENCED] == outcomes([reached, still])
     for ack in Ack:
         with pytest.raises(FencedError, match="epoch 4 is known"):
             submit(court, ack)
@@ -183,7 +185,7 @@ def test_a_close_ends_open_tickets_and_who_waits_for_them(log: CommitLog) -> Non
     tickets = [submit(court, ack) for ack in (Ack.ALL, Ack.LEADER, Ack.LEADER_SYNCED)]
     court.ack(2, 12, log.end_offset)
     tickets.append(submit(court))
-    answers: list[Settled] = []
+    answers: list[AckResult] = []
     asking = threading.Thread(target=lambda: answers.append(tickets[-1].wait(LONG_MS)))
     asking.start()
     while not court.judge.appends.waiting:
@@ -193,9 +195,9 @@ def test_a_close_ends_open_tickets_and_who_waits_for_them(log: CommitLog) -> Non
     court.judge.bell.close()
     log.close()
 
-    assert [Outcome.FENCED] == [one.outcome for one in answers]
+    assert [AckOutcome.FENCED] == [one.outcome for one in answers]
     # What the master alone decides is decided no more; what others hold, they hold.
-    assert [Outcome.REACHED] + [Outcome.FENCED] * 3 == outcomes(tickets)
+    assert [AckOutcome.REACHED] + [AckOutcome.FENCED] * 3 == outcomes(tickets)
     with pytest.raises(FencedError, match="this mastership is over"):
         submit(court)
 
@@ -209,7 +211,7 @@ def test_what_is_appended_behind_the_end_is_fenced(log: CommitLog) -> None:
     court.judge.close()
     behind = court.judge.appends.ticket(appended, Ack.ALL)
 
-    assert [Outcome.REACHED, Outcome.FENCED] == outcomes([before, behind])
+    assert [AckOutcome.REACHED, AckOutcome.FENCED] == outcomes([before, behind])
 
 
 def test_a_ticket_of_the_leader_needs_the_lease_when_it_is_asked(
@@ -223,8 +225,8 @@ def test_a_ticket_of_the_leader_needs_the_lease_when_it_is_asked(
     leased = outcomes(tickets)
     court.now_ms = 6
 
-    assert [Outcome.REACHED, Outcome.REACHED] == leased
-    assert [Outcome.FENCED, Outcome.REACHED] == outcomes(tickets)
+    assert [AckOutcome.REACHED, AckOutcome.REACHED] == leased
+    assert [AckOutcome.FENCED, AckOutcome.REACHED] == outcomes(tickets)
 
 
 def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
@@ -236,7 +238,7 @@ def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
     assert tickets[-1].appended.end <= log.writer.log.ends().synced_end
     settled = wait_all(tickets, LONG_MS, lambda: 0)
     assert [{1}] * 5 == [one.flushed_by for one in settled]
-    assert [Outcome.REACHED] * 5 == [one.outcome for one in settled]
+    assert [AckOutcome.REACHED] * 5 == [one.outcome for one in settled]
 
 
 class Story:
@@ -255,8 +257,8 @@ class Story:
         self._version = 1
         self._session = 12
         self._held = court.log.end_offset
-        self.tickets: dict[int, Ticket] = {}
-        self.waited: dict[int, Outcome] = {}
+        self.tickets: dict[int, AppendFuture] = {}
+        self.waited: dict[int, AckOutcome] = {}
 
     def step(self) -> None:
         """One fact, and what it ends."""
@@ -310,9 +312,9 @@ def test_tickets_end_as_waiting_appends_do(
         tickets = list(story.tickets.values())
         reached = [one.wait(0).is_reached for one in tickets]
         assert [end in story.waited for end in story.tickets] == reached
-    assert set(story.waited.values()) == {Outcome.REACHED}
+    assert set(story.waited.values()) == {AckOutcome.REACHED}
     story.court.judge.close()
     story.settle()
     for end, ticket in story.tickets.items():
-        expected = story.waited.get(end, Outcome.FENCED)
+        expected = story.waited.get(end, AckOutcome.FENCED)
         assert expected is ticket.wait(0).outcome, end

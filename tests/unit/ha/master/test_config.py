@@ -10,7 +10,7 @@ import pytest
 from lib.ha.master_bench import TERMS
 
 from pystore.errors import InvalidError
-from pystore.ha.master.config import FRAME_BYTES_LEAST, Roster, Terms
+from pystore.ha.master.config import FRAME_BYTES_LEAST, MasterConfig, SetView
 from pystore.ha.wire.codes import FRAME_BYTES_MAX
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
@@ -42,12 +42,12 @@ def test_a_number_that_cannot_be_is_refused(change: dict[str, Any]) -> None:
     values |= {"broker_id": 1, "segment_size": 2048, **change}
 
     with pytest.raises(InvalidError, match=rf"{next(iter(change))} -?\d+ is not in"):
-        Terms(**values)
+        MasterConfig(**values)
 
 
 def test_a_legacy_frame_fits_into_a_java_slaves_buffer() -> None:
     """R184: a longer one never gets complete; the longest is taken."""
-    Terms("c", "b", 1, 1, 2048, legacy_block_bytes_max=(4 << 20) - 36)
+    MasterConfig("c", "b", 1, 1, 2048, legacy_block_bytes_max=(4 << 20) - 36)
 
 
 def test_a_session_uses_the_frames_that_both_sides_take() -> None:
@@ -64,6 +64,6 @@ def test_a_block_fits_into_a_frame_with_its_head() -> None:
 
 def test_members_and_candidates_count() -> None:
     """B7: candidates belong to those whose acks are waited for."""
-    roster = Roster(frozenset({1, 2, 3, 4}), frozenset({1, 2}), frozenset({3}))
+    roster = SetView(frozenset({1, 2, 3, 4}), frozenset({1, 2}), frozenset({3}))
 
     assert [i for i in range(6) if roster.counts(i)] == [1, 2, 3]

@@ -9,9 +9,9 @@ from dataclasses import FrozenInstanceError
 import pytest
 from lib.ha.master_bench import ROSTER, TERMS
 
-from pystore.ha.master.effects import Close, Connection, SendBlock
-from pystore.ha.master.protocol_legacy import LegacyMasterConnection
-from pystore.ha.master.protocol_v3 import MasterConnection
+from pystore.ha.master.effects import CloseLink, MasterProtocol, SendBlock
+from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
+from pystore.ha.master.protocol_v3 import V3MasterProtocol
 
 
 def test_an_effect_is_a_value() -> None:
@@ -19,16 +19,16 @@ def test_an_effect_is_a_value() -> None:
     block = SendBlock(b"head", 0, 10, 10)
 
     assert block == SendBlock(b"head", 0, 10, 10, None)
-    assert hash(Close("why")) == hash(Close("why"))
+    assert hash(CloseLink("why")) == hash(CloseLink("why"))
     with pytest.raises(FrozenInstanceError):
         block.size = 11  # type: ignore[misc]
 
 
 def test_both_protocols_are_used_alike() -> None:
     """The owner of a link does not know which it is."""
-    links: list[Connection] = [
-        MasterConnection(TERMS, lambda: ROSTER, 1, 0),
-        LegacyMasterConnection(TERMS, lambda: ROSTER, 1, 0),
+    links: list[MasterProtocol] = [
+        V3MasterProtocol(TERMS, lambda: ROSTER, 1, 0),
+        LegacyMasterProtocol(TERMS, lambda: ROSTER, 1, 0),
     ]
 
     assert len({link.state for link in links}) == 1

@@ -15,9 +15,9 @@ import pytest
 from lib.oracle.ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.master.config import Roster, Terms
-from pystore.ha.master.effects import Close, MasterLog, Send, SendBlock
-from pystore.ha.master.protocol_legacy import LegacyMasterConnection
+from pystore.ha.master.config import MasterConfig, SetView
+from pystore.ha.master.effects import CloseLink, MasterLog, Send, SendBlock
+from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,
@@ -85,8 +85,8 @@ class Replay:
         epochs = EpochTable.of(table.entries)
         return MasterLog(self.min_offset, end, end, end, epochs, self.segment_size)
 
-    def _connection(self) -> LegacyMasterConnection:
-        terms = Terms(
+    def _connection(self) -> LegacyMasterProtocol:
+        terms = MasterConfig(
             cluster="",
             broker_name="",
             broker_id=self.master_id,
@@ -95,15 +95,15 @@ class Replay:
             heartbeat_ms=HEARTBEAT_MS,
             housekeeping_ms=10**6,
         )
-        roster = Roster(frozenset({self.master_id, self.slave_id}))
-        return LegacyMasterConnection(terms, lambda: roster, 1, 0)
+        roster = SetView(frozenset({self.master_id, self.slave_id}))
+        return LegacyMasterProtocol(terms, lambda: roster, 1, 0)
 
     def _hear(self, frame: LegacyHandshake | LegacyAck) -> list[bytes]:
         raw = encode_legacy(frame)
         taken = self.connection.receive(memoryview(raw), self.log, self.now_ms)
         effects = self.connection.effects()
         assert taken == len(raw), effects
-        assert not any(isinstance(effect, Close) for effect in effects)
+        assert not any(isinstance(effect, CloseLink) for effect in effects)
         return [effect.data for effect in effects if isinstance(effect, Send)]
 
     def _answer(self, raw: bytes) -> None:

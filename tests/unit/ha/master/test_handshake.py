@@ -13,19 +13,21 @@ from hypothesis import strategies as st
 from lib.ha.master_bench import BITS, EPOCH, ROSTER, TERMS, shake
 
 from pystore.ha.insync.member import Incarnation
-from pystore.ha.master.config import Roster
-from pystore.ha.master.handshake import Verdict, admit, refusal_of_session
+from pystore.ha.master.config import SetView
+from pystore.ha.master.handshake import HandshakeDecision, admit, refusal_of_session
 from pystore.ha.wire.codes import CheckResult
 
 
-def verdict(epoch: int = EPOCH, roster: Roster = ROSTER, **changes: Any) -> Verdict:
+def verdict(
+    epoch: int = EPOCH, roster: SetView = ROSTER, **changes: Any
+) -> HandshakeDecision:
     """The decision about a slave that is honest but for *changes*."""
     return admit(shake(**changes), epoch, TERMS, roster)
 
 
 def test_a_slave_of_this_set_is_admitted() -> None:
     """Nothing speaks against it."""
-    assert verdict() == Verdict(CheckResult.SUCCESS)
+    assert verdict() == HandshakeDecision(CheckResult.SUCCESS)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
 from lib.store.stores import fill
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.ack import Ack, Outcome
-from pystore.ha.insync.facts import Left
+from pystore.ha.insync.ack import Ack, AckOutcome
+from pystore.ha.insync.facts import SessionEnded
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.store.commit_log import CommitLog
@@ -36,7 +36,7 @@ def test_alone_in_the_set_everything_is_confirmed(log: CommitLog) -> None:
     end = court.append()
     settled = court.judge.appends.wait(Ack.ALL, end, LONG_MS)
 
-    assert settled.outcome is Outcome.REACHED
+    assert settled.outcome is AckOutcome.REACHED
     assert log.confirm_offset == court.judge.confirm_offset == end
 
 
@@ -46,7 +46,7 @@ def test_the_slowest_member_decides(log: CommitLog) -> None:
     end = court.append()
     court.open(2, 12)
     court.open(3, 13)
-    outcomes: list[Outcome] = []
+    outcomes: list[AckOutcome] = []
     waiting = threading.Thread(
         target=lambda: outcomes.append(
             court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
@@ -58,7 +58,7 @@ def test_the_slowest_member_decides(log: CommitLog) -> None:
     court.ack(3, 13, end)
     waiting.join(LONG_MS / 1000)
 
-    assert outcomes == [Outcome.REACHED]
+    assert outcomes == [AckOutcome.REACHED]
     assert log.confirm_offset == end
 
 
@@ -70,12 +70,12 @@ def test_the_newest_session_is_the_one_that_counts(log: CommitLog) -> None:
     assert court.open(2, 13) == 12
     court.ack(2, 12, end)
     assert log.confirm_offset < end
-    court.judge.left(Left(2, 12, is_graceful=False))
+    court.judge.left(SessionEnded(2, 12, is_graceful=False))
     assert court.judge.roster().sessions == {2: None}
 
     court.ack(2, 13, end)
     assert log.confirm_offset == end
-    court.judge.left(Left(2, 13, is_graceful=False))
+    court.judge.left(SessionEnded(2, 13, is_graceful=False))
     assert court.judge.roster().sessions == {}
 
 
@@ -130,7 +130,8 @@ class TestAsking:
         end = court.append()
 
         assert (
-            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.REACHED
+            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
+            is AckOutcome.REACHED
         )
 
     def test_no_answer_keeps_both_sets(self, log: CommitLog) -> None:
@@ -193,7 +194,7 @@ class TestAsking:
         court.open(2, 12)
         court.ack(2, 12, court.append())
         offered.get(timeout=LONG_MS / 1000)
-        outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        outcomes: queue.SimpleQueue[AckOutcome] = queue.SimpleQueue()
         end = court.append()
         waiting = threading.Thread(
             target=lambda: outcomes.put(
@@ -206,7 +207,7 @@ class TestAsking:
         court.now_ms = 51
         court.judge.bell.ring()
 
-        assert outcomes.get(timeout=LONG_MS / 1000) is Outcome.TIMED_OUT
+        assert outcomes.get(timeout=LONG_MS / 1000) is AckOutcome.TIMED_OUT
         court.judge.close()
         thread.join(LONG_MS / 1000)
         waiting.join(LONG_MS / 1000)

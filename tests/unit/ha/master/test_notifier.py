@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pystore.ha.master.notifier import Bell
+from pystore.ha.master.notifier import Notifier
 
 WAIT_S = 20
 """The test waits so long for what takes milliseconds."""
@@ -34,7 +34,7 @@ def _started(work: Callable[[], None]) -> threading.Thread:
 
 def test_a_ring_after_the_look_is_not_slept_through() -> None:
     """The count of before tells that something changed since."""
-    bell = Bell()
+    bell = Notifier()
     rings = bell.rings
     bell.ring()
 
@@ -46,7 +46,7 @@ def test_a_ring_after_the_look_is_not_slept_through() -> None:
 
 def test_a_ring_wakes_everyone_who_sleeps() -> None:
     """Each of them looks for itself."""
-    bell = Bell()
+    bell = Notifier()
     threads = [_started(lambda: bell.wait(0, FOREVER_MS)) for _ in range(3)]
     while bell.sleepers < len(threads):
         threads[0].join(0)  # gives the interpreter away
@@ -59,7 +59,7 @@ def test_a_ring_wakes_everyone_who_sleeps() -> None:
 
 def test_time_is_up_without_a_ring() -> None:
     """Not before; and no time at all is no sleep."""
-    bell = Bell()
+    bell = Notifier()
     slept_ns: list[int] = []
 
     def wait() -> None:
@@ -90,7 +90,7 @@ def restless() -> Iterator[None]:
 @pytest.mark.usefixtures("restless")
 def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
     """A counter is handed over twenty thousand times, one ring each."""
-    bell = Bell()
+    bell = Notifier()
     state = {"made": 0, "seen": 0}
 
     def consume() -> None:
@@ -112,7 +112,7 @@ def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
 
 def test_who_helps_is_called_when_somebody_hurries() -> None:
     """In that thread, until it helps no more."""
-    bell = Bell()
+    bell = Notifier()
     helped: list[int] = []
 
     def helper() -> bool:
@@ -130,7 +130,7 @@ def test_who_helps_is_called_when_somebody_hurries() -> None:
 
 def test_who_hurries_rings_for_what_helpers_leave() -> None:
     """All of them are asked; nobody there is something left, too."""
-    bell = Bell()
+    bell = Notifier()
     answers = {"one": True, "other": True}
     bell.hurry()
     assert bell.rings == 1

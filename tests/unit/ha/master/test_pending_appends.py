@@ -13,7 +13,7 @@ from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
 from lib.store.stores import fill, message
 
 from pystore.errors import ClosedError, FencedError
-from pystore.ha.insync.ack import Ack, Outcome, Settled
+from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
 from pystore.store.commit_log import CommitLog
 
 
@@ -34,7 +34,7 @@ class Appender(threading.Thread):
         self._court = court
         self._ack = ack
         self.end = 0
-        self.settled: Settled | None = None
+        self.settled: AckResult | None = None
         self.start()
 
     def run(self) -> None:
@@ -44,7 +44,7 @@ class Appender(threading.Thread):
         )
         self.end, self.settled = appended.end, settled
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> AckOutcome | None:
         """How it ended; nothing if it still waits."""
         self.join(LONG_MS / 1000)
         return None if self.settled is None else self.settled.outcome
@@ -61,7 +61,7 @@ def test_a_master_alone_has_every_ack_at_once(log: CommitLog, ack: Ack) -> None:
     court = Court(log)
     appended, settled = court.judge.appends.append(message(1).form, ack, LONG_MS)
 
-    assert settled.outcome is Outcome.REACHED
+    assert settled.outcome is AckOutcome.REACHED
     assert settled.end_offset == appended.end == log.end_offset
     assert settled.received_by == {1}
     assert (settled.flushed_by == {1}) or not ack.is_synced
@@ -79,12 +79,12 @@ def test_one_ack_ends_the_wait_of_everyone_it_covers(log: CommitLog) -> None:
     court.judge.sent(middle)
     court.ack(2, 12, middle)
 
-    assert [Outcome.REACHED] * 5 == [one.outcome() for one in threads]
+    assert [AckOutcome.REACHED] * 5 == [one.outcome() for one in threads]
     assert [{1, 2}] * 5 == [one.settled.received_by for one in threads if one.settled]
     assert log.confirm_offset == middle
     assert court.judge.appends.waiting == 1
     court.ack(2, 12, log.end_offset)
-    assert late.outcome() is Outcome.REACHED
+    assert late.outcome() is AckOutcome.REACHED
 
 
 def test_one_wait_does_for_many_appends(log: CommitLog) -> None:
@@ -95,7 +95,7 @@ def test_one_wait_does_for_many_appends(log: CommitLog) -> None:
     court.ack(2, 12, ends[-1])
 
     settled = court.judge.appends.wait(Ack.ALL, ends[-1], LONG_MS)
-    assert settled.outcome is Outcome.REACHED
+    assert settled.outcome is AckOutcome.REACHED
     assert log.confirm_offset == ends[-1]
 
 
@@ -107,7 +107,7 @@ def test_who_loses_the_last_slave_waits_for_nobody(log: CommitLog) -> None:
     thread = Appender(court, Ack.ALL)
     court.leave(3, 13)
 
-    assert thread.outcome() is Outcome.REACHED
+    assert thread.outcome() is AckOutcome.REACHED
 
 
 def test_slaves_sync_as_long_as_somebody_waits_for_their_disks(log: CommitLog) -> None:
@@ -134,7 +134,7 @@ def test_a_leader_ack_without_a_lease_is_fenced(log: CommitLog) -> None:
     _, leader = court.judge.appends.append(message(1).form, Ack.LEADER, LONG_MS)
     _, shared = court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
 
-    assert (leader.outcome, shared.outcome) == (Outcome.FENCED, Outcome.REACHED)
+    assert (leader.outcome, shared.outcome) == (AckOutcome.FENCED, AckOutcome.REACHED)
 
 
 def test_an_append_that_fails_is_not_waited_for(log: CommitLog) -> None:
@@ -162,7 +162,7 @@ def test_a_wait_runs_out_by_the_clock(log: CommitLog) -> None:
     settled = court.judge.appends.wait(Ack.ALL, end, 30)
     timer.join()
 
-    assert settled.outcome is Outcome.TIMED_OUT
+    assert settled.outcome is AckOutcome.TIMED_OUT
     assert settled.received_by == {1}
 
 
@@ -182,7 +182,7 @@ def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
     end = court.append()
     court.judge.step_down(9)
 
-    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.FENCED
+    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
     with pytest.raises(FencedError, match="epoch 9 is known"):
         court.judge.appends.check(Ack.LEADER)
 
@@ -191,7 +191,7 @@ def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
     """Who waits is told, who comes later too."""
     court = Court(log, 2)
     end = court.append()
-    outcomes: list[Outcome] = []
+    outcomes: list[AckOutcome] = []
     waiting = threading.Thread(
         target=lambda: outcomes.append(
             court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
@@ -203,8 +203,8 @@ def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
     court.judge.close()
     waiting.join(LONG_MS / 1000)
 
-    assert outcomes == [Outcome.FENCED]
-    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is Outcome.FENCED
+    assert outcomes == [AckOutcome.FENCED]
+    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
     with pytest.raises(FencedError, match="this mastership is over"):
         court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
     assert log.end_offset == end

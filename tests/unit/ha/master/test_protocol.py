@@ -25,8 +25,8 @@ from lib.ha.master_bench import (
 )
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.facts import Acked, Left
-from pystore.ha.master.effects import Close, Connection, SendBlock
+from pystore.ha.insync.facts import SessionAcked, SessionEnded
+from pystore.ha.master.effects import CloseLink, MasterProtocol, SendBlock
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.frames import Frame, QueryEpoch
 from pystore.ha.wire.legacy import LegacyAck, LegacyHandshake, encode_legacy
@@ -62,7 +62,7 @@ LEGACY_TALK = b"".join(
 def test_a_link_begins_with_the_handshake(make: Callable[[], Bench]) -> None:
     """Accepted, and nothing said yet; both are what the service knows."""
     bench = make()
-    connection: Connection = bench.connection
+    connection: MasterProtocol = bench.connection
 
     assert connection.state is State.HANDSHAKE
     assert connection.effects() == []
@@ -105,7 +105,7 @@ def test_twenty_silent_seconds_end_a_session(make: Callable[[], Bench]) -> None:
         assert len(bench.tick(5000)) == 1
     effects = bench.tick(5000)
 
-    assert effects[0] == Left(2, SESSION, is_graceful=False)
+    assert effects[0] == SessionEnded(2, SESSION, is_graceful=False)
     assert reason_of(effects) == "the slave said nothing for 20000 ms"
 
 
@@ -119,7 +119,7 @@ def test_half_a_frame_is_no_sign_of_life(make: Callable[[], Bench]) -> None:
     assert bench.hear_bytes(half) == []
 
     assert bench.connection.next_deadline() == 5000
-    assert isinstance(bench.tick(1000)[-1], Close)
+    assert isinstance(bench.tick(1000)[-1], CloseLink)
 
 
 @opened
@@ -129,7 +129,7 @@ def test_a_lost_socket_ends_the_session_once(make: Callable[[], Bench]) -> None:
     bench.connection.lost("reset by peer")
     bench.connection.lost("reset by peer")
 
-    assert bench.connection.effects() == [Left(2, SESSION, is_graceful=False)]
+    assert bench.connection.effects() == [SessionEnded(2, SESSION, is_graceful=False)]
     assert bench.connection.state is State.READY
     assert bench.connection.next_deadline() is None
     assert bench.tick(10**6) == []
@@ -155,8 +155,8 @@ def test_shutdown_says_so_and_is_never_left(make: Callable[[], Bench]) -> None:
     bench.connection.shutdown(0)
 
     assert bench.connection.effects() == [
-        Left(2, SESSION, is_graceful=False),
-        Close("the master shuts down"),
+        SessionEnded(2, SESSION, is_graceful=False),
+        CloseLink("the master shuts down"),
     ]
     bench.connection.lost("gone")
     assert bench.connection.state is State.SHUTDOWN
@@ -164,7 +164,7 @@ def test_shutdown_says_so_and_is_never_left(make: Callable[[], Bench]) -> None:
 
 @opened
 def test_shutdown_after_the_end_changes_no_fact(make: Callable[[], Bench]) -> None:
-    """One end, one `Left`."""
+    """One end, one `SessionEnded`."""
     bench = make()
     bench.connection.lost("gone")
     bench.connection.effects()
@@ -257,10 +257,10 @@ def test_garbage_closes_the_link_and_claims_nothing(
     bench = make()
     effects = bench.hear_bytes(bytes(raw) + bytes(64))
 
-    closes = [isinstance(effect, Close) for effect in effects]
+    closes = [isinstance(effect, CloseLink) for effect in effects]
     assert not any(closes[:-1])
     for effect in effects:
-        if isinstance(effect, Acked):
+        if isinstance(effect, SessionAcked):
             assert 0 <= effect.received_offset <= LOG.end_offset
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 from lib.ha.master_bench import TERMS, Bench, LegacyBench, ack, data_of, legacy_of
 
-from pystore.ha.insync.facts import Acked
-from pystore.ha.master.effects import Effect, SendBlock
+from pystore.ha.insync.facts import SessionAcked
+from pystore.ha.master.effects import MasterEffect, SendBlock
 from pystore.ha.master.protocol import CONFIRM_MS, CONFIRM_MS_MAX
 from pystore.ha.wire.legacy import LegacyData
 
@@ -31,7 +31,7 @@ def legacy() -> Bench:
 opened = pytest.mark.parametrize("make", [v3, legacy])
 
 
-def told(make: Callable[[], Bench], effects: list[Effect]) -> int:
+def told(make: Callable[[], Bench], effects: list[MasterEffect]) -> int:
     """The confirm offset that the only frame tells, which has no block."""
     (beat,) = effects
     assert isinstance(beat, SendBlock)
@@ -109,8 +109,8 @@ def test_a_frame_for_the_confirm_offset_moves_no_time_of_a_slave() -> None:
     assert told(v3, bench.tick(CONFIRM_MS)) == 3000
     (after,) = bench.hear(ack(3000))
 
-    assert isinstance(before, Acked)
-    assert isinstance(after, Acked)
+    assert isinstance(before, SessionAcked)
+    assert isinstance(after, SessionAcked)
     assert after.caught_up_ms == before.caught_up_ms == 0
 
 

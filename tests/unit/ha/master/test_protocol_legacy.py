@@ -20,7 +20,7 @@ from lib.ha.master_bench import (
 
 from pystore.epochs.table import EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.facts import Acked, Left, Opened
+from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.master.effects import Send
 from pystore.ha.master.protocol_legacy import told_epochs
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
@@ -161,8 +161,8 @@ class TestFirstReport:
         effects = bench.say(LegacyAck(offset))
 
         assert effects == [
-            Opened(2, None, SESSION, offset, is_learner=False, is_legacy=True),
-            Acked(2, SESSION, offset, None, None, AckStatus.OK),
+            SessionOpened(2, None, SESSION, offset, is_learner=False, is_legacy=True),
+            SessionAcked(2, SESSION, offset, None, None, AckStatus.OK),
         ]
         blocks = [frame for frame in sent(bench) if frame.block]
         found = b"".join(bytes(frame.block) for frame in blocks)
@@ -181,7 +181,7 @@ class TestFirstReport:
         bench.say(LegacyHandshake(2, is_from_last_file=is_last))
         effects = bench.say(LegacyAck(0))
 
-        assert isinstance(effects[0], Opened)
+        assert isinstance(effects[0], SessionOpened)
         assert effects[0].offset is None
         assert sent(bench)[0].offset == start
 
@@ -191,7 +191,7 @@ class TestFirstReport:
         bench.say(LegacyHandshake(2, is_learner=True))
         opened = bench.say(LegacyAck(0))[0]
 
-        assert isinstance(opened, Opened)
+        assert isinstance(opened, SessionOpened)
         assert opened.is_learner
 
     @pytest.mark.parametrize("offset", [3001, 2**62])
@@ -316,7 +316,7 @@ class TestBlocks:
         assert bench.blocks() == []
         effects = bench.connection.effects()
         assert "of epoch 4, the log of 5" in reason_of(effects)
-        assert Left(2, SESSION, is_graceful=False) in effects
+        assert SessionEnded(2, SESSION, is_graceful=False) in effects
 
     def test_a_slave_overtaken_by_retention_is_closed(self) -> None:
         """By the next block, or by the next heartbeat."""
@@ -340,7 +340,7 @@ class TestAcks:
         bench.now_ms = 50
 
         assert bench.say(LegacyAck(3000)) == [
-            Acked(2, SESSION, 3000, None, 20, AckStatus.OK)
+            SessionAcked(2, SESSION, 3000, None, 20, AckStatus.OK)
         ]
 
     def test_an_ack_above_what_was_sent_closes(self) -> None:

@@ -28,8 +28,8 @@ from lib.ha.master_bench import (
 )
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.insync.facts import Left, Opened
-from pystore.ha.master.effects import Close, StepDown
+from pystore.ha.insync.facts import SessionEnded, SessionOpened
+from pystore.ha.master.effects import CloseLink, NewerEpochSeen
 from pystore.ha.wire.codes import (
     CheckResult,
     DataFlag,
@@ -48,7 +48,7 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 
-OPENED = Opened(2, (5, BITS), SESSION, 1500, is_learner=False, is_legacy=False)
+OPENED = SessionOpened(2, (5, BITS), SESSION, 1500, is_learner=False, is_legacy=False)
 
 
 class TestHandshake:
@@ -113,9 +113,9 @@ class TestHandshake:
         """K.3 rule 4: stop acknowledging first."""
         effects = Bench().hear(shake(), epoch=9)
 
-        assert effects[0] == StepDown(9)
+        assert effects[0] == NewerEpochSeen(9)
         assert answer(effects).result is CheckResult.FUTURE_EPOCH
-        assert isinstance(effects[-1], Close)
+        assert isinstance(effects[-1], CloseLink)
 
     def test_a_second_handshake_is_a_violation(self) -> None:
         """One link, one session."""
@@ -237,7 +237,7 @@ class TestAgreeing:
         hello = shake(end_offset=end, flushed_offset=end, last_epoch=last_epoch)
         effects = bench.hear(hello)
 
-        assert is_told == isinstance(effects[-1], Close)
+        assert is_told == isinstance(effects[-1], CloseLink)
         if is_told:
             assert reason_of(effects) == (
                 "REJECTED: resync needed: the slave ends at 1500, this log holds 2048 "
@@ -302,7 +302,7 @@ class TestFencing:
             effects = Bench().opened().hear(body, epoch=epoch)
 
             assert "of session" in reason_of(effects)
-            assert [type(effect) for effect in effects] == [Left, Close]
+            assert [type(effect) for effect in effects] == [SessionEnded, CloseLink]
 
     @pytest.mark.parametrize(
         "body",
@@ -322,8 +322,12 @@ class TestFencing:
         """We are stale; the ack in it does not count."""
         effects = Bench().opened().hear(ack(1500), epoch=5)
 
-        assert effects[0] == StepDown(5)
-        assert [type(effect) for effect in effects] == [StepDown, Left, Close]
+        assert effects[0] == NewerEpochSeen(5)
+        assert [type(effect) for effect in effects] == [
+            NewerEpochSeen,
+            SessionEnded,
+            CloseLink,
+        ]
 
     def test_our_own_next_epoch_ends_the_session(self) -> None:
         """K.3: whatever comes in or goes out next."""

@@ -26,8 +26,8 @@ from lib.ha.master_bench import (
     shake,
 )
 
-from pystore.ha.insync.facts import Acked, Left
-from pystore.ha.master.effects import Close, SendBlock
+from pystore.ha.insync.facts import SessionAcked, SessionEnded
+from pystore.ha.master.effects import CloseLink, SendBlock
 from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
@@ -112,7 +112,7 @@ class TestBlocks:
         assert bench.blocks() == []
         effects = bench.connection.effects()
         assert answer(effects).reason.startswith("resync needed")
-        assert Left(2, SESSION, is_graceful=False) in effects
+        assert SessionEnded(2, SESSION, is_graceful=False) in effects
 
 
 class TestAcks:
@@ -126,7 +126,7 @@ class TestAcks:
         bench.now_ms = 90
 
         assert bench.hear(ack(3000, 2000)) == [
-            Acked(2, SESSION, 3000, 2000, 30, AckStatus.OK)
+            SessionAcked(2, SESSION, 3000, 2000, 30, AckStatus.OK)
         ]
 
     def test_who_holds_less_than_it_was_told_was_never_caught_up(self) -> None:
@@ -135,7 +135,7 @@ class TestAcks:
         bench.blocks()
         (acked,) = bench.hear(ack(2500))
 
-        assert isinstance(acked, Acked)
+        assert isinstance(acked, SessionAcked)
         assert acked.caught_up_ms is None
 
     def test_an_end_that_was_not_echoed_does_not_count(self) -> None:
@@ -144,7 +144,7 @@ class TestAcks:
         bench.blocks()
         (acked,) = bench.hear(ack(3000, echo_end_offset=2999))
 
-        assert isinstance(acked, Acked)
+        assert isinstance(acked, SessionAcked)
         assert acked.caught_up_ms is None
 
     def test_a_heartbeat_on_an_idle_log_moves_the_time(self) -> None:
@@ -155,7 +155,7 @@ class TestAcks:
         bench.tick(5000)
         (acked,) = bench.hear(ack(3000))
 
-        assert isinstance(acked, Acked)
+        assert isinstance(acked, SessionAcked)
         assert acked.caught_up_ms == 5000
 
     @pytest.mark.parametrize("received", [1501, 3000, 3001, 2**40])
@@ -165,7 +165,7 @@ class TestAcks:
         effects = bench.hear(ack(received))
 
         assert f"an ack of {received}: it was sent up to 1500" in reason_of(effects)
-        assert effects[0] == Left(2, SESSION, is_graceful=False)
+        assert effects[0] == SessionEnded(2, SESSION, is_graceful=False)
         assert bench.connection.state is State.READY
 
     def test_acks_never_fall(self) -> None:
@@ -188,12 +188,12 @@ class TestAcks:
         bench.blocks()
 
         assert bench.hear(ack(empty_end)) == [
-            Acked(2, SESSION, 0, 0, None, AckStatus.OK)
+            SessionAcked(2, SESSION, 0, 0, None, AckStatus.OK)
         ]
         (acked,) = bench.hear(ack(base + 10))
-        assert isinstance(acked, Acked)
+        assert isinstance(acked, SessionAcked)
         assert acked.received_offset == base + 10
-        assert isinstance(bench.hear(ack(empty_end))[-1], Close)
+        assert isinstance(bench.hear(ack(empty_end))[-1], CloseLink)
 
     def test_a_log_that_was_empty_begins_where_it_was_agreed(self) -> None:
         """An end below that is of another log."""
@@ -219,9 +219,9 @@ class TestAcks:
         effects = Bench().opened().hear(ack(1500, status=status))
         is_over = status in (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
 
-        assert isinstance(effects[0], Acked)
+        assert isinstance(effects[0], SessionAcked)
         assert status == effects[0].status
-        assert is_over == isinstance(effects[-1], Close)
+        assert is_over == isinstance(effects[-1], CloseLink)
         assert not is_over or f"reports {status.name} at 1500" in reason_of(effects)
 
     def test_a_learner_in_a_session_that_counts_is_a_violation(self) -> None:
@@ -235,16 +235,16 @@ class TestAcks:
         bench = Bench().opened(confirmed(flags=TruncateFlag.LEARNER))
         effects = bench.hear(ack(1500, flags=AckFlag.LEARNER))
 
-        assert [type(effect) for effect in effects] == [Acked]
+        assert [type(effect) for effect in effects] == [SessionAcked]
 
     def test_a_slave_that_leaves_is_believed(self) -> None:
         """After its last ack; what it says behind that is void."""
         effects = Bench().opened().hear(ack(1500, flags=AckFlag.LEAVING), ack(1500))
 
-        assert isinstance(effects[0], Acked)
+        assert isinstance(effects[0], SessionAcked)
         assert effects[1:] == [
-            Left(2, SESSION, is_graceful=True),
-            Close("the slave leaves"),
+            SessionEnded(2, SESSION, is_graceful=True),
+            CloseLink("the slave leaves"),
         ]
 
     @pytest.mark.parametrize("state", [State.HANDSHAKE, State.READY])
@@ -256,7 +256,7 @@ class TestAcks:
             bench.connection.lost("gone")
         effects = bench.hear(ack(0))
 
-        assert not any(isinstance(effect, Acked) for effect in effects)
+        assert not any(isinstance(effect, SessionAcked) for effect in effects)
 
 
 class TestPausing:

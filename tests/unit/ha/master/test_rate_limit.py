@@ -7,12 +7,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystore.ha.master.rate_limit import Flow
+from pystore.ha.master.rate_limit import RateLimit
 
 
 def test_without_a_limit_everything_is_allowed() -> None:
     """Nothing is counted."""
-    flow = Flow(0, 0)
+    flow = RateLimit(0, 0)
     flow.spend(1 << 40)
 
     assert flow.allowed(0, 999) == 999
@@ -21,7 +21,7 @@ def test_without_a_limit_everything_is_allowed() -> None:
 
 def test_a_budget_is_spent_and_grows_again() -> None:
     """1,000 bytes a second: a burst of 100, then a byte each millisecond."""
-    flow = Flow(1000, 0)
+    flow = RateLimit(1000, 0)
     assert flow.allowed(0, 1 << 20) == 100
     flow.spend(100)
     assert flow.allowed(0, 1 << 20) == 0
@@ -33,7 +33,7 @@ def test_a_budget_is_spent_and_grows_again() -> None:
 
 def test_a_rate_below_a_byte_per_piece_still_moves() -> None:
     """One byte a second is slow, not never."""
-    flow = Flow(1, 0)
+    flow = RateLimit(1, 0)
     assert flow.allowed(0, 5) == 1
     flow.spend(1)
 
@@ -49,7 +49,7 @@ def test_no_stretch_of_time_gets_more_than_its_share(
     rate: int, steps: list[tuple[int, int]]
 ) -> None:
     """Up to the burst, and to the byte that rounding leaves."""
-    flow, now_ms, sent = Flow(rate, 0), 0, 0
+    flow, now_ms, sent = RateLimit(rate, 0), 0, 0
     for passed_ms, wanted in steps:
         now_ms += passed_ms
         size = flow.allowed(now_ms, wanted)

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from lib.ha.master_bench import EMPTY, LOG, confirmed
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.master.resume_point import Agreement, agree, last_segment_start
+from pystore.ha.master.resume_point import ResumePoint, agree, last_segment_start
 from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
 
 CUT_PREFIX = replace(LOG, min_offset=2048)
 
 
-def at(offset: int, epoch: int, **changes: Any) -> Agreement | str:
+def at(offset: int, epoch: int, **changes: Any) -> ResumePoint | str:
     """The answer to a slave that goes on at *offset* in *epoch*."""
     places = {"point": offset, "end_offset": offset, "start_offset": offset}
     body = confirmed(epoch=epoch, **{**places, **changes})
@@ -32,7 +32,7 @@ def at(offset: int, epoch: int, **changes: Any) -> Agreement | str:
 )
 def test_a_point_within_its_epoch_is_agreed_to(offset: int, epoch: int) -> None:
     """Its start and its end are within; whoever is listed may go on."""
-    assert at(offset, epoch) == Agreement(offset, offset)
+    assert at(offset, epoch) == ResumePoint(offset, offset)
 
 
 @pytest.mark.parametrize("outcome", [TruncateOutcome.CUT, TruncateOutcome(0)])
@@ -40,7 +40,7 @@ def test_a_cut_and_nothing_to_cut_are_the_same_to_the_master(
     outcome: TruncateOutcome,
 ) -> None:
     """Both say: my log ends here, and it is yours so far."""
-    assert at(1500, 2, outcome=outcome, bytes_cut=10) == Agreement(1500, 1500)
+    assert at(1500, 2, outcome=outcome, bytes_cut=10) == ResumePoint(1500, 1500)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_an_empty_slave_begins_with_the_log_or_with_its_last_segment(
     """It holds nothing, wherever that is."""
     body = replace(EMPTY, flags=TruncateFlag(flags), end_offset=77)
 
-    assert agree(body, log, is_member=False) == Agreement(offset, 0, 77)
+    assert agree(body, log, is_member=False) == ResumePoint(offset, 0, 77)
 
 
 def test_a_member_does_not_come_back_empty() -> None:
@@ -127,7 +127,7 @@ def test_a_member_is_empty_where_nothing_is_confirmed() -> None:
     """A new set begins so."""
     log = replace(LOG, confirm_offset=0)
 
-    assert agree(EMPTY, log, is_member=True) == Agreement(0, 0, 0)
+    assert agree(EMPTY, log, is_member=True) == ResumePoint(0, 0, 0)
 
 
 @pytest.mark.parametrize("body", [EMPTY, confirmed(epoch=2, point=1500)])

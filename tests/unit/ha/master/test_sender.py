@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from pystore.clocks import clock_ms
-from pystore.ha.master.notifier import Bell
-from pystore.ha.master.sender import Gathered, Sender
-from pystore.ha.master.transport import GATHER_FRAMES, LinkLost, Wire, listen
+from pystore.ha.master.notifier import Notifier
+from pystore.ha.master.sender import Output, Sender
+from pystore.ha.master.transport import GATHER_FRAMES, LinkLost, SlaveSocket, listen
 
 WAIT_S = 20
 FAR_MS = 60_000
@@ -22,8 +22,8 @@ FAR_MS = 60_000
 class Stage:
     """A sender over a real link, whose frames a test puts into a list."""
 
-    def __init__(self, wire: Wire, peer: socket.socket) -> None:
-        self.bell = Bell()
+    def __init__(self, wire: SlaveSocket, peer: socket.socket) -> None:
+        self.bell = Notifier()
         self.peer = peer
         self.wire = wire
         self.frames: list[bytes] = []
@@ -38,7 +38,7 @@ class Stage:
         self.sender = Sender(wire, self.bell, lambda *_: log, clock_ms, self.gather)
         self.thread = threading.Thread(target=self._run, name="sender")
 
-    def gather(self, bytes_max: int, *, is_patient: bool) -> Gathered | None:
+    def gather(self, bytes_max: int, *, is_patient: bool) -> Output | None:
         """What there is, as many frames as a link gathers."""
         assert bytes_max > 0
         if self.is_locked and not is_patient:
@@ -52,7 +52,7 @@ class Stage:
         self.looked.release()
         is_over = self.is_over and not frames
         is_now = is_over or self.frames
-        return Gathered([*frames], 0 if is_now else clock_ms() + self.far_ms, is_over)
+        return Output([*frames], 0 if is_now else clock_ms() + self.far_ms, is_over)
 
     def _run(self) -> None:
         try:
@@ -99,7 +99,7 @@ def stage() -> Iterator[Stage]:
     with listen("127.0.0.1", 0) as listener:
         peer = socket.create_connection(listener.getsockname(), timeout=WAIT_S)
         connected, _ = listener.accept()
-    with Wire(connected, 20_000) as wire, peer:
+    with SlaveSocket(connected, 20_000) as wire, peer:
         yield Stage(wire, peer)
 
 

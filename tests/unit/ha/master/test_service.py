@@ -16,7 +16,7 @@ from lib.ha.scripted_slave import RawSlave
 from lib.store.stores import fill, message
 
 from pystore.errors import InvalidError, StorageError
-from pystore.ha.insync.ack import Ack, Outcome
+from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.wire.codes import CheckResult
 from pystore.store.commit_log import CommitLog
 
@@ -43,7 +43,7 @@ def test_a_slave_catches_up_and_stays_so_while_others_append(
         for number in range(2000, 2300):
             end = stage.log.append(message(number)).end
             settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
-            assert settled.outcome is Outcome.REACHED
+            assert settled.outcome is AckOutcome.REACHED
             assert settled.received_by == {1, 2}
             assert settled.is_legacy == is_legacy
         assert stage.log.confirm_offset == end
@@ -81,7 +81,7 @@ def test_a_member_that_leaves_holds_acks_until_the_set_shrank(
         stage.controller.wait_for({1})
         settled = stage.service.wait(Ack.ALL, stage.log.append(message(1)).end, WAIT_MS)
 
-    assert settled.outcome is Outcome.REACHED
+    assert settled.outcome is AckOutcome.REACHED
     assert settled.received_by == {1}
 
 
@@ -126,7 +126,7 @@ def test_a_learner_is_served_and_never_waited_for(
     with stage, Slave(stage.service.address, tmp_path / "slave", is_learner=True):
         end = stage.log.append(message(1)).end
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
-        assert settled.outcome is Outcome.REACHED
+        assert settled.outcome is AckOutcome.REACHED
         assert settled.received_by == {1}
         stage.wait_for_ack(end)
         stage.service.close(drain_ms=WAIT_MS)
@@ -178,7 +178,7 @@ def test_a_slave_of_a_newer_epoch_ends_every_promise(stage: MasterStage) -> None
         assert slave.is_closed()
         end = other.log.append(message(1)).end
 
-        assert other.service.wait(Ack.ALL, end, WAIT_MS).outcome is Outcome.FENCED
+        assert other.service.wait(Ack.ALL, end, WAIT_MS).outcome is AckOutcome.FENCED
         assert newer == [EPOCH + 1]
     stage.log.close()
 

@@ -10,7 +10,7 @@ import threading
 from pystore.errors import LocalViolation
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
-from pystore.ha.master.set_change_requests import Asking
+from pystore.ha.master.set_change_requests import SetChangeRequests
 
 WAIT_S = 20
 MEMBERS = frozenset({Member(1), Member(2)})
@@ -33,7 +33,9 @@ def test_who_offers_a_change_does_not_wait_for_the_controller() -> None:
         assert may_answer.wait(WAIT_S)
         return AgreedSet(asked.members, 2)
 
-    asking = Asking(ask, lambda asked, it: answers.put((asked.attempt, it)), bool)
+    asking = SetChangeRequests(
+        ask, lambda asked, it: answers.put((asked.attempt, it)), bool
+    )
     asking.offer(change(1))
     assert answers.empty()
     may_answer.set()
@@ -52,7 +54,7 @@ def test_a_controller_that_fails_gave_no_answer() -> None:
             raise OSError("connection refused")
         return SetRefusal()
 
-    asking = Asking(
+    asking = SetChangeRequests(
         ask, lambda asked, it: answers.put((asked.attempt, it)), said.append
     )
     asking.offer(change(1))
@@ -74,7 +76,9 @@ def test_an_answer_that_makes_no_sense_is_none() -> None:
             raise LocalViolation("the set lacks the master")
         answers.put((asked.attempt, answer))
 
-    asking = Asking(lambda _: AgreedSet(frozenset(), 9), answered, said.append)
+    asking = SetChangeRequests(
+        lambda _: AgreedSet(frozenset(), 9), answered, said.append
+    )
     asking.offer(change(1))
 
     assert answers.get(timeout=WAIT_S) == (1, None)
@@ -93,7 +97,9 @@ def test_what_is_answered_after_the_end_is_dropped() -> None:
         assert may_answer.wait(WAIT_S)
         has_answered.set()
 
-    asking = Asking(ask, lambda asked, it: answers.put((asked.attempt, it)), bool)
+    asking = SetChangeRequests(
+        ask, lambda asked, it: answers.put((asked.attempt, it)), bool
+    )
     asking.offer(change(1))
     thread = next(one for one in threading.enumerate() if one.name == "pystore-ha-ask")
     asking.close()

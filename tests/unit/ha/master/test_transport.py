@@ -15,7 +15,7 @@ from lib.ha.master_bench import content
 
 from pystore.errors import OffsetOutOfRange
 from pystore.ha.master.effects import SendBlock
-from pystore.ha.master.transport import LinkLost, Wire, exposure, listen
+from pystore.ha.master.transport import LinkLost, SlaveSocket, exposure, listen
 
 WAIT_S = 20
 
@@ -26,12 +26,12 @@ def acquire(offset: int, size: int) -> memoryview:
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[Wire, socket.socket]]:
+def ends() -> Iterator[tuple[SlaveSocket, socket.socket]]:
     """A wire, and the slave's end of it."""
     with listen("127.0.0.1", 0) as server:
         slave = socket.create_connection(server.getsockname(), timeout=WAIT_S)
         connected, _ = server.accept()
-        with slave, Wire(connected, 10_000) as wire:
+        with slave, SlaveSocket(connected, 10_000) as wire:
             yield wire, slave
 
 
@@ -47,7 +47,7 @@ class TestReceiving:
     """Bytes come in, whatever the pieces."""
 
     def test_what_was_not_taken_stays_in_front(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """Half a frame waits for its other half."""
         wire, slave = ends
@@ -64,7 +64,7 @@ class TestReceiving:
         assert len(wire.data) == 0
 
     def test_a_frame_longer_than_the_buffer_gets_room(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """The connection says which length is too long."""
         wire, slave = ends
@@ -77,7 +77,9 @@ class TestReceiving:
 
         assert bytes(wire.data) == sent
 
-    def test_a_peer_that_closes_is_gone(self, ends: tuple[Wire, socket.socket]) -> None:
+    def test_a_peer_that_closes_is_gone(
+        self, ends: tuple[SlaveSocket, socket.socket]
+    ) -> None:
         """The link says who ended it."""
         wire, slave = ends
         slave.close()
@@ -85,7 +87,7 @@ class TestReceiving:
         with pytest.raises(LinkLost, match="the slave closed the link"):
             wire.receive()
 
-    def test_patience_ends(self, ends: tuple[Wire, socket.socket]) -> None:
+    def test_patience_ends(self, ends: tuple[SlaveSocket, socket.socket]) -> None:
         """A slave that connects and says nothing holds no thread for ever."""
         wire, _ = ends
         wire.patience_ms(20)
@@ -94,7 +96,7 @@ class TestReceiving:
             wire.receive()
 
     def test_hanging_up_wakes_who_receives(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """From any thread, and again is fine."""
         wire, _ = ends
@@ -119,7 +121,7 @@ class TestSending:
     """Frames go out, heads before blocks."""
 
     def test_heads_and_blocks_go_in_order(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """Bytes, a heartbeat, and blocks of the log, in one call."""
         wire, slave = ends
@@ -137,7 +139,7 @@ class TestSending:
         assert size == len(expected)
 
     def test_blocks_that_follow_one_another_are_acquired_together(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """Up to where the segment ends, and apart from those elsewhere."""
         wire, slave = ends
@@ -174,7 +176,7 @@ class TestSending:
             slave = socket.create_connection(server.getsockname(), timeout=WAIT_S)
             connected, _ = server.accept()
             thread = threading.Thread(target=read_late)
-            with slave, Wire(connected, 500) as wire:
+            with slave, SlaveSocket(connected, 500) as wire:
                 thread.start()
                 wire.send(frames, lambda at, size: data[at : at + size])
                 wire.finish()
@@ -184,7 +186,7 @@ class TestSending:
         assert found == [b"".join(blocks)]
 
     def test_the_checksum_is_put_into_the_head(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """Where the head keeps room for it."""
         wire, slave = ends
@@ -195,7 +197,7 @@ class TestSending:
         assert read_all(slave) == b"ab" + crc + b"cd" + content(7, 50)
 
     def test_a_block_that_the_log_lost_ends_the_link(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """Retention was faster: the slave is told when it comes again."""
         wire, slave = ends
@@ -215,13 +217,13 @@ class TestSending:
         with listen("127.0.0.1", 0) as server:
             slave = socket.create_connection(server.getsockname())
             connected, _ = server.accept()
-            with slave, Wire(connected, 50) as wire:
+            with slave, SlaveSocket(connected, 50) as wire:
                 frames = [SendBlock(b"head", 0, 1 << 20, 0)] * 64
                 with pytest.raises(LinkLost, match="takes no bytes any more"):
                     wire.send(frames, acquire)
 
     def test_a_peer_that_is_gone_ends_the_link(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """An error of the socket is none of the store."""
         wire, slave = ends
@@ -230,7 +232,7 @@ class TestSending:
             wire.send([bytes(1 << 20)] * 100, acquire)
 
     def test_a_link_that_was_closed_says_so(
-        self, ends: tuple[Wire, socket.socket]
+        self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """Whoever comes late gets an error of its own kind."""
         wire, _ = ends
@@ -271,12 +273,12 @@ class TestListening:
         with server:
             slave = socket.create_connection(server.getsockname()[:2])
             connected, _ = server.accept()
-            with slave, Wire(connected, 1000) as wire:
+            with slave, SlaveSocket(connected, 1000) as wire:
                 assert wire.peer.startswith("[::1]:")
 
 
 def test_what_is_sent_at_once_waits_for_nobody(
-    ends: tuple[Wire, socket.socket],
+    ends: tuple[SlaveSocket, socket.socket],
 ) -> None:
     """What the system does not take is kept, and goes before what comes next."""
     wire, slave = ends

@@ -8,19 +8,19 @@ import pytest
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.slave.block_epochs import Labels
+from pystore.ha.slave.block_epochs import BlockEpochs
 
 
-def labels() -> Labels:
+def labels() -> BlockEpochs:
     """What a handshake told."""
-    return Labels(EpochTable.of([(1, 100), (2, 200), (4, 300)]))
+    return BlockEpochs(EpochTable.of([(1, 100), (2, 200), (4, 300)]))
 
 
 def test_the_vectors_of_a_recorded_master() -> None:
     """
     Formats 6.4: epochs 1:0, 2:1580, 4:2370, three frames.
     """
-    told = Labels(EpochTable.of([(1, 0), (2, 1580), (4, 2370)]))
+    told = BlockEpochs(EpochTable.of([(1, 0), (2, 1580), (4, 2370)]))
 
     assert EpochEntry(1, 0) == told.epoch_of(0, 1580, (2, 1580))
     assert EpochEntry(2, 1580) == told.epoch_of(1580, 790, (4, 2370))

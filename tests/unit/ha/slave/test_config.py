@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pystore.errors import InvalidError
-from pystore.ha.slave.config import Terms
+from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.wire.codes import SlaveFlag, TruncateFlag
 
 
@@ -17,7 +17,7 @@ def test_wishes_become_flags() -> None:
     """
     The same ones in both frames, but for the checksum.
     """
-    terms = Terms(
+    terms = SlaveConfig(
         "c",
         "b",
         1,
@@ -29,8 +29,8 @@ def test_wishes_become_flags() -> None:
 
     assert SlaveFlag(15) == terms.slave_flags
     assert TruncateFlag(7) == terms.truncate_flags
-    assert SlaveFlag(0) == Terms("c", "b", 1).slave_flags
-    assert Terms("c", "b", 1).known_epoch == -1
+    assert SlaveFlag(0) == SlaveConfig("c", "b", 1).slave_flags
+    assert SlaveConfig("c", "b", 1).known_epoch == -1
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_values_that_no_frame_carries_are_refused(wrong: dict[str, Any]) -> None
     Before a link is tried.
     """
     with pytest.raises(InvalidError):
-        Terms(**{"cluster": "c", "broker_name": "b", "broker_id": 1, **wrong})
+        SlaveConfig(**{"cluster": "c", "broker_name": "b", "broker_id": 1, **wrong})

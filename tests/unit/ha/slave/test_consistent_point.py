@@ -9,7 +9,7 @@ from lib.ha.slave_owner import ShortLog
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.slave.consistent_point import (
-    History,
+    MasterHistory,
     common_entry,
     held_epochs,
     meet,
@@ -28,9 +28,11 @@ def log(
     return ShortLog(BYTES[:size], EpochTable.of(pairs), confirm, start).view()
 
 
-def master(end: int, *pairs: tuple[int, int], epoch: int = 9, low: int = 0) -> History:
+def master(
+    end: int, *pairs: tuple[int, int], epoch: int = 9, low: int = 0
+) -> MasterHistory:
     """What a master said."""
-    return History(EpochTable.of(pairs), end, epoch, low)
+    return MasterHistory(EpochTable.of(pairs), end, epoch, low)
 
 
 def test_an_entry_above_our_end_is_not_ours() -> None:

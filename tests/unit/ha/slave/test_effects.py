@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from lib.ha.slave_owner import ShortLog
 
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import Connection
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import SlaveProtocol
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 
 
 def test_both_connections_satisfy_the_contract() -> None:
     """
     A type checker reads this; at run time an effect comes once.
     """
-    terms = Terms("c", "b", 1)
-    both: list[Connection] = [SlaveConnection(terms), LegacySlaveConnection(terms)]
+    terms = SlaveConfig("c", "b", 1)
+    both: list[SlaveProtocol] = [V3SlaveProtocol(terms), LegacySlaveProtocol(terms)]
     for connection in both:
         assert connection.next_deadline() is None
         connection.connected(ShortLog().view(), 0)

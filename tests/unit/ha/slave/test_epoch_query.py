@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pystore.errors import RemoteViolation
-from pystore.ha.slave.consistent_point import History
+from pystore.ha.slave.consistent_point import MasterHistory
 from pystore.ha.slave.epoch_query import ENTRIES_MAX, EpochPages
 from pystore.ha.wire.codes import EpochsFlag
 from pystore.ha.wire.frames import ReturnEpoch
@@ -19,7 +19,7 @@ FIRST = replace(WHOLE, flags=EpochsFlag.MORE, entries=((1, 0, 16),))
 SECOND = replace(WHOLE, entries=((3, 16, 24),))
 
 
-def history_of(page: ReturnEpoch) -> History:
+def history_of(page: ReturnEpoch) -> MasterHistory:
     """What a slave makes of one page."""
     pages = EpochPages()
     pages.add(page)

@@ -22,8 +22,8 @@ from pystore.errors import (
     StorageError,
     UnavailableError,
 )
-from pystore.ha.slave.effects import Close, Connection, Retry
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.effects import LeaveMaster, Retry, SlaveProtocol
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
 
 __all__ = ["empty_replica", "short_slices", "two_epochs"]
@@ -147,7 +147,7 @@ def test_a_violation_that_a_connection_lets_out_ends_the_link(
     Whatever breaks the protocol is not the end of the follower (R182).
     """
 
-    class Careless(LegacySlaveConnection):
+    class Careless(LegacySlaveProtocol):
         def receive(self, data: memoryview, now_ms: int) -> int:
             del data, now_ms
             raise RemoteViolation("not this")
@@ -187,12 +187,12 @@ def test_a_final_refusal_ends_it(master: LegacyMaster, log: ReplicaLog) -> None:
     assert 1 == stage.dialled
 
 
-def refusing(retry: Retry) -> Callable[[], Connection]:
+def refusing(retry: Retry) -> Callable[[], SlaveProtocol]:
     """
     Connections that close when they hear something.
     """
 
-    class Refusing(LegacySlaveConnection):
+    class Refusing(LegacySlaveProtocol):
         def receive(self, data: memoryview, now_ms: int) -> int:
             del now_ms
             self._close("wrong cluster", retry)
@@ -297,9 +297,9 @@ def test_effects_behind_a_close_are_void(master: LegacyMaster, log: ReplicaLog) 
     Not one byte is appended behind it.
     """
 
-    class Closing(LegacySlaveConnection):
+    class Closing(LegacySlaveProtocol):
         def receive(self, data: memoryview, now_ms: int) -> int:
-            self._effects.insert(0, Close("over", Retry.SOON))
+            self._effects.insert(0, LeaveMaster("over", Retry.SOON))
             return super().receive(data, now_ms)
 
     stage = Stage(master, lambda: stage.dialled > 2)

@@ -12,18 +12,20 @@ from lib.store.stores import SEGMENT, fill
 
 from pystore.clocks import clock_ms
 from pystore.errors import ClosedError
-from pystore.ha.slave.backoff import Pace
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.follower_thread import Following
+from pystore.ha.slave.backoff import BackOffConfig
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
 
 
-def follow(log: ReplicaLog, address: str, said: list[str]) -> Following:
+def follow(log: ReplicaLog, address: str, said: list[str]) -> FollowerThread:
     """
     Begins to follow.
     """
-    terms = Terms("c", "b", 2, epoch=EPOCH, incarnation=1)
-    return Following(log, address, terms, clock_ms, say=said.append, pace=Pace(10, 100))
+    terms = SlaveConfig("c", "b", 2, epoch=EPOCH, incarnation=1)
+    return FollowerThread(
+        log, address, terms, clock_ms, say=said.append, pace=BackOffConfig(10, 100)
+    )
 
 
 def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:

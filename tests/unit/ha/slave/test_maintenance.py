@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lib.store.stores import fill
 
-from pystore.ha.slave.maintenance import RESTS_MAX, Keeping
+from pystore.ha.slave.maintenance import RESTS_MAX, ReplicaMaintenance
 from pystore.store.store import Store
 
 RUSH = 1000
@@ -31,7 +31,7 @@ def test_a_log_that_grows_slowly_gets_its_queues_each_time(store: Store) -> None
     """
     Below the limit nothing rests.
     """
-    keeping = Keeping(store)
+    keeping = ReplicaMaintenance(store)
     for first in (0, 10):
         fill(store.log, 10, first)
         keeping.keep()
@@ -42,7 +42,7 @@ def test_queues_rest_while_the_log_rushes_and_are_built_after_it(store: Store) -
     """
     The first call that sees a slower log builds all that is missing.
     """
-    keeping = Keeping(store, RUSH)
+    keeping = ReplicaMaintenance(store, RUSH)
     fill(store.log, 10)
     keeping.keep()
     assert store.queues.dispatched_end == 0
@@ -55,7 +55,7 @@ def test_queues_rest_only_so_many_times_in_a_row(store: Store) -> None:
     """
     However long the rush is.
     """
-    keeping = Keeping(store, RUSH)
+    keeping = ReplicaMaintenance(store, RUSH)
     ends = []
     for number in range(2 * RESTS_MAX + 2):
         fill(store.log, 10, 10 * number)
@@ -69,7 +69,7 @@ def test_bounds_do_not_rest(store: Store) -> None:
     """
     A5: what was synced is below the bound a second later, whatever the queues do.
     """
-    keeping = Keeping(store, RUSH)
+    keeping = ReplicaMaintenance(store, RUSH)
     fill(store.log, 10)
     store.log.sync()
 

@@ -8,22 +8,22 @@ import pytest
 from lib.ha.slave_owner import ShortLog
 
 from pystore.errors import LocalViolation
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import Close, Retry
-from pystore.ha.slave.protocol import Link
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import LeaveMaster, Retry
+from pystore.ha.slave.protocol import MasterLink
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import State
 from pystore.ha.wire.effects import Promise
 
-TERMS = Terms("c", "b", 1, epoch=3)
+TERMS = SlaveConfig("c", "b", 1, epoch=3)
 LOG = ShortLog().view()
 
-both = pytest.mark.parametrize("kind", [SlaveConnection, LegacySlaveConnection])
+both = pytest.mark.parametrize("kind", [V3SlaveProtocol, LegacySlaveProtocol])
 
 
 @both
-def test_a_lost_link_is_ready_again(kind: type[Link]) -> None:
+def test_a_lost_link_is_ready_again(kind: type[MasterLink]) -> None:
     """
     Inputs that come late change nothing.
     """
@@ -43,7 +43,7 @@ def test_a_lost_link_is_ready_again(kind: type[Link]) -> None:
 
 
 @both
-def test_a_link_connects_once(kind: type[Link]) -> None:
+def test_a_link_connects_once(kind: type[MasterLink]) -> None:
     """
     Our own mistake is an error, not a close.
     """
@@ -55,7 +55,9 @@ def test_a_link_connects_once(kind: type[Link]) -> None:
 
 
 @both
-def test_a_promise_above_the_controllers_word_asks_again(kind: type[Link]) -> None:
+def test_a_promise_above_the_controllers_word_asks_again(
+    kind: type[MasterLink],
+) -> None:
     """
     B6: nothing is sent under the lower epoch.
     """
@@ -65,12 +67,12 @@ def test_a_promise_above_the_controllers_word_asks_again(kind: type[Link]) -> No
     link.connected(log.view(), 0)
 
     (close,) = link.effects()
-    assert isinstance(close, Close)
+    assert isinstance(close, LeaveMaster)
     assert close.retry is Retry.ASK_CONTROLLER
 
 
 @both
-def test_a_shutdown_before_anything_is_quiet(kind: type[Link]) -> None:
+def test_a_shutdown_before_anything_is_quiet(kind: type[MasterLink]) -> None:
     """
     There is nobody to tell.
     """

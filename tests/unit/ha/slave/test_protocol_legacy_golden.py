@@ -17,9 +17,9 @@ import pytest
 from lib.ha.slave_owner import Owner, StoreLog
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.slave.config import Terms
-from pystore.ha.slave.effects import Adopt, Close, Compare, Cut, Retry
-from pystore.ha.slave.protocol_legacy import LegacySlaveConnection
+from pystore.ha.slave.config import SlaveConfig
+from pystore.ha.slave.effects import Adopt, Compare, Cut, LeaveMaster, Retry
+from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.wire.legacy import LegacyAck, decode_ack, decode_handshake
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "ha"
@@ -50,7 +50,7 @@ class Replay:
         )
         config = self.expected["config"]
         self._chance = random.Random(seed)
-        self._terms = Terms(
+        self._terms = SlaveConfig(
             cluster="c",
             broker_name="b",
             broker_id=self.expected["slaveBrokerId"],
@@ -65,7 +65,7 @@ class Replay:
             with tarfile.open(before) as archive:
                 archive.extractall(root, filter="data")
         self.store = StoreLog(root, int(config["mappedFileSizeCommitLog"]))
-        self.closed: list[Close | None] = []
+        self.closed: list[LeaveMaster | None] = []
         self.owners: list[Owner] = []
 
     def __enter__(self) -> Replay:
@@ -82,7 +82,7 @@ class Replay:
                 ours, theirs = went_back
                 assert ours == self.store.view().end_offset
                 self.store.log.cut(theirs)
-            owner = Owner(LegacySlaveConnection(self._terms), self.store)
+            owner = Owner(LegacySlaveProtocol(self._terms), self.store)
             owner.connect()
             owner.feed(*self._pieces(gzip.decompress(path.read_bytes())))
             if not owner.closed:

@@ -22,7 +22,7 @@ from lib.ha.scripted_v3_master import (
 from lib.ha.slave_owner import ShortLog
 
 from pystore.ha.slave.effects import Cut, Retry, Send, Wipe
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import (
     CheckResult,
     EpochsFlag,
@@ -164,7 +164,7 @@ class TestHandshake:
         """
         log = ShortLog(BYTES[:8] + b"diverged", history((1, 0), (2, 8)))
         log.promised = 3
-        slave = SlaveConnection(TERMS)
+        slave = V3SlaveProtocol(TERMS)
         slave.connected(log.view(), 0)
         for body in (SHAKE, EPOCHS):
             slave.effects()

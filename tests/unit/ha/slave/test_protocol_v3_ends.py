@@ -28,7 +28,7 @@ from pystore.ha.slave.effects import (
     Cut,
     Retry,
 )
-from pystore.ha.slave.protocol_v3 import SlaveConnection
+from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import (
     AckFlag,
     AckStatus,
@@ -125,7 +125,7 @@ class TestEnds:
         """
         log = ShortLog(BYTES[:8] + b"diverged", history((1, 0), (2, 8)))
         log.promised = 3
-        slave = SlaveConnection(TERMS)
+        slave = V3SlaveProtocol(TERMS)
         slave.connected(log.view(), 0)
         slave.receive(memoryview(encode(Frame(3, 0, SHAKE))), 0)
         slave.receive(memoryview(encode(Frame(3, 0, EPOCHS))), 0)
@@ -142,7 +142,7 @@ class TestEnds:
         """
         Its master tells every epoch: no bytes have to be compared.
         """
-        slave = SlaveConnection(TERMS)
+        slave = V3SlaveProtocol(TERMS)
         with pytest.raises(LocalViolation):
             slave.differs(Compare(0, b""), 0, ShortLog().view(), 0)
 

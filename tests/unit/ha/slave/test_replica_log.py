@@ -25,7 +25,7 @@ from pystore.ha.slave.effects import Adopt, Append, Compare, Confirm, Cut
 from pystore.ha.slave.replica_log import ReplicaLog, ack_status
 from pystore.ha.wire.codes import AckStatus
 from pystore.ha.wire.effects import Promise
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import PROMISED
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
@@ -126,7 +126,7 @@ def test_an_epoch_that_is_there_is_not_written_again(
     with opened(slave) as log:
         log.carry_out(Append(0, master[:1000], entry))
         with monkeypatch.context() as patched:
-            patched.setattr(Checkpoint, "change", None)
+            patched.setattr(MetaStore, "change", None)
             log.carry_out(Append(1000, master[1000:2000], entry))
 
 
@@ -162,7 +162,7 @@ def test_a_promise_outlives_a_kill(slave: Path) -> None:
     """
     kill_while(slave, lambda log: log.carry_out(Promise(7)))
 
-    with Checkpoint.open_read_only(slave / "meta") as checkpoint:
+    with MetaStore.open_read_only(slave / "meta") as checkpoint:
         assert 7 == checkpoint.read(PROMISED)
     with opened(slave) as log:
         assert 7 == log.log().promised_epoch

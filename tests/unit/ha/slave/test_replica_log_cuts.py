@@ -26,7 +26,7 @@ from pystore.ha.slave.effects import (
     Wipe,
 )
 from pystore.ha.slave.replica_log import ReplicaLog
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
 from pystore.verify import verify_store
@@ -76,7 +76,7 @@ def test_a_cut_where_the_log_ends_writes_nothing(
     with opened(slave) as log:
         log.carry_out(Append(0, master[:end], EpochEntry(1, 0)))
         with monkeypatch.context() as patched:
-            patched.setattr(Checkpoint, "change", None)
+            patched.setattr(MetaStore, "change", None)
             log.carry_out(Cut(end))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 
 from pystore.errors import PoisonedError
-from pystore.ha.slave.sync_thread import Syncer
+from pystore.ha.slave.sync_thread import SyncThread
 
 LONG_S = 10
 
@@ -28,7 +28,7 @@ class Disk:
             raise self.error
 
 
-def _until_idle(syncer: Syncer) -> None:
+def _until_idle(syncer: SyncThread) -> None:
     while syncer.is_busy:
         assert threading.active_count()
 
@@ -36,7 +36,7 @@ def _until_idle(syncer: Syncer) -> None:
 def test_a_sync_runs_beside_who_asked() -> None:
     """Who asks again meanwhile asks for the same one."""
     disk = Disk()
-    with Syncer(disk.sync) as syncer:
+    with SyncThread(disk.sync) as syncer:
         was_busy = syncer.is_busy
         syncer.ask()
         assert disk.begun.acquire(timeout=LONG_S)
@@ -52,7 +52,7 @@ def test_a_sync_that_failed_is_not_the_last_one() -> None:
     """The log knows what it means; the thread goes on."""
     disk = Disk()
     disk.error = PoisonedError("a write-back failed")
-    with Syncer(disk.sync) as syncer:
+    with SyncThread(disk.sync) as syncer:
         for _ in range(2):
             syncer.ask()
             assert disk.begun.acquire(timeout=LONG_S)
@@ -63,7 +63,7 @@ def test_a_sync_that_failed_is_not_the_last_one() -> None:
 def test_the_end_waits_for_the_sync_under_way() -> None:
     """The log is closed after it."""
     disk = Disk()
-    with Syncer(disk.sync) as syncer:
+    with SyncThread(disk.sync) as syncer:
         syncer.ask()
         assert disk.begun.acquire(timeout=LONG_S)
         threading.Timer(0.01, disk.may_end.release).start()
@@ -74,5 +74,5 @@ def test_the_end_waits_for_the_sync_under_way() -> None:
 def test_without_a_question_there_is_no_thread() -> None:
     """Most slaves have none who wait for their disks."""
     before = threading.active_count()
-    with Syncer(lambda: None):
+    with SyncThread(lambda: None):
         assert threading.active_count() == before

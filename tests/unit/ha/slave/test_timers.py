@@ -4,14 +4,14 @@ When to speak, and when to give up.
 
 from __future__ import annotations
 
-from pystore.ha.slave.timers import REPLY_MS, Deadlines
+from pystore.ha.slave.timers import REPLY_MS, LinkTimers
 
 
 def test_a_reply_is_awaited_five_seconds() -> None:
     """
     No heartbeat is due meanwhile.
     """
-    clocks = Deadlines(100, 300, 0, 0)
+    clocks = LinkTimers(100, 300, 0, 0)
     clocks.ask(1_000)
 
     assert 1_000 + REPLY_MS == clocks.next_ms()
@@ -24,7 +24,7 @@ def test_heartbeats_and_silence_are_clocks_of_their_own() -> None:
     """
     The earlier one is the next deadline.
     """
-    clocks = Deadlines(100, 300, 0, 0, reply_due_ms=1)
+    clocks = LinkTimers(100, 300, 0, 0, reply_due_ms=1)
     clocks.settle()
 
     assert clocks.next_ms() == 100

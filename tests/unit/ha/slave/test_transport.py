@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from pystore.ha.slave import transport as module
-from pystore.ha.slave.transport import Stream, StreamLost, connect, parse_address
+from pystore.ha.slave.transport import MasterStream, StreamLost, connect, parse_address
 
 
 class Clock:
@@ -41,12 +41,12 @@ def forever(act: Callable[[], object]) -> NoReturn:
 
 
 @contextmanager
-def pair() -> Iterator[tuple[Stream, socket.socket]]:
+def pair() -> Iterator[tuple[MasterStream, socket.socket]]:
     """
     A stream and the master's end of it.
     """
     ours, theirs = socket.socketpair()
-    with theirs, Stream(ours) as stream:
+    with theirs, MasterStream(ours) as stream:
         yield stream, theirs
 
 

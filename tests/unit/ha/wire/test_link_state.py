@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.wire.codes import State
-from pystore.ha.wire.link_state import MASTER, SLAVE, Event, Table, next_state
+from pystore.ha.wire.link_state import (
+    MASTER,
+    SLAVE,
+    LinkEvent,
+    TransitionTable,
+    next_state,
+)
 
 # One row per event; columns READY, HANDSHAKE, TRANSFER, SUSPEND by first letter
 # (SHUTDOWN is X); a dot is a violation. SHUTDOWN absorbs everything.
@@ -45,23 +51,23 @@ LETTERS = dict(zip("RHTSX", State, strict=True))
 ROLES = pytest.mark.parametrize("table", [SLAVE, MASTER], ids=["slave", "master"])
 
 
-def read_rows(rows: str) -> Table:
+def read_rows(rows: str) -> TransitionTable:
     """
     Returns the table that the rows spell.
     """
-    table = {(State.SHUTDOWN, event): State.SHUTDOWN for event in Event}
+    table = {(State.SHUTDOWN, event): State.SHUTDOWN for event in LinkEvent}
     for row in rows.strip().splitlines():
         name, *letters = row.split()
         for state, letter in zip(State, letters, strict=False):
             if letter != ".":
-                table[state, Event[name]] = LETTERS[letter]
+                table[state, LinkEvent[name]] = LETTERS[letter]
     return table
 
 
 @pytest.mark.parametrize(
     ("rows", "table"), [(SLAVE_ROWS, SLAVE), (MASTER_ROWS, MASTER)]
 )
-def test_the_tables_are_frozen(rows: str, table: Table) -> None:
+def test_the_tables_are_frozen(rows: str, table: TransitionTable) -> None:
     """
     Who changes a transition changes it here too, and sees the whole.
     """
@@ -69,10 +75,10 @@ def test_the_tables_are_frozen(rows: str, table: Table) -> None:
 
 
 @ROLES
-@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("event", LinkEvent)
 @pytest.mark.parametrize("state", State)
 def test_every_state_has_an_answer_to_every_event(
-    table: Table, state: State, event: Event
+    table: TransitionTable, state: State, event: LinkEvent
 ) -> None:
     """
     A state, or a violation of the side that caused the event; never anything else.
@@ -89,18 +95,20 @@ def test_every_state_has_an_answer_to_every_event(
 
 
 @ROLES
-def test_transfer_is_entered_from_the_handshake_or_from_a_pause(table: Table) -> None:
+def test_transfer_is_entered_from_the_handshake_or_from_a_pause(
+    table: TransitionTable,
+) -> None:
     """
     Nobody sends or takes bytes before histories were compared.
     """
     before = {a for (a, _), b in table.items() if b == State.TRANSFER}
 
     assert {State.HANDSHAKE, State.TRANSFER, State.SUSPEND} == before
-    assert next_state(table, State.SUSPEND, Event.RESUME) == State.TRANSFER
+    assert next_state(table, State.SUSPEND, LinkEvent.RESUME) == State.TRANSFER
 
 
 @ROLES
-def test_only_a_link_that_transfers_can_be_suspended(table: Table) -> None:
+def test_only_a_link_that_transfers_can_be_suspended(table: TransitionTable) -> None:
     """
     Else to resume would lead a link into TRANSFER that is none, or has agreed on
     nothing.
@@ -111,18 +119,20 @@ def test_only_a_link_that_transfers_can_be_suspended(table: Table) -> None:
 
 
 @ROLES
-def test_whatever_breaks_the_link_leads_back_to_ready(table: Table) -> None:
+def test_whatever_breaks_the_link_leads_back_to_ready(table: TransitionTable) -> None:
     """
     From everywhere but the end.
     """
     for state in State:
         expected = State.SHUTDOWN if state == State.SHUTDOWN else State.READY
-        assert expected == next_state(table, state, Event.LOST)
+        assert expected == next_state(table, state, LinkEvent.LOST)
 
 
 @ROLES
-@given(events=st.lists(st.sampled_from(Event)))
-def test_shutdown_is_never_left(table: Table, events: list[Event]) -> None:
+@given(events=st.lists(st.sampled_from(LinkEvent)))
+def test_shutdown_is_never_left(
+    table: TransitionTable, events: list[LinkEvent]
+) -> None:
     """
     Whatever comes late.
     """
@@ -134,9 +144,9 @@ def test_shutdown_is_never_left(table: Table, events: list[Event]) -> None:
 
 
 @ROLES
-@given(events=st.lists(st.sampled_from(Event), max_size=30))
+@given(events=st.lists(st.sampled_from(LinkEvent), max_size=30))
 def test_no_way_leads_to_bytes_around_the_handshake(
-    table: Table, events: list[Event]
+    table: TransitionTable, events: list[LinkEvent]
 ) -> None:
     """
     On any way, violations left out, TRANSFER comes after an agreement of this link.
@@ -148,7 +158,11 @@ def test_no_way_leads_to_bytes_around_the_handshake(
         state = next_state(table, state, event)
         if state in (State.READY, State.SHUTDOWN):
             has_agreed = False
-        elif event in (Event.AGREED, Event.HEARD_TRUNCATE, Event.HEARD_FIRST_ACK):
+        elif event in (
+            LinkEvent.AGREED,
+            LinkEvent.HEARD_TRUNCATE,
+            LinkEvent.HEARD_FIRST_ACK,
+        ):
             has_agreed = True
         assert has_agreed or state not in (State.TRANSFER, State.SUSPEND)
 
@@ -158,5 +172,5 @@ def test_a_wish_of_the_operator_is_no_violation_in_any_state() -> None:
     Who suspends, resumes or stops cannot know how far a link has come.
     """
     for table in (SLAVE, MASTER):
-        for event in (Event.SUSPEND, Event.RESUME, Event.SHUTDOWN):
+        for event in (LinkEvent.SUSPEND, LinkEvent.RESUME, LinkEvent.SHUTDOWN):
             assert all((state, event) in table for state in State)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pystore.ha.wire.codes import DataFlag
 from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import Frame, TransferAck, TransferData
-from pystore.ha.wire.runs import ROOM_BYTES, RUN_BYTES, SHORT_BYTES, Run, join_run
+from pystore.ha.wire.runs import ROOM_BYTES, RUN_BYTES, SHORT_BYTES, FrameRun, join_run
 from pystore.ha.wire.v3 import encode
 
 LIMIT = 1 << 20
@@ -21,7 +21,7 @@ FIRST = TransferData(3, 64, 90, 100, 5000, 7, 0, DataFlag(0), b"abcd")
 NEXT = replace(FIRST, offset=104, confirm_offset=95, end_offset=5200, block=b"efg")
 
 
-def joined(raw: bytes, room: int = ROOM_BYTES, limit: int = LIMIT) -> Run:
+def joined(raw: bytes, room: int = ROOM_BYTES, limit: int = LIMIT) -> FrameRun:
     """
     Returns the run at the front of these bytes.
     """
@@ -29,7 +29,7 @@ def joined(raw: bytes, room: int = ROOM_BYTES, limit: int = LIMIT) -> Run:
     frame, size = take_frame(data, LIMIT)
     assert frame is not None
     assert isinstance(frame.body, TransferData)
-    alone = Run(frame, frame.body, size)
+    alone = FrameRun(frame, frame.body, size)
     return join_run(data, alone, memoryview(bytearray(room)), limit)
 
 

@@ -18,18 +18,20 @@ from pystore.spark.compact.checkpoint import (
     sync_tree,
 )
 from pystore.spark.compact.layout import QueueLayout, parse_layout
-from pystore.spark.compact.plan import Plan, make_plan
+from pystore.spark.compact.plan import CompactionPlan, make_plan
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
+def plan(tmp_path: Path) -> CompactionPlan:
     """
     The plan of a small store.
     """
     return make_plan(make_store(tmp_path, records=300), CHOICE)
 
 
-def test_work_is_found_by_store_and_choice(plan: Plan, tmp_path: Path) -> None:
+def test_work_is_found_by_store_and_choice(
+    plan: CompactionPlan, tmp_path: Path
+) -> None:
     """
     And by nothing else.
     """
@@ -41,7 +43,7 @@ def test_work_is_found_by_store_and_choice(plan: Plan, tmp_path: Path) -> None:
     assert find_work(tmp_path, plan.store, other) is None
 
 
-def test_new_work_removes_the_old(plan: Plan, tmp_path: Path) -> None:
+def test_new_work_removes_the_old(plan: CompactionPlan, tmp_path: Path) -> None:
     """
     There is one plan at a time.
     """
@@ -54,7 +56,7 @@ def test_new_work_removes_the_old(plan: Plan, tmp_path: Path) -> None:
     remove_work(tmp_path)
 
 
-def test_a_plan_that_is_not_whole_is_none(plan: Plan, tmp_path: Path) -> None:
+def test_a_plan_that_is_not_whole_is_none(plan: CompactionPlan, tmp_path: Path) -> None:
     """
     Whoever wrote it was killed, or something else lies there.
     """
@@ -65,7 +67,9 @@ def test_a_plan_that_is_not_whole_is_none(plan: Plan, tmp_path: Path) -> None:
     assert find_work(tmp_path, plan.store, CHOICE) is None
 
 
-def test_a_plan_under_another_name_is_none(plan: Plan, tmp_path: Path) -> None:
+def test_a_plan_under_another_name_is_none(
+    plan: CompactionPlan, tmp_path: Path
+) -> None:
     """
     Somebody changed it, or copied the directory.
     """
@@ -75,7 +79,9 @@ def test_a_plan_under_another_name_is_none(plan: Plan, tmp_path: Path) -> None:
     assert find_work(tmp_path, plan.store, CHOICE) is None
 
 
-def test_layouts_are_read_as_they_were_kept(plan: Plan, tmp_path: Path) -> None:
+def test_layouts_are_read_as_they_were_kept(
+    plan: CompactionPlan, tmp_path: Path
+) -> None:
     """
     Before that there are none, which is not the same as no queue.
     """
@@ -108,4 +114,4 @@ def test_a_place_for_work_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
 
     with pytest.raises(StorageError, match=f"{tmp_path}/file/compacting: Not a dir"):
-        begin_work(tmp_path / "file", Plan("/", 1, (), 0, "", -1, CHOICE))
+        begin_work(tmp_path / "file", CompactionPlan("/", 1, (), 0, "", -1, CHOICE))

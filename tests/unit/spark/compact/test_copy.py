@@ -14,7 +14,7 @@ from lib.spark.compaction import CHOICE, LocalJobs, make_store
 
 from pystore.errors import CorruptError, OffsetOutOfRange
 from pystore.spark.compact import copy as copying
-from pystore.spark.compact.checkpoint import Work, begin_work
+from pystore.spark.compact.checkpoint import CompactionWork, begin_work
 from pystore.spark.compact.copy import COPIED_OF, copy_records, marker_name
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import prepare_output
@@ -22,7 +22,7 @@ from pystore.spark.compact.plan import make_plan
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
+def work(tmp_path: Path) -> CompactionWork:
     """
     Work on a store, planned and ready for copies.
     """
@@ -38,7 +38,9 @@ def work(tmp_path: Path) -> Work:
     return work
 
 
-def copy_rows(work: Work, table: pa.Table, step: int = 50) -> list[dict[str, int]]:
+def copy_rows(
+    work: CompactionWork, table: pa.Table, step: int = 50
+) -> list[dict[str, int]]:
     """
     Copies rows of a layout, so many at once.
     """
@@ -51,7 +53,7 @@ def copy_rows(work: Work, table: pa.Table, step: int = 50) -> list[dict[str, int
     ]
 
 
-def rows(work: Work) -> pa.Table:
+def rows(work: CompactionWork) -> pa.Table:
     """
     The places of all records, by segment and offset.
     """
@@ -60,7 +62,7 @@ def rows(work: Work) -> pa.Table:
     return table.sort_by([("segment", "ascending"), ("offset", "ascending")])
 
 
-def contents(work: Work) -> dict[str, bytes]:
+def contents(work: CompactionWork) -> dict[str, bytes]:
     """
     Every file that is made.
     """
@@ -72,7 +74,7 @@ def contents(work: Work) -> dict[str, bytes]:
 
 
 def test_what_is_copied_does_not_depend_on_how(
-    work: Work, monkeypatch: pytest.MonkeyPatch
+    work: CompactionWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
     Row by row or all at once, in large parts or small ones, and again.
@@ -93,7 +95,7 @@ def test_what_is_copied_does_not_depend_on_how(
     assert found[0] == found[1] == found[2]
 
 
-def test_each_segment_that_is_done_has_a_mark(work: Work) -> None:
+def test_each_segment_that_is_done_has_a_mark(work: CompactionWork) -> None:
     """
     Which says how much it was; drafts are gone.
     """
@@ -109,7 +111,7 @@ def test_each_segment_that_is_done_has_a_mark(work: Work) -> None:
     assert [name] == [path.name for path in (work.folder / "copied").iterdir()]
 
 
-def test_a_second_attempt_writes_the_same(work: Work) -> None:
+def test_a_second_attempt_writes_the_same(work: CompactionWork) -> None:
     """
     Also while the first one is not done yet.
     """
@@ -125,7 +127,7 @@ def test_a_second_attempt_writes_the_same(work: Work) -> None:
     assert before == contents(work)
 
 
-def test_a_record_that_changed_is_not_copied(work: Work) -> None:
+def test_a_record_that_changed_is_not_copied(work: CompactionWork) -> None:
     """
     The segment gets no mark, and nothing stays open.
     """
@@ -144,7 +146,7 @@ def test_a_record_that_changed_is_not_copied(work: Work) -> None:
     assert before == len(os.listdir("/dev/fd"))
 
 
-def test_a_segment_that_is_gone_is_told(work: Work) -> None:
+def test_a_segment_that_is_gone_is_told(work: CompactionWork) -> None:
     """
     Retention took it.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pystore.spark.compact.counts import (
-    Damage,
+    CompactionDamage,
     QueueCount,
     out_of_order,
     parse_note,
@@ -21,7 +21,7 @@ def test_notes_are_read_as_they_were_written() -> None:
     """
     Counts and damage, also of a topic that is no text.
     """
-    damage = Damage("/store/commitlog/0", 7, "record at offset 7: torn")
+    damage = CompactionDamage("/store/commitlog/0", 7, "record at offset 7: torn")
     odd = replace(COUNT, topic="\udcff")
 
     assert [COUNT, odd, damage] == [parse_note(n.pack()) for n in (COUNT, odd, damage)]

@@ -11,17 +11,17 @@ import pytest
 from lib.spark.compaction import CHOICE
 
 from pystore.errors import InvalidError
-from pystore.spark.compact.counts import Damage, QueueCount, queue_hash
+from pystore.spark.compact.counts import CompactionDamage, QueueCount, queue_hash
 from pystore.spark.compact.layout import (
     PLACES_SCHEMA,
     QueueLayout,
     lay_out,
     parse_layout,
 )
-from pystore.spark.compact.plan import Plan
+from pystore.spark.compact.plan import CompactionPlan
 from pystore.spark.compact.scan import NOTE, RECORD, SCANNED_SCHEMA
 
-PLAN = Plan("/store", 10000, (20000, 30000, 40000), 50000, "", -1, CHOICE)
+PLAN = CompactionPlan("/store", 10000, (20000, 30000, 40000), 50000, "", -1, CHOICE)
 
 
 def count(topic: str, first: int, offset: int, records: int = 10) -> QueueCount:
@@ -32,7 +32,7 @@ def count(topic: str, first: int, offset: int, records: int = 10) -> QueueCount:
     return QueueCount(topic, 0, records, 999, 0, 0, first, last, offset, offset + 500)
 
 
-def note(one: QueueCount | Damage, offset: int) -> dict[str, Any]:
+def note(one: QueueCount | CompactionDamage, offset: int) -> dict[str, Any]:
     """
     The row of a note.
     """
@@ -51,7 +51,7 @@ def record(topic: str, offset: int, size: int, *, dead: bool = False) -> dict[st
 
 def laid_out(
     rows: list[dict[str, Any]], step: int = 3, *, with_records: bool = True
-) -> tuple[list[dict[str, Any]], list[QueueLayout | Damage]]:
+) -> tuple[list[dict[str, Any]], list[QueueLayout | CompactionDamage]]:
     """
     The places of records, and what becomes of the queues.
     """
@@ -158,7 +158,7 @@ def test_queue_offsets_that_do_not_rise_are_damage() -> None:
 
     _, (damage,) = laid_out(rows)
 
-    assert isinstance(damage, Damage)
+    assert isinstance(damage, CompactionDamage)
     assert ("/store/commitlog/00000000000000030000", 31000) == (
         damage.path,
         damage.offset,
@@ -170,7 +170,7 @@ def test_damage_is_handed_on() -> None:
     """
     As it came.
     """
-    damage = Damage("/store/commitlog/0", 7, "torn")
+    damage = CompactionDamage("/store/commitlog/0", 7, "torn")
 
     assert [damage] == laid_out([note(damage, 20000)])[1]
 
@@ -184,7 +184,7 @@ def test_two_queues_that_look_the_same_are_told() -> None:
 
     _, (damage,) = laid_out(rows)
 
-    assert isinstance(damage, Damage)
+    assert isinstance(damage, CompactionDamage)
     assert "B, queue 0 and A, queue 0 cannot be told apart" == damage.text
 
 

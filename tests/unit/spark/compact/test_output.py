@@ -11,14 +11,14 @@ import pytest
 from lib.spark.compaction import CHOICE, LocalJobs, latest, make_store, queue_records
 
 from pystore.errors import InvalidError
-from pystore.spark.compact.checkpoint import Work, begin_work
+from pystore.spark.compact.checkpoint import CompactionWork, begin_work
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.output import finish_output, manifest_of, prepare_output
 from pystore.spark.compact.plan import make_plan
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
+def work(tmp_path: Path) -> CompactionWork:
     """
     Work that is copied, and not published.
     """
@@ -34,7 +34,7 @@ def work(tmp_path: Path) -> Work:
     return work
 
 
-def test_everything_appears_at_once(work: Work, tmp_path: Path) -> None:
+def test_everything_appears_at_once(work: CompactionWork, tmp_path: Path) -> None:
     """
     And the work is gone.
     """
@@ -59,7 +59,7 @@ def test_everything_appears_at_once(work: Work, tmp_path: Path) -> None:
     assert layouts == [parse_layout(text) for text in texts]
 
 
-def test_the_directory_can_be_moved(work: Work, tmp_path: Path) -> None:
+def test_the_directory_can_be_moved(work: CompactionWork, tmp_path: Path) -> None:
     """
     As into the store of a broker: its links lead to its own files.
     """

@@ -18,7 +18,7 @@ from pystore.errors import NotAStoreError
 from pystore.fs.layout import CHECKPOINT, EPOCH_FILE
 from pystore.message.message import Message
 from pystore.rocketmq.side_files import CheckpointTimes
-from pystore.spark.compact.plan import Plan, make_plan, still_holds
+from pystore.spark.compact.plan import CompactionPlan, make_plan, still_holds
 from pystore.store.commit_log import CommitLog
 
 
@@ -56,7 +56,7 @@ def test_a_plan_is_read_as_it_was_written(root: Path) -> None:
     """
     plan = make_plan(root, CHOICE)
 
-    again = Plan.parse(plan.text())
+    again = CompactionPlan.parse(plan.text())
 
     assert plan == again
     assert plan.id == again.id

@@ -13,7 +13,12 @@ from lib.store.logs import make_root, open_log
 from pystore.core.options import LogOptions
 from pystore.message.message import Message
 from pystore.spark.compact import scan
-from pystore.spark.compact.counts import Damage, QueueCount, parse_note, queue_hash
+from pystore.spark.compact.counts import (
+    CompactionDamage,
+    QueueCount,
+    parse_note,
+    queue_hash,
+)
 from pystore.spark.compact.scan import NOTE, RECORD, SCANNED_SCHEMA, scan_segment
 from pystore.spark.plan.split import Split
 from pystore.store.open_reader import open_reader
@@ -175,6 +180,6 @@ def test_damage_is_a_note_with_path_and_offset(tmp_path: Path) -> None:
     last = scanned(root)[-1]
 
     damage = parse_note(last["key"])
-    assert isinstance(damage, Damage)
+    assert isinstance(damage, CompactionDamage)
     assert (str(path), offsets[3]) == (damage.path, damage.offset)
     assert "CRC" in damage.text

@@ -13,20 +13,20 @@ from pystore.spark.export.commit import (
     Commit,
     DamagedRange,
     ExportedFile,
-    Gap,
-    Shape,
+    ExportShape,
+    LogGap,
     StoreRange,
     format_commit,
     parse_commit,
 )
-from pystore.spark.source.offsets import Position
+from pystore.spark.source.offsets import StreamOffset
 
 COMMIT = Commit(
     run=7,
-    shape=Shape(("offset", "body"), ("a*",), "zstd"),
+    shape=ExportShape(("offset", "body"), ("a*",), "zstd"),
     ranges=(StoreRange("/s", 10, 90, 3),),
-    positions={"/s": Position(90, 80, 42), "/empty": Position(0)},
-    gaps=(Gap("/s", 5, 10, "deleted"),),
+    positions={"/s": StreamOffset(90, 80, 42), "/empty": StreamOffset(0)},
+    gaps=(LogGap("/s", 5, 10, "deleted"),),
     damages=(DamagedRange("/s", 50, 7, "bad"),),
     files=(ExportedFile("topic=a/x.parquet", "/s", 3, 1000, 10, 80),),
 )

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pystore.errors import StorageError
-from pystore.spark.export.parquet import Limits, ParquetParts, Part
+from pystore.spark.export.parquet import ParquetParts, PartitionKey, WriterLimits
 
 DAY_MS = 86_400_000
 
@@ -38,7 +38,9 @@ def parts(folder: Path, **limits: int) -> ParquetParts:
     """
     A writer of two columns.
     """
-    return ParquetParts(folder, "part", ["offset", "body"], "zstd", Limits(**limits))
+    return ParquetParts(
+        folder, "part", ["offset", "body"], "zstd", WriterLimits(**limits)
+    )
 
 
 def offsets(folder: Path, name: str) -> list[Any]:
@@ -69,13 +71,13 @@ def test_each_topic_and_day_is_a_file_in_the_order_of_the_log(tmp_path: Path) ->
     files = {file.part: file for file in writer.finish()}
 
     assert {
-        Part("b", "1970-01-01"): [1, 4],
-        Part("a", "1970-01-01"): [2, 6],
-        Part("a", "1970-01-02"): [3],
-        Part("b", "1969-12-31"): [5],
-        Part("b", None): [7],
+        PartitionKey("b", "1970-01-01"): [1, 4],
+        PartitionKey("a", "1970-01-01"): [2, 6],
+        PartitionKey("a", "1970-01-02"): [3],
+        PartitionKey("b", "1969-12-31"): [5],
+        PartitionKey("b", None): [7],
     } == {part: offsets(tmp_path, file.name) for part, file in files.items()}
-    one = files[Part("a", "1970-01-01")]
+    one = files[PartitionKey("a", "1970-01-01")]
     assert (2, 2, 6) == (one.rows, one.min_offset, one.max_offset)
     assert one.size == (tmp_path / one.name).stat().st_size
     assert ["offset", "body"] == pq.read_schema(tmp_path / one.name).names

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import FormatError, InvalidError, LockedError, StorageError
-from pystore.spark.export.commit import Commit, Shape
+from pystore.spark.export.commit import Commit, ExportShape
 from pystore.spark.export.publish import (
     last_commit,
     lock_export,
@@ -24,7 +24,7 @@ def commit(run: int) -> Commit:
     """
     Of nothing at all.
     """
-    return Commit(run, Shape(("offset",), (), "zstd"), (), {}, (), (), ())
+    return Commit(run, ExportShape(("offset",), (), "zstd"), (), {}, (), (), ())
 
 
 def publish_one(into: Path, run: int) -> Path:

@@ -12,8 +12,8 @@ from lib.spark.exports import SEGMENT, Growing
 
 from pystore.errors import CutError, OffsetOutOfRange
 from pystore.message.message import Message
-from pystore.spark.export.resume import Bounds, StorePlan
-from pystore.spark.source.offsets import Position
+from pystore.spark.export.resume import ExportBounds, StoreExport
+from pystore.spark.source.offsets import StreamOffset
 from pystore.store.commit_log import CommitLog
 
 
@@ -25,11 +25,13 @@ def store(tmp_path: Path) -> Growing:
     return Growing.new(tmp_path / "store", 300)
 
 
-def plan(store: Growing, before: Position | None = None, **bounds: Any) -> StorePlan:
+def plan(
+    store: Growing, before: StreamOffset | None = None, **bounds: Any
+) -> StoreExport:
     """
     What a run does with the store.
     """
-    return StorePlan(store.root, before, Bounds(**bounds))
+    return StoreExport(store.root, before, ExportBounds(**bounds))
 
 
 def test_a_store_begins_at_its_start_and_goes_on_at_its_end(store: Growing) -> None:
@@ -77,7 +79,7 @@ def test_only_what_is_confirmed_is_exported(tmp_path: Path) -> None:
         log.append(Message("T", b"two"))
         log.writer.log.confirm(confirmed)
 
-        found = StorePlan(tmp_path / "store", None, Bounds())
+        found = StoreExport(tmp_path / "store", None, ExportBounds())
 
     assert confirmed == found.position.offset
 
@@ -88,7 +90,7 @@ def test_an_empty_store_has_nothing_new(tmp_path: Path) -> None:
     """
     found = plan(Growing.new(tmp_path / "store"))
 
-    assert (0, Position(0)) == (found.size, found.position)
+    assert (0, StreamOffset(0)) == (found.size, found.position)
 
 
 def test_a_log_that_was_cut_below_the_position_is_told(store: Growing) -> None:
@@ -157,4 +159,4 @@ def test_a_deleted_record_vouches_for_nothing(store: Growing) -> None:
     """
     store.delete(SEGMENT)
 
-    assert SEGMENT == plan(store, Position(SEGMENT, 1000, 1)).from_offset
+    assert SEGMENT == plan(store, StreamOffset(SEGMENT, 1000, 1)).from_offset

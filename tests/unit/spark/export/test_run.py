@@ -12,8 +12,8 @@ from lib.oracle.golden_data import GoldenStore
 from lib.spark.exports import SEGMENT, Growing, export_here, run_here, visible
 
 from pystore.errors import CutError, InvalidError, StorageError
-from pystore.spark.export.resume import Bounds
-from pystore.spark.export.run import Request, run_export
+from pystore.spark.export.resume import ExportBounds
+from pystore.spark.export.run import ExportRequest, run_export
 from pystore.spark.export.task import ExportTask, TaskResult
 
 
@@ -78,7 +78,9 @@ def test_several_stores_are_one_export(store: Growing, tmp_path: Path) -> None:
     store.grow(10)
 
     second = run_export(
-        Request((str(store.root), str(tmp_path / "stores" / "*")), into), run_here, 2
+        ExportRequest((str(store.root), str(tmp_path / "stores" / "*")), into),
+        run_here,
+        2,
     )
 
     assert second
@@ -132,10 +134,10 @@ def test_a_gap_is_recorded_where_somebody_said_to_go_on(
     After retention was faster than the export.
     """
     into = tmp_path / "out"
-    export_here(store.root, into, bounds=Bounds(0, store.offsets[3]))
+    export_here(store.root, into, bounds=ExportBounds(0, store.offsets[3]))
     store.delete(SEGMENT)
 
-    found = export_here(store.root, into, bounds=Bounds(allow_gap=True))
+    found = export_here(store.root, into, bounds=ExportBounds(allow_gap=True))
 
     assert found
     assert [(store.offsets[3], SEGMENT)] == [
@@ -161,7 +163,7 @@ def test_a_log_that_is_cut_meanwhile_is_not_published(
         return results
 
     with pytest.raises(CutError, match="nothing was published"):
-        run_export(Request((str(store.root),), into), cut_meanwhile, 2)
+        run_export(ExportRequest((str(store.root),), into), cut_meanwhile, 2)
     assert [] == visible(into)
     export_here(store.root, into)
     assert store.offsets == [row["offset"] for row in visible(into)]
@@ -179,7 +181,7 @@ def test_attempts_that_nobody_asked_for_are_not_published(
         run_here(tasks)
         return run_here(tasks)
 
-    run_export(Request((str(store.root),), into), twice, 4)
+    run_export(ExportRequest((str(store.root),), into), twice, 4)
 
     assert store.offsets == [row["offset"] for row in visible(into)]
     assert ["_export", "run=1"] == sorted(path.name for path in into.iterdir())
@@ -198,5 +200,5 @@ def test_workers_that_write_elsewhere_are_told(store: Growing, tmp_path: Path) -
         return results
 
     with pytest.raises(StorageError, match="same path on every host"):
-        run_export(Request((str(store.root),), into), elsewhere, 2)
+        run_export(ExportRequest((str(store.root),), into), elsewhere, 2)
     assert [] == visible(into)

@@ -12,14 +12,14 @@ from lib.command_line import overwrite, segment_file
 from lib.spark.exports import SEGMENT, Growing
 
 from pystore.errors import CorruptError, StorageError
-from pystore.spark.export.commit import Shape
+from pystore.spark.export.commit import ExportShape
 from pystore.spark.export.task import ExportTask, TaskResult, pack_tasks, write_task
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.spark.plan.splits import plan_splits
 
-SHAPE = Shape(("offset", "keys", "body"), (), "zstd")
+SHAPE = ExportShape(("offset", "keys", "body"), (), "zstd")
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ def store(tmp_path: Path) -> Growing:
     return Growing.new(tmp_path / "store", 300)
 
 
-def task(store: Growing, shape: Shape = SHAPE, on_damage: str = "fail") -> ExportTask:
+def task(
+    store: Growing, shape: ExportShape = SHAPE, on_damage: str = "fail"
+) -> ExportTask:
     """
     One over a whole store.
     """
@@ -78,7 +80,7 @@ def test_only_topics_that_match_are_written(store: Growing) -> None:
     """
     By patterns as in a shell.
     """
-    shape = Shape(("offset", "body"), ("T[12]", "X*"), "none")
+    shape = ExportShape(("offset", "body"), ("T[12]", "X*"), "none")
 
     result = write_task(task(store, shape))
 

@@ -15,18 +15,18 @@ from pystore.core.log_reader import LogReader
 from pystore.message.message import Message
 from pystore.spark.plan.schema import COLUMNS, choose_columns, without_nulls
 from pystore.spark.plan.split import Damaged, Split
-from pystore.spark.scan.batches import Batches
+from pystore.spark.scan.batches import BatchBuilder
 from pystore.spark.scan.core_columns import CoreColumns
 
 SPLIT = Split("/s", 0, 65536, 0, 65536, 65536, epochs=((2, 10, 20), (3, 20, 30)))
 
 
-def batches(*names: str) -> Batches:
+def batches(*names: str) -> BatchBuilder:
     """
     Of these columns, with one topic.
     """
     columns = choose_columns(names, with_body=False, with_damage=False)
-    return Batches(SPLIT, columns, lambda _: "T", CoreColumns)
+    return BatchBuilder(SPLIT, columns, lambda _: "T", CoreColumns)
 
 
 def test_an_epoch_is_known_within_its_range_only() -> None:
@@ -95,7 +95,7 @@ def test_a_topic_that_is_no_text_is_told_with_a_sign_in_its_place() -> None:
     As RocketMQ shows it.
     """
     columns = choose_columns(["topic"], with_body=False, with_damage=False)
-    found = Batches(SPLIT, columns, lambda _: "a\udcff", CoreColumns)
+    found = BatchBuilder(SPLIT, columns, lambda _: "a\udcff", CoreColumns)
 
     assert ["a\ufffd"] == found.of(np.zeros(1, RECORD_DTYPE), None)[0].to_pylist()
 
@@ -105,7 +105,7 @@ def test_topics_and_what_is_the_same_everywhere_fit_every_batch() -> None:
     Batches of one topic and of several, each larger or smaller than the one before.
     """
     columns = choose_columns(["topic", "store"], with_body=False, with_damage=False)
-    made = Batches(SPLIT, columns, "T{}".format, CoreColumns)
+    made = BatchBuilder(SPLIT, columns, "T{}".format, CoreColumns)
     for ids in ([7], [3, 0, 3, 7], [5, 5], [2, 1, 0]):
         rows = np.zeros(len(ids), RECORD_DTYPE)
         rows["topic_id"] = ids
@@ -124,7 +124,7 @@ def test_batches_say_of_a_column_what_the_table_says() -> None:
     """
     columns = without_nulls(COLUMNS.values(), with_damage=False)
 
-    schema = Batches(SPLIT, columns, lambda _: "T", CoreColumns).schema
+    schema = BatchBuilder(SPLIT, columns, lambda _: "T", CoreColumns).schema
 
     assert [one.is_nullable for one in columns] == [one.nullable for one in schema]
     assert not schema.field("properties").nullable

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from pystore.errors import FormatError
-from pystore.spark.source.offsets import Position, parse_positions, show_positions
+from pystore.spark.source.offsets import StreamOffset, parse_positions, show_positions
 
 
 def test_positions_come_back_as_they_were_and_their_text_is_stable() -> None:
     """
     In whatever order the stores were found: Spark compares texts.
     """
-    one, other = Position(10), Position(2**40, 2**39, 0xFFFFFFFF)
+    one, other = StreamOffset(10), StreamOffset(2**40, 2**39, 0xFFFFFFFF)
 
     shown = show_positions({"/b": other, "/a": one})
 

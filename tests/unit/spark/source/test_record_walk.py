@@ -14,7 +14,7 @@ from lib.store.logs import SEGMENT_SIZE
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.spark.source.record_walk import Step, first_from, last_below, walk
+from pystore.spark.source.record_walk import WalkStep, first_from, last_below, walk
 from pystore.store.open_reader import open_reader
 
 Records = list[tuple[int, int]]
@@ -66,9 +66,9 @@ def test_a_walk_ends_with_the_last_whole_record_below_any_limit(
         top = chance.randint(start, end)
         count = chance.choice([None, 1, 7, 100])
         whole = [one for one in records[first:] if one[1] <= top][:count]
-        wanted = Step(whole[-1][1], whole[-1][0], len(whole)) if whole else None
+        wanted = WalkStep(whole[-1][1], whole[-1][0], len(whole)) if whole else None
 
-        assert (wanted or Step(start, None, 0)) == walk(log, start, top, end, count)
+        assert (wanted or WalkStep(start, None, 0)) == walk(log, start, top, end, count)
         if count is None:
             found = last_below(log, start, top, end)
             assert (found.offset, found.record) == (

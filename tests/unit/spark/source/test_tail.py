@@ -14,8 +14,8 @@ from pystore.errors import CutError, NotAStoreError, OffsetOutOfRange
 from pystore.message.message import Message
 from pystore.recovery.segments import Segments
 from pystore.spark.source import tail
-from pystore.spark.source.offsets import Position
-from pystore.spark.source.tail import Followed
+from pystore.spark.source.offsets import StreamOffset
+from pystore.spark.source.tail import FollowedStore
 from pystore.store.commit_log import CommitLog
 from pystore.store.open_reader import find_end
 
@@ -25,10 +25,10 @@ def test_a_live_store_is_followed_to_its_published_end(tmp_path: Path) -> None:
     A position names the last record before it.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
-        followed = Followed(log.path, published=False)
+        followed = FollowedStore(log.path, published=False)
         with followed.look() as sight:
             assert (0, 0) == (sight.top, sight.end)
-            assert Position(0) == sight.last(0, sight.top)
+            assert StreamOffset(0) == sight.last(0, sight.top)
 
         offsets = fill(log, 1000)
 
@@ -47,10 +47,10 @@ def test_a_store_of_a_set_is_followed_to_its_confirm_offset(tmp_path: Path) -> N
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 10)
         log.writer.log.confirm(offsets[5])
-        with Followed(log.path, published=False).look() as sight:
+        with FollowedStore(log.path, published=False).look() as sight:
             assert offsets[5] == sight.top
             assert offsets[5] == sight.last(0, sight.top).offset
-        with Followed(log.path, published=True).look() as sight:
+        with FollowedStore(log.path, published=True).look() as sight:
             assert log.end_offset == sight.top
 
 
@@ -62,7 +62,7 @@ def test_a_killed_writers_store_is_followed_to_what_it_published(
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 100))
-    with Followed(root, published=False).look() as sight:
+    with FollowedStore(root, published=False).look() as sight:
         end = sight.end
     abort = root / "abort"
     text = abort.read_text()
@@ -74,7 +74,7 @@ def test_a_killed_writers_store_is_followed_to_what_it_published(
         file.seek(end)
         file.write(record)
 
-    with Followed(root, published=False).look() as sight:
+    with FollowedStore(root, published=False).look() as sight:
         assert end == sight.end
 
 
@@ -93,7 +93,7 @@ def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
         return find_end(segments)
 
     monkeypatch.setattr(tail, "find_end", search)
-    followed = Followed(root, published=False)
+    followed = FollowedStore(root, published=False)
     with open_log(root) as log:
         body = Message("T", bytes(5000)).form
         log.append(body)
@@ -125,7 +125,7 @@ def test_a_cut_below_the_position_is_one_line(tmp_path: Path) -> None:
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 100)
-        followed = Followed(log.path, published=False)
+        followed = FollowedStore(log.path, published=False)
         with followed.look() as sight:
             position = sight.last(0, offsets[50])
         log.cut(offsets[70])
@@ -149,7 +149,7 @@ def test_the_same_records_written_again_are_no_loss(tmp_path: Path) -> None:
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 20)
-        followed = Followed(log.path, published=False)
+        followed = FollowedStore(log.path, published=False)
         with followed.look() as sight:
             position = sight.last(0, sight.top)
         end = log.end_offset
@@ -167,7 +167,7 @@ def test_segments_deleted_before_they_were_read_are_one_line(tmp_path: Path) -> 
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 2000)
-        followed = Followed(log.path, published=False)
+        followed = FollowedStore(log.path, published=False)
         with followed.look() as sight:
             position = sight.last(0, 1000)
         log.delete_before(2 * SEGMENT)
@@ -184,6 +184,6 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     """
     with (
         pytest.raises(NotAStoreError, match="no such directory"),
-        Followed(tmp_path / "nothing", published=False).look(),
+        FollowedStore(tmp_path / "nothing", published=False).look(),
     ):
         pass

@@ -8,13 +8,13 @@ import re
 from html.parser import HTMLParser
 
 from pystore.spark.verify.html_report import COLUMNS_MAX, render_report
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 
 def _render(*verdicts: SegmentVerdict) -> str:
     stores = sorted({one.store for one in verdicts})
-    return render_report(Round(1, list(verdicts), stores, 2.0, 0.0))
+    return render_report(VerifyRun(1, list(verdicts), stores, 2.0, 0.0))
 
 
 class _Balance(HTMLParser):

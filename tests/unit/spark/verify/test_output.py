@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from pystore.spark.verify.output import PAGE, SUMMARY, write_output
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 
@@ -20,7 +20,7 @@ def test_rounds_stay_and_the_summary_and_the_page_are_the_last_one_s(
     """
     for number in range(2):
         verdict = SegmentVerdict("g", "/s", number, Verdict.OK)
-        write_output(tmp_path, Round(number, [verdict], ["/s"], 1.0, 0.0))
+        write_output(tmp_path, VerifyRun(number, [verdict], ["/s"], 1.0, 0.0))
 
     assert ["round=0", "round=1"] == sorted(
         p.name for p in (tmp_path / "audit").iterdir()

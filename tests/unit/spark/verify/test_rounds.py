@@ -20,7 +20,7 @@ from pystore.spark.verify.rounds import (
     oldest_first,
     write_round,
 )
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.task import SegmentTask, StoreShare
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
@@ -38,8 +38,8 @@ FINE = SegmentVerdict("g", "/s", 0, Verdict.OK, checked_bytes=10)
 BESIDE = SegmentVerdict("g", "/s", None, Verdict.ORPHAN, name="x", checked_bytes=1)
 
 
-def _round(number: int, *verdicts: SegmentVerdict, began: float = 1e9) -> Round:
-    return Round(number, list(verdicts), ["/s"], 1.5, began)
+def _round(number: int, *verdicts: SegmentVerdict, began: float = 1e9) -> VerifyRun:
+    return VerifyRun(number, list(verdicts), ["/s"], 1.5, began)
 
 
 def test_a_round_is_read_back_by_any_parquet_reader(tmp_path: Path) -> None:

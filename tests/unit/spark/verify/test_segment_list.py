@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pystore.errors import NotAStoreError, PystoreError
-from pystore.spark.verify.segment_list import Listing, list_segments
+from pystore.spark.verify.segment_list import SegmentList, list_segments
 
 SIZE = 4096
 
@@ -27,7 +27,7 @@ def make(root: Path, bases: Iterable[int], size: int = SIZE) -> Path:
     return folder
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: SegmentList) -> list[str]:
     """
     Of the orphans.
     """
@@ -55,7 +55,7 @@ def test_an_empty_directory_has_no_segments(tmp_path: Path) -> None:
 
     found = list_segments(tmp_path)
 
-    assert Listing(0, (), {}, ()) == found
+    assert SegmentList(0, (), {}, ()) == found
     assert ([], True) == (found.runs, found.is_whole)
 
 

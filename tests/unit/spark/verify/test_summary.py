@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import json
 
-from pystore.spark.verify.run import Round
+from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.summary import is_bad, is_unfinished, summary_of
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 
-def _round(*verdicts: SegmentVerdict) -> Round:
-    return Round(3, list(verdicts), ["/a", "/b"], 2.0, 0.0)
+def _round(*verdicts: SegmentVerdict) -> VerifyRun:
+    return VerifyRun(3, list(verdicts), ["/a", "/b"], 2.0, 0.0)
 
 
 FINE = SegmentVerdict("g", "/a", 0, Verdict.OK, records=7, checked_bytes=100)
