@@ -47,7 +47,7 @@ class Master:
             self._log.begin_epoch(EPOCH)
         self._agreed = AgreedSet(frozenset({Member(1)}), 1)
         ship = Mastership(
-            terms=MasterConfig(
+            config=MasterConfig(
                 "c", "b", 1, EPOCH, segment, block_bytes_max=block_bytes
             ),
             me=Member(1),
@@ -100,8 +100,8 @@ class Master:
             yield settled
 
         def together() -> Iterator[AckResult]:
-            tickets = [service.submit(message, wanted) for _ in range(window)]
-            yield from service.wait_all(tickets, _WAIT_MS)
+            futures = [service.submit(message, wanted) for _ in range(window)]
+            yield from service.wait_all(futures, _WAIT_MS)
 
         def work(number: int) -> None:
             rounds = range(records // threads // window)
@@ -150,7 +150,7 @@ class Master:
         """
         Waits until so many are in the set, itself included.
         """
-        while len(self._service.judge.set_now.members) != replicas:
+        while len(self._service.monitor.set_now.members) != replicas:
             time.sleep(0.001)
         return replicas
 

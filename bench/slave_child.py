@@ -47,7 +47,7 @@ class Slave:
     def __init__(self, root: Path, segment: int, broker_id: int) -> None:
         self.log = ReplicaLog(root, segment_size=segment)
         own = self.log.incarnation
-        self._terms = SlaveConfig(
+        self._config = SlaveConfig(
             "c",
             "b",
             broker_id,
@@ -68,16 +68,16 @@ class Slave:
         self._end_offset = end_offset
         self._stopping.clear()
         self._is_there.clear()
-        rim = FollowerEnvironment(
+        environment = FollowerEnvironment(
             dial=lambda: self._dial(address),
-            make=lambda: V3SlaveProtocol(self._terms),
+            make=lambda: V3SlaveProtocol(self._config),
             now_ms=_now_ms,
             pause=lambda pause_ms: (self._stopping.wait(pause_ms / 1000), None)[1],
             is_stopping=self._stopping.is_set,
             say=lambda line: print(line, file=sys.stderr),
             turn=self._turn,
         )
-        follower = Follower(self.log, rim, BackOff(lambda: 0.0, 10, 100))
+        follower = Follower(self.log, environment, BackOff(lambda: 0.0, 10, 100))
         self._thread = threading.Thread(target=follower.run)
         self._thread.start()
 

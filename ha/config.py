@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.member import Member
-from pystore.ha.master.config import MasterConfig as MasterTerms
+from pystore.ha.master.config import MasterConfig
 from pystore.ha.slave.backoff import BackOffConfig
-from pystore.ha.slave.config import SlaveConfig as SlaveTerms
+from pystore.ha.slave.config import SlaveConfig
 
 __all__ = ["ReplicaConfig"]
 
@@ -51,11 +51,11 @@ class ReplicaConfig:
     bytes_per_second: int = 0
     say: Callable[[str], object] = bool
 
-    def master_terms(self, epoch: int, segment_size: int) -> MasterTerms:
+    def master_config(self, epoch: int, segment_size: int) -> MasterConfig:
         """
         Returns what it serves under.
         """
-        return MasterTerms(
+        return MasterConfig(
             self.cluster,
             self.broker_name,
             self.broker_id,
@@ -64,7 +64,7 @@ class ReplicaConfig:
             heartbeat_ms=self.heartbeat_ms,
         )
 
-    def slave_terms(self, me: Member, epoch: int, *, may_wipe: bool) -> SlaveTerms:
+    def slave_config(self, me: Member, epoch: int, *, may_wipe: bool) -> SlaveConfig:
         """
         Returns what it follows under.
 
@@ -74,7 +74,7 @@ class ReplicaConfig:
             may_wipe: the controller counts on nothing that this replica holds.
         """
         counter, bits = me.incarnation or (0, bytes(16))
-        return SlaveTerms(
+        return SlaveConfig(
             self.cluster,
             self.broker_name,
             self.broker_id,

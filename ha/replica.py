@@ -156,8 +156,8 @@ class Replica:
             PoisonedError: our own disk failed.
             PystoreError: as `pystore.store.commit_log.CommitLog.append_batch`.
         """
-        ticket = self.submit(messages, ack)
-        return AppendResult(ticket.appended, ticket.wait(timeout_ms))
+        future = self.submit(messages, ack)
+        return AppendResult(future.appended, future.wait(timeout_ms))
 
     def submit(
         self, messages: Message | Iterable[Message], ack: Ack = Ack.ALL
@@ -172,19 +172,19 @@ class Replica:
         service = self._service
         if service is None:
             raise FencedError(self._no_master())
-        appends = service.judge.appends
+        appends = service.monitor.appends
         appends.check(ack)
         given = [messages] if isinstance(messages, Message) else messages
-        return appends.ticket(self._authority.append(given, ack), ack)
+        return appends.future(self._authority.append(given, ack), ack)
 
     def wait_all(
-        self, tickets: Sequence[AppendFuture], timeout_ms: int = 3_000
+        self, futures: Sequence[AppendFuture], timeout_ms: int = 3_000
     ) -> list[AckResult]:
         """
         Waits for tickets, of this mastership or earlier ones; see
         `pystore.ha.master.append_future.wait_all`.
         """
-        return wait_all(tickets, timeout_ms, self._now_ms)
+        return wait_all(futures, timeout_ms, self._now_ms)
 
     def _no_master(self) -> str:
         role, known = self._now
@@ -207,7 +207,7 @@ class Replica:
         gap: int | None = None
         if service is not None:
             host, port = service.address
-            address, agreed = f"{host}:{port}", service.judge.set_now
+            address, agreed = f"{host}:{port}", service.monitor.set_now
             log = self.log.log()
             gap = log.end_offset - log.confirm_offset
         elif following is not None:
@@ -325,7 +325,7 @@ class Replica:
                 self._controller.resign(effect.epoch, effect.reason)
             case TakeSet():
                 if self._service is not None:
-                    self._service.judge.agreed(effect.agreed)
+                    self._service.monitor.agreed(effect.agreed)
             case RenewLease():
                 self._authority.renew(effect.epoch, effect.lease)
 
@@ -336,7 +336,7 @@ class Replica:
         _, log = self._begun
         place, epoch = self._place, effect.epoch
         ship = Mastership(
-            terms=place.master_terms(epoch, self.log.log().segment_size),
+            config=place.master_config(epoch, self.log.log().segment_size),
             me=self.me,
             agreed=effect.agreed,
             broker_ids=self._controller.broker_ids,
@@ -375,11 +375,11 @@ class Replica:
     def _follow(self, effect: Follow) -> None:
         self._authority.leave_to(effect.epoch)
         place = self._place
-        terms = place.slave_terms(self.me, effect.epoch, may_wipe=effect.may_wipe)
+        config = place.slave_config(self.me, effect.epoch, may_wipe=effect.may_wipe)
         self._following = FollowerThread(
             self.log,
             effect.address,
-            terms,
+            config,
             self._now_ms,
             say=place.say,
             pace=place.pace,

@@ -57,7 +57,7 @@ class AppendFuture:
 
 
 def wait_all(
-    tickets: Sequence[AppendFuture], timeout_ms: int, now_ms: Callable[[], int]
+    futures: Sequence[AppendFuture], timeout_ms: int, now_ms: Callable[[], int]
 ) -> list[AckResult]:
     """
     Waits for tickets, in order of their appends, and answers how each ended.
@@ -66,7 +66,7 @@ def wait_all(
     so without a call of the core. Out of order the answers are the same.
 
     Args:
-        tickets: of any masterships.
+        futures: of any masterships.
         timeout_ms: how long they may take together.
         now_ms: a clock that never steps back.
 
@@ -74,6 +74,6 @@ def wait_all(
         PoisonedError: as `AppendFuture.wait`.
     """
     until_ms = now_ms() + timeout_ms
-    settled = [one.wait(until_ms - now_ms()) for one in reversed(tickets)]
+    settled = [one.wait(until_ms - now_ms()) for one in reversed(futures)]
     settled.reverse()
     return settled

@@ -51,12 +51,12 @@ class LinkOwner:
     What a link needs of the service.
 
     Attributes:
-        terms: under which it serves.
-        roster: what is known of the set now.
+        config: under which it serves.
+        set_view: what is known of the set now.
         log: how the log stands now.
         acquire: bytes of it.
         now_ms: a clock that never steps back.
-        bell: rings when the log grew.
+        notifier: rings when the log grew.
         opened: a session counts; answers which one is to be closed.
         acked: a slave said what it holds.
         left: a session is over.
@@ -66,12 +66,12 @@ class LinkOwner:
         bytes_per_second: to one slave; 0: as many as there are.
     """
 
-    terms: MasterConfig
-    roster: Callable[[], SetView]
+    config: MasterConfig
+    set_view: Callable[[], SetView]
     log: Callable[[], MasterLog]
     acquire: Acquire
     now_ms: Callable[[], int]
-    bell: Notifier
+    notifier: Notifier
     opened: Callable[[SessionOpened], int | None]
     acked: Callable[[SessionAcked], None]
     left: Callable[[SessionEnded], None]
@@ -156,7 +156,7 @@ class SlaveConnectionThreads:
             if self._connection is not None:
                 self._connection.shutdown(self._owner.now_ms())
                 self._carry_out(self._connection)
-        self._owner.bell.ring()
+        self._owner.notifier.ring()
         if self._connection is None:
             self.close("the master shuts down")
 
@@ -173,7 +173,7 @@ class SlaveConnectionThreads:
                 connection.suspend(now_ms)
             elif connection is not None:
                 connection.resume(now_ms)
-        self._owner.bell.ring()
+        self._owner.notifier.ring()
 
     def _ended(self, reason: str) -> None:
         # The first reason is the one: what follows, follows from it.
@@ -187,7 +187,7 @@ class SlaveConnectionThreads:
         """
         owner, wire = self._owner, self._wire
         try:
-            wire.patience_ms(owner.terms.reply_ms)
+            wire.patience_ms(owner.config.reply_ms)
             while True:
                 wire.receive()
                 with wire.data as data:
@@ -202,7 +202,7 @@ class SlaveConnectionThreads:
         kind = LegacyMasterProtocol if is_old else V3MasterProtocol
         with self._lock:
             self._connection = kind(
-                owner.terms, owner.roster, self.session_id, owner.now_ms()
+                owner.config, owner.set_view, self.session_id, owner.now_ms()
             )
         return True
 
@@ -243,7 +243,7 @@ class SlaveConnectionThreads:
                 wire.take_all()
             is_news = self._unsent or self._is_closing or before != connection.state
         if is_news:
-            self._owner.bell.ring()
+            self._owner.notifier.ring()
 
     def _lose(self, reason: str) -> None:
         self._ended(reason)
@@ -254,14 +254,14 @@ class SlaveConnectionThreads:
             self._is_closing = True
             self._unsent.clear()
         self._wire.hang_up()
-        self._owner.bell.ring()
+        self._owner.notifier.ring()
 
     # -- sending -------------------------------------------------------------
 
     def _keep_sending(self) -> None:
         owner = self._owner
         sender = Sender(
-            self._wire, owner.bell, owner.acquire, owner.now_ms, self._gather
+            self._wire, owner.notifier, owner.acquire, owner.now_ms, self._gather
         )
         try:
             sender.run()

@@ -38,7 +38,7 @@ class HandshakeDecision:
 
 
 def admit(
-    shake: HandshakeSlave, epoch: int, terms: MasterConfig, roster: SetView
+    shake: HandshakeSlave, epoch: int, config: MasterConfig, set_view: SetView
 ) -> HandshakeDecision:
     """
     Returns the first objection to a slave, or success.
@@ -47,47 +47,49 @@ def admit(
         shake: what it says about itself.
         epoch: of the frame: the master's, as the controller told the slave; -1:
             nobody told it, and it will take ours.
-        terms: ours.
-        roster: as it is now.
+        config: ours.
+        set_view: as it is now.
     """
-    for result, reason in _identity(shake, terms, roster):
+    for result, reason in _identity(shake, config, set_view):
         return HandshakeDecision(result, reason)
-    if not roster.is_master:
-        where = f": it is at {roster.redirect}" if roster.redirect else ""
-        text = f"broker {terms.broker_id} is not the master{where}"
+    if not set_view.is_master:
+        where = f": it is at {set_view.redirect}" if set_view.redirect else ""
+        text = f"broker {config.broker_id} is not the master{where}"
         return HandshakeDecision(CheckResult.NOT_MASTER, text)
     newest = max(epoch, shake.last_epoch)
-    if newest > terms.epoch:
-        text = f"the slave knows epoch {newest}, this master is of {terms.epoch}"
+    if newest > config.epoch:
+        text = f"the slave knows epoch {newest}, this master is of {config.epoch}"
         return HandshakeDecision(CheckResult.FUTURE_EPOCH, text, newest)
-    if NO_EPOCH < epoch < terms.epoch:
-        text = f"the slave is of epoch {epoch}, this master of {terms.epoch}"
+    if NO_EPOCH < epoch < config.epoch:
+        text = f"the slave is of epoch {epoch}, this master of {config.epoch}"
         return HandshakeDecision(CheckResult.STALE_EPOCH, text)
-    for result, reason in _means(shake, terms, roster):
+    for result, reason in _means(shake, config, set_view):
         return HandshakeDecision(result, reason)
     return HandshakeDecision(CheckResult.SUCCESS)
 
 
 def _identity(
-    shake: HandshakeSlave, terms: MasterConfig, roster: SetView
+    shake: HandshakeSlave, config: MasterConfig, set_view: SetView
 ) -> Iterator[tuple[CheckResult, str]]:
     if not shake.protocol_min <= PROTOCOL_V3 <= shake.protocol_max:
         spoken = f"{shake.protocol_min} to {shake.protocol_max}"
         text = f"the slave speaks protocols {spoken}, this master {PROTOCOL_V3}"
         yield CheckResult.PROTOCOL, text
-    if shake.version in terms.versions_refused:
+    if shake.version in config.versions_refused:
         yield (
             CheckResult.APP_VERSION,
             f"version {_brief(shake.version)} is not served here",
         )
-    if shake.cluster != terms.cluster:
-        text = f"the slave is of cluster {_brief(shake.cluster)}, not {terms.cluster!r}"
+    if shake.cluster != config.cluster:
+        text = (
+            f"the slave is of cluster {_brief(shake.cluster)}, not {config.cluster!r}"
+        )
         yield CheckResult.CLUSTER_NAME, text
-    if shake.broker_name != terms.broker_name:
+    if shake.broker_name != config.broker_name:
         name = _brief(shake.broker_name)
-        text = f"the slave is of set {name}, not {terms.broker_name!r}"
+        text = f"the slave is of set {name}, not {config.broker_name!r}"
         yield CheckResult.BROKER_NAME, text
-    reason = refusal_of_id(shake.broker_id, terms, roster)
+    reason = refusal_of_id(shake.broker_id, config, set_view)
     if reason is not None:
         yield CheckResult.BROKER_ID, reason
 
@@ -97,26 +99,28 @@ def _brief(name: str) -> str:
     return repr(name if len(name) <= 64 else f"{name[:64]}...")
 
 
-def refusal_of_id(broker_id: int, terms: MasterConfig, roster: SetView) -> str | None:
+def refusal_of_id(
+    broker_id: int, config: MasterConfig, set_view: SetView
+) -> str | None:
     """
     Returns why no slave has this id; ``None``: one may.
     """
     if broker_id < 1:
         return f"{broker_id} is no broker id: they begin with 1"
-    if broker_id == terms.broker_id:
+    if broker_id == config.broker_id:
         return f"broker id {broker_id} is this master's own"
-    if broker_id not in roster.broker_ids:
+    if broker_id not in set_view.broker_ids:
         return f"the controller knows no broker {broker_id} in this set"
     return None
 
 
 def _means(
-    shake: HandshakeSlave, terms: MasterConfig, roster: SetView
+    shake: HandshakeSlave, config: MasterConfig, set_view: SetView
 ) -> Iterator[tuple[CheckResult, str]]:
-    if shake.segment_size != terms.segment_size:
+    if shake.segment_size != config.segment_size:
         text = (
             f"segments of {shake.segment_size} bytes, this master's have "
-            f"{terms.segment_size}"
+            f"{config.segment_size}"
         )
         yield CheckResult.STORE_LAYOUT, text
     if not 0 <= shake.min_offset <= shake.end_offset:
@@ -134,12 +138,12 @@ def _means(
             f"{FRAME_BYTES_LEAST} are needed"
         )
         yield CheckResult.REJECTED, text
-    if shake.broker_id in roster.sessions:
+    if shake.broker_id in set_view.sessions:
         mine = (shake.incarnation, shake.incarnation_bits)
-        reason = refusal_of_session(mine, roster.sessions[shake.broker_id])
+        reason = refusal_of_session(mine, set_view.sessions[shake.broker_id])
         if reason is not None:
             yield CheckResult.DUPLICATE, f"broker {shake.broker_id}: {reason}"
-    if roster.is_busy:
+    if set_view.is_busy:
         yield CheckResult.BUSY, "this master takes no session more for now"
 
 

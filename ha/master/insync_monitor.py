@@ -72,7 +72,7 @@ class InSyncMonitor:
 
     Attributes:
         appends: what waits for replicas.
-        bell: rings when the log grew, or somebody has to look again.
+        notifier: rings when the log grew, or somebody has to look again.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class InSyncMonitor:
         now_ms: Callable[[], int],
         lease_ms: Callable[[], int | None] = lambda: None,
     ) -> None:
-        self.bell = Notifier(log)
+        self.notifier = Notifier(log)
         self._in_sync = in_sync
         self._log = log
         self._broker_ids = broker_ids
@@ -94,7 +94,9 @@ class InSyncMonitor:
         self._sent: deque[int] = deque(maxlen=_ENDS_MAX)
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
-        self.appends = PendingAppends(log, self.bell, now_ms, self._look, self._decide)
+        self.appends = PendingAppends(
+            log, self.notifier, now_ms, self._look, self._decide
+        )
         self._look()
 
     # -- what links say ------------------------------------------------------
@@ -112,7 +114,7 @@ class InSyncMonitor:
             if closing != fact.session_id:
                 self._live[fact.broker_id] = fact.session_id, fact.incarnation
             self._settle()
-        self.bell.ring()
+        self.notifier.ring()
         return closing
 
     def acked(self, fact: SessionAcked) -> None:
@@ -131,7 +133,7 @@ class InSyncMonitor:
             candidates = self._in_sync.set_now.candidates
         if is_outside or any(one.broker_id == fact.broker_id for one in candidates):
             # It may be about to come in (R82): whoever asks the controller looks.
-            self.bell.ring()
+            self.notifier.ring()
 
     def left(self, fact: SessionEnded) -> None:
         """
@@ -145,7 +147,7 @@ class InSyncMonitor:
                 del self._live[fact.broker_id]
             self._grew(now_ms)
             self._settle()
-        self.bell.ring()
+        self.notifier.ring()
 
     def step_down(self, newer_epoch: int) -> None:
         """
@@ -163,15 +165,15 @@ class InSyncMonitor:
         """
         self._sent.append(end_offset)
 
-    def roster(self, *, is_master: bool = True, is_busy: bool = False) -> SetView:
+    def set_view(self, *, is_master: bool = True, is_busy: bool = False) -> SetView:
         """
         Returns who is known, who counts and who is here.
         """
         known = self._broker_ids()
         with self._lock:
-            judge = self._in_sync
-            counting = {one for one in known if not judge.may_suspend(one)}
-            candidates = {one.broker_id for one in judge.set_now.candidates}
+            monitor = self._in_sync
+            counting = {one for one in known if not monitor.may_suspend(one)}
+            candidates = {one.broker_id for one in monitor.set_now.candidates}
             return SetView(
                 broker_ids=known,
                 members=frozenset(counting - candidates),
@@ -212,7 +214,7 @@ class InSyncMonitor:
                 (B9).
         """
         while not self._over.is_set():
-            rings = self.bell.rings
+            rings = self.notifier.rings
             change = self.tick()
             if change is not None and offer is not None:
                 offer(change)
@@ -223,7 +225,7 @@ class InSyncMonitor:
                 wait_ms = self._in_sync.next_deadline() - self._now_ms()
             # At most so often, however often somebody appends.
             self._over.wait(PACE_MS / 1000)
-            self.bell.wait(rings, wait_ms - PACE_MS)
+            self.notifier.wait(rings, wait_ms - PACE_MS)
 
     def rest(self, rest_ms: int) -> None:
         """
@@ -269,7 +271,7 @@ class InSyncMonitor:
             else:
                 self._in_sync.agreed(answer, now_ms)
             self._settle()
-        self.bell.ring()
+        self.notifier.ring()
 
     def agreed(self, agreed: AgreedSet) -> None:
         """
@@ -304,7 +306,7 @@ class InSyncMonitor:
             self.appends.close()
             self._in_sync.step_down(2**63 - 1)
             self._settle()
-        self.bell.ring()
+        self.notifier.ring()
 
     @property
     def _is_leased(self) -> bool:

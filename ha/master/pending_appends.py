@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pystore.bindings.ffi import LocalAck as Wish
+from pystore.bindings.ffi import LocalAck
 from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended
 from pystore.core.waits import OffsetWaiters, WaitOutcome
@@ -36,10 +36,10 @@ _ALL_SYNCED = Ack.ALL_SYNCED
 _REACHED = AckOutcome.REACHED
 # What replicas vouch for needs no lease of the master's.
 _WISHES = {
-    Ack.LEADER: Wish.LEADER,
-    Ack.LEADER_SYNCED: Wish.SYNCED,
-    Ack.ALL: Wish.SHARED,
-    Ack.ALL_SYNCED: Wish.SHARED,
+    Ack.LEADER: LocalAck.LEADER,
+    Ack.LEADER_SYNCED: LocalAck.SYNCED,
+    Ack.ALL: LocalAck.SHARED,
+    Ack.ALL_SYNCED: LocalAck.SHARED,
 }
 
 
@@ -49,7 +49,7 @@ class PendingAppends:
 
     Args:
         log: the master's.
-        bell: rings for who sends; see `Notifier.hurry`.
+        notifier: rings for who sends; see `Notifier.hurry`.
         now_ms: a clock that never steps back.
         look: lets the judgement look at the log, after which it calls `show`.
         decide: looks, and says what became of an ack with that end.
@@ -58,13 +58,13 @@ class PendingAppends:
     def __init__(
         self,
         log: LogHandle,
-        bell: Notifier,
+        notifier: Notifier,
         now_ms: Callable[[], int],
         look: Callable[[], None],
         decide: Callable[[Ack, int], AckResult],
     ) -> None:
         self._log = log
-        self._bell = bell
+        self._notifier = notifier
         self._now_ms = now_ms
         self._look = look
         self._decide = decide
@@ -163,7 +163,7 @@ class PendingAppends:
             return appended, self.wait(ack, appended.end, timeout_ms)
         if not self._waits.waiting:
             appended = self._waits.append_quietly(self._log, form)
-            self._bell.hurry()
+            self._notifier.hurry()
             return appended, self.wait(ack, appended.end, timeout_ms)
         if ack.is_synced:
             appended = self._log.append(form, _WISHES[ack])
@@ -184,10 +184,10 @@ class PendingAppends:
             PystoreError: as `append`.
         """
         self.check(ack)
-        wish = Wish.SHARED if ack.is_shared else Wish.LEADER
-        return self.ticket(self._log.append(form, wish), ack)
+        wish = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
+        return self.future(self._log.append(form, wish), ack)
 
-    def ticket(self, appended: Appended, ack: Ack) -> AppendFuture:
+    def future(self, appended: Appended, ack: Ack) -> AppendFuture:
         """
         Returns the ticket of an append that was checked and made.
         """

@@ -40,26 +40,26 @@ class AcceptedLink(ABC):
     One accepted link; `pystore.ha.master.effects.MasterProtocol` says how it is used.
 
     Attributes:
-        terms: under which it serves.
+        config: under which it serves.
         session_id: of this link.
 
     Args:
-        terms: ours.
-        roster: returns what is known of the set at this moment.
+        config: ours.
+        set_view: returns what is known of the set at this moment.
         session_id: random, not 0.
         now_ms: when the link was accepted.
     """
 
     def __init__(
         self,
-        terms: MasterConfig,
-        roster: Callable[[], SetView],
+        config: MasterConfig,
+        set_view: Callable[[], SetView],
         session_id: int,
         now_ms: int,
     ) -> None:
-        self.terms = terms
+        self.config = config
         self.session_id = session_id
-        self._roster = roster
+        self._set_view = set_view
         self._state = next_state(MASTER, State.READY, LinkEvent.ACCEPTED)
         self._effects: list[MasterEffect] = []
         self._is_over = False
@@ -228,7 +228,7 @@ class AcceptedLink(ABC):
 
     @property
     def _patience_ms(self) -> int:
-        return self.terms.housekeeping_ms if self._is_open else self.terms.reply_ms
+        return self.config.housekeeping_ms if self._is_open else self.config.reply_ms
 
     def _open(self, opened: SessionOpened, now_ms: int) -> None:
         self._opened_id = opened.broker_id
@@ -238,7 +238,7 @@ class AcceptedLink(ABC):
             self._state = next_state(MASTER, self._state, LinkEvent.SUSPEND)
 
     def _sent(self, log: MasterLog, now_ms: int) -> None:
-        self._beat_ms = now_ms + self.terms.heartbeat_ms
+        self._beat_ms = now_ms + self.config.heartbeat_ms
         self._times.sent(log.end_offset, now_ms)
         self._confirm_told = log.confirm_offset
         self._confirm_pause_ms = CONFIRM_MS
@@ -256,16 +256,16 @@ class AcceptedLink(ABC):
         self._confirm_ms = now_ms + self._confirm_pause_ms
 
     def _counts(self) -> bool:
-        return self._opened_id is not None and self._roster().counts(self._opened_id)
+        return self._opened_id is not None and self._set_view().counts(self._opened_id)
 
     def _is_ended_by(self, log: MasterLog) -> bool:
         """
         Returns whether the session is over because our epoch is (K.3 rule 4).
         """
         last = log.epochs.last_epoch
-        if not self._is_over and last != self.terms.epoch:
+        if not self._is_over and last != self.config.epoch:
             self._close(
-                f"the session is of epoch {self.terms.epoch}, the log of {last}"
+                f"the session is of epoch {self.config.epoch}, the log of {last}"
             )
         return self._is_over
 

@@ -60,33 +60,33 @@ class LegacyMasterProtocol(AcceptedLink):
     One link to a slave that speaks RocketMQ's protocol. One thread.
 
     Args:
-        terms: ours.
-        roster: returns what is known of the set at this moment.
+        config: ours.
+        set_view: returns what is known of the set at this moment.
         session_id: random, not 0; of our own use, no frame carries it.
         now_ms: when the link was accepted.
     """
 
     def __init__(
         self,
-        terms: MasterConfig,
-        roster: Callable[[], SetView],
+        config: MasterConfig,
+        set_view: Callable[[], SetView],
         session_id: int,
         now_ms: int,
     ) -> None:
-        super().__init__(terms, roster, session_id, now_ms)
+        super().__init__(config, set_view, session_id, now_ms)
         self._slave: LegacyHandshake | None = None
         self._named: EpochEntry | None = None
 
     @property
     def _block_bytes_max(self) -> int:
-        return self.terms.legacy_block_bytes_max
+        return self.config.legacy_block_bytes_max
 
     @property
     def _patience_ms(self) -> int:
         # A Java slave that has nothing new to report says so with its next heartbeat
         # only, 5 s after its handshake unless configured otherwise (formats 6.5).
         has_shaken = self._slave is not None
-        return self.terms.housekeeping_ms if has_shaken else super()._patience_ms
+        return self.config.housekeeping_ms if has_shaken else super()._patience_ms
 
     def _take(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
         taken = decode_from_slave(data)
@@ -117,21 +117,21 @@ class LegacyMasterProtocol(AcceptedLink):
             RemoteViolation: this slave cannot be served; the protocol has no way to
                 say why.
         """
-        if self.terms.epoch > LEGACY_EPOCH_MAX:
+        if self.config.epoch > LEGACY_EPOCH_MAX:
             raise RemoteViolation(
-                f"epoch {self.terms.epoch}: legacy frames name up to {LEGACY_EPOCH_MAX}"
+                f"epoch {self.config.epoch}: legacy frames name up to {LEGACY_EPOCH_MAX}"
             )
         if self._slave is not None and self._slave != shake:
             raise RemoteViolation(f"{shake} after {self._slave} on one link")
-        roster = self._roster()
-        if not roster.is_master:
-            raise RemoteViolation(f"broker {self.terms.broker_id} is not the master")
-        reason = refusal_of_id(shake.broker_id, self.terms, roster)
+        set_view = self._set_view()
+        if not set_view.is_master:
+            raise RemoteViolation(f"broker {self.config.broker_id} is not the master")
+        reason = refusal_of_id(shake.broker_id, self.config, set_view)
         if reason is not None:
             if 0 < shake.broker_id >> 32 <= _ADDRESS_BYTES_MAX:
                 reason += "; a slave older than RocketMQ 5.1.1 says its address there"
             raise RemoteViolation(reason)
-        if roster.is_busy:
+        if set_view.is_busy:
             raise RemoteViolation("this master takes no session more for now")
 
     def _begin(

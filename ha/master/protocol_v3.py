@@ -69,20 +69,20 @@ class V3MasterProtocol(AcceptedLink):
     One link to a slave that speaks v3. One thread.
 
     Args:
-        terms: ours.
-        roster: returns what is known of the set at this moment.
+        config: ours.
+        set_view: returns what is known of the set at this moment.
         session_id: random, not 0.
         now_ms: when the link was accepted.
     """
 
     def __init__(
         self,
-        terms: MasterConfig,
-        roster: Callable[[], SetView],
+        config: MasterConfig,
+        set_view: Callable[[], SetView],
         session_id: int,
         now_ms: int,
     ) -> None:
-        super().__init__(terms, roster, session_id, now_ms)
+        super().__init__(config, set_view, session_id, now_ms)
         self._frame_bytes_max = FRAME_BYTES_UNSETTLED
         self._slave: HandshakeSlave | None = None
         self._has_crc = False
@@ -93,7 +93,7 @@ class V3MasterProtocol(AcceptedLink):
 
     @property
     def _block_bytes_max(self) -> int:
-        return self.terms.block_bytes(self._frame_bytes_max)
+        return self.config.block_bytes(self._frame_bytes_max)
 
     def _first_offset(self, log: MasterLog) -> int | None:
         del log
@@ -118,19 +118,19 @@ class V3MasterProtocol(AcceptedLink):
         self._heard(LinkEvent.HEARD_HANDSHAKE)
         if self._slave is not None:
             raise RemoteViolation("a second handshake on one link")
-        verdict = admit(body, epoch, self.terms, self._roster())
+        verdict = admit(body, epoch, self.config, self._set_view())
         if verdict.newer_epoch is not None:
             self._effects.append(NewerEpochSeen(verdict.newer_epoch))
         if verdict.result is not CheckResult.SUCCESS:
             self._refuse(verdict, log, now_ms)
             return
-        if self._roster().counts(body.broker_id):
+        if self._set_view().counts(body.broker_id):
             reason = refusal_of_member(body, log)
             if reason is not None:
                 self._turn_away(reason, log, now_ms)
                 return
         self._slave = body
-        self._has_crc = self.terms.has_block_crc and bool(
+        self._has_crc = self.config.has_block_crc and bool(
             body.flags & SlaveFlag.BLOCK_CRC
         )
         self._is_to_suspend |= bool(body.flags & SlaveFlag.START_SUSPENDED)
@@ -146,7 +146,7 @@ class V3MasterProtocol(AcceptedLink):
         self._refuse(HandshakeDecision(CheckResult.REJECTED, reason), log, now_ms)
 
     def _answer(self, verdict: HandshakeDecision, log: MasterLog) -> HandshakeMaster:
-        terms, slave = self.terms, self._slave
+        config, slave = self.config, self._slave
         is_success = verdict.result is CheckResult.SUCCESS
         flags = MasterFlag(0)
         if self._has_crc:
@@ -157,26 +157,26 @@ class V3MasterProtocol(AcceptedLink):
         return HandshakeMaster(
             result=verdict.result,
             protocol=PROTOCOL_V3 if is_success else 0,
-            broker_id=terms.broker_id,
+            broker_id=config.broker_id,
             session_id=self.session_id if is_success else 0,
             epoch_start=log.epochs.entries[-1].start_offset,
             min_offset=log.min_offset,
             end_offset=log.end_offset,
             confirm_offset=log.confirm_offset,
             segment_size=log.segment_size,
-            frame_bytes_max=terms.frame_bytes(
+            frame_bytes_max=config.frame_bytes(
                 slave.frame_bytes_max if slave is not None else FRAME_BYTES_UNSETTLED
             ),
-            heartbeat_ms=terms.heartbeat_ms,
-            housekeeping_ms=terms.housekeeping_ms,
+            heartbeat_ms=config.heartbeat_ms,
+            housekeeping_ms=config.housekeeping_ms,
             flags=flags,
-            redirect=self._roster().redirect if is_elsewhere else "",
+            redirect=self._set_view().redirect if is_elsewhere else "",
             reason=verdict.reason,
         )
 
     def _is_suspended_for(self, slave: HandshakeSlave) -> bool:
         # Who is waited for is never suspended (K.3).
-        return self._is_to_suspend and not self._roster().counts(slave.broker_id)
+        return self._is_to_suspend and not self._set_view().counts(slave.broker_id)
 
     def _converse(
         self,
@@ -191,11 +191,11 @@ class V3MasterProtocol(AcceptedLink):
         is_any = isinstance(body, QueryEpoch) and body.session_id == 0
         if body.session_id != self.session_id and not is_any:
             raise RemoteViolation(f"a frame of session {body.session_id}, not of this")
-        if epoch > self.terms.epoch:
+        if epoch > self.config.epoch:
             self._effects.append(NewerEpochSeen(epoch))
-        if epoch != self.terms.epoch:
+        if epoch != self.config.epoch:
             raise RemoteViolation(
-                f"a frame of epoch {epoch} in a session of {self.terms.epoch}"
+                f"a frame of epoch {epoch} in a session of {self.config.epoch}"
             )
         if isinstance(body, QueryEpoch):
             self._return_epochs(body, log, now_ms)
@@ -214,7 +214,7 @@ class V3MasterProtocol(AcceptedLink):
         self, slave: HandshakeSlave, body: ConfirmTruncate, log: MasterLog, now_ms: int
     ) -> None:
         state = next_state(MASTER, self._state, LinkEvent.HEARD_TRUNCATE)
-        is_member = slave.broker_id in self._roster().members
+        is_member = slave.broker_id in self._set_view().members
         agreed = agree(body, log, is_member=is_member)
         if not isinstance(agreed, ResumePoint):
             self._turn_away(agreed, log, now_ms)
@@ -297,13 +297,13 @@ class V3MasterProtocol(AcceptedLink):
             self.suspend(now_ms)
 
     def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
-        terms = self.terms
+        config = self.config
         flags = _EPOCH_BEGINS if block.is_epoch_begin else 0
         if log.wants_flush:
             flags |= _ACK_NOW
         head = data_head(
-            epoch=terms.epoch,
-            sent_ms=now_ms + terms.wall_ms,
+            epoch=config.epoch,
+            sent_ms=now_ms + config.wall_ms,
             label=(block.epoch, block.epoch_start),
             confirm_offset=log.confirm_offset,
             block=(block.offset, block.size),
@@ -339,7 +339,7 @@ class V3MasterProtocol(AcceptedLink):
         self._effects.append(Send(encode(self._frame(body, now_ms))))
 
     def _frame(self, body: Body, now_ms: int) -> Frame:
-        return Frame(self.terms.epoch, now_ms + self.terms.wall_ms, body)
+        return Frame(self.config.epoch, now_ms + self.config.wall_ms, body)
 
     def _heard(self, event: LinkEvent) -> None:
         self._state = next_state(MASTER, self._state, event)

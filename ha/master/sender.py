@@ -67,7 +67,7 @@ class Sender:
 
     Args:
         wire: where to.
-        bell: rings when there is something to look at.
+        notifier: rings when there is something to look at.
         acquire: where blocks come from.
         now_ms: a clock that never steps back.
         gather: takes what goes out next.
@@ -79,13 +79,13 @@ class Sender:
     def __init__(
         self,
         wire: SlaveSocket,
-        bell: Notifier,
+        notifier: Notifier,
         acquire: Acquire,
         now_ms: Callable[[], int],
         gather: NextOutput,
     ) -> None:
         self._wire = wire
-        self._bell = bell
+        self._notifier = notifier
         self._acquire = acquire
         self._now_ms = now_ms
         self.gather = gather
@@ -101,17 +101,17 @@ class Sender:
         Raises:
             LinkLost: as `SlaveSocket.send`, here or in a thread that rang.
         """
-        self._bell.help(self._lend_a_hand)
+        self._notifier.help(self._lend_a_hand)
         try:
             while True:
-                rings = self._bell.rings
+                rings = self._notifier.rings
                 with self._right:
                     gathered = self._turn()
                 if gathered.is_over:
                     return
                 self._sleep(rings, gathered.until_ms)
         finally:
-            self._bell.help_no_more(self._lend_a_hand)
+            self._notifier.help_no_more(self._lend_a_hand)
 
     def _turn(self) -> Output:
         if self._trouble is not None:
@@ -126,7 +126,7 @@ class Sender:
         wait_ms = until_ms - self._now_ms()
         self._until_ms = until_ms
         self.is_asleep = True
-        self._bell.wait(rings, wait_ms)
+        self._notifier.wait(rings, wait_ms)
         self.is_asleep = False
 
     def _lend_a_hand(self) -> bool:

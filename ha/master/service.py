@@ -53,7 +53,7 @@ class Mastership:
     What makes a broker the master, and under which rules it serves.
 
     Attributes:
-        terms: of the sessions; names the epoch, which the log has begun.
+        config: of the sessions; names the epoch, which the log has begun.
         me: this broker and its incarnation.
         agreed: the set as the controller committed it with the election.
         broker_ids: whom the controller knows, at any moment.
@@ -71,7 +71,7 @@ class Mastership:
         links_max: open at once, all slaves together.
     """
 
-    terms: MasterConfig
+    config: MasterConfig
     me: Member
     agreed: AgreedSet
     broker_ids: Callable[[], frozenset[int]]
@@ -97,7 +97,7 @@ class MasterService:
         now_ms: a clock that never steps back.
 
     Attributes:
-        judge: what the set holds; appenders wait there.
+        monitor: what the set holds; appenders wait there.
         address: host and port where it listens.
 
     Raises:
@@ -116,12 +116,12 @@ class MasterService:
         self._handle = handle = log.writer.log
         self._now_ms = now_ms
         self._epochs = log.epochs
-        _check(self._epochs.last_epoch, handle.ends().segment_size, ship.terms)
+        _check(self._epochs.last_epoch, handle.ends().segment_size, ship.config)
         ends = handle.ends()
-        self.judge = InSyncMonitor(
+        self.monitor = InSyncMonitor(
             InSync(
                 ship.me,
-                ship.terms.epoch,
+                ship.config.epoch,
                 self._epochs.entries[-1].start_offset,
                 ship.agreed,
                 flushed_offset=ends.synced_end,
@@ -144,22 +144,22 @@ class MasterService:
         self._start("accept", self._keep_accepting)
         self._asking: SetChangeRequests | None = None
         if ship.ask is not None:
-            self._asking = SetChangeRequests(ship.ask, self.judge.answered, ship.say)
+            self._asking = SetChangeRequests(ship.ask, self.monitor.answered, ship.say)
         self._start("time", self._keep_time)
 
     def _make_owner(self) -> LinkOwner:
-        ship, judge = self._ship, self.judge
+        ship, monitor = self._ship, self.monitor
         wall_ms = time.time_ns() // 1_000_000 - self._now_ms()
         return LinkOwner(
-            terms=replace(ship.terms, wall_ms=wall_ms),
-            roster=self._roster,
+            config=replace(ship.config, wall_ms=wall_ms),
+            set_view=self._set_view,
             log=self._log_now,
             acquire=self._handle.acquire,
             now_ms=self._now_ms,
-            bell=judge.bell,
-            opened=judge.opened,
-            acked=judge.acked,
-            left=judge.left,
+            notifier=monitor.notifier,
+            opened=monitor.opened,
+            acked=monitor.acked,
+            left=monitor.left,
             step_down=self._step_down,
             close=self.close_session,
             say=ship.say,
@@ -202,27 +202,27 @@ class MasterService:
         """
         Appends, all or none, and waits for the ack; see `Appends.append`.
         """
-        return self.judge.appends.append(form_of(messages), ack, timeout_ms)
+        return self.monitor.appends.append(form_of(messages), ack, timeout_ms)
 
     def submit(self, messages: Message | Iterable[Message], ack: Ack) -> AppendFuture:
         """
         Appends as `append` does, and waits for nothing; see `Appends.submit`.
         """
-        return self.judge.appends.submit(form_of(messages), ack)
+        return self.monitor.appends.submit(form_of(messages), ack)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int = 3_000) -> AckResult:
         """
         Waits until an append has its ack; see `Appends.wait`.
         """
-        return self.judge.appends.wait(ack, end_offset, timeout_ms)
+        return self.monitor.appends.wait(ack, end_offset, timeout_ms)
 
     def wait_all(
-        self, tickets: Sequence[AppendFuture], timeout_ms: int = 3_000
+        self, futures: Sequence[AppendFuture], timeout_ms: int = 3_000
     ) -> list[AckResult]:
         """
         Waits for tickets; see `pystore.ha.master.append_future.wait_all`.
         """
-        return wait_all(tickets, timeout_ms, self._now_ms)
+        return wait_all(futures, timeout_ms, self._now_ms)
 
     # -- operators -----------------------------------------------------------
 
@@ -264,7 +264,7 @@ class MasterService:
         self._drain(drain_ms)
         for link in self.links():
             link.shutdown()
-        self.judge.close()
+        self.monitor.close()
         if self._asking is not None:
             self._asking.close()
         while self._threads:
@@ -272,7 +272,7 @@ class MasterService:
             if thread is not threading.current_thread():
                 thread.join()
         self._listener.close()
-        self.judge.bell.close()
+        self.monitor.notifier.close()
         # What links were given leads back here: no knot of objects is to outlive
         # this call, since the log is to be freed by whoever lets go of it last.
         self._owner = None
@@ -283,7 +283,7 @@ class MasterService:
             end_offset = self._handle.ends().published_end
             if all(link.acked_offset in (None, end_offset) for link in self.links()):
                 return
-            self.judge.rest(min(left_ms, 10))
+            self.monitor.rest(min(left_ms, 10))
 
     # -- threads -------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class MasterService:
 
     def _keep_time(self) -> None:
         offer = None if self._asking is None else self._asking.offer
-        self.judge.keep_time(offer, self._ship.resign)
+        self.monitor.keep_time(offer, self._ship.resign)
 
     def _keep_accepting(self) -> None:
         while not self._is_closing:
@@ -307,13 +307,13 @@ class MasterService:
                 # slave has gone already: the next one is not to suffer.
                 if not self._is_closing:
                     self._ship.say(f"a link was not accepted: {error.strerror}")
-                    self.judge.rest(100)
+                    self.monitor.rest(100)
                 continue
             self._take_in(connected)
 
     def _take_in(self, connected: socket.socket) -> None:
         try:
-            wire = SlaveSocket(connected, self._ship.terms.housekeeping_ms)
+            wire = SlaveSocket(connected, self._ship.config.housekeeping_ms)
         except OSError as error:
             # It has gone already.
             connected.close()
@@ -357,7 +357,7 @@ class MasterService:
 
     def _log_now(self) -> MasterLog:
         ends = self._handle.ends()
-        self.judge.sent(ends.published_end)
+        self.monitor.sent(ends.published_end)
         return MasterLog(
             min_offset=ends.min_offset,
             end_offset=ends.published_end,
@@ -365,26 +365,26 @@ class MasterService:
             confirm_offset=ends.confirm_offset,
             epochs=self._epochs,
             segment_size=ends.segment_size,
-            wants_flush=self.judge.appends.wants_disks,
+            wants_flush=self.monitor.appends.wants_disks,
         )
 
-    def _roster(self) -> SetView:
-        return self.judge.roster(is_busy=self._is_closing)
+    def _set_view(self) -> SetView:
+        return self.monitor.set_view(is_busy=self._is_closing)
 
     def _step_down(self, newer_epoch: int) -> None:
-        self.judge.step_down(newer_epoch)
+        self.monitor.step_down(newer_epoch)
         self._ship.say(f"epoch {newer_epoch} is known: nothing is acknowledged here")
         self._ship.step_down(newer_epoch)
 
 
-def _check(epoch: int, segment_size: int, terms: MasterConfig) -> None:
-    if epoch != terms.epoch:
+def _check(epoch: int, segment_size: int, config: MasterConfig) -> None:
+    if epoch != config.epoch:
         raise InvalidError(
-            f"a mastership of epoch {terms.epoch} over a log of epoch {epoch}: begin "
+            f"a mastership of epoch {config.epoch} over a log of epoch {epoch}: begin "
             "the epoch first"
         )
-    if segment_size != terms.segment_size:
+    if segment_size != config.segment_size:
         raise InvalidError(
-            f"terms for segments of {terms.segment_size} bytes over a log of "
+            f"terms for segments of {config.segment_size} bytes over a log of "
             f"{segment_size}"
         )

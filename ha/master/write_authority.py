@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from pystore.bindings.ffi import NO_OFFSET
-from pystore.bindings.ffi import LocalAck as CoreAck
+from pystore.bindings.ffi import LocalAck
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended
@@ -129,7 +129,7 @@ class WriteAuthority:
                 )
             self._inside += 1
         try:
-            wish = CoreAck.SHARED if ack.is_shared else CoreAck.LEADER
+            wish = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
             return handle.append_batch(messages, wish)
         finally:
             with self._gate:

@@ -136,15 +136,15 @@ class Follower:
 
     Args:
         log: of the replica; stays its owner's, who closes it.
-        rim: see `FollowerEnvironment`.
+        environment: see `FollowerEnvironment`.
         back_off: how long to wait between two links.
     """
 
     def __init__(
-        self, log: ReplicaLog, rim: FollowerEnvironment, back_off: BackOff
+        self, log: ReplicaLog, environment: FollowerEnvironment, back_off: BackOff
     ) -> None:
         self._log = log
-        self._rim = rim
+        self._environment = environment
         self._back_off = back_off
         self._said = ""
         self._closed: LeaveMaster | None = None
@@ -160,7 +160,7 @@ class Follower:
         """
         behind = 0
         if self._behind_since_ms is not None:
-            behind = self._rim.now_ms() - self._behind_since_ms
+            behind = self._environment.now_ms() - self._behind_since_ms
         return FollowerStatus(
             self._state,
             self._said,
@@ -180,27 +180,27 @@ class Follower:
             UnavailableError: the master will never have this replica.
             PystoreError: the store cannot be used.
         """
-        while not self._rim.is_stopping():
+        while not self._environment.is_stopping():
             retry = self._follow_once()
             self._state = State.READY
-            if retry is Retry.NEVER and not self._rim.is_stopping():
+            if retry is Retry.NEVER and not self._environment.is_stopping():
                 raise UnavailableError(self._said)
             self._wait()
         self._state = State.SHUTDOWN
 
     def _wait(self) -> None:
-        until_ms = self._rim.now_ms() + self._back_off.wait_ms()
-        while not self._rim.is_stopping():
-            left_ms = until_ms - self._rim.now_ms()
+        until_ms = self._environment.now_ms() + self._back_off.wait_ms()
+        while not self._environment.is_stopping():
+            left_ms = until_ms - self._environment.now_ms()
             if left_ms <= 0:
                 return
-            self._rim.turn()
-            self._rim.pause(min(left_ms, SLICE_MS))
+            self._environment.turn()
+            self._environment.pause(min(left_ms, SLICE_MS))
 
     def _follow_once(self) -> Retry:
         try:
             self._log.mend()
-            link = self._rim.dial()
+            link = self._environment.dial()
         except PoisonedError:
             raise  # opening it again is what mending does, and that failed
         except StorageError as error:
@@ -209,9 +209,9 @@ class Follower:
         except StreamLost as error:
             # The master is away; it comes back, or another one does.
             return self._ended(str(error), Retry.SOON)
-        connection = self._rim.make()
+        connection = self._environment.make()
         self._links += 1
-        since_ms, before = self._rim.now_ms(), self._appended
+        since_ms, before = self._environment.now_ms(), self._appended
         was_flowing = False
         self._closed = None
         try:
@@ -227,7 +227,7 @@ class Follower:
         finally:
             link.close()
             self._received += link.received
-        lived_ms = self._rim.now_ms() - since_ms
+        lived_ms = self._environment.now_ms() - since_ms
         if self._appended > before or (was_flowing and lived_ms >= MOST_MS):
             self._back_off.reset()
         assert self._closed is not None
@@ -237,10 +237,10 @@ class Follower:
         """
         A link ended, or none could be made: told once per change.
         """
-        if self._rim.is_stopping():
+        if self._environment.is_stopping():
             return retry
         if reason != self._said:
-            self._rim.say(reason)
+            self._environment.say(reason)
         self._said = reason
         return retry
 
@@ -252,14 +252,14 @@ class Follower:
         """
         Serve a link until it is closed; answers whether it came to bytes.
         """
-        rim = self._rim
+        environment = self._environment
         was_flowing = False
-        connection.connected(self._stand(), rim.now_ms())
+        connection.connected(self._stand(), environment.now_ms())
         self._carry_out(link, connection)
         told = self._stand()
         while self._closed is None:
-            if rim.is_stopping():
-                connection.shutdown(rim.now_ms())
+            if environment.is_stopping():
+                connection.shutdown(environment.now_ms())
                 self._carry_out(link, connection)
                 self._closed = self._closed or LeaveMaster("stopped", Retry.NEVER)
                 break
@@ -272,19 +272,19 @@ class Follower:
             if connection.wants_flush:
                 syncer.ask()
             deadline_ms = connection.next_deadline()
-            if deadline_ms is not None and rim.now_ms() >= deadline_ms:
-                connection.tick(rim.now_ms())
+            if deadline_ms is not None and environment.now_ms() >= deadline_ms:
+                connection.tick(environment.now_ms())
                 self._carry_out(link, connection)
             self._look(connection)
             was_flowing |= connection.state is State.TRANSFER
-            rim.turn()
+            environment.turn()
         return was_flowing
 
     def _patience_ms(self, connection: SlaveProtocol) -> int:
         deadline_ms = connection.next_deadline()
         if deadline_ms is None:
             return SLICE_MS
-        return max(0, min(SLICE_MS, deadline_ms - self._rim.now_ms()))
+        return max(0, min(SLICE_MS, deadline_ms - self._environment.now_ms()))
 
     def _deal_with(self, link: FollowerStream, connection: SlaveProtocol) -> None:
         """
@@ -295,16 +295,16 @@ class Follower:
             data = link.data
             if not len(data):
                 break
-            taken = connection.receive(data, self._rim.now_ms())
+            taken = connection.receive(data, self._environment.now_ms())
             self._carry_out(link, connection)
             if not taken:
                 break
             link.take(taken)
             is_dealt_with = True
-            if self._rim.is_stopping():
+            if self._environment.is_stopping():
                 break
         if is_dealt_with and self._closed is None:
-            connection.drained(self._rim.now_ms())
+            connection.drained(self._environment.now_ms())
             self._carry_out(link, connection)
 
     def _stand(self) -> SlaveLog:
@@ -321,7 +321,7 @@ class Follower:
         if self._closed is not None:
             return told
         if log.flushed_offset != told.flushed_offset or log.is_poisoned:
-            connection.flushed(log, self._rim.now_ms())
+            connection.flushed(log, self._environment.now_ms())
             self._carry_out(link, connection)
         if log.is_poisoned:
             raise PoisonedError(
@@ -341,7 +341,7 @@ class Follower:
         if not is_behind:
             self._behind_since_ms = None
         elif self._behind_since_ms is None:
-            self._behind_since_ms = self._rim.now_ms()
+            self._behind_since_ms = self._environment.now_ms()
 
     # -- effects ---------------------------------------------------------------
 
@@ -365,7 +365,7 @@ class Follower:
     def _carry_out_log(
         self, link: FollowerStream, connection: SlaveProtocol, effect: LogEffect
     ) -> None:
-        now_ms = self._rim.now_ms
+        now_ms = self._environment.now_ms
         try:
             equal_to = self._log.carry_out(effect)
         except PystoreError as error:

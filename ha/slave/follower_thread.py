@@ -28,7 +28,7 @@ class FollowerThread:
     Args:
         log: of the replica; nobody else writes to it before `stop`.
         address: ``HOST:PORT`` of the master.
-        terms: who follows, and whom.
+        config: who follows, and whom.
         now_ms: a clock that never steps back.
         say: one line for people.
         pace: of links.
@@ -44,7 +44,7 @@ class FollowerThread:
         self,
         log: ReplicaLog,
         address: str,
-        terms: SlaveConfig,
+        config: SlaveConfig,
         now_ms: Callable[[], int],
         *,
         say: Callable[[str], object],
@@ -61,16 +61,16 @@ class FollowerThread:
         def pause(wait_ms: int) -> None:
             stopping.wait(wait_ms / 1000)
 
-        rim = FollowerEnvironment(
+        environment = FollowerEnvironment(
             dial=dial,
-            make=lambda: V3SlaveProtocol(terms),
+            make=lambda: V3SlaveProtocol(config),
             now_ms=now_ms,
             pause=pause,
             is_stopping=stopping.is_set,
             say=lambda line: (say(line), None)[1],
         )
         back_off = BackOff(random.random, pace.first_ms, pace.most_ms)
-        self._follower = Follower(log, rim, back_off)
+        self._follower = Follower(log, environment, back_off)
         self._thread = threading.Thread(target=self._run, name="pystore-ha-follow")
         self._thread.daemon = True
         self._thread.start()

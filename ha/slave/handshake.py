@@ -19,29 +19,29 @@ __all__ = ["close_for", "greeting", "meaning", "objection"]
 
 
 def greeting(
-    terms: SlaveConfig, log: SlaveLog, *, is_suspended: bool
+    config: SlaveConfig, log: SlaveLog, *, is_suspended: bool
 ) -> HandshakeSlave:
     """
     Returns who we are and what we hold, by whole records.
     """
-    flags = terms.slave_flags & ~SlaveFlag.START_SUSPENDED
+    flags = config.slave_flags & ~SlaveFlag.START_SUSPENDED
     return HandshakeSlave(
         protocol_min=PROTOCOL_V3,
         protocol_max=PROTOCOL_V3,
-        broker_id=terms.broker_id,
-        incarnation=terms.incarnation,
+        broker_id=config.broker_id,
+        incarnation=config.incarnation,
         last_epoch=held_epochs(log).last_epoch,
         min_offset=0 if log.is_empty else log.min_offset,
         end_offset=log.end_offset,
         flushed_offset=log.flushed_offset,
         segment_size=log.segment_size,
-        frame_bytes_max=terms.frame_bytes_max,
+        frame_bytes_max=config.frame_bytes_max,
         flags=flags | SlaveFlag.START_SUSPENDED if is_suspended else flags,
-        incarnation_bits=terms.incarnation_bits,
-        cluster=terms.cluster,
-        broker_name=terms.broker_name,
-        address=terms.address,
-        version=terms.version,
+        incarnation_bits=config.incarnation_bits,
+        cluster=config.cluster,
+        broker_name=config.broker_name,
+        address=config.address,
+        version=config.version,
     )
 
 
@@ -55,13 +55,13 @@ def meaning(body: HandshakeMaster) -> LinkEvent:
 
 
 def objection(
-    terms: SlaveConfig, log: SlaveLog, frame: Frame, body: HandshakeMaster
+    config: SlaveConfig, log: SlaveLog, frame: Frame, body: HandshakeMaster
 ) -> LeaveMaster | None:
     """
     Returns why a master is not followed; ``None``: it is.
 
     Args:
-        terms: ours.
+        config: ours.
         log: ours.
         frame: its answer.
         body: of the frame.
@@ -71,32 +71,32 @@ def objection(
     """
     if body.result is not CheckResult.SUCCESS:
         return close_for(body)
-    _check(terms, body)
+    _check(config, body)
     if body.segment_size != log.segment_size:
         return LeaveMaster(
             f"segments of {body.segment_size} bytes at the master, of "
             f"{log.segment_size} here: copy its store settings",
             Retry.OPERATOR,
         )
-    if body.broker_id == terms.broker_id:
+    if body.broker_id == config.broker_id:
         return LeaveMaster("the master is ourselves", Retry.ASK_CONTROLLER)
-    if terms.epoch not in (None, frame.epoch):
+    if config.epoch not in (None, frame.epoch):
         return LeaveMaster(
-            f"a master of epoch {frame.epoch}, and the controller said {terms.epoch}",
+            f"a master of epoch {frame.epoch}, and the controller said {config.epoch}",
             Retry.ASK_CONTROLLER,
         )
     return None
 
 
-def _check(terms: SlaveConfig, body: HandshakeMaster) -> None:
+def _check(config: SlaveConfig, body: HandshakeMaster) -> None:
     if body.protocol != PROTOCOL_V3:
         raise RemoteViolation(f"a session of protocol {body.protocol}")
     if body.session_id == 0:
         raise RemoteViolation("a session without an id")
-    if not DATA_BYTES_MIN < body.frame_bytes_max <= terms.frame_bytes_max:
+    if not DATA_BYTES_MIN < body.frame_bytes_max <= config.frame_bytes_max:
         raise RemoteViolation(
             f"frames of {body.frame_bytes_max} bytes: we take at most "
-            f"{terms.frame_bytes_max}"
+            f"{config.frame_bytes_max}"
         )
     if not 0 < body.heartbeat_ms < body.housekeeping_ms:
         raise RemoteViolation(

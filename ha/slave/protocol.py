@@ -33,14 +33,14 @@ class MasterLink:
     The base of both connections; a protocol adds the methods that raise here.
 
     Args:
-        terms: who we are and what we know.
+        config: who we are and what we know.
     """
 
-    def __init__(self, terms: SlaveConfig) -> None:
-        self._terms = terms
+    def __init__(self, config: SlaveConfig) -> None:
+        self._config = config
         self._state = State.READY
         self._effects: list[SlaveEffect] = []
-        self._clocks = LinkTimers(terms.heartbeat_ms, terms.housekeeping_ms, 0, 0)
+        self._clocks = LinkTimers(config.heartbeat_ms, config.housekeeping_ms, 0, 0)
         self._known: SlaveLog | None = None
         self._is_open = False
         self._is_ack_due = False
@@ -107,11 +107,11 @@ class MasterLink:
             return
         self._is_open, self._is_ack_due, self._pending = True, False, 0
         self._clocks = LinkTimers(
-            self._terms.heartbeat_ms, self._terms.housekeeping_ms, now_ms, now_ms
+            self._config.heartbeat_ms, self._config.housekeeping_ms, now_ms, now_ms
         )
         self._clocks.ask(now_ms)
-        if self._terms.epoch is not None and self._terms.epoch < self._highest_epoch:
-            self._stale(self._terms.epoch)
+        if self._config.epoch is not None and self._config.epoch < self._highest_epoch:
+            self._stale(self._config.epoch)
             return
         self._greet(now_ms)
 

@@ -58,14 +58,14 @@ class LegacySlaveProtocol(MasterLink):
     One link to a Java master. Satisfies `pystore.ha.slave.effects.SlaveProtocol`.
 
     Args:
-        terms: who we are and what we know; names, incarnation and checksums have no
+        config: who we are and what we know; names, incarnation and checksums have no
             place in this protocol.
     """
 
-    def __init__(self, terms: SlaveConfig) -> None:
-        super().__init__(terms)
+    def __init__(self, config: SlaveConfig) -> None:
+        super().__init__(config)
         self._labels = BlockEpochs(EpochTable())
-        self._history = MasterHistory(EpochTable(), 0, terms.known_epoch)
+        self._history = MasterHistory(EpochTable(), 0, config.known_epoch)
         self._meeting: ConsistentPoint | None = None
         self._comparison: Comparison | None = None
         self._told: LegacyData | None = None
@@ -78,8 +78,8 @@ class LegacySlaveProtocol(MasterLink):
     def _greet(self, now_ms: int) -> None:
         self._meeting = self._comparison = self._told = self._rest = None
         self._reported, self._is_cut_short = -1, False
-        terms, log = self._terms, self._log
-        newest = max(terms.known_epoch, held_epochs(log).last_epoch)
+        config, log = self._config, self._log
+        newest = max(config.known_epoch, held_epochs(log).last_epoch)
         if newest > LEGACY_EPOCH_MAX:
             self._close(
                 f"epoch {newest} is above {LEGACY_EPOCH_MAX}, which a Java master "
@@ -87,12 +87,12 @@ class LegacySlaveProtocol(MasterLink):
                 Retry.OPERATOR,
             )
             return
-        if terms.is_suspended:
+        if config.is_suspended:
             self._close("a Java master cannot be told to wait", Retry.NEVER)
             return
         # With a report of 0 the flag would make a log with bytes skip some.
-        is_from_last_file = terms.is_from_last_file and log.is_empty
-        shake = LegacyHandshake(terms.broker_id, is_from_last_file, terms.is_learner)
+        is_from_last_file = config.is_from_last_file and log.is_empty
+        shake = LegacyHandshake(config.broker_id, is_from_last_file, config.is_learner)
         self._send(encode_legacy(shake), now_ms)
 
     def _take(self, data: memoryview, now_ms: int) -> int:
@@ -102,7 +102,7 @@ class LegacySlaveProtocol(MasterLink):
                 return 0
             self._hear_epochs(answer[0], now_ms)
             return answer[1]
-        found = decode_data(data, self._terms.frame_bytes_max)
+        found = decode_data(data, self._config.frame_bytes_max)
         if found is None:
             return 0
         self._hear_data(found[0])
@@ -119,7 +119,7 @@ class LegacySlaveProtocol(MasterLink):
                 f"a log that ends at {body.end_offset} in epoch {body.last_epoch}, "
                 f"with a table that ends in epoch {table.last_epoch}"
             )
-        known = self._terms.epoch
+        known = self._config.epoch
         if known is not None and body.last_epoch > known:
             self._close(
                 f"a master with bytes of epoch {body.last_epoch}, and the controller "
@@ -137,7 +137,7 @@ class LegacySlaveProtocol(MasterLink):
         self._labels = BlockEpochs(table)
         self._history = MasterHistory(table, body.end_offset, epoch)
         self._meeting = meet_legacy(
-            self._log, self._history, may_wipe=self._terms.may_wipe
+            self._log, self._history, may_wipe=self._config.may_wipe
         )
         if not self._promise(epoch):
             self._cut(now_ms)
@@ -175,10 +175,10 @@ class LegacySlaveProtocol(MasterLink):
             return
         label = (body.epoch, body.epoch_start)
         epoch = self._labels.epoch_of(body.offset, len(block), label)
-        if self._terms.epoch is not None and body.epoch > self._terms.epoch:
+        if self._config.epoch is not None and body.epoch > self._config.epoch:
             self._close(
                 f"a block of epoch {body.epoch}, and the controller said "
-                f"{self._terms.epoch}",
+                f"{self._config.epoch}",
                 Retry.ASK_CONTROLLER,
             )
             return

@@ -78,13 +78,13 @@ class V3SlaveProtocol(MasterLink):
     One v3 link to a master. Satisfies `pystore.ha.slave.effects.SlaveProtocol`.
 
     Args:
-        terms: who we are and what we know.
+        config: who we are and what we know.
     """
 
-    def __init__(self, terms: SlaveConfig) -> None:
-        super().__init__(terms)
+    def __init__(self, config: SlaveConfig) -> None:
+        super().__init__(config)
         self._phase = _Phase.HANDSHAKE
-        self._epoch = terms.known_epoch
+        self._epoch = config.known_epoch
         self._session: HandshakeMaster | None = None
         self._has_crc = False
         self._pages = EpochPages()
@@ -92,16 +92,16 @@ class V3SlaveProtocol(MasterLink):
         self._told: TransferData | None = None
         self._echo, self._acked_offset = Echo(), 0
         self._acked_flush = (-1, False)
-        self._is_suspended, self._wish = terms.is_suspended, _NO_WISH
+        self._is_suspended, self._wish = config.is_suspended, _NO_WISH
         self._room = memoryview(bytearray(ROOM_BYTES))
 
     # -- the handshake -----------------------------------------------------
 
     def _greet(self, now_ms: int) -> None:
         self._phase, self._session, self._told = _Phase.HANDSHAKE, None, None
-        self._epoch, self._pages = self._terms.known_epoch, EpochPages()
+        self._epoch, self._pages = self._config.known_epoch, EpochPages()
         self._echo, self._acked_offset, self._acked_flush = Echo(), 0, (-1, False)
-        hello = greeting(self._terms, self._log, is_suspended=self._is_suspended)
+        hello = greeting(self._config, self._log, is_suspended=self._is_suspended)
         self._say(hello, now_ms)
 
     def _take(self, data: memoryview, now_ms: int) -> int:
@@ -146,7 +146,7 @@ class V3SlaveProtocol(MasterLink):
 
     def _hear_handshake(self, frame: Frame, body: HandshakeMaster, now_ms: int) -> None:
         self._move(meaning(body))
-        refusal = objection(self._terms, self._log, frame, body)
+        refusal = objection(self._config, self._log, frame, body)
         if refusal is not None:
             self._close(refusal.reason, refusal.retry, refusal.redirect)
             return
@@ -179,7 +179,7 @@ class V3SlaveProtocol(MasterLink):
             return
         self._phase = _Phase.CUT
         history = self._pages.history(self._epoch)
-        self._meeting = meet(self._log, history, may_wipe=self._terms.may_wipe)
+        self._meeting = meet(self._log, history, may_wipe=self._config.may_wipe)
         if self._meeting.is_wiped:
             self._do(Wipe())
         elif self._meeting.cut is not None:
@@ -190,7 +190,7 @@ class V3SlaveProtocol(MasterLink):
     def _confirm_truncate(self, now_ms: int) -> None:
         met, end = self._meeting, self._log.received_offset
         is_placed = met.outcome in (TruncateOutcome.NOTHING_TO_CUT, TruncateOutcome.CUT)
-        flags = self._terms.truncate_flags & ~TruncateFlag.START_SUSPENDED
+        flags = self._config.truncate_flags & ~TruncateFlag.START_SUSPENDED
         flags |= TruncateFlag.START_SUSPENDED if self._is_suspended else TruncateFlag(0)
         body = ConfirmTruncate(
             session_id=self._session_id,
@@ -377,7 +377,7 @@ class V3SlaveProtocol(MasterLink):
         self._send_ack(now_ms, AckStatus.SHUTTING_DOWN, AckFlag.LEAVING)
 
     def _send_ack(self, now_ms: int, status: AckStatus, flags: AckFlag) -> None:
-        if self._terms.is_learner:
+        if self._config.is_learner:
             flags |= AckFlag.LEARNER
         self._is_ack_due, self._acked_flush = False, self._flush
         self._acked_offset = self._log.received_offset

@@ -150,7 +150,7 @@ def replica(
         for line in opening_lines(log.recovery):
             click.echo(f"pystore: {store}: {line}", err=True)
         try:
-            terms = SlaveConfig(
+            config = SlaveConfig(
                 cluster=cluster,
                 broker_name=broker_name,
                 broker_id=_LEARNER_ID if broker_id is None else broker_id,
@@ -164,7 +164,7 @@ def replica(
             # What no frame can carry is wrong usage.
             raise click.UsageError(str(error)) from error
         board = StatusBoard(options, log, sys.stdout.isatty() and not as_json)
-        follower = _follower(options, terms, log, board, signals)
+        follower = _follower(options, config, log, board, signals)
         try:
             follower.run()
         finally:
@@ -182,15 +182,15 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def _maker(protocol: str, terms: SlaveConfig) -> Callable[[], SlaveProtocol]:
+def _maker(protocol: str, config: SlaveConfig) -> Callable[[], SlaveProtocol]:
     if protocol == "legacy":
-        return lambda: LegacySlaveProtocol(terms)
-    return lambda: V3SlaveProtocol(terms)
+        return lambda: LegacySlaveProtocol(config)
+    return lambda: V3SlaveProtocol(config)
 
 
 def _follower(
     options: Options,
-    terms: SlaveConfig,
+    config: SlaveConfig,
     log: ReplicaLog,
     board: StatusBoard,
     signals: Interruption,
@@ -203,16 +203,16 @@ def _follower(
     def dial() -> MasterStream:
         return connect(host, port, is_stopping, _now_ms)
 
-    rim = FollowerEnvironment(
+    environment = FollowerEnvironment(
         dial=dial,
-        make=_maker(options.protocol, terms),
+        make=_maker(options.protocol, config),
         now_ms=_now_ms,
         pause=lambda wait_ms: time.sleep(wait_ms / 1000),
         is_stopping=is_stopping,
         say=board.say,
         turn=lambda: board.turn(follower),
     )
-    follower = Follower(log, rim, BackOff(random.random))
+    follower = Follower(log, environment, BackOff(random.random))
     return follower
 
 

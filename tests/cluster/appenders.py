@@ -113,16 +113,16 @@ class Appenders:
                 self._write(done.appended, key)
 
     def _submit(self, messages: list[Message], keys: list[str], ack: Ack) -> None:
-        tickets: list[AppendFuture] = []
+        futures: list[AppendFuture] = []
         try:
             for message in messages:
-                tickets.append(self._replica.submit(message, ack))
+                futures.append(self._replica.submit(message, ack))
         finally:
             # Those that were made are answered for, whatever became of the next one.
-            settled = self._replica.wait_all(tickets, _WAIT_MS)
-            for ticket, one, key in zip(tickets, settled, keys, strict=False):
+            settled = self._replica.wait_all(futures, _WAIT_MS)
+            for future, one, key in zip(futures, settled, keys, strict=False):
                 if one.is_reached:
-                    self._write(ticket.appended, key)
+                    self._write(future.appended, key)
 
     def _write(self, appended: Appended, key: str) -> None:
         offset, end = appended.offset, appended.end

@@ -103,7 +103,9 @@ def _serve(root: Path, epoch: int, port: int, bytes_per_second: int) -> None:
     with CommitLog(root, segment_size=SEGMENT) as log:
         log.begin_epoch(epoch)
         ship = Mastership(
-            terms=MasterConfig("c", "b", 1, epoch, SEGMENT, heartbeat_ms=_HEARTBEAT_MS),
+            config=MasterConfig(
+                "c", "b", 1, epoch, SEGMENT, heartbeat_ms=_HEARTBEAT_MS
+            ),
             me=Member(1),
             agreed=controller.agreed,
             broker_ids=lambda: frozenset({1, 2, 3}),

@@ -113,7 +113,7 @@ def test_a_frame_that_never_ends_is_silence(
             # Who waits may have heard nothing of it yet: time passes until it has.
             while slave.standing().links == links:
                 skip(30_000)
-                stage.service.judge.rest(10)
+                stage.service.monitor.rest(10)
         check_in_sync(stage, 1, 2)
     assert data_of(stage.log.path) == data_of(tmp_path / "slave")
     if direction == TO_MASTER:

@@ -215,7 +215,7 @@ def test_a_slave_that_is_overtaken_while_it_follows_is_told(
     ):
         assert proxy.wait_for_bytes(50_000, WAIT_MS / 1000)
         stage.log.delete_before(stage.log.end_offset - SEGMENT)
-        stage.service.judge.bell.ring()
+        stage.service.monitor.notifier.ring()
         line = slave.wait_for("resync needed")
         high = stage.log.end_offset
     assert re.search(rf"(this log|it) holds [1-9]\d* to {high}", line)

@@ -320,11 +320,11 @@ class _Broker:
 
     def _appended(self, numbers: range, ack: Ack) -> set[str]:
         try:
-            tickets = [self.replica.submit(message(one), ack) for one in numbers]
+            futures = [self.replica.submit(message(one), ack) for one in numbers]
         except FencedError:
             # Before a byte was written.
             return {AckOutcome.FENCED.name}
-        return {one.outcome.name for one in self.replica.wait_all(tickets, ACK_MS)}
+        return {one.outcome.name for one in self.replica.wait_all(futures, ACK_MS)}
 
     def _standing(self) -> Json:
         log, standing = self.replica.log.log(), self.replica.standing()

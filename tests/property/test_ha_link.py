@@ -90,11 +90,11 @@ class Pipe:
     ) -> None:
         self.rng, self.now_ms, self.min_offset = rng, 1_000, 0
         self.master = master
-        terms = MasterConfig("c", "b", 1, 99, SEGMENT, block_bytes_max=50)
-        roster = SetView(frozenset({1, 2}))
+        config = MasterConfig("c", "b", 1, 99, SEGMENT, block_bytes_max=50)
+        set_view = SetView(frozenset({1, 2}))
         is_v3 = protocol == "v3"
         kind = V3MasterProtocol if is_v3 else LegacyMasterProtocol
-        self.ours = kind(terms, lambda: roster, 7, self.now_ms)
+        self.ours = kind(config, lambda: set_view, 7, self.now_ms)
         ends = SlaveConfig("c", "b", 2, epoch=99, may_wipe=True, wants_block_crc=True)
         theirs = V3SlaveProtocol(ends) if is_v3 else LegacySlaveProtocol(ends)
         self.owner = Owner(theirs, slave)

@@ -57,14 +57,14 @@ class Judgement(RuleBasedStateMachine):
             end=end * 10,
             rules=SetRules(min_in_sync=minimum, serves_synced=is_synced),
         )
-        self.judge = self.replicas.judge
+        self.monitor = self.replicas.monitor
         self.start = dict.fromkeys(SLAVES, 1)
         # What each process holds: (received, flushed).
         self.holds: dict[Member, tuple[int, int]] = {}
         self.linked: dict[int, bool] = {}
         self.confirm = 0
         self.completed = dict.fromkeys(Ack, 0)
-        self.committed = self.judge.set_now
+        self.committed = self.monitor.set_now
         self.under_way: list[SetChange] = []
         self.asked: SetChange | None = None
 
@@ -145,7 +145,7 @@ class Judgement(RuleBasedStateMachine):
     @rule()
     def ask(self) -> None:
         """The master asks, if it wishes anything."""
-        change = self.judge.proposal(self.replicas.now)
+        change = self.monitor.proposal(self.replicas.now)
         if change is not None:
             assert self.asked is None
             self.asked = change
@@ -159,13 +159,13 @@ class Judgement(RuleBasedStateMachine):
         change, self.asked = self.asked, None
         now = self.replicas.now
         if says == "nothing":
-            self.judge.unknown(change, now)
+            self.monitor.unknown(change, now)
             return
         self.under_way.remove(change)
         if says == "the truth" and commits and self.commit(change):
-            self.judge.agreed(self.committed, now)
+            self.monitor.agreed(self.committed, now)
         else:
-            self.judge.refused(change, frozenset(), now)
+            self.monitor.refused(change, frozenset(), now)
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
@@ -179,10 +179,10 @@ class Judgement(RuleBasedStateMachine):
     @rule()
     def poll(self) -> None:
         """The master reads the set."""
-        if self.committed.set_epoch > self.judge.set_now.set_epoch:
+        if self.committed.set_epoch > self.monitor.set_now.set_epoch:
             # Whatever was asked for is decided by that; its answer says nothing new.
             self.asked = None
-        self.judge.agreed(self.committed, self.replicas.now)
+        self.monitor.agreed(self.committed, self.replicas.now)
 
     def commit(self, change: SetChange) -> bool:
         """What the controller does: only with the version that it has."""
@@ -205,18 +205,18 @@ class Judgement(RuleBasedStateMachine):
     @invariant()
     def nothing_moves_back(self) -> None:
         """R128: neither the confirm offset nor what is completed."""
-        assert self.judge.confirm_offset >= self.confirm
-        self.confirm = self.judge.confirm_offset
+        assert self.monitor.confirm_offset >= self.confirm
+        self.confirm = self.monitor.confirm_offset
         for ack in Ack:
-            offset = self.judge.promises.completed(ack)
+            offset = self.monitor.promises.completed(ack)
             assert offset >= self.completed[ack], ack
             self.completed[ack] = offset
 
     @invariant()
     def what_is_refused_is_known_at_once(self) -> None:
         """R206: the picture is that of this moment."""
-        promises = self.judge.promises
-        assert self.judge.refusals == {ack: promises.refusal(ack) for ack in Ack}
+        promises = self.monitor.promises
+        assert self.monitor.refusals == {ack: promises.refusal(ack) for ack in Ack}
 
     @invariant()
     def offsets_are_in_order(self) -> None:

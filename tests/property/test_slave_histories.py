@@ -76,8 +76,8 @@ class Set:
         if master == replica:
             return
         self.masters.pop(replica, None)
-        terms = SlaveConfig("c", "b", replica + 1, epoch=self.epoch)
-        owner = Owner(V3SlaveProtocol(terms), self.logs[replica])
+        config = SlaveConfig("c", "b", replica + 1, epoch=self.epoch)
+        owner = Owner(V3SlaveProtocol(config), self.logs[replica])
         before = bytes(self.logs[replica].data)
         owner.connect()
         Following(self.logs[master], self.epoch, owner).run(size)

@@ -73,14 +73,14 @@ def propose(broker: Broker, change: SetChange) -> None:
     def heard(decision: CommandResult | None) -> None:
         if broker.mastering is not mastering or mastering.is_over:
             return
-        judge, now = mastering.judge, clock.now
+        monitor, now = mastering.monitor, clock.now
         if decision is None:
-            judge.unknown(change, now)
+            monitor.unknown(change, now)
         elif isinstance(decision, Accepted):
             assert isinstance(decision.reply, NewSet)
-            judge.agreed(agreed_of(decision.reply.agreed), now)
+            monitor.agreed(agreed_of(decision.reply.agreed), now)
         else:
-            judge.refused(change, decision.broker_ids, now)
+            monitor.refused(change, decision.broker_ids, now)
         mastering.after()
 
     ask(broker, [command], heard)

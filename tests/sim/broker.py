@@ -171,7 +171,7 @@ class Broker(Machine):
         mastering = self.mastering
         if mastering is not None and mastering.epoch == role.epoch:
             if not mastering.is_over:
-                mastering.judge.agreed(role.agreed, self.clock.now)
+                mastering.monitor.agreed(role.agreed, self.clock.now)
                 mastering.after()
             return
         if self._given_up == role.epoch:
@@ -194,7 +194,7 @@ class Broker(Machine):
             self.store,
             role.agreed,
             rules=self.world.rules,
-            rim=rim_of(self, role.epoch),
+            environment=rim_of(self, role.epoch),
         )
 
     def _lease(self, role: Role, beat: Beat) -> None:
@@ -253,7 +253,7 @@ class Broker(Machine):
             return
         # Some know from the controller only where the master is.
         is_told = self.random.random() < 0.7
-        terms = SlaveConfig(
+        config = SlaveConfig(
             "sim",
             "set",
             self.broker_id,
@@ -265,7 +265,7 @@ class Broker(Machine):
             wants_block_crc=bool(number & 1),
         )
         self.following = following = Following(
-            terms,
+            config,
             stream,
             self.store,
             now=lambda: self.clock.now,
@@ -359,10 +359,10 @@ class Broker(Machine):
     def _propose(self) -> None:
         mastering = self.mastering
         assert mastering is not None
-        change = mastering.judge.proposal(self.clock.now)
+        change = mastering.monitor.proposal(self.clock.now)
         if change is not None:
             propose(self, change)
             mastering.after()
-        if mastering.judge.must_resign(self.clock.now):
+        if mastering.monitor.must_resign(self.clock.now):
             self._given_up = mastering.epoch
             mastering.step_down(mastering.epoch + 1)

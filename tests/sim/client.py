@@ -21,7 +21,7 @@ def append(broker: Broker, ack: Ack, size: int) -> str:
         return "no master"
     if broker.paused_until > broker.clock.now:
         return "paused"
-    refusal = mastering.judge.refusals[ack]
+    refusal = mastering.monitor.refusals[ack]
     if refusal is not None:
         return refusal.text
     if not ack.is_shared and not mastering.is_leased:

@@ -173,8 +173,8 @@ class Cluster:
         """
         for one in self.masters():
             assert one.mastering is not None
-            judge = one.mastering.judge
-            change = judge.exclude if wanted else judge.readmit
+            monitor = one.mastering.monitor
+            change = monitor.exclude if wanted else monitor.readmit
             one.own(partial(change, broker_id, one.clock.now))()
 
     def retain(self, broker_id: int) -> None:

@@ -33,7 +33,7 @@ class Following:
     One link to a master, from connecting to its end.
 
     Args:
-        terms: who we are.
+        config: who we are.
         stream: to the master.
         store: ours.
         now: the clock.
@@ -51,7 +51,7 @@ class Following:
 
     def __init__(
         self,
-        terms: SlaveConfig,
+        config: SlaveConfig,
         stream: Stream,
         store: SimStore,
         *,
@@ -74,7 +74,7 @@ class Following:
         self._changed = changed
         self._buffer = bytearray()
         kind = LegacySlaveProtocol if is_legacy else V3SlaveProtocol
-        self._connection: SlaveProtocol = kind(terms)
+        self._connection: SlaveProtocol = kind(config)
         self._log: SlaveLog | None = None
 
     def begin(self) -> None:

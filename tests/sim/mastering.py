@@ -74,7 +74,7 @@ class Mastering:
         store: ours.
         agreed: the set.
         rules: the numbers.
-        rim: the rest.
+        environment: the rest.
     """
 
     def __init__(
@@ -85,37 +85,37 @@ class Mastering:
         agreed: AgreedSet,
         *,
         rules: SetRules,
-        rim: Rim,
+        environment: Rim,
     ) -> None:
         self.epoch = epoch
         self.lease = NO_LEASE
         self.is_over = False
         self.start = store.end
         self._store = store
-        self._rim = rim
+        self._environment = environment
         self._links: list[_Link] = []
-        self._terms = MasterConfig(
+        self._config = MasterConfig(
             cluster="sim",
             broker_name="set",
             broker_id=member.broker_id,
             # A Java master goes by its table, whatever the controller says (R137).
-            epoch=store.epochs.last_epoch if rim.is_java else epoch,
+            epoch=store.epochs.last_epoch if environment.is_java else epoch,
             segment_size=4096,
             block_bytes_max=_BLOCK_BYTES,
             legacy_block_bytes_max=_BLOCK_BYTES,
             has_block_crc=True,
         )
-        self.judge = InSync(
+        self.monitor = InSync(
             member,
             epoch,
             store.end,
             agreed,
             flushed_offset=store.flushed,
             confirm_offset=store.confirm,
-            now_ms=rim.now(),
+            now_ms=environment.now(),
             rules=rules,
         )
-        self._waits = AckWaits(self.judge.promises)
+        self._waits = AckWaits(self.monitor.promises)
         self.after()
 
     @property
@@ -123,8 +123,8 @@ class Mastering:
         """
         Whether `leader` may be decided (C1).
         """
-        now = self._rim.now()
-        wall_ms = now + self._rim.wall_ms()
+        now = self._environment.now()
+        wall_ms = now + self._environment.wall_ms()
         return not self.is_over and self.lease.left_ms(now * 1_000_000, wall_ms) > 0
 
     # -- slaves ---------------------------------------------------------------
@@ -133,18 +133,23 @@ class Mastering:
         """
         A slave connects.
         """
-        link = _Link(stream, slave.incarnation, self._rim.number(), self._rim.now())
+        link = _Link(
+            stream,
+            slave.incarnation,
+            self._environment.number(),
+            self._environment.now(),
+        )
         self._links = [one for one in self._links if not one.is_over]
         self._links.append(link)
         stream.up.receive = lambda piece: self._receive(link, piece)
         stream.up.lost = lambda: self._lost(link)
 
-    def _roster(self) -> SetView:
-        known, judge = self._rim.broker_ids(), self.judge
+    def _set_view(self) -> SetView:
+        known, monitor = self._environment.broker_ids(), self.monitor
         live = [one for one in self._links if not one.is_over]
         return SetView(
             broker_ids=known,
-            members=frozenset(one for one in known if not judge.may_suspend(one)),
+            members=frozenset(one for one in known if not monitor.may_suspend(one)),
             sessions={
                 one.broker_id: one.incarnation
                 for one in live
@@ -159,7 +164,7 @@ class Mastering:
         link.buffer += piece
         while not link.is_over:
             view = memoryview(bytes(link.buffer))
-            log, now = self._store.master_log(), self._rim.now()
+            log, now = self._store.master_log(), self._environment.now()
             connection = link.connection or self._greet(link, view)
             if connection is None:
                 break
@@ -177,12 +182,14 @@ class Mastering:
         is_old = is_legacy(data)
         if is_old is None:
             return None
-        if self._rim.is_java and not is_old:
+        if self._environment.is_java and not is_old:
             self._end(link)
             return None
         kind = LegacyMasterProtocol if is_old else V3MasterProtocol
-        terms = replace(self._terms, wall_ms=self._rim.wall_ms())
-        link.connection = kind(terms, self._roster, link.session_id, link.accepted_ms)
+        config = replace(self._config, wall_ms=self._environment.wall_ms())
+        link.connection = kind(
+            config, self._set_view, link.session_id, link.accepted_ms
+        )
         return link.connection
 
     def _lost(self, link: _Link) -> None:
@@ -199,8 +206,8 @@ class Mastering:
         """
         A record is in the log, and its ack is waited for.
         """
-        now, store = self._rim.now(), self._store
-        self.judge.grew(store.published, store.flushed, now)
+        now, store = self._environment.now(), self._store
+        self.monitor.grew(store.published, store.flushed, now)
         self._waits.begin(ack, end, now + WAIT_MS)
         self.after()
 
@@ -209,15 +216,17 @@ class Mastering:
         More of the log is durable, or never will be.
         """
         if self._store.is_poisoned:
-            self.judge.poisoned(self._rim.now())
-        self.judge.grew(self._store.published, self._store.flushed, self._rim.now())
+            self.monitor.poisoned(self._environment.now())
+        self.monitor.grew(
+            self._store.published, self._store.flushed, self._environment.now()
+        )
         self.after()
 
     def tick(self) -> None:
         """
         Time passed.
         """
-        now = self._rim.now()
+        now = self._environment.now()
         for link in self._links:
             due = self._deadline(link)
             if link.is_over or due is None or due > now:
@@ -227,15 +236,15 @@ class Mastering:
                 continue
             link.connection.tick(self._store.master_log(), now)
             self._carry_out(link)
-        if self.judge.next_deadline() <= now:
-            self.judge.tick(now)
+        if self.monitor.next_deadline() <= now:
+            self.monitor.tick(now)
         self.after()
 
     def next_deadline(self) -> int:
         """
         When `tick` is due.
         """
-        dues = [self.judge.next_deadline(), self._waits.next_deadline()]
+        dues = [self.monitor.next_deadline(), self._waits.next_deadline()]
         dues += [self._deadline(one) for one in self._links]
         return min(one for one in dues if one is not None)
 
@@ -243,7 +252,7 @@ class Mastering:
         if link.is_over:
             return None
         if link.connection is None:
-            return link.accepted_ms + self._terms.reply_ms
+            return link.accepted_ms + self._config.reply_ms
         return link.connection.next_deadline()
 
     def step_down(self, epoch: int) -> None:
@@ -251,12 +260,12 @@ class Mastering:
         Another epoch has begun: nothing is acknowledged, nobody is served.
         """
         self.is_over = True
-        self.judge.step_down(epoch)
+        self.monitor.step_down(epoch)
         for link in self._links:
             if link.connection is None:
                 self._end(link)
             elif not link.is_over:
-                link.connection.shutdown(self._rim.now())
+                link.connection.shutdown(self._environment.now())
                 self._carry_out(link)
         self._settle()
 
@@ -284,20 +293,20 @@ class Mastering:
         """
         if self.is_over:
             return
-        if self.judge.confirm_offset > self._store.confirm:
-            self._rim.step()
-            self._store.confirm = self.judge.confirm_offset
-            self._rim.confirmed()
+        if self.monitor.confirm_offset > self._store.confirm:
+            self._environment.step()
+            self._store.confirm = self.monitor.confirm_offset
+            self._environment.confirmed()
         self._settle()
         self._pump()
 
     def _settle(self) -> None:
-        now = self._rim.now()
+        now = self._environment.now()
         for one in self._waits.settle(now, now if self.is_leased else now - 1):
-            self._rim.settled(one)
+            self._environment.settled(one)
 
     def _pump(self) -> None:
-        log, now = self._store.master_log(), self._rim.now()
+        log, now = self._store.master_log(), self._environment.now()
         for link in self._links:
             connection = link.connection
             if connection is None:
@@ -326,7 +335,7 @@ class Mastering:
         return bool(effects)
 
     def _do(self, link: _Link, effect: MasterEffect) -> None:
-        now = self._rim.now()
+        now = self._environment.now()
         match effect:
             case Send():
                 link.stream.down.send(effect.data)
@@ -335,21 +344,21 @@ class Mastering:
             case SessionOpened():
                 link.broker_id = effect.broker_id
                 link.incarnation = effect.incarnation
-                closing = self.judge.opened(effect, now)
+                closing = self.monitor.opened(effect, now)
                 for other in self._links:
                     if other.session_id == closing:
                         self._end(other)
             case SessionAcked():
-                self._rim.acked(effect, link.process)
+                self._environment.acked(effect, link.process)
                 try:
-                    self.judge.acked(effect, self._store.published, now)
+                    self.monitor.acked(effect, self._store.published, now)
                 except RemoteViolation as error:
                     # The connection lets no such ack through.
                     raise AssertionError(f"ack {effect}: {error}") from error
             case SessionEnded():
-                self.judge.left(effect, now)
+                self.monitor.left(effect, now)
             case NewerEpochSeen():
-                self._rim.stepped_down(effect.epoch)
+                self._environment.stepped_down(effect.epoch)
             case CloseLink():
                 self._end(link)
             case _:
@@ -364,4 +373,4 @@ class Mastering:
             link.connection.lost("closed")
             for effect in link.connection.effects():
                 if isinstance(effect, SessionEnded):
-                    self.judge.left(effect, self._rim.now())
+                    self.monitor.left(effect, self._environment.now())

@@ -63,7 +63,7 @@ class Stage:
         """
         Follows until it is time to stop.
         """
-        rim = FollowerEnvironment(
+        environment = FollowerEnvironment(
             dial=self._dial,
             make=self.make,
             now_ms=lambda: self._now_ms,
@@ -72,7 +72,7 @@ class Stage:
             say=self.said.append,
             turn=self._turn,
         )
-        follower = Follower(log, rim, BackOff(lambda: 0.0))
+        follower = Follower(log, environment, BackOff(lambda: 0.0))
         try:
             follower.run()
         finally:

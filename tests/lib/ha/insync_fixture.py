@@ -43,7 +43,7 @@ class Court:
             now_ms=0,
             rules=rules,
         )
-        self.judge = InSyncMonitor(
+        self.monitor = InSyncMonitor(
             in_sync,
             log.writer.log,
             lambda: frozenset({1, 2, 3}),
@@ -53,7 +53,7 @@ class Court:
 
     def open(self, broker_id: int, session_id: int) -> int | None:
         """A legacy slave's session, which needs no incarnation."""
-        return self.judge.opened(
+        return self.monitor.opened(
             SessionOpened(
                 broker_id, None, session_id, 0, is_learner=False, is_legacy=True
             )
@@ -61,7 +61,7 @@ class Court:
 
     def ack(self, broker_id: int, session_id: int, received: int) -> None:
         """It holds so much."""
-        self.judge.acked(
+        self.monitor.acked(
             SessionAcked(
                 broker_id, session_id, received, None, self.now_ms, AckStatus.OK
             )
@@ -69,12 +69,12 @@ class Court:
 
     def leave(self, broker_id: int, session_id: int) -> None:
         """Its link is gone."""
-        self.judge.left(SessionEnded(broker_id, session_id, is_graceful=False))
+        self.monitor.left(SessionEnded(broker_id, session_id, is_graceful=False))
 
     def agree(self, version: int, *members: int) -> None:
         """The controller's set is the master and these."""
         agreed = frozenset(map(Member, (1, *members)))
-        self.judge.agreed(AgreedSet(agreed, version))
+        self.monitor.agreed(AgreedSet(agreed, version))
 
     def append(self) -> int:
         """One record; answers its end."""

@@ -175,18 +175,20 @@ class Bench:
     Attributes:
         log: how the master's log stands.
         now_ms: the clock.
-        roster: what the connection finds when it asks.
+        set_view: what the connection finds when it asks.
         connection: the connection.
     """
 
-    def __init__(self, terms: MasterConfig = TERMS, roster: SetView = ROSTER) -> None:
+    def __init__(
+        self, config: MasterConfig = TERMS, set_view: SetView = ROSTER
+    ) -> None:
         self.log = LOG
         self.now_ms = 0
-        self.roster = roster
-        self.connection = self._connect(terms)
+        self.set_view = set_view
+        self.connection = self._connect(config)
 
-    def _connect(self, terms: MasterConfig) -> V3MasterProtocol | LegacyMasterProtocol:
-        return V3MasterProtocol(terms, lambda: self.roster, SESSION, self.now_ms)
+    def _connect(self, config: MasterConfig) -> V3MasterProtocol | LegacyMasterProtocol:
+        return V3MasterProtocol(config, lambda: self.set_view, SESSION, self.now_ms)
 
     def hear(self, *bodies: Body, epoch: int = EPOCH) -> list[MasterEffect]:
         """
@@ -242,8 +244,8 @@ class LegacyBench(Bench):
     The same for a legacy connection.
     """
 
-    def _connect(self, terms: MasterConfig) -> LegacyMasterProtocol:
-        return LegacyMasterProtocol(terms, lambda: self.roster, SESSION, self.now_ms)
+    def _connect(self, config: MasterConfig) -> LegacyMasterProtocol:
+        return LegacyMasterProtocol(config, lambda: self.set_view, SESSION, self.now_ms)
 
     def say(self, *frames: LegacyHandshake | LegacyAck) -> list[MasterEffect]:
         """

@@ -120,7 +120,7 @@ class MasterStage:
 
     Args:
         root: where its store is, or will be.
-        terms: what to change in its terms.
+        config: what to change in its terms.
         **changes: what to change in its mastership.
 
     Attributes:
@@ -132,7 +132,7 @@ class MasterStage:
     """
 
     def __init__(
-        self, root: Path, terms: dict[str, Any] | None = None, **changes: Any
+        self, root: Path, config: dict[str, Any] | None = None, **changes: Any
     ) -> None:
         self.said: list[str] = []
         self.clock = Clock()
@@ -142,7 +142,7 @@ class MasterStage:
             self.log.begin_epoch(EPOCH)
         own = MasterConfig("c", "b", 1, EPOCH, SEGMENT)
         ship = Mastership(
-            terms=replace(own, **(terms or {})),
+            config=replace(own, **(config or {})),
             me=Member(1),
             agreed=self.controller.agreed,
             broker_ids=lambda: frozenset({1, 2, 3}),
@@ -175,7 +175,7 @@ class MasterStage:
         Moves the clock on, and wakes whoever sleeps.
         """
         self.clock.skip(skipped_ms)
-        self.service.judge.bell.ring()
+        self.service.monitor.notifier.ring()
 
     def wait_for_links(self, count: int) -> None:
         """
@@ -195,7 +195,7 @@ class MasterStage:
         until_ms = clock_ms() + WAIT_MS
         while not is_so():
             assert clock_ms() < until_ms, self.said
-            self.service.judge.rest(1)
+            self.service.monitor.rest(1)
 
     def dial(self) -> socket.socket:
         """
@@ -229,20 +229,20 @@ class Slave:
         *,
         is_legacy: bool = False,
         now_ms: Callable[[], int] = clock_ms,
-        **terms: Any,
+        **config: Any,
     ) -> None:
         self.log = ReplicaLog(root, segment_size=SEGMENT, flush_interval_ms=10)
         self.said: list[str] = []
         own = SlaveConfig(
             "c", "b", broker_id, epoch=EPOCH, incarnation=1, may_wipe=True
         )
-        own = replace(own, **terms)
+        own = replace(own, **config)
         make: Callable[[], SlaveProtocol] = lambda: (  # noqa: E731
             LegacySlaveProtocol(own) if is_legacy else V3SlaveProtocol(own)
         )
         self._stopping = threading.Event()
         self._now_ms = now_ms
-        rim = FollowerEnvironment(
+        environment = FollowerEnvironment(
             dial=lambda: self._dial(address),
             make=make,
             now_ms=now_ms,
@@ -250,7 +250,7 @@ class Slave:
             is_stopping=self._stopping.is_set,
             say=self.said.append,
         )
-        self._follower = Follower(self.log, rim, BackOff(lambda: 0.0, 10, 100))
+        self._follower = Follower(self.log, environment, BackOff(lambda: 0.0, 10, 100))
         self._thread = threading.Thread(target=self._follower.run)
         self._thread.start()
 

@@ -48,7 +48,7 @@ class ReplicaSet:
         rules: the numbers.
 
     Attributes:
-        judge: the judgement.
+        monitor: the judgement.
         waits: appends that wait for their acks.
     """
 
@@ -66,7 +66,7 @@ class ReplicaSet:
         self._set_epoch = 1
         self._sessions = count(1)
         self._live: dict[int, tuple[int, bool]] = {}
-        self.judge = InSync(
+        self.monitor = InSync(
             member(1),
             EPOCH,
             end,
@@ -76,36 +76,36 @@ class ReplicaSet:
             now_ms=0,
             rules=rules,
         )
-        self.waits = AckWaits(self.judge.promises)
+        self.waits = AckWaits(self.monitor.promises)
 
     @property
     def confirm(self) -> int:
         """
         The confirm offset.
         """
-        return self.judge.confirm_offset
+        return self.monitor.confirm_offset
 
     @property
     def set_ids(self) -> set[int]:
         """
         Broker ids of the agreed set.
         """
-        return {one.broker_id for one in self.judge.set_now.members}
+        return {one.broker_id for one in self.monitor.set_now.members}
 
     def append(self, end: int, flushed: int | None = None) -> None:
         """
         The log ends here; flushed too, unless said otherwise.
         """
         self.end = end
-        self.judge.grew(end, end if flushed is None else flushed, self.now)
+        self.monitor.grew(end, end if flushed is None else flushed, self.now)
 
     def wait_until(self, now: int) -> None:
         """
         Time passes, with ticks when they are due.
         """
-        while (due := self.judge.next_deadline()) <= now:
+        while (due := self.monitor.next_deadline()) <= now:
             self.now = max(self.now, due)
-            self.judge.tick(self.now)
+            self.monitor.tick(self.now)
         self.now = now
 
     def connect(
@@ -122,7 +122,7 @@ class ReplicaSet:
         session = next(self._sessions)
         incarnation = None if legacy else member(broker_id, start).incarnation
         fact = SessionOpened(broker_id, incarnation, session, None, learner, legacy)
-        if self.judge.opened(fact, self.now) != session:
+        if self.monitor.opened(fact, self.now) != session:
             self._live[broker_id] = session, legacy
         return session
 
@@ -157,7 +157,7 @@ class ReplicaSet:
             sent,
             status,
         )
-        self.judge.acked(fact, self.end, self.now)
+        self.monitor.acked(fact, self.end, self.now)
 
     def leave(
         self, broker_id: int, session: int | None = None, graceful: bool = False
@@ -166,13 +166,13 @@ class ReplicaSet:
         A link ends: the newest of that slave, unless said otherwise.
         """
         number = self._live[broker_id][0] if session is None else session
-        self.judge.left(SessionEnded(broker_id, number, graceful), self.now)
+        self.monitor.left(SessionEnded(broker_id, number, graceful), self.now)
 
     def ask(self) -> SetChange:
         """
         The change that the master asks for now; there must be one.
         """
-        change = self.judge.proposal(self.now)
+        change = self.monitor.proposal(self.now)
         assert change is not None, "the master asks for nothing"
         return change
 
@@ -180,7 +180,7 @@ class ReplicaSet:
         """
         Asks, and answers the broker ids of the set, or ``None`` for no wish.
         """
-        change = self.judge.proposal(self.now)
+        change = self.monitor.proposal(self.now)
         return None if change is None else {one.broker_id for one in change.members}
 
     def agree(self, change: SetChange) -> None:
@@ -189,13 +189,13 @@ class ReplicaSet:
         """
         self._set_epoch = change.set_epoch + 1
         agreed = AgreedSet(change.members, self._set_epoch, change.candidates)
-        self.judge.agreed(agreed, self.now)
+        self.monitor.agreed(agreed, self.now)
 
     def settle_set(self) -> set[int]:
         """
         Asks and agrees until nothing is asked for; answers the set.
         """
-        while (change := self.judge.proposal(self.now)) is not None:
+        while (change := self.monitor.proposal(self.now)) is not None:
             self.agree(change)
         return self.set_ids
 

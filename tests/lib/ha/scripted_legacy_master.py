@@ -44,9 +44,11 @@ class Master:
     A Java master as the test has it, and the slave that listens to it.
     """
 
-    def __init__(self, log: ShortLog | None = None, terms: SlaveConfig = TERMS) -> None:
+    def __init__(
+        self, log: ShortLog | None = None, config: SlaveConfig = TERMS
+    ) -> None:
         self.log = log if log is not None else ShortLog()
-        self.owner = Owner(LegacySlaveProtocol(terms), self.log)
+        self.owner = Owner(LegacySlaveProtocol(config), self.log)
         self.owner.connect()
 
     def say(self, *frames: LegacyFrame) -> None:

@@ -75,9 +75,11 @@ class Master:
     A master as the test has it, and the slave that listens to it.
     """
 
-    def __init__(self, log: ShortLog | None = None, terms: SlaveConfig = TERMS) -> None:
+    def __init__(
+        self, log: ShortLog | None = None, config: SlaveConfig = TERMS
+    ) -> None:
         self.log = log if log is not None else ShortLog()
-        self.owner = Owner(V3SlaveProtocol(terms), self.log)
+        self.owner = Owner(V3SlaveProtocol(config), self.log)
         self.owner.connect()
 
     def say(self, *bodies: Body, epoch: int = 3, sent_ms: int = 77) -> None:
@@ -115,9 +117,9 @@ class Master:
         return self.owner.closed
 
 
-def flowing(log: ShortLog | None = None, terms: SlaveConfig = TERMS) -> Master:
+def flowing(log: ShortLog | None = None, config: SlaveConfig = TERMS) -> Master:
     """A link in TRANSFER: the first heartbeat came."""
-    master = Master(log, terms)
+    master = Master(log, config)
     master.say(SHAKE, EPOCHS)
     end = len(master.log.data)
     master.say(replace(DATA, offset=end))

@@ -212,7 +212,7 @@ def in_small_file_system(folder: Path, script: str, size: str = "4m") -> list[st
 
 
 NEW_STORE = """
-$PYTHON -c "import pathlib, command_line as c; c.make_store(pathlib.Path('s'), 1)"
+$PYTHON -c "import pathlib, lib.command_line as c; c.make_store(pathlib.Path('s'), 1)"
 """
 
 FULL_DISK = """

@@ -14,11 +14,15 @@ def test_a_master_serves_under_its_own_name() -> None:
     """
     Slaves of another set are turned away by it.
     """
-    terms = PLACE.master_terms(9, 1 << 20)
+    config = PLACE.master_config(9, 1 << 20)
 
-    assert (terms.cluster, terms.broker_name, terms.broker_id) == ("cluster", "set", 4)
-    assert (terms.epoch, terms.segment_size) == (9, 1 << 20)
-    assert terms.heartbeat_ms == 700
+    assert (config.cluster, config.broker_name, config.broker_id) == (
+        "cluster",
+        "set",
+        4,
+    )
+    assert (config.epoch, config.segment_size) == (9, 1 << 20)
+    assert config.heartbeat_ms == 700
 
 
 def test_a_slave_follows_with_its_incarnation() -> None:
@@ -26,14 +30,18 @@ def test_a_slave_follows_with_its_incarnation() -> None:
     B1: the master lists it by that.
     """
     me = Member(4, (6, b"\x07" * 16))
-    terms = PLACE.slave_terms(me, 9, may_wipe=True)
+    config = PLACE.slave_config(me, 9, may_wipe=True)
 
-    assert (terms.cluster, terms.broker_name, terms.broker_id) == ("cluster", "set", 4)
-    assert (terms.incarnation, terms.incarnation_bits) == me.incarnation
-    assert terms.epoch == 9
-    assert terms.is_learner
-    assert terms.may_wipe
-    assert terms.heartbeat_ms == 700
+    assert (config.cluster, config.broker_name, config.broker_id) == (
+        "cluster",
+        "set",
+        4,
+    )
+    assert (config.incarnation, config.incarnation_bits) == me.incarnation
+    assert config.epoch == 9
+    assert config.is_learner
+    assert config.may_wipe
+    assert config.heartbeat_ms == 700
 
 
 def test_a_replica_serves_this_machine_alone_unless_told_otherwise() -> None:

@@ -230,16 +230,16 @@ def test_one_thread_has_many_appends_under_way(stage: ReplicaStage) -> None:
     """Each is checked when it is made, and says later what it reached."""
     with stage:
         first, second = pair(stage)
-        tickets = [first.submit(message(number), Ack.ALL) for number in range(50)]
-        tickets.append(first.submit([message(50), message(51)], Ack.ALL_SYNCED))
-        settled = first.wait_all(tickets, WAIT_MS)
+        futures = [first.submit(message(number), Ack.ALL) for number in range(50)]
+        futures.append(first.submit([message(50), message(51)], Ack.ALL_SYNCED))
+        settled = first.wait_all(futures, WAIT_MS)
 
         assert [{1, 2}] * 51 == [one.received_by for one in settled]
         assert settled[-1].promise == "all-synced"
         assert settled[-1].flushed_by == {1, 2}
         assert all(one.is_reached for one in settled)
-        assert tickets[-1].appended.count == 2
-        assert second.log.log().received_offset == tickets[-1].appended.end
+        assert futures[-1].appended.count == 2
+        assert second.log.log().received_offset == futures[-1].appended.end
 
 
 def test_a_ticket_speaks_of_the_mastership_that_made_it(stage: ReplicaStage) -> None:
@@ -274,23 +274,23 @@ def test_open_tickets_end_with_their_mastership(stage: ReplicaStage) -> None:
         absent = frozenset({Member(3, (1, bytes(16)))})
         stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
         stage.elect(1, first)
-        tickets = [first.submit(message(number)) for number in range(3)]
+        futures = [first.submit(message(number)) for number in range(3)]
         answers: list[AckOutcome] = []
 
         def wait() -> None:
-            answers.extend(one.outcome for one in first.wait_all(tickets, WAIT_MS))
+            answers.extend(one.outcome for one in first.wait_all(futures, WAIT_MS))
 
         waiting = threading.Thread(target=wait)
         waiting.start()
         service = first._service
         assert service is not None
-        while not service.judge.appends.waiting:
-            service.judge.rest(1)
+        while not service.monitor.appends.waiting:
+            service.monitor.rest(1)
         first.decided(Decision(2))
         waiting.join(WAIT_MS / 1000)
         assert answers == [AckOutcome.FENCED] * 3
 
-    assert [AckOutcome.FENCED] * 3 == [one.wait().outcome for one in tickets]
+    assert [AckOutcome.FENCED] * 3 == [one.wait().outcome for one in futures]
 
 
 def test_a_restarted_replica_obeys_no_older_epoch(stage: ReplicaStage) -> None:
@@ -347,8 +347,8 @@ def test_a_master_whose_disk_failed_resigns(stage: ReplicaStage) -> None:
         service = first._service
         assert service is not None
         # No write-back fails on demand: the judge is told so, of long ago.
-        service.judge._in_sync.poisoned(0)
-        service.judge.bell.ring()
+        service.monitor._in_sync.poisoned(0)
+        service.monitor.notifier.ring()
         stage.wait_for(first, Role.RESIGNED, 1)
 
         reason = stage.controller.resigned.get(timeout=WAIT_MS / 1000)

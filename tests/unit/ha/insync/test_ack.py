@@ -31,7 +31,7 @@ def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> Non
 
 def refusal(replicas: ReplicaSet, ack: Ack) -> RefusalReason | None:
     """Why an append would be refused."""
-    found = replicas.judge.refusals[ack]
+    found = replicas.monitor.refusals[ack]
     return None if found is None else found.reason
 
 
@@ -51,7 +51,7 @@ class TestLegacy:
         """The one line names the broker."""
         replicas = self.with_legacy()
         assert RefusalReason.LEGACY_MEMBER is refusal(replicas, Ack.ALL_SYNCED)
-        found = replicas.judge.refusals[Ack.ALL_SYNCED]
+        found = replicas.monitor.refusals[Ack.ALL_SYNCED]
         assert found is not None
         assert "broker 2" in found.text
 
@@ -102,7 +102,7 @@ class TestLegacy:
         replicas = ReplicaSet(rules=SetRules(serves_synced=False))
 
         assert RefusalReason.NOT_SERVED is refusal(replicas, Ack.ALL_SYNCED)
-        assert 0 == replicas.judge.promises.completed(Ack.ALL_SYNCED)
+        assert 0 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
 
 
 class TestAuthority:
@@ -136,7 +136,7 @@ class TestAuthority:
         replicas.admit(2)
         for ack in Ack:
             wait(replicas, ack, 100)
-        replicas.judge.step_down(EPOCH + 1)
+        replicas.monitor.step_down(EPOCH + 1)
         replicas.ack(2, 100)
         replicas.append(100, 100)
 
@@ -150,15 +150,15 @@ class TestAuthority:
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100)
         replicas.ack(2, 100)
-        replicas.judge.step_down(EPOCH + 1)
+        replicas.monitor.step_down(EPOCH + 1)
 
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_an_older_epoch_ends_nothing(self) -> None:
         """B6: nor does our own."""
         replicas = ReplicaSet()
-        replicas.judge.step_down(EPOCH - 1)
-        replicas.judge.step_down(EPOCH)
+        replicas.monitor.step_down(EPOCH - 1)
+        replicas.monitor.step_down(EPOCH)
 
         assert refusal(replicas, Ack.LEADER) is None
 
@@ -174,7 +174,7 @@ class TestReading:
         replicas.ask()
         replicas.append(100)
 
-        assert 0 == replicas.judge.promises.readable_offset(Ack.ALL)
+        assert 0 == replicas.monitor.promises.readable_offset(Ack.ALL)
 
     def test_readers_of_a_leader_s_log_wait_for_nobody(self) -> None:
         """L.1, 13: what was promised is what is read."""
@@ -182,4 +182,4 @@ class TestReading:
         replicas.admit(2)
         replicas.append(100)
 
-        assert 100 == replicas.judge.promises.readable_offset(Ack.LEADER)
+        assert 100 == replicas.monitor.promises.readable_offset(Ack.LEADER)

@@ -30,7 +30,7 @@ def wait(replicas: ReplicaSet, ack: Ack, end: int, deadline: int = 3_000) -> Non
 
 def refusal(replicas: ReplicaSet, ack: Ack) -> RefusalReason | None:
     """Why an append would be refused."""
-    found = replicas.judge.refusals[ack]
+    found = replicas.monitor.refusals[ack]
     return None if found is None else found.reason
 
 
@@ -199,8 +199,8 @@ class TestCompletion:
         for now in range(0, 60_000, 1_000):
             replicas.wait_until(now)
             wait(replicas, Ack.ALL, now + 100, now + 3_000)
-            if (change := replicas.judge.proposal(now)) is not None:
-                replicas.judge.unknown(change, now)
+            if (change := replicas.monitor.proposal(now)) is not None:
+                replicas.monitor.unknown(change, now)
             ends += outcomes(replicas)
 
         assert {AckOutcome.TIMED_OUT} == set(ends)
@@ -276,7 +276,7 @@ class TestMinimum:
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.unknown(replicas.ask(), 0)
+        replicas.monitor.unknown(replicas.ask(), 0)
         wait(replicas, Ack.ALL, 100)
         replicas.ack(2, 100)
         replicas.wait_until(3_000)

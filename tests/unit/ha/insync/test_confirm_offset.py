@@ -146,11 +146,11 @@ class TestCandidates:
         change = replicas.ask()
         assert members(1, 2) == change.members
         assert not change.candidates
-        assert 0 == replicas.judge.promises.completed(Ack.ALL)
+        assert 0 == replicas.monitor.promises.completed(Ack.ALL)
 
         replicas.agree(change)
-        assert 700 == replicas.judge.promises.completed(Ack.ALL)
-        assert 700 == replicas.judge.promises.completed(Ack.ALL_SYNCED)
+        assert 700 == replicas.monitor.promises.completed(Ack.ALL)
+        assert 700 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
 
     def test_a_candidate_that_does_not_come_is_removed(self) -> None:
         """After the time that a member may lag, and not with the first check."""
@@ -164,7 +164,7 @@ class TestCandidates:
         assert 300 == replicas.confirm
 
         replicas.agree(change)
-        assert 700 == replicas.confirm == replicas.judge.promises.completed(Ack.ALL)
+        assert 700 == replicas.confirm == replicas.monitor.promises.completed(Ack.ALL)
 
     @pytest.mark.parametrize("start", [1, 2])
     def test_a_restarted_candidate_is_removed_before_it_is_admitted(
@@ -179,14 +179,14 @@ class TestCandidates:
         assert (start == 1) == (member(2, start) in change.members)
         replicas.agree(change)
         assert {1, 2} == replicas.settle_set()
-        assert member(2, start) in replicas.judge.set_now.members
+        assert member(2, start) in replicas.monitor.set_now.members
 
     def test_a_candidate_that_continues_takes_the_older_one_s_place(self) -> None:
         """B2, B7: it is admitted once, and nobody is left to wait for."""
         replicas = ReplicaSet(candidates=[2], end=700, confirm=300)
         continuing = frozenset({member(2, 2)})
         agreed = AgreedSet(members(1), 2, members(2), continuing)
-        replicas.judge.agreed(agreed, 0)
+        replicas.monitor.agreed(agreed, 0)
         replicas.connect(2, start=2)
         replicas.ack(2, 700)
 

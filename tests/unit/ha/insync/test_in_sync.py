@@ -56,11 +56,11 @@ class TestAnswers:
         replicas.admit(2)
         replicas.leave(2)
         change = replicas.ask()
-        replicas.judge.unknown(change, replicas.now)
+        replicas.monitor.unknown(change, replicas.now)
         replicas.append(100)
         assert 0 == replicas.confirm
 
-        replicas.judge.agreed(AgreedSet(change.members, 3), replicas.now)
+        replicas.monitor.agreed(AgreedSet(change.members, 3), replicas.now)
 
         assert 100 == replicas.confirm
         assert replicas.asked_ids() is None
@@ -69,8 +69,8 @@ class TestAnswers:
         """R118; L.1, 2: and version and content travel together."""
         replicas = ReplicaSet()
         replicas.admit(2)
-        replicas.judge.agreed(AgreedSet(members(1), 2), 0)
-        replicas.judge.agreed(AgreedSet(members(1), 1), 0)
+        replicas.monitor.agreed(AgreedSet(members(1), 2), 0)
+        replicas.monitor.agreed(AgreedSet(members(1), 1), 0)
 
         assert {1, 2} == replicas.set_ids
 
@@ -79,7 +79,7 @@ class TestAnswers:
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.refused(replicas.ask(), frozenset({2}), 0)
+        replicas.monitor.refused(replicas.ask(), frozenset({2}), 0)
         replicas.append(100)
         assert 100 == replicas.confirm
         replicas.ack(2, 100)
@@ -93,7 +93,7 @@ class TestAnswers:
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.unknown(replicas.ask(), 0)
+        replicas.monitor.unknown(replicas.ask(), 0)
         replicas.leave(2)
         replicas.append(100)
         replicas.wait_until(60_000)
@@ -105,7 +105,7 @@ class TestAnswers:
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.unknown(replicas.ask(), 0)
+        replicas.monitor.unknown(replicas.ask(), 0)
         replicas.leave(2)
         replicas.append(100)
         assert replicas.asked_ids() is None
@@ -124,10 +124,10 @@ class TestAnswers:
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.unknown(replicas.ask(), 0)
+        replicas.monitor.unknown(replicas.ask(), 0)
         replicas.leave(2)
         replicas.append(100)
-        replicas.judge.agreed(AgreedSet(members(1), 1), 0)
+        replicas.monitor.agreed(AgreedSet(members(1), 1), 0)
 
         assert 0 == replicas.confirm
 
@@ -139,16 +139,16 @@ class TestAnswers:
         replicas.connect(2)
         replicas.ack(2, 0)
         first = replicas.ask()
-        replicas.judge.unknown(first, 0)
+        replicas.monitor.unknown(first, 0)
         replicas.wait_until(1_000)
         replicas.ack(2, 0)
         second = replicas.ask()
         assert first.members == second.members
-        replicas.judge.refused(second, frozenset({2}), replicas.now)
+        replicas.monitor.refused(second, frozenset({2}), replicas.now)
         replicas.append(100)
         assert 0 == replicas.confirm
 
-        replicas.judge.refused(first, frozenset({2}), replicas.now)
+        replicas.monitor.refused(first, frozenset({2}), replicas.now)
         replicas.append(200)
         assert 200 == replicas.confirm
 
@@ -157,10 +157,10 @@ class TestAnswers:
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.unknown(replicas.ask(), 0)
+        replicas.monitor.unknown(replicas.ask(), 0)
         replicas.leave(2)
         replicas.append(100)
-        replicas.judge.settle_doubts(0)
+        replicas.monitor.settle_doubts(0)
 
         assert 100 == replicas.confirm
 
@@ -169,7 +169,7 @@ class TestAnswers:
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)
-        replicas.judge.refused(replicas.ask(), frozenset(), 0)
+        replicas.monitor.refused(replicas.ask(), frozenset(), 0)
         assert replicas.asked_ids() is None
         replicas.wait_until(1_000)
 
@@ -181,7 +181,7 @@ class TestAnswers:
         for slave in (2, 3):
             replicas.connect(slave)
             replicas.ack(slave, 0)
-        replicas.judge.refused(replicas.ask(), frozenset({3}), 0)
+        replicas.monitor.refused(replicas.ask(), frozenset({3}), 0)
 
         assert {1, 2} == replicas.asked_ids()
 
@@ -190,10 +190,10 @@ class TestAnswers:
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.step_down(EPOCH)
+        replicas.monitor.step_down(EPOCH)
         assert {1, 2} == replicas.asked_ids()
         replicas = ReplicaSet((1, 2))
-        replicas.judge.step_down(EPOCH + 1)
+        replicas.monitor.step_down(EPOCH + 1)
         replicas.wait_until(3_000)
 
         assert replicas.asked_ids() is None
@@ -206,17 +206,17 @@ class TestSuspension:
         """Committed first, then suspended; back by the usual way."""
         replicas = ReplicaSet()
         replicas.admit(2)
-        assert not replicas.judge.may_suspend(2)
-        replicas.judge.exclude(2, 0)
+        assert not replicas.monitor.may_suspend(2)
+        replicas.monitor.exclude(2, 0)
         change = replicas.ask()
         assert members(1) == change.members
-        assert not replicas.judge.may_suspend(2)
+        assert not replicas.monitor.may_suspend(2)
         replicas.agree(change)
-        assert replicas.judge.may_suspend(2)
+        assert replicas.monitor.may_suspend(2)
         replicas.ack(2, 0)
         assert replicas.asked_ids() is None
 
-        replicas.judge.readmit(2, 0)
+        replicas.monitor.readmit(2, 0)
         assert {1, 2} == replicas.asked_ids()
 
     def test_who_may_have_been_let_in_is_not_suspended(self) -> None:
@@ -224,9 +224,9 @@ class TestSuspension:
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
-        replicas.judge.unknown(replicas.ask(), 0)
+        replicas.monitor.unknown(replicas.ask(), 0)
 
-        assert not replicas.judge.may_suspend(2)
+        assert not replicas.monitor.may_suspend(2)
 
 
 class TestBadAcks:

@@ -51,7 +51,7 @@ class TestIncarnation:
         replicas.ack(2, 100)
         continuing = frozenset({member(2, 2)})
         agreed = AgreedSet(members(1, 2), 3, continuing=continuing)
-        replicas.judge.agreed(agreed, 0)
+        replicas.monitor.agreed(agreed, 0)
 
         assert 100 == replicas.confirm
         assert replicas.asked_ids() is None
@@ -78,8 +78,8 @@ class TestIncarnation:
         replicas.ack(2, 0)
         replicas.ask()
         plain = frozenset({Member(1), Member(2)})
-        replicas.judge.agreed(AgreedSet(plain, 2), 0)
-        assert members(1, 2) == replicas.judge.set_now.members
+        replicas.monitor.agreed(AgreedSet(plain, 2), 0)
+        assert members(1, 2) == replicas.monitor.set_now.members
 
         replicas.connect(2, start=2)
         assert {1} == replicas.asked_ids()
@@ -93,7 +93,7 @@ class TestIncarnation:
         replicas.ack(2, 40)
 
         expected = {member(2): 100, member(2, 2): 40}
-        assert expected == replicas.judge.highest_acks()
+        assert expected == replicas.monitor.highest_acks()
 
 
 class TestFlushed:
@@ -124,7 +124,7 @@ class TestFlushed:
         end = replicas.end
         replicas.append(end + 10)
 
-        assert end + 10 == replicas.judge.promises.completed(Ack.ALL_SYNCED)
+        assert end + 10 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
         assert replicas.asked_ids() is None
 
     def test_it_stays_where_nobody_is_promised_its_disk(self) -> None:
@@ -154,18 +154,18 @@ class TestFlushed:
         """After 15 s in which it could not clear it; never without a heir."""
         replicas = ReplicaSet()
         replicas.admit(2)
-        replicas.judge.poisoned(0)
+        replicas.monitor.poisoned(0)
         replicas.wait_until(14_000)
         replicas.ack(2, 0)
-        assert not replicas.judge.must_resign(15_000)
-        assert replicas.judge.must_resign(15_001)
+        assert not replicas.monitor.must_resign(15_000)
+        assert replicas.monitor.must_resign(15_001)
 
         replicas.ack(2, 0, status=AckStatus.POISONED)
-        assert not replicas.judge.must_resign(15_001)
+        assert not replicas.monitor.must_resign(15_001)
         replicas.ack(2, 0)
         replicas.leave(2)
-        assert not replicas.judge.must_resign(15_001)
-        assert not ReplicaSet().judge.must_resign(60_000)
+        assert not replicas.monitor.must_resign(15_001)
+        assert not ReplicaSet().monitor.must_resign(60_000)
 
 
 class TestElection:
@@ -177,11 +177,11 @@ class TestElection:
         replicas.admit(2, 3)
         replicas.leave(2)
         replicas.leave(3)
-        replicas.judge.unknown(replicas.ask(), 0)
+        replicas.monitor.unknown(replicas.ask(), 0)
         replicas.append(100)
         replicas.wait_until(30_000)
 
-        assert 0 == replicas.judge.promises.completed(Ack.ALL)
+        assert 0 == replicas.monitor.promises.completed(Ack.ALL)
 
     def test_an_admission_that_commits_after_a_power_cut_admits_nobody(self) -> None:
         """D: the process that was let in is gone, the new one is not it."""

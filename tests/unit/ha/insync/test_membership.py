@@ -123,7 +123,7 @@ class TestExpand:
         replicas = ReplicaSet(end=100)
         replicas.connect(2)
         replicas.ack(2, 100, flushed=99)
-        assert 100 == replicas.judge.promises.completed(Ack.ALL_SYNCED)
+        assert 100 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
         assert replicas.asked_ids() is None
 
         replicas.ack(2, 100, flushed=100)
@@ -216,7 +216,7 @@ class TestShrink:
         assert member(1) in replicas.ask().members
 
         with pytest.raises(LocalViolation, match="lacks broker 1"):
-            replicas.judge.agreed(AgreedSet(members(2), 9), 0)
+            replicas.monitor.agreed(AgreedSet(members(2), 9), 0)
 
     def test_two_members_that_leave_at_once_leave_together(self) -> None:
         """R93: one set without both, never two sets with one of them each."""
@@ -268,7 +268,7 @@ class TestShrink:
         replicas.admit(2)
         replicas.append(100)
         replicas.now = 60_000
-        replicas.judge.tick(60_000)
+        replicas.monitor.tick(60_000)
         replicas.ack(2, 50)
         assert replicas.asked_ids() is None
 

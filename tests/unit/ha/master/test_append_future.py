@@ -44,40 +44,40 @@ def court_of_two(log: CommitLog, rules: SetRules | None = None) -> Court:
 
 def submit(court: Court, ack: Ack = Ack.ALL) -> AppendFuture:
     """One more append."""
-    return court.judge.appends.submit(message(1).form, ack)
+    return court.monitor.appends.submit(message(1).form, ack)
 
 
-def outcomes(tickets: list[AppendFuture]) -> list[AckOutcome]:
+def outcomes(futures: list[AppendFuture]) -> list[AckOutcome]:
     """How they stand, without waiting."""
-    return [one.outcome for one in wait_all(tickets, 0, lambda: 0)]
+    return [one.outcome for one in wait_all(futures, 0, lambda: 0)]
 
 
 def test_a_ticket_waits_for_nothing_until_it_is_asked(log: CommitLog) -> None:
     """It says what was promised, then what was reached; and may be asked again."""
     court = court_of_two(log)
-    ticket = submit(court)
-    before = ticket.wait(0)
+    future = submit(court)
+    before = future.wait(0)
     court.ack(2, 12, log.end_offset)
-    after = ticket.wait(LONG_MS)
+    after = future.wait(LONG_MS)
 
-    assert log.end_offset == ticket.appended.end == after.end_offset
-    assert (Ack.ALL, "all (legacy)") == (ticket.ack, after.promise)
+    assert log.end_offset == future.appended.end == after.end_offset
+    assert (Ack.ALL, "all (legacy)") == (future.ack, after.promise)
     assert (AckOutcome.TIMED_OUT, AckOutcome.REACHED) == (before.outcome, after.outcome)
     assert [{1}, {1, 2}] == [before.received_by, after.received_by]
     assert (False, True) == (before.is_reached, after.is_reached)
-    assert log.confirm_offset == ticket.appended.end
+    assert log.confirm_offset == future.appended.end
 
 
 def test_each_of_many_tickets_has_an_answer_of_its_own(log: CommitLog) -> None:
     """Those below an ack are reached, those above are not; in the order asked for."""
     court = court_of_two(log)
-    tickets = [submit(court) for _ in range(6)]
-    court.judge.sent(tickets[2].appended.end)
-    court.ack(2, 12, tickets[2].appended.end)
-    mixed = tickets[::2] + tickets[1::2]
+    futures = [submit(court) for _ in range(6)]
+    court.monitor.sent(futures[2].appended.end)
+    court.ack(2, 12, futures[2].appended.end)
+    mixed = futures[::2] + futures[1::2]
 
     expected = [AckOutcome.REACHED] * 3 + [AckOutcome.TIMED_OUT] * 3
-    assert expected == outcomes(tickets)
+    assert expected == outcomes(futures)
     assert expected[::2] + expected[1::2] == outcomes(mixed)
     ends = [one.end_offset for one in wait_all(mixed, 0, lambda: 0)]
     assert ends == [one.appended.end for one in mixed]
@@ -88,7 +88,7 @@ def test_waiting_for_many_tickets_is_one_wait(
 ) -> None:
     """For the last one: the others are told without a call of the core."""
     court = court_of_two(log)
-    tickets = [submit(court) for _ in range(50)]
+    futures = [submit(court) for _ in range(50)]
     waited: list[int] = []
     real = OffsetWaiters.wait
 
@@ -101,30 +101,30 @@ def test_waiting_for_many_tickets_is_one_wait(
     monkeypatch.setattr(OffsetWaiters, "wait", noted)
     answers: list[AckResult] = []
     asking = threading.Thread(
-        target=lambda: answers.extend(wait_all(tickets, LONG_MS, lambda: 0))
+        target=lambda: answers.extend(wait_all(futures, LONG_MS, lambda: 0))
     )
     asking.start()
-    while not court.judge.appends.waiting:
-        court.judge.rest(1)
+    while not court.monitor.appends.waiting:
+        court.monitor.rest(1)
     court.ack(2, 12, log.end_offset)
     asking.join(LONG_MS / 1000)
 
     assert [AckOutcome.REACHED] * 50 == [one.outcome for one in answers]
-    assert waited == [tickets[-1].appended.end]
+    assert waited == [futures[-1].appended.end]
 
 
 def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
     """Who asks for a hundred does not wait a hundred times."""
     court = court_of_two(log)
-    tickets = [submit(court) for _ in range(3)]
+    futures = [submit(court) for _ in range(3)]
     clock = iter([1_000, 1_030, 1_060, 9_000])
     given: list[int] = []
 
     def wait(ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:
         given.append(timeout_ms)
-        return court.judge.appends.wait(ack, end_offset, 0)
+        return court.monitor.appends.wait(ack, end_offset, 0)
 
-    timed = [AppendFuture(one.appended, one.ack, wait) for one in tickets]
+    timed = [AppendFuture(one.appended, one.ack, wait) for one in futures]
     wait_all(timed, 50, lambda: next(clock))
 
     assert given == [20, -10, -7_950]
@@ -147,20 +147,20 @@ def test_a_ticket_is_not_reached_with_fewer_copies_than_the_minimum(
 ) -> None:
     """R216: looked at again when the ack completes; with enough of them it is."""
     court = court_of_two(log, TWO)
-    ticket = submit(court)
+    future = submit(court)
     court.leave(2, 12)
     court.agree(2)
-    alone = ticket.wait(0)
+    alone = future.wait(0)
 
-    assert log.confirm_offset == ticket.appended.end
+    assert log.confirm_offset == future.appended.end
     assert AckOutcome.NOT_ENOUGH is alone.outcome
     assert alone.received_by == {1}
     court.open(2, 13)
     court.agree(3, 2)
-    assert not ticket.wait(0).is_reached
+    assert not future.wait(0).is_reached
     court.ack(2, 13, log.end_offset)
-    assert ticket.wait(0).received_by == {1, 2}
-    assert ticket.wait(0).is_reached
+    assert future.wait(0).received_by == {1, 2}
+    assert future.wait(0).is_reached
 
 
 def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
@@ -169,7 +169,7 @@ def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
     reached = submit(court)
     court.ack(2, 12, log.end_offset)
     still = submit(court)
-    court.judge.step_down(EPOCH + 1)
+    court.monitor.step_down(EPOCH + 1)
     court.ack(2, 12, log.end_offset)
 
     assert [AckOutcome.REACHED, AckOutcome.FENCED] == outcomes([reached, still])
@@ -182,22 +182,22 @@ def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
 def test_a_close_ends_open_tickets_and_who_waits_for_them(log: CommitLog) -> None:
     """Their answers need no open log any more."""
     court = court_of_two(log)
-    tickets = [submit(court, ack) for ack in (Ack.ALL, Ack.LEADER, Ack.LEADER_SYNCED)]
+    futures = [submit(court, ack) for ack in (Ack.ALL, Ack.LEADER, Ack.LEADER_SYNCED)]
     court.ack(2, 12, log.end_offset)
-    tickets.append(submit(court))
+    futures.append(submit(court))
     answers: list[AckResult] = []
-    asking = threading.Thread(target=lambda: answers.append(tickets[-1].wait(LONG_MS)))
+    asking = threading.Thread(target=lambda: answers.append(futures[-1].wait(LONG_MS)))
     asking.start()
-    while not court.judge.appends.waiting:
-        court.judge.rest(1)
-    court.judge.close()
+    while not court.monitor.appends.waiting:
+        court.monitor.rest(1)
+    court.monitor.close()
     asking.join(LONG_MS / 1000)
-    court.judge.bell.close()
+    court.monitor.notifier.close()
     log.close()
 
     assert [AckOutcome.FENCED] == [one.outcome for one in answers]
     # What the master alone decides is decided no more; what others hold, they hold.
-    assert [AckOutcome.REACHED] + [AckOutcome.FENCED] * 3 == outcomes(tickets)
+    assert [AckOutcome.REACHED] + [AckOutcome.FENCED] * 3 == outcomes(futures)
     with pytest.raises(FencedError, match="this mastership is over"):
         submit(court)
 
@@ -207,9 +207,9 @@ def test_what_is_appended_behind_the_end_is_fenced(log: CommitLog) -> None:
     court = court_of_two(log)
     appended = submit(court).appended
     court.ack(2, 12, log.end_offset)
-    before = court.judge.appends.ticket(appended, Ack.ALL)
-    court.judge.close()
-    behind = court.judge.appends.ticket(appended, Ack.ALL)
+    before = court.monitor.appends.future(appended, Ack.ALL)
+    court.monitor.close()
+    behind = court.monitor.appends.future(appended, Ack.ALL)
 
     assert [AckOutcome.REACHED, AckOutcome.FENCED] == outcomes([before, behind])
 
@@ -220,23 +220,23 @@ def test_a_ticket_of_the_leader_needs_the_lease_when_it_is_asked(
     """B8: nothing that the master alone decides is decided without one."""
     court = court_of_two(log)
     court.lease_ms = 5
-    tickets = [submit(court, Ack.LEADER), submit(court, Ack.ALL)]
+    futures = [submit(court, Ack.LEADER), submit(court, Ack.ALL)]
     court.ack(2, 12, log.end_offset)
-    leased = outcomes(tickets)
+    leased = outcomes(futures)
     court.now_ms = 6
 
     assert [AckOutcome.REACHED, AckOutcome.REACHED] == leased
-    assert [AckOutcome.FENCED, AckOutcome.REACHED] == outcomes(tickets)
+    assert [AckOutcome.FENCED, AckOutcome.REACHED] == outcomes(futures)
 
 
 def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
     """Whoever asks makes it happen, for all below."""
     court = Court(log)
-    tickets = [submit(court, Ack.LEADER_SYNCED) for _ in range(5)]
+    futures = [submit(court, Ack.LEADER_SYNCED) for _ in range(5)]
 
-    tickets[-1].wait(LONG_MS)
-    assert tickets[-1].appended.end <= log.writer.log.ends().synced_end
-    settled = wait_all(tickets, LONG_MS, lambda: 0)
+    futures[-1].wait(LONG_MS)
+    assert futures[-1].appended.end <= log.writer.log.ends().synced_end
+    settled = wait_all(futures, LONG_MS, lambda: 0)
     assert [{1}] * 5 == [one.flushed_by for one in settled]
     assert [AckOutcome.REACHED] * 5 == [one.outcome for one in settled]
 
@@ -257,7 +257,7 @@ class Story:
         self._version = 1
         self._session = 12
         self._held = court.log.end_offset
-        self.tickets: dict[int, AppendFuture] = {}
+        self.futures: dict[int, AppendFuture] = {}
         self.waited: dict[int, AckOutcome] = {}
 
     def step(self) -> None:
@@ -272,18 +272,18 @@ class Story:
 
     def _append(self) -> None:
         try:
-            ticket = submit(self.court)
+            future = submit(self.court)
         except UnavailableError:
             # Too few are in the set at this moment.
             return
-        self.tickets[ticket.appended.end] = ticket
-        self._waits.begin(ticket.ack, ticket.appended.end, LONG_MS)
+        self.futures[future.appended.end] = future
+        self._waits.begin(future.ack, future.appended.end, LONG_MS)
 
     def _ack(self) -> None:
-        ends = [end for end in self.tickets if end > self._held]
+        ends = [end for end in self.futures if end > self._held]
         if ends:
             self._held = self._draw.choice(ends)
-            self.court.judge.sent(self._held)
+            self.court.monitor.sent(self._held)
             self.court.ack(2, self._session, self._held)
 
     def _move(self) -> None:
@@ -309,12 +309,12 @@ def test_tickets_end_as_waiting_appends_do(
     story = Story(court_of_two(log, rules), random.Random(seed))
     for _ in range(150):
         story.step()
-        tickets = list(story.tickets.values())
-        reached = [one.wait(0).is_reached for one in tickets]
-        assert [end in story.waited for end in story.tickets] == reached
+        futures = list(story.futures.values())
+        reached = [one.wait(0).is_reached for one in futures]
+        assert [end in story.waited for end in story.futures] == reached
     assert set(story.waited.values()) == {AckOutcome.REACHED}
-    story.court.judge.close()
+    story.court.monitor.close()
     story.settle()
-    for end, ticket in story.tickets.items():
+    for end, future in story.futures.items():
         expected = story.waited.get(end, AckOutcome.FENCED)
-        assert expected is ticket.wait(0).outcome, end
+        assert expected is future.wait(0).outcome, end

@@ -64,6 +64,6 @@ def test_a_block_fits_into_a_frame_with_its_head() -> None:
 
 def test_members_and_candidates_count() -> None:
     """B7: candidates belong to those whose acks are waited for."""
-    roster = SetView(frozenset({1, 2, 3, 4}), frozenset({1, 2}), frozenset({3}))
+    set_view = SetView(frozenset({1, 2, 3, 4}), frozenset({1, 2}), frozenset({3}))
 
-    assert [i for i in range(6) if roster.counts(i)] == [1, 2, 3]
+    assert [i for i in range(6) if set_view.counts(i)] == [1, 2, 3]

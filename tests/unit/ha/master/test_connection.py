@@ -59,8 +59,8 @@ class TestEnds:
 
     def test_who_says_nothing_is_closed(self, tmp_path: Path) -> None:
         """A port scanner holds no thread for long."""
-        terms = {"reply_ms": 30}
-        with MasterStage(tmp_path, terms) as stage, stage.dial() as slave:
+        config = {"reply_ms": 30}
+        with MasterStage(tmp_path, config) as stage, stage.dial() as slave:
             assert slave.recv(100) == b""
             assert reason(stage) == "the slave says nothing"
 
@@ -121,7 +121,7 @@ class TestEnds:
             assert slave.is_closed()
 
         assert "an ack of" in reason(stage)
-        assert stage.service.judge.roster().sessions == {}
+        assert stage.service.monitor.set_view().sessions == {}
 
 
 class TestBytes:
@@ -140,9 +140,9 @@ class TestBytes:
 
     def test_the_checksum_of_a_block_is_right(self, tmp_path: Path) -> None:
         """The frame's decoder compares nothing, so the slave does."""
-        terms = {"has_block_crc": True}
+        config = {"has_block_crc": True}
         with (
-            MasterStage(tmp_path, terms) as stage,
+            MasterStage(tmp_path, config) as stage,
             RawSlave(stage, flags=SlaveFlag.BLOCK_CRC).begin() as slave,
         ):
             fill(stage.log, 10)

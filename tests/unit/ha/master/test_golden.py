@@ -86,7 +86,7 @@ class Replay:
         return MasterLog(self.min_offset, end, end, end, epochs, self.segment_size)
 
     def _connection(self) -> LegacyMasterProtocol:
-        terms = MasterConfig(
+        config = MasterConfig(
             cluster="",
             broker_name="",
             broker_id=self.master_id,
@@ -95,8 +95,8 @@ class Replay:
             heartbeat_ms=HEARTBEAT_MS,
             housekeeping_ms=10**6,
         )
-        roster = SetView(frozenset({self.master_id, self.slave_id}))
-        return LegacyMasterProtocol(terms, lambda: roster, 1, 0)
+        set_view = SetView(frozenset({self.master_id, self.slave_id}))
+        return LegacyMasterProtocol(config, lambda: set_view, 1, 0)
 
     def _hear(self, frame: LegacyHandshake | LegacyAck) -> list[bytes]:
         raw = encode_legacy(frame)

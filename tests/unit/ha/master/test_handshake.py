@@ -19,10 +19,10 @@ from pystore.ha.wire.codes import CheckResult
 
 
 def verdict(
-    epoch: int = EPOCH, roster: SetView = ROSTER, **changes: Any
+    epoch: int = EPOCH, set_view: SetView = ROSTER, **changes: Any
 ) -> HandshakeDecision:
     """The decision about a slave that is honest but for *changes*."""
-    return admit(shake(**changes), epoch, TERMS, roster)
+    return admit(shake(**changes), epoch, TERMS, set_view)
 
 
 def test_a_slave_of_this_set_is_admitted() -> None:
@@ -66,8 +66,8 @@ def test_what_does_not_fit_is_refused_with_a_reason(
 
 def test_a_release_that_is_not_served_is_told_so() -> None:
     """The version of the software, not of the protocol."""
-    terms = replace(TERMS, versions_refused=frozenset({"1.0"}))
-    found = admit(shake(), EPOCH, terms, ROSTER)
+    config = replace(TERMS, versions_refused=frozenset({"1.0"}))
+    found = admit(shake(), EPOCH, config, ROSTER)
 
     assert found.result is CheckResult.APP_VERSION
     assert "version '1.0' is not served" in found.reason
@@ -75,8 +75,8 @@ def test_a_release_that_is_not_served_is_told_so() -> None:
 
 def test_who_is_no_master_sends_the_slave_on() -> None:
     """The address is told where it is known."""
-    there = verdict(roster=replace(ROSTER, is_master=False, redirect="h:1"))
-    nowhere = verdict(roster=replace(ROSTER, is_master=False))
+    there = verdict(set_view=replace(ROSTER, is_master=False, redirect="h:1"))
+    nowhere = verdict(set_view=replace(ROSTER, is_master=False))
 
     assert there.result is nowhere.result is CheckResult.NOT_MASTER
     assert there.reason.endswith("it is at h:1")
@@ -110,7 +110,7 @@ def test_only_a_broker_of_this_set_can_end_our_epoch(changes: dict[str, Any]) ->
 
 def test_a_busy_master_says_so() -> None:
     """The slave comes back after a heartbeat."""
-    found = verdict(roster=replace(ROSTER, is_busy=True))
+    found = verdict(set_view=replace(ROSTER, is_busy=True))
 
     assert found.result is CheckResult.BUSY
 
@@ -132,7 +132,7 @@ def test_a_newer_session_replaces_an_older_one(
     R95: the same process again, or a later one. A copy of the store has the counter
     of the original and other random bits (B1).
     """
-    found = verdict(roster=replace(ROSTER, sessions={2: live}))
+    found = verdict(set_view=replace(ROSTER, sessions={2: live}))
     expected = CheckResult.SUCCESS if is_replaced else CheckResult.DUPLICATE
 
     assert expected == found.result
@@ -141,7 +141,7 @@ def test_a_newer_session_replaces_an_older_one(
 
 def test_a_live_session_of_another_broker_is_none_of_ours() -> None:
     """Only the same id replaces."""
-    found = verdict(roster=replace(ROSTER, sessions={3: (9, BITS)}))
+    found = verdict(set_view=replace(ROSTER, sessions={3: (9, BITS)}))
 
     assert found.result is CheckResult.SUCCESS
 

@@ -34,10 +34,10 @@ def test_alone_in_the_set_everything_is_confirmed(log: CommitLog) -> None:
     """The log's own confirm offset moves with it."""
     court = Court(log)
     end = court.append()
-    settled = court.judge.appends.wait(Ack.ALL, end, LONG_MS)
+    settled = court.monitor.appends.wait(Ack.ALL, end, LONG_MS)
 
     assert settled.outcome is AckOutcome.REACHED
-    assert log.confirm_offset == court.judge.confirm_offset == end
+    assert log.confirm_offset == court.monitor.confirm_offset == end
 
 
 def test_the_slowest_member_decides(log: CommitLog) -> None:
@@ -49,7 +49,7 @@ def test_the_slowest_member_decides(log: CommitLog) -> None:
     outcomes: list[AckOutcome] = []
     waiting = threading.Thread(
         target=lambda: outcomes.append(
-            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
+            court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome
         )
     )
     waiting.start()
@@ -70,13 +70,13 @@ def test_the_newest_session_is_the_one_that_counts(log: CommitLog) -> None:
     assert court.open(2, 13) == 12
     court.ack(2, 12, end)
     assert log.confirm_offset < end
-    court.judge.left(SessionEnded(2, 12, is_graceful=False))
-    assert court.judge.roster().sessions == {2: None}
+    court.monitor.left(SessionEnded(2, 12, is_graceful=False))
+    assert court.monitor.set_view().sessions == {2: None}
 
     court.ack(2, 13, end)
     assert log.confirm_offset == end
-    court.judge.left(SessionEnded(2, 13, is_graceful=False))
-    assert court.judge.roster().sessions == {}
+    court.monitor.left(SessionEnded(2, 13, is_graceful=False))
+    assert court.monitor.set_view().sessions == {}
 
 
 def test_an_ack_above_our_end_is_refused(log: CommitLog) -> None:
@@ -92,15 +92,15 @@ def test_an_ack_above_our_end_is_refused(log: CommitLog) -> None:
 def test_the_roster_says_who_is_waited_for(log: CommitLog) -> None:
     """Those whom the controller lists, and those it was asked to (R114)."""
     court = Court(log, 2)
-    assert court.judge.roster().members == {1, 2}
+    assert court.monitor.set_view().members == {1, 2}
     court.open(3, 13)
     court.ack(3, 13, court.append())
-    change = court.judge.tick()
+    change = court.monitor.tick()
 
     assert change is not None
-    assert court.judge.roster(is_busy=True).members == {1, 2, 3}
-    assert court.judge.roster(is_busy=True).is_busy
-    assert court.judge.roster(is_master=False).is_master is False
+    assert court.monitor.set_view(is_busy=True).members == {1, 2, 3}
+    assert court.monitor.set_view(is_busy=True).is_busy
+    assert court.monitor.set_view(is_master=False).is_master is False
 
 
 class TestAsking:
@@ -110,7 +110,7 @@ class TestAsking:
         """A change, because a slave has caught up."""
         court.open(2, 12)
         court.ack(2, 12, court.append())
-        change = court.judge.tick()
+        change = court.monitor.tick()
         assert change is not None
         return change
 
@@ -118,19 +118,19 @@ class TestAsking:
         """The slave is in."""
         court = Court(log)
         change = self.asked(court)
-        court.judge.answered(change, AgreedSet(change.members, 2, change.candidates))
+        court.monitor.answered(change, AgreedSet(change.members, 2, change.candidates))
 
-        assert {one.broker_id for one in court.judge.set_now.members} == {1, 2}
+        assert {one.broker_id for one in court.monitor.set_now.members} == {1, 2}
 
     def test_a_refusal_leaves_the_set(self, log: CommitLog) -> None:
         """R119: the pending member is waited for no longer."""
         court = Court(log)
         change = self.asked(court)
-        court.judge.answered(change, SetRefusal(frozenset({2})))
+        court.monitor.answered(change, SetRefusal(frozenset({2})))
         end = court.append()
 
         assert (
-            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
+            court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome
             is AckOutcome.REACHED
         )
 
@@ -138,31 +138,31 @@ class TestAsking:
         """R114: either may be the controller's."""
         court = Court(log)
         change = self.asked(court)
-        court.judge.answered(change, None)
+        court.monitor.answered(change, None)
 
-        assert court.judge.roster().members == {1, 2}
+        assert court.monitor.set_view().members == {1, 2}
 
     def test_a_poll_may_bring_the_answer(self, log: CommitLog) -> None:
         """R117."""
         court = Court(log)
         change = self.asked(court)
-        court.judge.answered(change, None)
-        court.judge.agreed(AgreedSet(change.members, 2))
+        court.monitor.answered(change, None)
+        court.monitor.agreed(AgreedSet(change.members, 2))
 
-        assert court.judge.set_now.set_epoch == 2
+        assert court.monitor.set_now.set_epoch == 2
 
     def test_a_candidate_that_acks_is_asked_in_at_once(self, log: CommitLog) -> None:
         """B7: every `all` waits for that, so nobody sleeps on until the next check."""
         court = Court(log)
-        court.judge.agreed(
+        court.monitor.agreed(
             AgreedSet(frozenset({Member(1)}), 2, candidates=frozenset({Member(2)}))
         )
         court.open(2, 12)
-        rings = court.judge.bell.rings
+        rings = court.monitor.notifier.rings
         court.ack(2, 12, court.append())
-        change = court.judge.tick()
+        change = court.monitor.tick()
 
-        assert court.judge.bell.rings > rings
+        assert court.monitor.notifier.rings > rings
         assert change is not None
         assert {one.broker_id for one in change.members} == {1, 2}
 
@@ -170,13 +170,13 @@ class TestAsking:
         """The thread offers changes by itself, and ends with the mastership."""
         court = Court(log)
         offered: queue.SimpleQueue[SetChange] = queue.SimpleQueue()
-        thread = threading.Thread(target=court.judge.keep_time, args=(offered.put,))
+        thread = threading.Thread(target=court.monitor.keep_time, args=(offered.put,))
         thread.start()
         court.open(2, 12)
         court.ack(2, 12, court.append())
         change = offered.get(timeout=LONG_MS / 1000)
-        court.judge.answered(change, AgreedSet(change.members, 2))
-        court.judge.close()
+        court.monitor.answered(change, AgreedSet(change.members, 2))
+        court.monitor.close()
         thread.join(LONG_MS / 1000)
 
         assert {one.broker_id for one in change.members} == {1, 2}
@@ -189,7 +189,7 @@ class TestAsking:
         """A member that is gone is noticed, and waits end, without any answer."""
         court = Court(log, 3)
         offered: queue.SimpleQueue[SetChange] = queue.SimpleQueue()
-        thread = threading.Thread(target=court.judge.keep_time, args=(offered.put,))
+        thread = threading.Thread(target=court.monitor.keep_time, args=(offered.put,))
         thread.start()
         court.open(2, 12)
         court.ack(2, 12, court.append())
@@ -198,17 +198,17 @@ class TestAsking:
         end = court.append()
         waiting = threading.Thread(
             target=lambda: outcomes.put(
-                court.judge.appends.wait(Ack.ALL, end, 50).outcome
+                court.monitor.appends.wait(Ack.ALL, end, 50).outcome
             )
         )
         waiting.start()
-        while not court.judge.appends.waiting:
-            court.judge.rest(1)
+        while not court.monitor.appends.waiting:
+            court.monitor.rest(1)
         court.now_ms = 51
-        court.judge.bell.ring()
+        court.monitor.notifier.ring()
 
         assert outcomes.get(timeout=LONG_MS / 1000) is AckOutcome.TIMED_OUT
-        court.judge.close()
+        court.monitor.close()
         thread.join(LONG_MS / 1000)
         waiting.join(LONG_MS / 1000)
         assert offered.empty()
@@ -222,16 +222,16 @@ class TestAsking:
         court.in_sync.poisoned(0)
         court.now_ms = 15_000
         court.ack(2, 12, log.end_offset)
-        assert not court.judge.must_resign()
+        assert not court.monitor.must_resign()
         court.now_ms = 15_001
-        assert court.judge.must_resign()
-        thread = threading.Thread(target=court.judge.keep_time, args=(None, told.put))
+        assert court.monitor.must_resign()
+        thread = threading.Thread(target=court.monitor.keep_time, args=(None, told.put))
         thread.start()
         reason = told.get(timeout=LONG_MS / 1000)
         for _ in range(3):
-            court.judge.bell.ring()
-            court.judge.rest(5)
-        court.judge.close()
+            court.monitor.notifier.ring()
+            court.monitor.rest(5)
+        court.monitor.close()
         thread.join(LONG_MS / 1000)
 
         assert reason == "its disk has failed, and another member is well"

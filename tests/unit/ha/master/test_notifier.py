@@ -34,11 +34,11 @@ def _started(work: Callable[[], None]) -> threading.Thread:
 
 def test_a_ring_after_the_look_is_not_slept_through() -> None:
     """The count of before tells that something changed since."""
-    bell = Notifier()
-    rings = bell.rings
-    bell.ring()
+    notifier = Notifier()
+    rings = notifier.rings
+    notifier.ring()
 
-    sleeper = _started(lambda: bell.wait(rings, FOREVER_MS))
+    sleeper = _started(lambda: notifier.wait(rings, FOREVER_MS))
     sleeper.join(WAIT_S)
 
     assert not sleeper.is_alive()
@@ -46,11 +46,11 @@ def test_a_ring_after_the_look_is_not_slept_through() -> None:
 
 def test_a_ring_wakes_everyone_who_sleeps() -> None:
     """Each of them looks for itself."""
-    bell = Notifier()
-    threads = [_started(lambda: bell.wait(0, FOREVER_MS)) for _ in range(3)]
-    while bell.sleepers < len(threads):
+    notifier = Notifier()
+    threads = [_started(lambda: notifier.wait(0, FOREVER_MS)) for _ in range(3)]
+    while notifier.sleepers < len(threads):
         threads[0].join(0)  # gives the interpreter away
-    bell.ring()
+    notifier.ring()
     for thread in threads:
         thread.join(WAIT_S)
 
@@ -59,15 +59,15 @@ def test_a_ring_wakes_everyone_who_sleeps() -> None:
 
 def test_time_is_up_without_a_ring() -> None:
     """Not before; and no time at all is no sleep."""
-    bell = Notifier()
+    notifier = Notifier()
     slept_ns: list[int] = []
 
     def wait() -> None:
         start_ns = time.monotonic_ns()
-        bell.wait(bell.rings, 5)
+        notifier.wait(notifier.rings, 5)
         slept_ns.append(time.monotonic_ns() - start_ns)
-        bell.wait(bell.rings, 0)
-        bell.wait(bell.rings, -FOREVER_MS)
+        notifier.wait(notifier.rings, 0)
+        notifier.wait(notifier.rings, -FOREVER_MS)
 
     sleeper = _started(wait)
     sleeper.join(WAIT_S)
@@ -90,21 +90,21 @@ def restless() -> Iterator[None]:
 @pytest.mark.usefixtures("restless")
 def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
     """A counter is handed over twenty thousand times, one ring each."""
-    bell = Notifier()
+    notifier = Notifier()
     state = {"made": 0, "seen": 0}
 
     def consume() -> None:
         while state["seen"] < 20_000:
-            rings = bell.rings
+            rings = notifier.rings
             if state["made"] == state["seen"]:
-                bell.wait(rings, FOREVER_MS)
+                notifier.wait(rings, FOREVER_MS)
             else:
                 state["seen"] += 1
 
     consumer = _started(consume)
     for _ in range(20_000):
         state["made"] += 1
-        bell.ring()
+        notifier.ring()
     consumer.join(WAIT_S)
 
     assert not consumer.is_alive(), state
@@ -112,35 +112,35 @@ def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
 
 def test_who_helps_is_called_when_somebody_hurries() -> None:
     """In that thread, until it helps no more."""
-    bell = Notifier()
+    notifier = Notifier()
     helped: list[int] = []
 
     def helper() -> bool:
         helped.append(threading.get_ident())
         return True
 
-    bell.help(helper)
-    bell.ring()
-    bell.hurry()
-    bell.help_no_more(helper)
-    bell.hurry()
+    notifier.help(helper)
+    notifier.ring()
+    notifier.hurry()
+    notifier.help_no_more(helper)
+    notifier.hurry()
 
     assert helped == [threading.get_ident()]
 
 
 def test_who_hurries_rings_for_what_helpers_leave() -> None:
     """All of them are asked; nobody there is something left, too."""
-    bell = Notifier()
+    notifier = Notifier()
     answers = {"one": True, "other": True}
-    bell.hurry()
-    assert bell.rings == 1
-    bell.help(lambda: answers["one"])
-    bell.help(lambda: answers["other"])
-    bell.hurry()
-    assert bell.rings == 1
+    notifier.hurry()
+    assert notifier.rings == 1
+    notifier.help(lambda: answers["one"])
+    notifier.help(lambda: answers["other"])
+    notifier.hurry()
+    assert notifier.rings == 1
     for name in answers:
         answers.update(one=True, other=True)
         answers[name] = False
-        bell.hurry()
+        notifier.hurry()
 
-    assert bell.rings == 3
+    assert notifier.rings == 3

@@ -39,7 +39,7 @@ class Appender(threading.Thread):
 
     def run(self) -> None:
         """Appends and waits."""
-        appended, settled = self._court.judge.appends.append(
+        appended, settled = self._court.monitor.appends.append(
             message(1).form, self._ack, LONG_MS
         )
         self.end, self.settled = appended.end, settled
@@ -51,15 +51,15 @@ class Appender(threading.Thread):
 
 
 def _until_waiting(court: Court, count: int) -> None:
-    while court.judge.appends.waiting != count:
-        court.judge.rest(1)
+    while court.monitor.appends.waiting != count:
+        court.monitor.rest(1)
 
 
 @pytest.mark.parametrize("ack", list(Ack))
 def test_a_master_alone_has_every_ack_at_once(log: CommitLog, ack: Ack) -> None:
     """Nobody else is waited for; its disk is, where that was promised."""
     court = Court(log)
-    appended, settled = court.judge.appends.append(message(1).form, ack, LONG_MS)
+    appended, settled = court.monitor.appends.append(message(1).form, ack, LONG_MS)
 
     assert settled.outcome is AckOutcome.REACHED
     assert settled.end_offset == appended.end == log.end_offset
@@ -76,13 +76,13 @@ def test_one_ack_ends_the_wait_of_everyone_it_covers(log: CommitLog) -> None:
     middle = log.end_offset
     late = Appender(court, Ack.ALL)
     _until_waiting(court, 6)
-    court.judge.sent(middle)
+    court.monitor.sent(middle)
     court.ack(2, 12, middle)
 
     assert [AckOutcome.REACHED] * 5 == [one.outcome() for one in threads]
     assert [{1, 2}] * 5 == [one.settled.received_by for one in threads if one.settled]
     assert log.confirm_offset == middle
-    assert court.judge.appends.waiting == 1
+    assert court.monitor.appends.waiting == 1
     court.ack(2, 12, log.end_offset)
     assert late.outcome() is AckOutcome.REACHED
 
@@ -94,7 +94,7 @@ def test_one_wait_does_for_many_appends(log: CommitLog) -> None:
     ends = [court.append() for _ in range(3)]
     court.ack(2, 12, ends[-1])
 
-    settled = court.judge.appends.wait(Ack.ALL, ends[-1], LONG_MS)
+    settled = court.monitor.appends.wait(Ack.ALL, ends[-1], LONG_MS)
     assert settled.outcome is AckOutcome.REACHED
     assert log.confirm_offset == ends[-1]
 
@@ -113,7 +113,7 @@ def test_who_loses_the_last_slave_waits_for_nobody(log: CommitLog) -> None:
 def test_slaves_sync_as_long_as_somebody_waits_for_their_disks(log: CommitLog) -> None:
     """And a moment longer; appends that ask for less never ask for it."""
     court = Court(log)
-    appends = court.judge.appends
+    appends = court.monitor.appends
     appends.check(Ack.ALL)
     appends.append(message(1).form, Ack.ALL, LONG_MS)
     wants = [appends.wants_disks]
@@ -131,8 +131,8 @@ def test_a_leader_ack_without_a_lease_is_fenced(log: CommitLog) -> None:
     court = Court(log)
     court.lease_ms = 5
     court.now_ms = 6
-    _, leader = court.judge.appends.append(message(1).form, Ack.LEADER, LONG_MS)
-    _, shared = court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
+    _, leader = court.monitor.appends.append(message(1).form, Ack.LEADER, LONG_MS)
+    _, shared = court.monitor.appends.append(message(1).form, Ack.ALL, LONG_MS)
 
     assert (leader.outcome, shared.outcome) == (AckOutcome.FENCED, AckOutcome.REACHED)
 
@@ -140,12 +140,12 @@ def test_a_leader_ack_without_a_lease_is_fenced(log: CommitLog) -> None:
 def test_an_append_that_fails_is_not_waited_for(log: CommitLog) -> None:
     """The log says why."""
     court = Court(log, 2)
-    court.judge.bell.close()
+    court.monitor.notifier.close()
     log.close()
 
     with pytest.raises(ClosedError):
-        court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
-    assert court.judge.appends.waiting == 0
+        court.monitor.appends.append(message(1).form, Ack.ALL, LONG_MS)
+    assert court.monitor.appends.waiting == 0
 
 
 def test_a_wait_runs_out_by_the_clock(log: CommitLog) -> None:
@@ -159,7 +159,7 @@ def test_a_wait_runs_out_by_the_clock(log: CommitLog) -> None:
 
     timer = threading.Timer(0.01, pass_time)
     timer.start()
-    settled = court.judge.appends.wait(Ack.ALL, end, 30)
+    settled = court.monitor.appends.wait(Ack.ALL, end, 30)
     timer.join()
 
     assert settled.outcome is AckOutcome.TIMED_OUT
@@ -171,7 +171,7 @@ def test_a_synced_ack_syncs_first(log: CommitLog) -> None:
     court = Court(log)
     end = court.append()
 
-    settled = court.judge.appends.wait(Ack.LEADER_SYNCED, end, LONG_MS)
+    settled = court.monitor.appends.wait(Ack.LEADER_SYNCED, end, LONG_MS)
     assert settled.flushed_by == {1}
     assert log.writer.log.ends().synced_end >= end
 
@@ -180,11 +180,13 @@ def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
     """B8: and nothing is promised any more."""
     court = Court(log, 2)
     end = court.append()
-    court.judge.step_down(9)
+    court.monitor.step_down(9)
 
-    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
+    assert (
+        court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
+    )
     with pytest.raises(FencedError, match="epoch 9 is known"):
-        court.judge.appends.check(Ack.LEADER)
+        court.monitor.appends.check(Ack.LEADER)
 
 
 def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
@@ -194,17 +196,19 @@ def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
     outcomes: list[AckOutcome] = []
     waiting = threading.Thread(
         target=lambda: outcomes.append(
-            court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome
+            court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome
         )
     )
     waiting.start()
-    while not court.judge.appends.waiting:
-        court.judge.rest(1)
-    court.judge.close()
+    while not court.monitor.appends.waiting:
+        court.monitor.rest(1)
+    court.monitor.close()
     waiting.join(LONG_MS / 1000)
 
     assert outcomes == [AckOutcome.FENCED]
-    assert court.judge.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
+    assert (
+        court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
+    )
     with pytest.raises(FencedError, match="this mastership is over"):
-        court.judge.appends.append(message(1).form, Ack.ALL, LONG_MS)
+        court.monitor.appends.append(message(1).form, Ack.ALL, LONG_MS)
     assert log.end_offset == end

@@ -197,7 +197,7 @@ def test_a_suspended_slave_gets_heartbeats_alone(make: Callable[[], Bench]) -> N
 def test_who_is_waited_for_cannot_be_suspended(make: Callable[[], Bench]) -> None:
     """K.3: it has to leave the set first, committed."""
     bench = make()
-    bench.roster = replace(ROSTER, members=frozenset({1, 2}))
+    bench.set_view = replace(ROSTER, members=frozenset({1, 2}))
 
     with pytest.raises(LocalViolation, match="broker 2 is in the set"):
         bench.connection.suspend(0)
@@ -211,7 +211,7 @@ def test_a_wish_to_suspend_waits_for_the_agreement() -> None:
         ({1, 2}, False, State.TRANSFER),
         ({1}, True, State.TRANSFER),
     ):
-        bench = Bench(roster=replace(ROSTER, members=frozenset(members)))
+        bench = Bench(set_view=replace(ROSTER, members=frozenset(members)))
         bench.connection.suspend(0)
         if is_resumed:
             bench.connection.resume(0)

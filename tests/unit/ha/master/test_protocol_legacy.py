@@ -99,11 +99,11 @@ class TestHandshake:
 
     def test_a_busy_master_and_one_that_is_none_close(self) -> None:
         """The slave comes back, or asks who is."""
-        for roster, reason in (
+        for set_view, reason in (
             (replace(ROSTER, is_busy=True), "no session more"),
             (replace(ROSTER, is_master=False), "is not the master"),
         ):
-            assert reason in reason_of(LegacyBench(roster=roster).say(SHAKE))
+            assert reason in reason_of(LegacyBench(set_view=set_view).say(SHAKE))
 
     def test_a_handshake_after_the_first_report_is_a_violation(self) -> None:
         """The session has begun."""

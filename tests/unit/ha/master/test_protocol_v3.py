@@ -105,9 +105,9 @@ class TestHandshake:
         """Elsewhere the field is empty."""
         elsewhere = replace(ROSTER, is_master=False, redirect="h:1")
 
-        assert answer(Bench(roster=elsewhere).hear(shake())).redirect == "h:1"
+        assert answer(Bench(set_view=elsewhere).hear(shake())).redirect == "h:1"
         here = replace(ROSTER, redirect="h:1")
-        assert answer(Bench(roster=here).hear(shake())).redirect == ""
+        assert answer(Bench(set_view=here).hear(shake())).redirect == ""
 
     def test_a_newer_epoch_steps_us_down_before_the_answer(self) -> None:
         """K.3 rule 4: stop acknowledging first."""
@@ -213,7 +213,7 @@ class TestAgreeing:
 
     def test_a_member_that_comes_empty_is_refused(self) -> None:
         """It is shrunk first; then it may be filled."""
-        bench = Bench(roster=replace(ROSTER, members=frozenset({1, 2})))
+        bench = Bench(set_view=replace(ROSTER, members=frozenset({1, 2})))
         bench.hear(shake())
 
         assert "its log is empty" in reason_of(bench.hear(EMPTY))
@@ -232,7 +232,7 @@ class TestAgreeing:
         self, listed: dict[str, Any], end: int, last_epoch: int, is_told: bool
     ) -> None:
         """What it holds may have been counted; others learn it from our epochs."""
-        bench = Bench(roster=replace(ROSTER, **listed))
+        bench = Bench(set_view=replace(ROSTER, **listed))
         bench.log = replace(LOG, min_offset=2048)
         hello = shake(end_offset=end, flushed_offset=end, last_epoch=last_epoch)
         effects = bench.hear(hello)

@@ -283,7 +283,7 @@ class TestPausing:
     @pytest.mark.parametrize("where", ["hello", "cut", "ack"])
     def test_who_is_waited_for_is_not_paused(self, where: str) -> None:
         """K.3: acknowledgements would wait for ever."""
-        bench = Bench(roster=replace(ROSTER, candidates=frozenset({2})))
+        bench = Bench(set_view=replace(ROSTER, candidates=frozenset({2})))
         start = SlaveFlag.START_SUSPENDED if where == "hello" else SlaveFlag(0)
         cut = TruncateFlag.START_SUSPENDED if where == "cut" else TruncateFlag(0)
         flags = answer(bench.hear(shake(flags=start))).flags

@@ -23,7 +23,7 @@ class Stage:
     """A sender over a real link, whose frames a test puts into a list."""
 
     def __init__(self, wire: SlaveSocket, peer: socket.socket) -> None:
-        self.bell = Notifier()
+        self.notifier = Notifier()
         self.peer = peer
         self.wire = wire
         self.frames: list[bytes] = []
@@ -35,7 +35,7 @@ class Stage:
         self.looked = threading.Semaphore(0)
         self.ended: list[Exception | None] = []
         log = memoryview(b"")
-        self.sender = Sender(wire, self.bell, lambda *_: log, clock_ms, self.gather)
+        self.sender = Sender(wire, self.notifier, lambda *_: log, clock_ms, self.gather)
         self.thread = threading.Thread(target=self._run, name="sender")
 
     def gather(self, bytes_max: int, *, is_patient: bool) -> Output | None:
@@ -73,7 +73,7 @@ class Stage:
     def put(self, frame: bytes) -> None:
         """A frame is to go out."""
         self.frames.append(frame)
-        self.bell.hurry()
+        self.notifier.hurry()
 
     def read(self, size: int) -> bytes:
         """So many bytes of the link."""
@@ -87,7 +87,7 @@ class Stage:
     def end(self) -> Exception | None:
         """Ends the thread, and answers what it died of."""
         self.is_over = True
-        self.bell.ring()
+        self.notifier.ring()
         self.thread.join(WAIT_S)
         (error,) = self.ended
         return error
@@ -118,7 +118,7 @@ def test_a_ring_without_hurry_is_the_threads(stage: Stage) -> None:
     """An append that waits for nobody pays for no call of the system."""
     stage.sleep()
     stage.frames.append(b"x")
-    stage.bell.ring()
+    stage.notifier.ring()
 
     assert stage.read(1) == b"x"
     assert set(stage.gatherers) == {"sender"}
@@ -151,7 +151,7 @@ def test_a_thread_sleeps_on_unless_it_is_needed_sooner(stage: Stage) -> None:
     """What was sent may have made a deadline, which nobody else keeps."""
     stage.sleep()
     stage.put(b"x")
-    assert stage.bell.rings == 0
+    assert stage.notifier.rings == 0
     stage.far_ms = FAR_MS // 2
     stage.put(b"y")
 
@@ -184,7 +184,7 @@ def test_frames_of_many_who_hurry_are_all_sent_in_order(stage: Stage) -> None:
         for _ in range(500):
             with lock:
                 stage.frames.append(next(numbers).to_bytes(4, "big"))
-            stage.bell.hurry()
+            stage.notifier.hurry()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:

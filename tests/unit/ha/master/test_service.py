@@ -108,15 +108,15 @@ def test_a_window_of_appends_is_under_way_at_once(
     with stage, Slave(stage.service.address, tmp_path / "slave"):
         stage.controller.wait_for({1, 2})
         service = stage.service
-        tickets = [service.submit(message(number), Ack.ALL) for number in range(100)]
-        tickets.append(service.submit(map(message, range(100, 150)), Ack.ALL))
-        settled = service.wait_all(tickets, WAIT_MS)
+        futures = [service.submit(message(number), Ack.ALL) for number in range(100)]
+        futures.append(service.submit(map(message, range(100, 150)), Ack.ALL))
+        settled = service.wait_all(futures, WAIT_MS)
         appended, last = service.append(map(message, range(3)), Ack.ALL, WAIT_MS)
 
     assert [{1, 2}] * 101 == [one.received_by for one in settled]
-    assert [one.appended.end for one in tickets] == [one.end_offset for one in settled]
+    assert [one.appended.end for one in futures] == [one.end_offset for one in settled]
     assert all(one.is_reached for one in (*settled, last))
-    assert (50, 3) == (tickets[-1].appended.count, appended.count)
+    assert (50, 3) == (futures[-1].appended.count, appended.count)
 
 
 def test_a_learner_is_served_and_never_waited_for(
@@ -155,7 +155,7 @@ def test_the_newest_session_of_a_slave_wins(stage: MasterStage) -> None:
         assert old.is_closed()
         stage.wait_for_links(1)
         assert {link.session_id for link in stage.service.links()} == {new.session_id}
-        assert stage.service.judge.roster().sessions.keys() == {2}
+        assert stage.service.monitor.set_view().sessions.keys() == {2}
 
 
 def test_an_older_process_does_not_replace_a_newer_one(stage: MasterStage) -> None:
@@ -163,7 +163,7 @@ def test_an_older_process_does_not_replace_a_newer_one(stage: MasterStage) -> No
     with stage, RawSlave(stage, incarnation=7).begin():
         with RawSlave(stage, incarnation=6) as late:
             assert late.greet().result is CheckResult.DUPLICATE
-        assert stage.service.judge.roster().sessions[2] == (7, BITS)
+        assert stage.service.monitor.set_view().sessions[2] == (7, BITS)
 
 
 def test_a_slave_of_a_newer_epoch_ends_every_promise(stage: MasterStage) -> None:

@@ -17,7 +17,7 @@ def test_wishes_become_flags() -> None:
     """
     The same ones in both frames, but for the checksum.
     """
-    terms = SlaveConfig(
+    config = SlaveConfig(
         "c",
         "b",
         1,
@@ -27,8 +27,8 @@ def test_wishes_become_flags() -> None:
         wants_block_crc=True,
     )
 
-    assert SlaveFlag(15) == terms.slave_flags
-    assert TruncateFlag(7) == terms.truncate_flags
+    assert SlaveFlag(15) == config.slave_flags
+    assert TruncateFlag(7) == config.truncate_flags
     assert SlaveFlag(0) == SlaveConfig("c", "b", 1).slave_flags
     assert SlaveConfig("c", "b", 1).known_epoch == -1
 

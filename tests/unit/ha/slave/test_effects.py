@@ -16,8 +16,8 @@ def test_both_connections_satisfy_the_contract() -> None:
     """
     A type checker reads this; at run time an effect comes once.
     """
-    terms = SlaveConfig("c", "b", 1)
-    both: list[SlaveProtocol] = [V3SlaveProtocol(terms), LegacySlaveProtocol(terms)]
+    config = SlaveConfig("c", "b", 1)
+    both: list[SlaveProtocol] = [V3SlaveProtocol(config), LegacySlaveProtocol(config)]
     for connection in both:
         assert connection.next_deadline() is None
         connection.connected(ShortLog().view(), 0)

@@ -22,9 +22,9 @@ def follow(log: ReplicaLog, address: str, said: list[str]) -> FollowerThread:
     """
     Begins to follow.
     """
-    terms = SlaveConfig("c", "b", 2, epoch=EPOCH, incarnation=1)
+    config = SlaveConfig("c", "b", 2, epoch=EPOCH, incarnation=1)
     return FollowerThread(
-        log, address, terms, clock_ms, say=said.append, pace=BackOffConfig(10, 100)
+        log, address, config, clock_ms, say=said.append, pace=BackOffConfig(10, 100)
     )
 
 
@@ -63,7 +63,7 @@ def test_a_store_that_cannot_be_used_is_a_problem_that_is_kept(tmp_path: Path) -
         following = follow(log, f"{host}:{port}", said)
         until_ms = clock_ms() + WAIT_MS
         while following.problem is None and clock_ms() < until_ms:
-            stage.service.judge.rest(1)
+            stage.service.monitor.rest(1)
         following.stop()
 
     assert isinstance(following.problem, ClosedError)

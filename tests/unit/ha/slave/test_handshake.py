@@ -29,11 +29,11 @@ def test_whether_we_are_suspended_is_asked_of_now() -> None:
     """
     It may have changed since the terms were made.
     """
-    terms = replace(TERMS, is_suspended=True, wants_block_crc=True)
+    config = replace(TERMS, is_suspended=True, wants_block_crc=True)
 
-    assert SlaveFlag.BLOCK_CRC == greeting(terms, LOG, is_suspended=False).flags
+    assert SlaveFlag.BLOCK_CRC == greeting(config, LOG, is_suspended=False).flags
     both = SlaveFlag.BLOCK_CRC | SlaveFlag.START_SUSPENDED
-    assert both == greeting(terms, LOG, is_suspended=True).flags
+    assert both == greeting(config, LOG, is_suspended=True).flags
 
 
 def test_a_good_answer_meets_no_objection() -> None:

@@ -28,7 +28,7 @@ class TestHandshake:
         """
         R197: a Java master reads half of one wrongly.
         """
-        master = Master(terms=replace(TERMS, is_learner=True, is_from_last_file=True))
+        master = Master(config=replace(TERMS, is_learner=True, is_from_last_file=True))
 
         (sent,) = master.owner.sent
         assert (
@@ -105,7 +105,7 @@ class TestHandshake:
         """
         R137: Java does not record it; the promise is the controller's epoch.
         """
-        master = Master(terms=replace(TERMS, epoch=5))
+        master = Master(config=replace(TERMS, epoch=5))
         master.say(EPOCHS)
 
         assert [Promise(5)] == master.effects(Promise)
@@ -115,7 +115,7 @@ class TestHandshake:
         """
         Our knowledge is stale.
         """
-        master = Master(terms=replace(TERMS, epoch=2))
+        master = Master(config=replace(TERMS, epoch=2))
         master.say(EPOCHS)
 
         assert master.closed.retry is Retry.ASK_CONTROLLER
@@ -159,8 +159,8 @@ class TestHandshake:
         R150, R199: no names are told, so a wipe needs more than a permission.
         """
         wiping = replace(TERMS, may_wipe=True)
-        for terms, start, is_wiped in ((TERMS, 24, False), (wiping, 16, False)):
-            master = Master(ShortLog(BYTES, history((1, 0))), terms)
+        for config, start, is_wiped in ((TERMS, 24, False), (wiping, 16, False)):
+            master = Master(ShortLog(BYTES, history((1, 0))), config)
             master.say(LegacyEpochs(64, 3, ((3, start),)))
             assert is_wiped == bool(master.effects(Wipe))
             assert master.closed.retry is Retry.OPERATOR

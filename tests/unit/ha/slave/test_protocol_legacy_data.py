@@ -67,7 +67,7 @@ class TestTransfer:
         """
         We are stale, and say nothing more.
         """
-        master = Master(terms=replace(TERMS, epoch=3))
+        master = Master(config=replace(TERMS, epoch=3))
         master.say(EPOCHS, data(0, 16), data(16, label=(4, 24)))
 
         assert master.closed.retry is Retry.ASK_CONTROLLER
@@ -180,7 +180,7 @@ class TestTransfer:
         master.owner.connection.resume(master.owner.now_ms)
 
         assert [] == master.owner.connection.effects()
-        assert Master(terms=replace(TERMS, is_suspended=True)).closed.retry is (
+        assert Master(config=replace(TERMS, is_suspended=True)).closed.retry is (
             Retry.NEVER
         )
 

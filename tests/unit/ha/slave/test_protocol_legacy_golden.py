@@ -50,7 +50,7 @@ class Replay:
         )
         config = self.expected["config"]
         self._chance = random.Random(seed)
-        self._terms = SlaveConfig(
+        self._config = SlaveConfig(
             cluster="c",
             broker_name="b",
             broker_id=self.expected["slaveBrokerId"],
@@ -82,7 +82,7 @@ class Replay:
                 ours, theirs = went_back
                 assert ours == self.store.view().end_offset
                 self.store.log.cut(theirs)
-            owner = Owner(LegacySlaveProtocol(self._terms), self.store)
+            owner = Owner(LegacySlaveProtocol(self._config), self.store)
             owner.connect()
             owner.feed(*self._pieces(gzip.decompress(path.read_bytes())))
             if not owner.closed:

@@ -85,7 +85,7 @@ class TestHandshake:
         """
         Without a controller the handshake says under whom the session runs.
         """
-        master = Master(terms=replace(TERMS, epoch=None))
+        master = Master(config=replace(TERMS, epoch=None))
         master.say(SHAKE, epoch=9)
 
         assert master.log.promised == 9
@@ -131,7 +131,7 @@ class TestHandshake:
         """
         Outcome 2, with what the slave wants.
         """
-        master = Master(terms=replace(TERMS, is_from_last_file=True))
+        master = Master(config=replace(TERMS, is_from_last_file=True))
         master.say(SHAKE, EPOCHS)
 
         flags = TruncateFlag.SYNC_FROM_LAST_FILE

@@ -83,7 +83,7 @@ class TestSuspend:
         """
         Both frames have a flag for it.
         """
-        master = Master(terms=replace(TERMS, is_suspended=True))
+        master = Master(config=replace(TERMS, is_suspended=True))
         master.say(SHAKE, EPOCHS)
 
         assert SlaveFlag.START_SUSPENDED in master.heard()[0].body.flags  # type: ignore[union-attr]
