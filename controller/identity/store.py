@@ -46,9 +46,9 @@ class IdentityStore:
             FormatError: the record is damaged; it is never taken for none (R16).
             StorageError: the system refused.
         """
-        identity = self._writer.checkpoint.read(IDENTITY)
+        identity = self._writer.metastore.read(IDENTITY)
         if not self._is_exported(identity):
-            with self._writer.checkpoint.change() as change:
+            with self._writer.metastore.change() as change:
                 change.identify(identity)
             self._export(identity)
         return identity
@@ -71,7 +71,7 @@ class IdentityStore:
             InvalidError: it is not the one that was applied for.
             StorageError: the system refused.
         """
-        stored = self._writer.checkpoint.read(IDENTITY)
+        stored = self._writer.metastore.read(IDENTITY)
         if isinstance(stored, TemporaryIdentity) and stored.identity == identity:
             self._replace(identity, (stored,))
         else:
@@ -88,7 +88,7 @@ class IdentityStore:
         self._replace(None, (None, temporary))
 
     def _replace(self, identity: Identity, allowed: tuple[Identity, ...]) -> None:
-        with self._writer.checkpoint.change() as change:
+        with self._writer.metastore.change() as change:
             stored = change.read(IDENTITY)
             if stored not in allowed:
                 raise InvalidError(
@@ -100,7 +100,7 @@ class IdentityStore:
         self._export(identity)
 
     def _is_exported(self, identity: Identity) -> bool:
-        digests = self._writer.checkpoint.read(EXPORTS).digests
+        digests = self._writer.metastore.read(EXPORTS).digests
         return all(
             digests.get(name, (b"",)) == (digest_of(content),)
             for name, content in _contents(identity)

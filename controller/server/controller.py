@@ -134,7 +134,7 @@ class Controller:
             clock_ns=place.clock_ns,
             draw=place.draw,
             say=place.say,
-            vigil=PauseDetector(self._waking_ns),
+            pause_detector=PauseDetector(self._waking_ns),
         )
         await asyncio.to_thread(place.settings.read, store)
         await asyncio.to_thread(leader.sets.load)
@@ -169,7 +169,7 @@ class Controller:
         alive = place.liveness.pulses(after.key, now_ns)
         for one in after.replicas:
             if one.broker_id in alive and one.address:
-                self._telling.notices.put(
+                self._telling.notifications.put(
                     Notification(
                         after.key,
                         one.broker_id,

@@ -33,7 +33,7 @@ class NotificationSender:
         draw: chance, for pauses.
 
     Attributes:
-        notices: who is to be told; call `wake` after a change.
+        notifications: who is to be told; call `wake` after a change.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class NotificationSender:
         clock_ns: Callable[[], int],
         draw: random.Random,
     ) -> None:
-        self.notices = Notifications()
+        self.notifications = Notifications()
         self._hand_over = send
         self._clock_ns = clock_ns
         self._draw = draw
@@ -63,7 +63,7 @@ class NotificationSender:
         try:
             while True:
                 self._wake.clear()
-                while (notice := self.notices.next(self._clock_ns())) is not None:
+                while (notice := self.notifications.next(self._clock_ns())) is not None:
                     task = asyncio.create_task(self._send(notice))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
@@ -75,7 +75,7 @@ class NotificationSender:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _pause(self) -> None:
-        due_ns = self.notices.next_ns
+        due_ns = self.notifications.next_ns
         left_s = _IDLE_S if due_ns is None else (due_ns - self._clock_ns()) / _S
         try:
             async with asyncio.timeout(max(left_s, 0)):
@@ -96,5 +96,5 @@ class NotificationSender:
             # It is told again, and asks by itself.
             has_worked = False
         now_ns = self._clock_ns()
-        self.notices.sent(notice, now_ns, self._draw.random(), worked=has_worked)
+        self.notifications.sent(notice, now_ns, self._draw.random(), worked=has_worked)
         self.wake()

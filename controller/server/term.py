@@ -70,7 +70,7 @@ class LeaderTerm:
         clock_ns: boot time.
         draw: chance, for pauses.
         say: one line for people.
-        vigil: says whether this process stood still.
+        pause_detector: says whether this process stood still.
 
     Attributes:
         sets: of the term.
@@ -89,7 +89,7 @@ class LeaderTerm:
         clock_ns: Callable[[], int],
         draw: random.Random,
         say: Callable[[str], object],
-        vigil: PauseDetector,
+        pause_detector: PauseDetector,
     ) -> None:
         self.authority = authority
         self.sets = BrokerSets(store, authority.term, self.facts, self._note, say)
@@ -111,7 +111,7 @@ class LeaderTerm:
         self._said = ""
         self._gives_up = asyncio.Event()
         self._refusals = LastRefusals()
-        self._vigil = vigil
+        self._pause_detector = pause_detector
         self._hears_all_ns = 0
 
     @property
@@ -126,7 +126,7 @@ class LeaderTerm:
         Returns what is true of a set at this moment.
         """
         now_ns = self._clock_ns()
-        if self._vigil.stood_still():
+        if self._pause_detector.stood_still():
             self._hears_all_ns = now_ns + LEASE_MS * 1_000_000
         is_warm = self.authority.may_replace(now_ns) and now_ns >= self._hears_all_ns
         return Facts(
@@ -149,7 +149,7 @@ class LeaderTerm:
                 self._prove(),
                 self._look(),
                 self._hand_over(),
-                self._vigil.run(),
+                self._pause_detector.run(),
             )
         ]
         try:

@@ -15,8 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from pystore.bindings.ffi import NO_OFFSET
-from pystore.bindings.ffi import LocalAck
+from pystore.bindings.ffi import NO_OFFSET, LocalAck
 from pystore.clocks import boottime_ns, wall_ms
 from pystore.core.log_writer import LogHandle
 from pystore.core.results import Appended

@@ -98,7 +98,7 @@ class ReplicaLog:
         self._options = options
         self._is_broken = self._has_bytes = False
         self._store: Store
-        self._keeper: MaintenanceThread
+        self._maintenance: MaintenanceThread
         self._handle: LogHandle
         self._epochs: EpochTable
         self._promised: int
@@ -115,17 +115,17 @@ class ReplicaLog:
             if self.log().is_empty:
                 # Entries of records that a crash or a wipe took fit no others.
                 store.begin_at(self._handle.ends().received_end)
-            self._keeper = MaintenanceThread(ReplicaMaintenance(store))
+            self._maintenance = MaintenanceThread(ReplicaMaintenance(store))
         except BaseException:
             # Whatever it was: the lock must not outlive this call.
             with suppress(PystoreError):
                 store.close()
             raise
-        store.before_close(self._keeper.stop)
+        store.before_close(self._maintenance.stop)
         self._is_broken = False
 
     def _reread(self) -> None:
-        with self._store.log.writer.checkpoint.view() as view:
+        with self._store.log.writer.metastore.view() as view:
             self._epochs, self._promised = view.read(EPOCHS), view.read(PROMISED)
         self._has_bytes = False  # the next append looks
 
@@ -152,14 +152,14 @@ class ReplicaLog:
         """
         Of this opening: it rises with each (B1).
         """
-        return self._store.log.writer.checkpoint.read(INCARNATION)
+        return self._store.log.writer.metastore.read(INCARNATION)
 
     @property
     def problem(self) -> PystoreError | None:
         """
         Why queues or bounds could not be kept a moment ago, or ``None``.
         """
-        return self._keeper.error
+        return self._maintenance.error
 
     def log(self) -> SlaveLog:
         """
@@ -244,7 +244,7 @@ class ReplicaLog:
             ends = self._handle.ends()
             is_whole = ends.received_end == ends.published_end
             if not is_whole and not self._is_broken and not ends.poisoned:
-                self._keeper.stop()
+                self._maintenance.stop()
                 self._store.cut(ends.published_end)
         finally:
             self._store.close()
@@ -339,7 +339,7 @@ class ReplicaLog:
         if table == self._epochs:
             return
         writer = self._store.log.writer
-        with writer.checkpoint.change() as change:
+        with writer.metastore.change() as change:
             change.replace_epochs(table)
         self._epochs = table
         writer.export_epochs(table)
@@ -353,7 +353,7 @@ class ReplicaLog:
     def _promise(self, epoch: int) -> None:
         if epoch == self._promised:
             return
-        with self._store.log.writer.checkpoint.change() as change:
+        with self._store.log.writer.metastore.change() as change:
             change.promise(epoch)
         self._promised = epoch
 

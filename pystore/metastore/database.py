@@ -56,12 +56,12 @@ T = TypeVar("T")
 
 _MAP_BYTES = 1 << 28  # address space, not memory
 _CHECKS_MAX = 5
-_open_checkpoints: WeakSet[MetaStore] = WeakSet()
+_open_metastores: WeakSet[MetaStore] = WeakSet()
 
 
 def _after_fork() -> None:
-    for checkpoint in list(_open_checkpoints):
-        checkpoint.orphan()
+    for metastore in list(_open_metastores):
+        metastore.orphan()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -89,7 +89,7 @@ class MetaStore:
         self._environment: lmdb.Environment | None = environment
         self._page_bytes = int(environment.stat()["psize"])
         self._is_forked = False
-        _open_checkpoints.add(self)
+        _open_metastores.add(self)
 
     @classmethod
     def create(
@@ -112,18 +112,18 @@ class MetaStore:
         except OSError as error:
             # The caller gets the path with it.
             raise storage_error("create", path, error) from error
-        checkpoint = cls(path, _open_environment(path, read_only=False))
+        metastore = cls(path, _open_environment(path, read_only=False))
         try:
-            with checkpoint.change() as change:
+            with metastore.change() as change:
                 change.write(FORMAT, StoreFormat())
                 first(change)
-            if checkpoint.reserve_problem is not None:
-                raise FullError(checkpoint.reserve_problem, path=str(path))
+            if metastore.reserve_problem is not None:
+                raise FullError(metastore.reserve_problem, path=str(path))
         except BaseException:
             # Whatever it was: the caller removes the unpublished directory.
-            checkpoint.close()
+            metastore.close()
             raise
-        return checkpoint
+        return metastore
 
     @classmethod
     def open(cls, meta: Path) -> MetaStore:

@@ -108,13 +108,13 @@ def _look(
         found = find(root)
         view = live = None
         if (root / META_NAME).is_dir():
-            checkpoint = MetaStore.open_read_only(root / META_NAME)
-            stack.enter_context(checkpoint)
-            view = stack.enter_context(checkpoint.view())
+            metastore = MetaStore.open_read_only(root / META_NAME)
+            stack.enter_context(metastore)
+            view = stack.enter_context(metastore.view())
             live = LivePage(root / META_NAME / LIVE_NAME).read()
         incarnation = view.read(INCARNATION) if view else None
         segments = Segments(log)
-        situation = RecoveryInput(
+        recovery_input = RecoveryInput(
             root=root,
             segments=segments,
             found=found,
@@ -124,9 +124,9 @@ def _look(
             boot=boot_of(root),
             opening=adjust(opening_of(found, queues)),
         )
-        if only_ours and not _holds(situation):
+        if only_ours and not _holds(recovery_input):
             return None
-        made = plan(situation, with_rocketmq=with_rocketmq)
+        made = plan(recovery_input, with_rocketmq=with_rocketmq)
         return Inspection(
             plan=made,
             found=found,
@@ -138,8 +138,8 @@ def _look(
         )
 
 
-def _holds(situation: RecoveryInput) -> bool:
-    view = situation.view
+def _holds(recovery_input: RecoveryInput) -> bool:
+    view = recovery_input.view
     if view is None:
         return False
-    return has_lost_segments(situation, view) or not reasons_against(situation)
+    return has_lost_segments(recovery_input, view) or not reasons_against(recovery_input)

@@ -106,12 +106,12 @@ class RecoveryPlan:
         return verdict if isinstance(verdict, Corrupt) else None
 
 
-def plan(situation: RecoveryInput, *, with_rocketmq: bool = False) -> RecoveryPlan:
+def plan(recovery_input: RecoveryInput, *, with_rocketmq: bool = False) -> RecoveryPlan:
     """
     Decide.
 
     Args:
-        situation: of the store.
+        recovery_input: of the store.
         with_rocketmq: also find the end that RocketMQ would find.
 
     Raises:
@@ -120,34 +120,34 @@ def plan(situation: RecoveryInput, *, with_rocketmq: bool = False) -> RecoveryPl
         NotAStoreError: a segment has another size than it had.
         CorruptError: a consume queue cannot be read.
     """
-    view = situation.view
-    reasons = reasons_against(situation)
-    if view is not None and has_lost_segments(situation, view):
-        made = _plan_ours(situation, view)
+    view = recovery_input.view
+    reasons = reasons_against(recovery_input)
+    if view is not None and has_lost_segments(recovery_input, view):
+        made = _plan_ours(recovery_input, view)
     elif view is not None and not reasons:
-        if mark := _clean_mark(situation, view):
-            made = _plan_clean(situation, view, mark)
+        if mark := _clean_mark(recovery_input, view):
+            made = _plan_clean(recovery_input, view, mark)
         else:
-            made = _plan_ours(situation, view)
+            made = _plan_ours(recovery_input, view)
     else:
-        made = _plan_foreign(situation, reasons)
-    made = _with_cut_bytes(situation, made)
+        made = _plan_foreign(recovery_input, reasons)
+    made = _with_cut_bytes(recovery_input, made)
     if with_rocketmq:
-        stranded = situation.segments.stranded
-        end = rocketmq_end(situation.segments, situation.opening, *stranded[:1])
+        stranded = recovery_input.segments.stranded
+        end = rocketmq_end(recovery_input.segments, recovery_input.opening, *stranded[:1])
         made = replace(made, rocketmq_end=end)
     return made
 
 
-def _clean_mark(situation: RecoveryInput, view: ReadTransaction) -> CleanMark | None:
+def _clean_mark(recovery_input: RecoveryInput, view: ReadTransaction) -> CleanMark | None:
     """
     The mark, if it holds (A9): no ``abort``, the last record as it was, and the
     bytes at the end zero.
     """
     mark = view.read(CLEAN)
-    if mark is None or situation.found.is_abort:
+    if mark is None or recovery_input.found.is_abort:
         return None
-    segments = situation.segments
+    segments = recovery_input.segments
     if mark.end_offset > segments.end or view.read(CUT).intent is not None:
         return None
     if any(segments.raw(mark.end_offset, 8)):
@@ -161,17 +161,17 @@ def _clean_mark(situation: RecoveryInput, view: ReadTransaction) -> CleanMark | 
 
 
 def _plan_clean(
-    situation: RecoveryInput, view: ReadTransaction, mark: CleanMark
+    recovery_input: RecoveryInput, view: ReadTransaction, mark: CleanMark
 ) -> RecoveryPlan:
     end = mark.end_offset
     store_ms = 0
     if mark.last_offset is not None:
-        store_ms = situation.segments.log.read(mark.last_offset).store_ms
+        store_ms = recovery_input.segments.log.read(mark.last_offset).store_ms
     survey = Survey(Whole(end), end, end, 0, 0, 0, store_ms, mark.last_offset, "")
-    return _base(situation, view, survey, Bound(end, "clean mark"), is_clean=True)
+    return _base(recovery_input, view, survey, Bound(end, "clean mark"), is_clean=True)
 
 
-def _plan_ours(situation: RecoveryInput, view: ReadTransaction) -> RecoveryPlan:
+def _plan_ours(recovery_input: RecoveryInput, view: ReadTransaction) -> RecoveryPlan:
     """
     Our own bounds hold: the page's in the same boot, else LMDB's (A5).
     """
@@ -179,14 +179,14 @@ def _plan_ours(situation: RecoveryInput, view: ReadTransaction) -> RecoveryPlan:
     intent = view.read(CUT).intent
     bound = Bound(bounds.synced_end)
     synced = bounds.synced_end
-    live = situation.live
-    if live is not None and _binds(live, situation.boot):
+    live = recovery_input.live
+    if live is not None and _binds(live, recovery_input.boot):
         bound = Bound(max(live.published_end, bound.offset), "published end")
         synced = max(live.synced_end, synced)
     if intent is not None:
         bound = Bound(min(bound.offset, intent), bound.name)
         synced = min(synced, intent)
-    segments = situation.segments
+    segments = recovery_input.segments
     start = segments.base_of(min(bounds.synced_end, bound.offset))
     if not segments.bases:
         start = 0  # all of it is gone: nothing is whole below the bound
@@ -196,7 +196,7 @@ def _plan_ours(situation: RecoveryInput, view: ReadTransaction) -> RecoveryPlan:
         survey = Survey(Whole(limit), limit, limit, 0, 0, 0, 0, None, "")
     else:
         survey = survey_ours(segments, bound, start, limit)
-    made = _base(situation, view, survey, bound, is_clean=False)
+    made = _base(recovery_input, view, survey, bound, is_clean=False)
     return replace(made, synced_end=min(synced, made.end_offset), intent=intent)
 
 
@@ -204,17 +204,17 @@ def _binds(live: LiveWords, boot: Boot) -> bool:
     return (live.boot_id, live.mount_id) == (boot.boot_id, boot.mount_id)
 
 
-def _plan_foreign(situation: RecoveryInput, reasons: list[str]) -> RecoveryPlan:
+def _plan_foreign(recovery_input: RecoveryInput, reasons: list[str]) -> RecoveryPlan:
     """
     Our bounds are void, or there are none: RocketMQ's evidence decides (A8).
     """
     survey, evidence = survey_evidence(
-        situation.segments, situation.queues, situation.opening
+        recovery_input.segments, recovery_input.queues, recovery_input.opening
     )
-    view = situation.view
-    imported = situation.found.read()
+    view = recovery_input.view
+    imported = recovery_input.found.read()
     bound = Bound(evidence.bound, "RocketMQ's evidence")
-    made = _base(situation, view, survey, bound, is_clean=False)
+    made = _base(recovery_input, view, survey, bound, is_clean=False)
     # What RocketMQ would not even look at was on disk long before.
     synced = evidence.start_offset if evidence.is_abort else made.end_offset
     made = replace(
@@ -223,23 +223,23 @@ def _plan_foreign(situation: RecoveryInput, reasons: list[str]) -> RecoveryPlan:
         imported=imported,
         identity=imported.identity if imported.identity is not None else made.identity,
         synced_end=min(synced, made.end_offset),
-        confirm_offset=min(situation.opening.times.confirm_offset, made.end_offset),
+        confirm_offset=min(recovery_input.opening.times.confirm_offset, made.end_offset),
         positions=QueueOffsets(),
         cut=replace(made.cut, intent=None),
     )
-    return _with_copied_cut(situation, _with_imported_epochs(made, imported))
+    return _with_copied_cut(recovery_input, _with_imported_epochs(made, imported))
 
 
-def _with_copied_cut(situation: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
+def _with_copied_cut(recovery_input: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
     """
     A copy of a store whose cut was unfinished finishes it, if nobody else wrote
     (A3, A15): what a master ordered to be cut does not come back by copying.
     """
-    view = situation.view
+    view = recovery_input.view
     end = view.read(CUT).intent if view is not None else None
     if view is None or end is None or end >= made.end_offset:
         return made
-    if changed_exports(view, situation.found) or made.corrupt is not None:
+    if changed_exports(view, recovery_input.found) or made.corrupt is not None:
         return made
     return replace(
         made,
@@ -275,7 +275,7 @@ def _with_imported_epochs(made: RecoveryPlan, imported: Import) -> RecoveryPlan:
 
 
 def _base(
-    situation: RecoveryInput,
+    recovery_input: RecoveryInput,
     view: ReadTransaction | None,
     survey: Survey,
     bound: Bound,
@@ -286,9 +286,9 @@ def _base(
     The plan as the truth in LMDB has it.
     """
     end = survey.end_offset
-    bases = situation.segments.bases
+    bases = recovery_input.segments.bases
     bounds = view.read(BOUNDS) if view else NO_BOUNDS
-    times = situation.opening.times
+    times = recovery_input.opening.times
     confirm = max(bounds.confirm_offset, 0) if view else times.confirm_offset
     verdict = survey.verdict
     reason, rule = (
@@ -318,15 +318,15 @@ def _base(
         rule=rule,
         positions=positions if positions.as_of <= end else QueueOffsets(),
         rocketmq_end=None,
-        stranded=tuple(situation.segments.stranded),
+        stranded=tuple(recovery_input.segments.stranded),
     )
 
 
-def _with_cut_bytes(situation: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
+def _with_cut_bytes(recovery_input: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
     if made.is_clean:
         return made
     end = made.end_offset
-    above = nonzero_end(situation.root, situation.segments, end) - end
+    above = nonzero_end(recovery_input.root, recovery_input.segments, end) - end
     if made.stranded and not made.cut_reason and not above:
         return replace(made, cut_reason=text_of_stranded(made.stranded), rule="A2")
     if above == 0 and made.corrupt is None:

@@ -62,21 +62,21 @@ class RecoveryInput:
     opening: RocketmqEvidence
 
 
-def reasons_against(situation: RecoveryInput) -> list[str]:
+def reasons_against(recovery_input: RecoveryInput) -> list[str]:
     """
     Why our own bounds are void, a line each; none: they hold, if there are any.
     """
-    view = situation.view
+    view = recovery_input.view
     if view is None:
         return []
     segments = tuple(
-        (base, situation.segments.segment_size) for base in situation.segments.bases
+        (base, recovery_input.segments.segment_size) for base in recovery_input.segments.bases
     )
-    check_sizes(situation.root, view.read(LEFT), segments)
-    stranded = tuple(situation.segments.stranded)
+    check_sizes(recovery_input.root, view.read(LEFT), segments)
+    stranded = tuple(recovery_input.segments.stranded)
     left = {(q.topic, q.queue_id): q.value for q in view.read(LEFT).queue_lengths}
-    changed = situation.queues.changed(left) if left else []
-    reasons = reasons_of(view, situation.found, segments, changed)
+    changed = recovery_input.queues.changed(left) if left else []
+    reasons = reasons_of(view, recovery_input.found, segments, changed)
     return [*reasons, text_of_stranded(stranded)] if stranded else reasons
 
 
@@ -92,17 +92,17 @@ def text_of_stranded(bases: tuple[int, ...]) -> str:
     )
 
 
-def has_lost_segments(situation: RecoveryInput, view: ReadTransaction) -> bool:
+def has_lost_segments(recovery_input: RecoveryInput, view: ReadTransaction) -> bool:
     """
     Whether files of the log are gone, all of them or those before a stranded one,
     and nothing else changed. No program leaves a store so: they were lost, or a
     file system is not mounted. Then our own bounds say what is missing.
     """
-    segments = situation.segments
+    segments = recovery_input.segments
     return (
         (not segments.bases or bool(segments.stranded))
         and view.read(BOUNDS).synced_end > 0
-        and not changed_exports(view, situation.found)
+        and not changed_exports(view, recovery_input.found)
     )
 
 

@@ -26,18 +26,18 @@ def keep_bounds(writer: Writer) -> bool:
         StorageError: the system refused.
     """
     _export_abort(writer)
-    before = writer.checkpoint.read(CUT)
+    before = writer.metastore.read(CUT)
     positions, bounds = current_bounds(writer)
-    stored = writer.checkpoint.read(BOUNDS)
+    stored = writer.metastore.read(BOUNDS)
     queues = queue_bounds(writer)
     if (
         bounds == stored
-        and positions.as_of == writer.checkpoint.read(POSITIONS).as_of
-        and queues in (None, writer.checkpoint.read(QUEUES))
+        and positions.as_of == writer.metastore.read(POSITIONS).as_of
+        and queues in (None, writer.metastore.read(QUEUES))
     ):
         return False
     writer.log.sync(positions.as_of)
-    with writer.checkpoint.change() as change:
+    with writer.metastore.change() as change:
         if before.intent is not None or change.read(CUT) != before:
             # Another thread cut: these ends were another log's. A cut that is not
             # done has forgotten the queues.

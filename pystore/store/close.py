@@ -75,11 +75,11 @@ def _mark_clean(writer: Writer) -> None:
     positions, bounds = current_bounds(writer)
     mark, store_ms = _mark_of(writer, positions.as_of)
     times = _times(writer, store_ms)
-    left = left_of(writer, writer.checkpoint.read(LEFT))
+    left = left_of(writer, writer.metastore.read(LEFT))
     queues = queue_bounds(writer)
     # Half a raw record may stand above the end, which the mark calls zero.
     log.close()
-    with writer.checkpoint.change() as change:
+    with writer.metastore.change() as change:
         change.store_bounds(bounds, positions, times)
         if queues is not None:
             change.write(QUEUES, queues)

@@ -379,7 +379,7 @@ class CommitLog(ReadableLog):
         """
         The epoch table.
         """
-        return self.writer.checkpoint.read(EPOCHS)
+        return self.writer.metastore.read(EPOCHS)
 
     @property
     def is_closed(self) -> bool:
@@ -413,7 +413,7 @@ class CommitLog(ReadableLog):
         writer = self.writer
         end = self.end_offset
         self.sync(end)
-        with writer.checkpoint.change() as change:
+        with writer.metastore.change() as change:
             table = change.begin_epoch(epoch, end)
         writer.export_epochs(table)
         return table

@@ -60,7 +60,7 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
         log.queues_load(queues)
         remove_seals(writer.root, offset, log.ends().segment_size)
         writer.limit_checkpoint(offset)
-        with writer.checkpoint.change() as change:
+        with writer.metastore.change() as change:
             change.finish_cut()
         is_done = True
     finally:
@@ -85,7 +85,7 @@ def begin_at(writer: Writer, base: int) -> None:
         return
     if writer.log.ends().received_end:
         cut_log(writer, 0)
-    with writer.checkpoint.change() as change:
+    with writer.metastore.change() as change:
         # The segment at 0 goes; that is no visit of another program (A7).
         change.leave(StoreFingerprint((), change.read(LEFT).queue_lengths))
     writer.log.begin_at(base)
@@ -97,7 +97,7 @@ def _intend(
     """
     Make the intent durable; answers the generation and the epochs that are left.
     """
-    with writer.checkpoint.change() as change:
+    with writer.metastore.change() as change:
         if change.read(POSITIONS).as_of > offset:
             # Retention may have taken the records that would tell them. Those of a
             # lower end stay: this one may not be on disk yet.

@@ -130,7 +130,7 @@ def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
     Raises:
         StorageError: the system refused.
     """
-    bounds = writer.checkpoint.read(QUEUES)
+    bounds = writer.metastore.read(QUEUES)
     end, made = writer.log.ends().published_end, writer.plan
     if made.is_new or made.reasons:
         # RocketMQ's queues: entries above the end go, the rest is compared. The log

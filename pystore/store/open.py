@@ -91,7 +91,7 @@ def open_writer(
         lock = stack.enter_context(Lock(root / LOCK))
         assert lock.is_held
         is_new = _prepare_meta(root)
-        checkpoint = stack.enter_context(MetaStore.open(root / META_NAME))
+        metastore = stack.enter_context(MetaStore.open(root / META_NAME))
         live = stack.enter_context(
             LivePage(root / META_NAME / LIVE_NAME, writable=True)
         )
@@ -100,9 +100,9 @@ def open_writer(
         boot = boot_of(root)
         found = find(root)
         size = queue_file_size_of(root)
-        with ConsumeQueues(root, size) as queues, checkpoint.view() as view:
+        with ConsumeQueues(root, size) as queues, metastore.view() as view:
             queues.load()
-            situation = RecoveryInput(
+            recovery_input = RecoveryInput(
                 root=root,
                 segments=Segments(log),
                 found=found,
@@ -112,7 +112,7 @@ def open_writer(
                 boot=boot,
                 opening=opening_of(found, queues),
             )
-            made = plan(situation)
+            made = plan(recovery_input)
             known = next_offsets(made, queues)
         loss = None
         if made.corrupt is not None:
@@ -120,7 +120,7 @@ def open_writer(
                 _refuse(root, made)
             loss = save_loss(root, Segments(log), made.end_offset)
         nothing = StartReport(0, 0, 0)
-        writer = Writer(root, stack, checkpoint, live, log, boot, made, nothing, loss)
+        writer = Writer(root, stack, metastore, live, log, boot, made, nothing, loss)
         _start(writer, found, known)
         writer.stack = stack.pop_all()
     return writer
@@ -157,7 +157,7 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
     state = _store_truth(writer, found)
     text = abort_text(os.getpid(), state.text)
     _write_abort(writer, text)
-    with writer.checkpoint.view() as view:
+    with writer.metastore.view() as view:
         cut, epochs = view.read(CUT), view.read(EPOCHS)
     writer.live.begin(
         LiveWords(
@@ -186,7 +186,7 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
     if made.intent is not None or made.cut_reason:
         remove_seals(writer.root, made.end_offset, writer.log.ends().segment_size)
         writer.limit_checkpoint(made.end_offset)
-    with writer.checkpoint.change() as change:
+    with writer.metastore.change() as change:
         if writer.delayed_abort is None:
             change.settle_export(ABORT)
         if cut.intent is not None:
@@ -207,7 +207,7 @@ def _store_truth(writer: Writer, found: Found) -> Incarnation:
     The first transaction: from here on the store is ours and not clean.
     """
     made = writer.plan
-    with writer.checkpoint.change() as change:
+    with writer.metastore.change() as change:
         state = change.begin_incarnation(os.urandom)
         change.settle_place(place_of(writer.root))
         change.void_clean()

@@ -87,7 +87,7 @@ def _seal(writer: Writer, base: int, end: int) -> None:
         record_count=found.records,
         first_store_ms=first_ms,
         last_store_ms=found.record_ms,
-        epochs=writer.checkpoint.read(EPOCHS),
+        epochs=writer.metastore.read(EPOCHS),
         previous_chain=NO_CHAIN if before is None else before.chain,
     )
     write_seal(directory, seal, writer.temporary)
@@ -111,7 +111,7 @@ def remove_seals(root: Path, end: int, segment_size: int) -> None:
 
 
 def _group(writer: Writer) -> str:
-    identity = writer.checkpoint.read(IDENTITY)
+    identity = writer.metastore.read(IDENTITY)
     if isinstance(identity, TemporaryIdentity):
         identity = identity.identity
     return identity.broker if isinstance(identity, BrokerIdentity) else LONE_GROUP

@@ -333,7 +333,7 @@ class Store:
         with self._lock:
             removed = self.log.delete_before(offset)
             self.queues.delete_before(offset)
-            with writer.checkpoint.change() as change:
+            with writer.metastore.change() as change:
                 table = change.read(EPOCHS).cut_prefix(self.log.min_offset - 1)
                 change.replace_epochs(table)
             writer.export_epochs(table)

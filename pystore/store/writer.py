@@ -39,7 +39,7 @@ class Writer:
     Attributes:
         root: the store.
         stack: closes everything else here, the lock last.
-        checkpoint: the truth.
+        metastore: the small durable facts.
         live: the live page.
         log: started; takes appends.
         boot: the boot that runs.
@@ -57,7 +57,7 @@ class Writer:
 
     root: Path
     stack: ExitStack
-    checkpoint: MetaStore
+    metastore: MetaStore
     live: LivePage
     log: LogHandle
     boot: Boot
@@ -98,7 +98,7 @@ class Writer:
         last = last_record(Segments(self.log), end)
         limited = times.limited(last[1] if last else 0, end)
         if limited != times:
-            with self.checkpoint.change() as change:
+            with self.metastore.change() as change:
                 change.intend_export(CHECKPOINT, limited.encode())
             self.export(CHECKPOINT, limited.encode())
 
@@ -114,7 +114,7 @@ class Writer:
                 remove_file(self.root / name)
             else:
                 replace_file(self.root / name, content, self.temporary)
-            with self.checkpoint.change() as change:
+            with self.metastore.change() as change:
                 change.settle_export(name)
         except FullError:
             # Delayed: the digests in LMDB allow the old content as well.

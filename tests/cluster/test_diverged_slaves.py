@@ -169,7 +169,7 @@ def test_five_thousand_epochs_and_those_without_bytes_arrive(tmp_path: Path) -> 
         table = log.epochs
         for epoch, start in enumerate(starts, 1):
             table = table.append(epoch, start)
-        with log.writer.checkpoint.change() as change:
+        with log.writer.metastore.change() as change:
             change.replace_epochs(table)
     shutil.copytree(path, root)
     with CommitLog(root, segment_size=SEGMENT) as log:

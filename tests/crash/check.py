@@ -139,7 +139,7 @@ def _check_records(
 
 
 def _check_truth(log: CommitLog, facts: Facts, *, is_foreign: bool) -> None:
-    with log.writer.checkpoint.view() as view:
+    with log.writer.metastore.view() as view:
         generation, counter = view.read(CUT).generation, view.read(INCARNATION).counter
     if facts.truth:
         assert [list(one) for one in log.epochs.pairs()] in facts.allowed("epochs")
@@ -176,7 +176,7 @@ def _check_zeros(root: Path, end: int) -> None:
 
 
 def _check_abort(root: Path, log: CommitLog) -> None:
-    with log.writer.checkpoint.view() as view:
+    with log.writer.metastore.view() as view:
         text = view.read(INCARNATION).text
     assert text == parse_abort((root / ABORT).read_bytes()).incarnation
 

@@ -66,7 +66,7 @@ class Teller:
     def truth(self) -> dict[str, Any]:
         """What the open store knows."""
         ends = self.log.ends
-        checkpoint = self.log.writer.checkpoint
+        checkpoint = self.log.writer.metastore
         queues, _ = self.log.writer.log.queues_fill()
         with checkpoint.view() as view:
             return {

@@ -171,7 +171,7 @@ class NewBroker:
         named = ConfiguredIdentity(CLUSTER, self.name, f"127.0.0.1:{self.port}")
         with CommitLog(self.store, segment_size=SEGMENT) as log:
             found = Recovery(
-                log.writer.checkpoint.read(INCARNATION), "boot", LogEnd(-1, 0)
+                log.writer.metastore.read(INCARNATION), "boot", LogEnd(-1, 0)
             )
             store = _MortalStore(log.writer)
             client = _MortalClient([self.controller])

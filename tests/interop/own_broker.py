@@ -176,7 +176,7 @@ class _Broker:
         now = self._setting
         named = ConfiguredIdentity(now.cluster, now.broker, now.address)
         with CommitLog(now.store, segment_size=now.segment_size) as log:
-            found = Recovery(log.writer.checkpoint.read(INCARNATION))
+            found = Recovery(log.writer.metastore.read(INCARNATION))
             registration = BrokerRegistration(
                 Negotiation(named, lambda: _code(now.address), found),
                 IdentityStore(log.writer),

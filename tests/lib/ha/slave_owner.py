@@ -180,7 +180,7 @@ class StoreLog:
             flushed_offset=ends.synced_end,
             confirm_offset=ends.confirm_offset,
             epochs=self.log.epochs,
-            promised_epoch=self.log.writer.checkpoint.read(PROMISED),
+            promised_epoch=self.log.writer.metastore.read(PROMISED),
             segment_size=ends.segment_size,
         )
 
@@ -196,7 +196,7 @@ class StoreLog:
         """Does it, or raises."""
         match effect:
             case Promise(epoch):
-                with self.log.writer.checkpoint.change() as change:
+                with self.log.writer.metastore.change() as change:
                     change.promise(epoch)
             case Cut(offset):
                 self.log.cut(offset)
@@ -214,7 +214,7 @@ class StoreLog:
                 raise AssertionError(f"no effect on a log: {effect}")
 
     def _label(self, epochs: EpochTable) -> None:
-        with self.log.writer.checkpoint.change() as change:
+        with self.log.writer.metastore.change() as change:
             change.replace_epochs(epochs)
         self.log.writer.export_epochs(epochs)
 
@@ -236,7 +236,7 @@ class StoreLog:
             self._begin_anew(effect.offset)
         if effect.entry is not None:
             entry = effect.entry
-            table = self.log.writer.checkpoint.read(EPOCHS)
+            table = self.log.writer.metastore.read(EPOCHS)
             self._label(table.append(entry.epoch, entry.start_offset))
         for offset, block in effect.blocks:
             self.log.writer.log.append_raw(offset, block)

@@ -165,7 +165,7 @@ def test_a_copy_finishes_the_cut_that_was_copied(tmp_path: Path) -> None:
     def work(log: CommitLog) -> None:
         offsets = fill(log, 30)
         log.sync()
-        with log.writer.checkpoint.change() as change:
+        with log.writer.metastore.change() as change:
             change.intend_cut(offsets[10])
 
     kill_while(root, work)

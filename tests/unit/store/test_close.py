@@ -26,8 +26,8 @@ def test_bounds_are_stored_when_they_change_and_only_then(tmp_path: Path) -> Non
 
         assert log.keep()
         assert not log.keep()
-        bounds = log.writer.checkpoint.read(BOUNDS)
-        positions = log.writer.checkpoint.read(POSITIONS)
+        bounds = log.writer.metastore.read(BOUNDS)
+        positions = log.writer.metastore.read(POSITIONS)
         assert log.end_offset == bounds.synced_end == positions.as_of
         assert log.synced_offset >= bounds.synced_end
 
@@ -42,7 +42,7 @@ def test_an_opening_voids_the_clean_mark_before_anything_else(tmp_path: Path) ->
     assert not (root / "abort").exists()
     with CommitLog(root) as log:
         assert log.recovery.is_clean
-        assert log.writer.checkpoint.read(CLEAN) is None
+        assert log.writer.metastore.read(CLEAN) is None
         assert b" pystore " in (root / "abort").read_bytes()
 
 
@@ -109,10 +109,10 @@ def test_positions_are_stored_when_only_they_are_new(tmp_path: Path) -> None:
         fill(log, 10)
     shutil.rmtree(root / "meta")
     with CommitLog(root) as log:
-        assert 0 == log.writer.checkpoint.read(POSITIONS).as_of
+        assert 0 == log.writer.metastore.read(POSITIONS).as_of
         assert log.keep()
 
-        assert log.end_offset == log.writer.checkpoint.read(POSITIONS).as_of
+        assert log.end_offset == log.writer.metastore.read(POSITIONS).as_of
         assert not log.keep()
 
 

@@ -44,11 +44,11 @@ def test_a_cut_that_cannot_be_made_durable_changes_nothing(tmp_path: Path) -> No
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 30)
-        checkpoint = log.writer.checkpoint
-        log.writer.checkpoint = _Full(checkpoint)  # type: ignore[assignment]
+        checkpoint = log.writer.metastore
+        log.writer.metastore = _Full(checkpoint)  # type: ignore[assignment]
         with pytest.raises(FullError):
             log.cut(offsets[10])
-        log.writer.checkpoint = checkpoint
+        log.writer.metastore = checkpoint
 
         assert 30 == len(bodies(log))
         fill(log, 1)
@@ -76,15 +76,15 @@ def test_an_unfinished_cut_is_finished_by_the_next_opening(tmp_path: Path) -> No
     def work(log: CommitLog) -> None:
         offsets = fill(log, 1000)
         log.sync()
-        with log.writer.checkpoint.change() as change:
+        with log.writer.metastore.change() as change:
             change.intend_cut(offsets[100])
 
     kill_while(root, work)
     with CommitLog(root) as log:
         assert [message(i).body for i in range(100)] == bodies(log)
         assert "A3" == log.recovery.rule
-        assert log.writer.checkpoint.read(CUT).intent is None
-        assert 1 == log.writer.checkpoint.read(CUT).generation
+        assert log.writer.metastore.read(CUT).intent is None
+        assert 1 == log.writer.metastore.read(CUT).generation
         assert 34 == log.append(message(100)).queue_offset + 1
 
 
@@ -97,7 +97,7 @@ def test_positions_above_a_cut_are_void(tmp_path: Path) -> None:
         log.keep()
         log.cut(offsets[3])
 
-        assert offsets[3] >= log.writer.checkpoint.read(POSITIONS).as_of
+        assert offsets[3] >= log.writer.metastore.read(POSITIONS).as_of
 
 
 def test_positions_that_are_on_disk_stay_as_long_as_the_log_does(
@@ -114,7 +114,7 @@ def test_positions_that_are_on_disk_stay_as_long_as_the_log_does(
         log.append(message(0, topic="Once"))
         fill(log, 1000)
         assert 2 == log.delete_before(kept_end)
-        assert log.writer.checkpoint.read(POSITIONS).as_of == log.end_offset
+        assert log.writer.metastore.read(POSITIONS).as_of == log.end_offset
         offsets = fill(log, 9)
         log.cut(offsets[5])
 
@@ -159,7 +159,7 @@ def test_nothing_is_appended_behind_an_intent_that_may_be_durable(
     root = tmp_path / "store"
     log = CommitLog(root, segment_size=SEGMENT)
     offsets = fill(log, 30)
-    _interrupted(log.writer.checkpoint)
+    _interrupted(log.writer.metastore)
     with pytest.raises(KeyboardInterrupt):
         log.cut(offsets[10])
     with pytest.raises(BusyError, match="open it again"):
@@ -168,7 +168,7 @@ def test_nothing_is_appended_behind_an_intent_that_may_be_durable(
         log.close()
     with CommitLog(root) as log:
         assert 10 == len(bodies(log))
-        assert log.writer.checkpoint.read(CUT).intent is None
+        assert log.writer.metastore.read(CUT).intent is None
 
 
 def test_bounds_are_not_kept_while_a_cut_is_unfinished(tmp_path: Path) -> None:

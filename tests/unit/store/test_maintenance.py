@@ -35,11 +35,11 @@ def test_a_keeper_goes_on_after_a_failure_and_forgets_it() -> None:
     A full disk passes: the next call clears the error.
     """
     kept = _Kept()
-    with MaintenanceThread(kept, interval_s=0.001) as keeper:
+    with MaintenanceThread(kept, interval_s=0.001) as maintenance:
         for _ in range(3):
             assert kept.seen.acquire(timeout=30)
 
-    assert keeper.error is None
+    assert maintenance.error is None
 
 
 def test_a_stopped_keeper_calls_no_more() -> None:
@@ -47,10 +47,10 @@ def test_a_stopped_keeper_calls_no_more() -> None:
     Stopping waits for the thread, and again is fine.
     """
     kept = _Kept()
-    keeper = MaintenanceThread(kept, interval_s=0.001)
+    maintenance = MaintenanceThread(kept, interval_s=0.001)
     assert kept.seen.acquire(timeout=30)
-    keeper.stop()
-    keeper.stop()
+    maintenance.stop()
+    maintenance.stop()
     calls = kept.calls
 
     assert not kept.seen.acquire(timeout=0.01) or calls == kept.calls
@@ -92,7 +92,7 @@ def test_many_threads_read_where_the_queues_end(tmp_path: Path) -> None:
         readers = [threading.Thread(target=read_on) for _ in range(3)]
         for reader in readers:
             reader.start()
-        with MaintenanceThread(store, interval_s=0.001) as keeper:
+        with MaintenanceThread(store, interval_s=0.001) as maintenance:
             for number in range(count):
                 store.log.append(message(number))
         is_over.set()
@@ -100,5 +100,5 @@ def test_many_threads_read_where_the_queues_end(tmp_path: Path) -> None:
             reader.join()
 
         assert [] == problems
-        assert keeper.error is None
+        assert maintenance.error is None
         assert (0, count // 3) == store.queue_range("Topic", 0)

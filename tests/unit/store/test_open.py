@@ -25,7 +25,7 @@ def test_every_opening_is_a_new_incarnation(tmp_path: Path) -> None:
     seen = []
     for _ in range(3):
         with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
-            seen.append(log.writer.checkpoint.read(INCARNATION))
+            seen.append(log.writer.metastore.read(INCARNATION))
 
     assert [1, 2, 3] == [incarnation.counter for incarnation in seen]
     assert 3 == len({incarnation.bits for incarnation in seen})

@@ -162,7 +162,7 @@ def test_what_is_stored_of_the_queues_is_what_was_synced(tmp_path: Path) -> None
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         _fill(store, 30)
         store.keep()
-        bounds = store.log.writer.checkpoint.read(QUEUES)
+        bounds = store.log.writer.metastore.read(QUEUES)
 
         assert store.log.end_offset == bounds.synced_end
         assert store.log.synced_offset >= bounds.synced_end

@@ -98,7 +98,7 @@ def test_the_seal_of_a_segment_that_a_cut_shortens_says_nothing(
         handle = log.writer.log
         end = log.read(0).end
         handle.cut_begin(end)
-        with log.writer.checkpoint.change() as change:
+        with log.writer.metastore.change() as change:
             state = change.intend_cut(end)
         handle.cut_publish(state.generation)
 
@@ -106,7 +106,7 @@ def test_the_seal_of_a_segment_that_a_cut_shortens_says_nothing(
             report = verify_store(root)
         finally:
             handle.cut_apply()
-            with log.writer.checkpoint.change() as change:
+            with log.writer.metastore.change() as change:
                 change.finish_cut()
             handle.cut_end(is_done=True)
     assert ([], 0, end) == (report.damages, report.seals, report.end_offset)

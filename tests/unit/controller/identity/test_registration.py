@@ -243,7 +243,7 @@ def test_a_damaged_record_is_never_taken_for_nobody(
     asked = len(stage.controller.asked)
     real = IDENTITY.encode(WHO)
     monkeypatch.setattr(type(IDENTITY), "encode", lambda *_: b"12345678" + real[8:])
-    with log.writer.checkpoint.change() as change:
+    with log.writer.metastore.change() as change:
         change.write(IDENTITY, None)
     monkeypatch.undo()
 

@@ -124,7 +124,7 @@ def test_a_crash_before_the_files_is_mended_at_the_next_look(
         store = IdentityStore(log.writer)
         if who is WHO:
             store.write_temporary(DRAFT)
-        with log.writer.checkpoint.change() as change:
+        with log.writer.metastore.change() as change:
             change.identify(who)
         if files_done:
             name = IDENTITY_FILE if who is WHO else TEMPORARY_IDENTITY_FILE

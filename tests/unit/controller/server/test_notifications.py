@@ -30,80 +30,80 @@ def _notice(
 
 def test_the_newest_role_is_told() -> None:
     """By epoch, then by version of the set; what is older, or the same, is not."""
-    notices = Notifications()
+    notifications = Notifications()
     for one in (_notice(4, 2), _notice(5, 1), _notice(4, 9), _notice(5, 1)):
-        notices.put(one, 0)
+        notifications.put(one, 0)
 
-    assert 0 == notices.next_ns
-    assert _notice(5, 1) == notices.next(0)
-    assert notices.next(99 * SECOND) is None
+    assert 0 == notifications.next_ns
+    assert _notice(5, 1) == notifications.next(0)
+    assert notifications.next(99 * SECOND) is None
 
 
 def test_one_notice_is_under_way_to_a_broker() -> None:
     """R74: who is slow is not waited for by anybody else, and gets the newest then."""
-    notices = Notifications()
-    notices.put(_notice(4), 0)
-    notices.put(_notice(4, broker_id=2), 0)
-    assert notices.next(0) == _notice(4)
+    notifications = Notifications()
+    notifications.put(_notice(4), 0)
+    notifications.put(_notice(4, broker_id=2), 0)
+    assert notifications.next(0) == _notice(4)
 
-    notices.put(_notice(5), 0)
-    notices.put(_notice(6), 0)
+    notifications.put(_notice(5), 0)
+    notifications.put(_notice(6), 0)
 
-    assert _notice(4, broker_id=2) == notices.next(0)
-    assert notices.next(99 * SECOND) is None
-    notices.sent(_notice(4), SECOND, 0.0, worked=True)
-    assert _notice(6) == notices.next(SECOND)
+    assert _notice(4, broker_id=2) == notifications.next(0)
+    assert notifications.next(99 * SECOND) is None
+    notifications.sent(_notice(4), SECOND, 0.0, worked=True)
+    assert _notice(6) == notifications.next(SECOND)
 
 
 def test_a_broker_is_told_until_it_shows_that_it_knows() -> None:
     """That it was sent does not show it."""
-    notices = Notifications()
-    notices.put(_notice(4, 2), 0)
+    notifications = Notifications()
+    notifications.put(_notice(4, 2), 0)
     for now, worked in ((0, False), (2 * SECOND, True), (4 * SECOND, True)):
-        assert notices.next(now - 1) is None
-        assert notices.next(now) == _notice(4, 2)
-        notices.sent(_notice(4, 2), now, 1.0, worked=worked)
-        notices.known(SET, 1, (4, 1))
+        assert notifications.next(now - 1) is None
+        assert notifications.next(now) == _notice(4, 2)
+        notifications.sent(_notice(4, 2), now, 1.0, worked=worked)
+        notifications.known(SET, 1, (4, 1))
 
-    notices.known(SET, 1, (4, 2))
+    notifications.known(SET, 1, (4, 2))
 
-    assert notices.next(99 * SECOND) is None
+    assert notifications.next(99 * SECOND) is None
 
 
 def test_a_java_broker_is_told_until_that_worked() -> None:
     """It never says what it knows, and asks by itself (R75)."""
-    notices = Notifications()
-    notices.put(_notice(4, java=1), 0)
+    notifications = Notifications()
+    notifications.put(_notice(4, java=1), 0)
     for now, worked in ((0, False), (SECOND, True)):
-        assert notices.next(now) == _notice(4, java=1)
-        notices.sent(_notice(4, java=1), now, 0.0, worked=worked)
+        assert notifications.next(now) == _notice(4, java=1)
+        notifications.sent(_notice(4, java=1), now, 0.0, worked=worked)
 
-    assert notices.next(99 * SECOND) is None
+    assert notifications.next(99 * SECOND) is None
 
 
 def test_a_broker_with_a_new_address_is_told_there() -> None:
     """R42: the same again, at once."""
-    notices = Notifications()
-    notices.put(_notice(4), 0)
-    assert notices.next(0) == _notice(4)
-    notices.put(_notice(4, at="b:2"), 0)
-    notices.sent(_notice(4), SECOND, 0.0, worked=False)
+    notifications = Notifications()
+    notifications.put(_notice(4), 0)
+    assert notifications.next(0) == _notice(4)
+    notifications.put(_notice(4, at="b:2"), 0)
+    notifications.sent(_notice(4), SECOND, 0.0, worked=False)
 
-    assert _notice(4, at="b:2") == notices.next(SECOND)
+    assert _notice(4, at="b:2") == notifications.next(SECOND)
 
 
 def test_a_dead_broker_is_not_told() -> None:
     """And one that is back waits for the notice that is still under way."""
-    notices = Notifications()
-    notices.put(_notice(4), 0)
-    assert notices.next(0) == _notice(4)
-    notices.drop(SET, 1)
-    notices.put(_notice(5), 0)
-    assert notices.next(SECOND) is None
+    notifications = Notifications()
+    notifications.put(_notice(4), 0)
+    assert notifications.next(0) == _notice(4)
+    notifications.drop(SET, 1)
+    notifications.put(_notice(5), 0)
+    assert notifications.next(SECOND) is None
 
-    notices.sent(_notice(4), SECOND, 0.0, worked=True)
-    assert _notice(5) == notices.next(SECOND)
+    notifications.sent(_notice(4), SECOND, 0.0, worked=True)
+    assert _notice(5) == notifications.next(SECOND)
 
-    notices.drop(SET, 1)
-    notices.sent(_notice(5), SECOND, 0.0, worked=False)
-    assert notices.next(99 * SECOND) is None
+    notifications.drop(SET, 1)
+    notifications.sent(_notice(5), SECOND, 0.0, worked=False)
+    assert notifications.next(99 * SECOND) is None
