@@ -33,12 +33,13 @@ from pystore.controller.model.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.model.decision import Accepted
+from pystore.controller.model.decision import Accepted, Rejected
 from pystore.controller.model.facts import Facts, LastHeartbeat
 from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.ha.master.lease import Lease, lease_from
 from pystore.records.term import Term
+from pystore.remoting.codes import ResponseCode
 
 IDS = (1, 2, 3)
 MEMBERS = {number: Member(number, incarnation(1, number)) for number in IDS}
@@ -82,7 +83,7 @@ class Successions(RuleBasedStateMachine):
         self.touched_ns = 0
         self.numbers = count(1)
         self.committed = SetState("cluster", "set")
-        self.held: list[tuple[int, Lease]] = []
+        self.held: list[tuple[int, int, Lease]] = []
         self._lead(self.controllers[0], 0, 0)
         for number in IDS:
             code, told = f"{number}", start(1, bits=number)
@@ -200,7 +201,7 @@ class Successions(RuleBasedStateMachine):
         if length_ms:
             # As if its answer came at once: a late one leaves it less.
             lease = lease_from(sent_ns, sent_ns // MS, length_ms)
-            self.held.append((broker_id, lease))
+            self.held.append((broker_id, epoch, lease))
 
     @rule(dead=brokers)
     def scan(self, dead: int) -> None:
@@ -253,7 +254,8 @@ class Successions(RuleBasedStateMachine):
     @invariant()
     def leases_are_over_when_that_is_believed(self) -> None:
         """
-        Every controller believes it as soon as it may.
+        Every controller believes it as soon as it may, of the masterships that it
+        knows: the next controller may have elected the same broker again since.
         """
         for one in self.controllers:
             due_ns = one.leases.due_ns(one.state) if one.leases is not None else None
@@ -261,7 +263,7 @@ class Successions(RuleBasedStateMachine):
                 ended = {
                     number for number in IDS if MEMBERS[number] in one.state.unreleased
                 }
-                assert not self._holders() & ended
+                assert not self._holders(one.state.epoch) & ended
                 self._ask(one, EndLeases(one.state.epoch))
 
     def _ask(
@@ -280,14 +282,16 @@ class Successions(RuleBasedStateMachine):
             self.committed, self.touched_ns = one.state, self.now
             self._note(one, one.clock.ns(self.now))
 
-    def _holders(self) -> set[int]:
+    def _holders(self, last_epoch: int | None = None) -> set[int]:
         """
-        Returns the brokers whose clocks leave them a lease.
+        Returns the brokers whose clocks leave them a lease, of a mastership that began
+        with that epoch or before; ``None``: of any.
         """
         return {
             broker_id
-            for broker_id, lease in self.held
-            if (ns := self.clocks[broker_id].ns(self.now)) < lease.boottime_ns
+            for broker_id, epoch, lease in self.held
+            if (last_epoch is None or epoch <= last_epoch)
+            and (ns := self.clocks[broker_id].ns(self.now)) < lease.boottime_ns
             and ns // MS < lease.wall_ms
         }
 
@@ -309,3 +313,50 @@ class Successions(RuleBasedStateMachine):
 
 Successions.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestSuccessions = Successions.TestCase
+
+
+def test_a_controller_that_was_succeeded_judges_no_later_mastership() -> None:
+    """
+    It saw broker 1 replaced and believes that lease over; the next controller elected
+    broker 1 again: its new lease is of a later epoch, which that belief cannot end.
+    """
+    history = Successions()
+    former, successor = 0, 1
+    history.begin([9] * 6, 6_000)
+    _check(history)
+    # It is the master already: this waits until the controller may replace it.
+    history.switch(1)
+    _check(history)
+    history.switch(2)
+    _check(history)
+    history.succeed(successor, 8_181 * MS, 0, is_killed=False)
+    _check(history)
+    history.switch(1)
+    _check(history)
+    history.beat(0)
+    _check(history)
+
+    one = history.controllers[former]
+    assert one.authority is not None
+    assert one.leases is not None
+    due_ns, now_ns = one.leases.due_ns(one.state), one.clock.ns(history.now)
+    assert due_ns is not None
+    assert due_ns <= now_ns
+    assert frozenset({MEMBERS[1]}) == one.state.unreleased
+    assert {1} == history._holders()
+    # The product acts on that belief nowhere: the term is not proven, and the command
+    # names an epoch that is over.
+    assert not one.authority.is_proven(now_ns)
+    decision = decide(history.committed, EndLeases(one.state.epoch), Facts({}))
+    assert isinstance(decision, Rejected)
+    assert ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH is decision.code
+
+
+def _check(history: Successions) -> None:
+    """
+    Checks the invariants, in the order in which Hypothesis does.
+    """
+    history.a_lease_is_the_masters_or_waited_for()
+    history.everybody_beats()
+    history.leases_are_over_when_that_is_believed()
+    history.no_two_masters_have_a_lease()
