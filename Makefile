@@ -71,21 +71,23 @@ types: .venv/core .venv/lint .venv/bench .venv/spark ## mypy and pyright, over e
 	$(BIN)/mypy bench
 	$(BIN)/pyright
 
-lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject
+lint: .venv/lint ## ruff, clang-format, codespell, validate-pyproject, zizmor
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell
 	$(BIN)/validate-pyproject pyproject.toml
+	$(BIN)/zizmor -q --offline --pedantic .github
 	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.[ch] bench/*/*.[ch] tests/*/*.[ch])
 
 bench: .venv/core .venv/bench ## numbers beside their limits and rivals, and plots
 	$(PYTEST) -p no:randomly bench $(BENCH)
 	[ ! -e build/bench/points.json ] || $(BIN)/python bench/plots.py build/bench/points.json bench/plots
 
-wheel: .venv/wheel ## sdist and wheel, checked and repaired
+wheel: .venv/wheel ## sdist and wheel, checked and repaired, and what a release will build
 	rm -rf build dist wheels/out
 	$(BIN)/python -m build -o dist
 	$(BIN)/python wheels/check_wheel.py dist wheels/out
+	$(BIN)/python wheels/check_targets.py
 
 portable: .venv/core ## the build without hardware or Linux extras, tested
 	PYSTORE_PORTABLE=1 $(BIN)/python setup.py -q build -b $(PORTABLE) --build-lib $(PORTABLE)/lib

@@ -1,20 +1,39 @@
 """
 Builds the wheel: the packages, where their code lives, and the C core.
 
-Everything else about the project is in ``pyproject.toml``.
+Everything else about the project is in ``pyproject.toml``, but for the links of the
+description, which are made absolute here.
 """
 
 from __future__ import annotations
 
+import sys
 import sysconfig
+import tomllib
+from pathlib import Path
 
 from setuptools import setup
+
+ROOT = Path(__file__).parent
+sys.path.insert(0, str(ROOT / "wheels"))
+from readme import absolute_links  # noqa: E402  from the folder just added
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
+README = absolute_links(
+    (ROOT / "README.md").read_text(encoding="utf-8"),
+    PROJECT.get("urls", {}).get("Source"),
+    PROJECT["version"],
+)
 
 # A free-threaded interpreter has no abi3: its wheel gets an ordinary tag.
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 WHEEL = {} if FREE_THREADED else {"py_limited_api": "cp311"}
 
 setup(
+    long_description=README,
+    long_description_content_type="text/markdown",
     packages=[
         "pystore",
         "pystore.bindings",

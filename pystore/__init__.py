@@ -144,9 +144,13 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a checker would believe in every name
+if TYPE_CHECKING:
+    __version__: str
+else:  # a checker would believe in every name
 
     def __getattr__(name: str) -> object:
+        if name == "__version__":  # of the installed distribution: kept in one place
+            return import_module("importlib.metadata").version("pystore-commitlog")
         if name not in _HOMES:
             raise AttributeError(f"module 'pystore' has no attribute {name!r}")
         found: object = getattr(import_module(f"pystore.{_HOMES[name]}"), name)

@@ -6,6 +6,7 @@ Runs with no more than the wheel and its dependencies; prints one line.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -15,9 +16,12 @@ import pystore
 
 def main() -> None:
     """
-    Appends to a new log, reads back, and reads again after reopening.
+    Asks the command, appends to a new log, reads back, and again after reopening.
     """
     assert sys.prefix in pystore.__file__, f"not the installed one: {pystore.__file__}"
+    command = Path(sys.executable).parent / "pystore"
+    said = subprocess.check_output([command, "--version"], text=True)
+    assert said.split()[-1] == pystore.__version__, said
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "store"
         message = pystore.Message("smoke", b"body of the first record")
