@@ -69,9 +69,9 @@ __all__ = [
     "FullError",
     "Inspection",
     "InvalidError",
-    "Keeper",
     "LocalViolation",
     "LockedError",
+    "MaintenanceThread",
     "Message",
     "NotAStoreError",
     "OffsetOutOfRange",
@@ -116,9 +116,9 @@ _HOMES = {
     "FullError": "errors",
     "Inspection": "recovery.dry_run",
     "InvalidError": "errors",
-    "Keeper": "store.maintenance",
     "LocalViolation": "errors",
     "LockedError": "errors",
+    "MaintenanceThread": "store.maintenance",
     "Message": "message.message",
     "NotAStoreError": "errors",
     "OffsetOutOfRange": "errors",
@@ -144,13 +144,22 @@ _HOMES = {
 }
 
 
+# Deprecated names, and their names now; docs/python.md says how long they stay.
+_RENAMED = {"Keeper": "MaintenanceThread"}
+
 if TYPE_CHECKING:
     __version__: str
+    Keeper = MaintenanceThread
 else:  # a checker would believe in every name
 
     def __getattr__(name: str) -> object:
         if name == "__version__":  # of the installed distribution: kept in one place
             return import_module("importlib.metadata").version("pystore-commitlog")
+        if name in _RENAMED:
+            new = _RENAMED[name]
+            text = f"pystore.{name} is called pystore.{new} now"
+            import_module("warnings").warn(text, DeprecationWarning, stacklevel=2)
+            return getattr(import_module("pystore"), new)
         if name not in _HOMES:
             raise AttributeError(f"module 'pystore' has no attribute {name!r}")
         found: object = getattr(import_module(f"pystore.{_HOMES[name]}"), name)

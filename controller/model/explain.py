@@ -16,12 +16,12 @@ __all__ = ["why_missing"]
 _STANDING = {
     LogStanding.RESTARTED: "its restart may have lost the end of its log; the master "
     "admits it once it has caught up",
-    LogStanding.LOSSY: "it cut bytes that it had acknowledged; the master admits it once "
-    "it has caught up",
-    LogStanding.COPIED: "its store is a copy or was restored: readmitBroker, if it is to "
-    "be filled anew",
-    LogStanding.WIPED: "its store held bytes once and is empty: readmitBroker, if it is "
+    LogStanding.LOSSY: "it cut bytes that it had acknowledged; the master admits it "
+    "once it has caught up",
+    LogStanding.COPIED: "its store is a copy or was restored: readmitBroker, if it is "
     "to be filled anew",
+    LogStanding.WIPED: "its store held bytes once and is empty: readmitBroker, if it "
+    "is to be filled anew",
 }
 
 

@@ -119,7 +119,8 @@ class LegacyMasterProtocol(AcceptedLink):
         """
         if self.config.epoch > LEGACY_EPOCH_MAX:
             raise RemoteViolation(
-                f"epoch {self.config.epoch}: legacy frames name up to {LEGACY_EPOCH_MAX}"
+                f"epoch {self.config.epoch}: "
+                f"legacy frames name up to {LEGACY_EPOCH_MAX}"
             )
         if self._slave is not None and self._slave != shake:
             raise RemoteViolation(f"{shake} after {self._slave} on one link")

@@ -142,4 +142,6 @@ def _holds(recovery_input: RecoveryInput) -> bool:
     view = recovery_input.view
     if view is None:
         return False
-    return has_lost_segments(recovery_input, view) or not reasons_against(recovery_input)
+    return has_lost_segments(recovery_input, view) or not reasons_against(
+        recovery_input
+    )

@@ -134,12 +134,16 @@ def plan(recovery_input: RecoveryInput, *, with_rocketmq: bool = False) -> Recov
     made = _with_cut_bytes(recovery_input, made)
     if with_rocketmq:
         stranded = recovery_input.segments.stranded
-        end = rocketmq_end(recovery_input.segments, recovery_input.opening, *stranded[:1])
+        end = rocketmq_end(
+            recovery_input.segments, recovery_input.opening, *stranded[:1]
+        )
         made = replace(made, rocketmq_end=end)
     return made
 
 
-def _clean_mark(recovery_input: RecoveryInput, view: ReadTransaction) -> CleanMark | None:
+def _clean_mark(
+    recovery_input: RecoveryInput, view: ReadTransaction
+) -> CleanMark | None:
     """
     The mark, if it holds (A9): no ``abort``, the last record as it was, and the
     bytes at the end zero.
@@ -223,7 +227,9 @@ def _plan_foreign(recovery_input: RecoveryInput, reasons: list[str]) -> Recovery
         imported=imported,
         identity=imported.identity if imported.identity is not None else made.identity,
         synced_end=min(synced, made.end_offset),
-        confirm_offset=min(recovery_input.opening.times.confirm_offset, made.end_offset),
+        confirm_offset=min(
+            recovery_input.opening.times.confirm_offset, made.end_offset
+        ),
         positions=QueueOffsets(),
         cut=replace(made.cut, intent=None),
     )

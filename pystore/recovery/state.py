@@ -70,7 +70,8 @@ def reasons_against(recovery_input: RecoveryInput) -> list[str]:
     if view is None:
         return []
     segments = tuple(
-        (base, recovery_input.segments.segment_size) for base in recovery_input.segments.bases
+        (base, recovery_input.segments.segment_size)
+        for base in recovery_input.segments.bases
     )
     check_sizes(recovery_input.root, view.read(LEFT), segments)
     stranded = tuple(recovery_input.segments.stranded)

@@ -41,3 +41,13 @@ def test_the_package_alone_loads_no_core() -> None:
     )
 
     assert "False" == done.stdout.strip()
+
+
+def test_a_deprecated_name_warns_and_is_what_it_is_called_now() -> None:
+    """
+    A program of before the renaming runs as it did.
+    """
+    with pytest.warns(DeprecationWarning, match=r"pystore\.MaintenanceThread now"):
+        old = pystore.Keeper
+
+    assert pystore.MaintenanceThread is old

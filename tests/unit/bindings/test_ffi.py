@@ -245,4 +245,4 @@ def test_no_other_module_imports_the_core() -> None:
         if re.search(r"^(from|import) pystore\._core", path.read_text(), re.M)
     ]
 
-    assert ["_seam.py"] == found
+    assert ["ffi.py"] == found
