@@ -30,7 +30,7 @@ demo: .venv/core $(SPARK) ## ingest, kill, recover, verify: the whole promise at
 
 test: .venv/core $(SPARK) native ## unit and property tests, the C core's own, and with Java those on Spark
 	$(PYTEST) -n 2 -m 'not slow'
-	$(if $(SPARK),$(PYTEST) -m 'not slow' tests/spark,@echo 'tests/spark left out: needs Java 17 or 21')
+	$(if $(SPARK),$(PYTEST) -m 'not slow' tests/spark tests/stored/test_stored_spark_jobs.py,@echo 'tests/spark left out: needs Java 17 or 21')
 
 native: ## the C core over an in-memory environment, under sanitizers
 	$(MAKE) -C tests/native -j4
