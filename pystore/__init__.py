@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from pystore.stored_names import install
+
 if TYPE_CHECKING:
     from pystore.bindings.ffi import POSITION_DTYPE, RECORD_DTYPE, Check, Proof, Stop
     from pystore.core.options import Route
@@ -93,6 +95,8 @@ __all__ = [
     "open_log",
     "open_store",
 ]
+
+install()
 
 # Loaded when they are asked for: a program that needs a part waits for that part
 # only, and one without the core (`pystore.spark.scan.python_segment`) needs none of it.

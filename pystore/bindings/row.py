@@ -14,6 +14,8 @@ from enum import IntEnum, IntFlag
 
 import numpy as np
 
+from pystore.stored_names import public
+
 __all__ = [
     "NO_CHECK",
     "NO_OFFSET",
@@ -32,6 +34,7 @@ NO_TOPIC = 2**32 - 1
 """The topic id of a row whose topic was not asked for."""
 
 
+@public
 class Check(IntFlag):
     """
     What a scan checks beyond the structure, and what it fills.
@@ -51,6 +54,7 @@ NO_CHECK = Check(0)
 """The structure alone, which is always checked."""
 
 
+@public
 class Proof(IntFlag):
     """
     What was proven of a row (its ``proof``).
@@ -61,6 +65,7 @@ class Proof(IntFlag):
     HAS_PROPERTY = 4
 
 
+@public
 class Stop(IntEnum):
     """
     Why a scan came back. From ``SIZE`` on it is a bad record.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pystore.bindings.ffi import borrow, check, ffi, give_back, lib
 from pystore.errors import ClosedError, InvalidError
+from pystore.stored_names import stored
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LivePage", "LiveWords"]
 
 
+@stored
 class LiveWords(NamedTuple):
     """
     The words of ``meta/live``; each is whole, all of them are not of one moment.

@@ -12,6 +12,7 @@ from pystore.errors import InvalidError
 from pystore.message.form import encode_topic
 from pystore.message.host import pack_host
 from pystore.message.message import BODY_SIZE_MAX
+from pystore.stored_names import public
 
 if TYPE_CHECKING:
     from pystore._core import CData
@@ -82,6 +83,7 @@ class LogArguments(TypedDict, total=False):
     accept_loss: bool
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Route:
     """

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pystore.bindings.ffi import Stop
+from pystore.stored_names import public
 
 __all__ = [
     "Appended",
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 
+@public
 class Appended(NamedTuple):
     """
     What an append did.
@@ -37,6 +39,7 @@ class Appended(NamedTuple):
     count: int  # type: ignore[assignment]  # a tuple's method, needed by nobody
 
 
+@public
 class Ends(NamedTuple):
     """
     How far a log reaches, as of one moment; offsets are exclusive ends.
@@ -93,6 +96,7 @@ class Cursor(NamedTuple):
     text: str
 
 
+@public
 class Block(NamedTuple):
     """
     A range of the log, readable as long as ``view`` or a slice of it lives.
@@ -117,6 +121,7 @@ class StartReport(NamedTuple):
     bytes_rewritten: int
 
 
+@public
 class CutReport(NamedTuple):
     """
     What a cut took away.

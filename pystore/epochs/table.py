@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from pystore.errors import InvalidError
+from pystore.stored_names import public
 
 __all__ = ["NO_END", "NO_EPOCH", "EpochEntry", "EpochRange", "EpochTable"]
 
@@ -35,6 +36,7 @@ _EPOCH = attrgetter("epoch")
 _START = attrgetter("start_offset")
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class EpochEntry:
     """
@@ -65,6 +67,7 @@ class EpochRange:
     end_offset: int
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class EpochTable:
     """

@@ -25,6 +25,7 @@ from pystore.bindings.ffi import ffi
 from pystore.errors import InvalidError
 from pystore.message.arrow import is_arrow, memory, read_arrow
 from pystore.message.form import encode_topic
+from pystore.stored_names import public
 
 if TYPE_CHECKING:
     from pystore._core import CData
@@ -40,6 +41,7 @@ _NOWHERE = ffi.new("uint8_t[]", 8)
 """Where columns without a byte point to: NULL says that a column is absent."""
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Columns:
     """
@@ -66,6 +68,7 @@ class _Strings(NamedTuple):
     owner: object
 
 
+@public
 def gather_columns(
     topic: str,
     body: object,

@@ -23,6 +23,7 @@ from pystore.message.properties import (
     join_keys,
     parse_properties,
 )
+from pystore.stored_names import public
 
 __all__ = ["BODY_SIZE_MAX", "Message", "form_of"]
 
@@ -30,6 +31,7 @@ BODY_SIZE_MAX = 4 * 1024 * 1024
 """Bytes of a body, as long as nobody says otherwise (``maxMessageSize``)."""
 
 
+@public
 class Message:
     """
     One message; immutable, equal and hashed by its bytes.

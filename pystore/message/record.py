@@ -26,6 +26,7 @@ from pystore.message.properties import (
     tags_code,
     without_crc,
 )
+from pystore.stored_names import public
 
 __all__ = ["Record"]
 
@@ -59,6 +60,7 @@ class _Fields(NamedTuple):
     data: bytes
 
 
+@public
 class Record(_Fields):
     """
     One record; immutable.

@@ -15,6 +15,7 @@ import xxhash
 
 from pystore.errors import FormatError, InvalidError
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.stored_names import stored
 
 __all__ = [
     "NO_FORMAT",
@@ -86,6 +87,7 @@ NO_FORMAT = StoreFormat(version=0)
 """What a database says that pystore did not make."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Incarnation:
     """
@@ -145,6 +147,7 @@ class QueueMark(NamedTuple):
     value: int
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class QueueOffsets:
     """
@@ -169,6 +172,7 @@ class QueueBounds:
     synced_ms: int = 0
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class CutState:
     """

@@ -30,10 +30,12 @@ from pystore.recovery.state import (
     opening_of,
     reasons_against,
 )
+from pystore.stored_names import public
 
 __all__ = ["Inspection", "inspect", "inspect_ours"]
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """
@@ -58,6 +60,7 @@ class Inspection:
     segment_size: int
 
 
+@public
 def inspect(
     root: Path,
     adjust: Callable[[RocketmqEvidence], RocketmqEvidence] = lambda opening: opening,

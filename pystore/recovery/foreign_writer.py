@@ -37,6 +37,7 @@ from pystore.rocketmq.side_files import (
     parse_identity,
     parse_temporary_identity,
 )
+from pystore.stored_names import stored
 
 __all__ = [
     "EXPORT_NAMES",
@@ -52,6 +53,7 @@ EXPORT_NAMES = (ABORT, CHECKPOINT, EPOCH_FILE, IDENTITY_FILE, TEMPORARY_IDENTITY
 """RocketMQ's files whose content we write and compare."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Import:
     """
@@ -68,6 +70,7 @@ class Import:
     identity: Identity
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Found:
     """

@@ -36,12 +36,14 @@ from pystore.recovery.state import (
 )
 from pystore.recovery.survey import Survey, survey_evidence, survey_ours
 from pystore.recovery.torn_tail import Bound, Corrupt, Whole
+from pystore.stored_names import stored
 
 __all__ = ["RecoveryPlan", "is_adopted", "plan"]
 
 NO_BOUNDS = Bounds()
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
     """

@@ -19,6 +19,7 @@ from pystore.core.scan import check_record
 from pystore.errors import CorruptError, InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
 from pystore.recovery.segments import Segments
+from pystore.stored_names import stored
 
 __all__ = ["Loss", "save_loss", "whole_records"]
 
@@ -27,6 +28,7 @@ _PROOF = Check.BODY | Check.PROPERTY | Check.OFFSET
 _CHUNK = 1 << 22
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Loss:
     """

@@ -19,6 +19,7 @@ from pystore.core.results import Cursor
 from pystore.recovery.rocketmq import RocketmqEvidence, behind, gather_evidence
 from pystore.recovery.segments import Segments, last_record
 from pystore.recovery.torn_tail import Bound, Evidence, Findings, Verdict, decide
+from pystore.stored_names import stored
 
 __all__ = ["Survey", "survey_evidence", "survey_ours"]
 
@@ -26,6 +27,7 @@ __all__ = ["Survey", "survey_evidence", "survey_ours"]
 CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.ONCE
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Survey:
     """

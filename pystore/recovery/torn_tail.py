@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from pystore.bindings.ffi import Stop
 from pystore.errors import InvalidError
+from pystore.stored_names import stored
 
 __all__ = [
     "Bound",
@@ -127,6 +128,7 @@ class Evidence:
         return self.named_end
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Whole:
     """
@@ -136,6 +138,7 @@ class Whole:
     end: int
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Torn:
     """
@@ -147,6 +150,7 @@ class Torn:
     rule: str
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Stale:
     """

@@ -18,6 +18,7 @@ from dataclasses import astuple, dataclass
 
 from pystore.errors import FormatError, InvalidError
 from pystore.fs.layout import CHECKPOINT, IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
+from pystore.stored_names import stored
 
 __all__ = [
     "CHECKPOINT_BYTES",
@@ -53,6 +54,7 @@ def _checked_name(what: str, name: str) -> None:
         raise InvalidError(f"the {what} {name!r} has a '#', which separates the fields")
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
     """
@@ -80,6 +82,7 @@ class BrokerIdentity:
         return f"{self.cluster}#{self.broker}#{self.broker_id}".encode()
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class TemporaryIdentity:
     """
@@ -154,6 +157,7 @@ def parse_temporary_identity(
     return TemporaryIdentity(BrokerIdentity(cluster, broker, int(broker_id)), code)
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class CheckpointTimes:
     """

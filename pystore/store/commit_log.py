@@ -35,6 +35,7 @@ from pystore.store.open import open_writer
 from pystore.store.open_reader import open_reader
 from pystore.store.report import RecoveryReport, report_of
 from pystore.store.writer import Writer
+from pystore.stored_names import public
 
 if TYPE_CHECKING:
     from pystore.core.log_reader import LogReader
@@ -160,6 +161,7 @@ _ACKS = {"leader": LocalAck.LEADER, "leader-synced": LocalAck.SYNCED}
 _DEFAULTS = LogOptions()
 
 
+@public
 class CommitLog(ReadableLog):
     """
     An append-only log of records, in RocketMQ's format.

@@ -16,6 +16,7 @@ from pystore.core.options import LogArguments
 from pystore.errors import PystoreError
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
+from pystore.stored_names import public
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -37,6 +38,7 @@ class Maintained(Protocol):
         ...
 
 
+@public
 class MaintenanceThread:
     """
     Calls ``keep`` once a second until it is stopped. A context manager.
@@ -90,6 +92,7 @@ class MaintenanceThread:
                 self.error = None
 
 
+@public
 def open_log(
     path: str | os.PathLike[str],
     *,
@@ -113,6 +116,7 @@ def open_log(
     return log
 
 
+@public
 def open_store(
     path: str | os.PathLike[str],
     *,

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pystore.stored_names import public
+
 if TYPE_CHECKING:
     from pystore.recovery.plan import RecoveryPlan
     from pystore.recovery.salvage import Loss
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["RecoveryReport", "report_of", "report_of_plan"]
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
     """

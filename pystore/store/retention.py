@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pystore.errors import InvalidError
+from pystore.stored_names import public
 
 __all__ = ["Retention", "SegmentAge", "delete_before"]
 
@@ -38,6 +39,7 @@ class SegmentAge:
     last_store_ms: int | None
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Retention:
     """

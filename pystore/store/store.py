@@ -40,6 +40,7 @@ from pystore.store.dispatch import (
 )
 from pystore.store.retention import Retention, SegmentAge, delete_before
 from pystore.store.sealer import seal_next
+from pystore.stored_names import public
 
 if TYPE_CHECKING:
     from pystore.message.record import Record
@@ -49,6 +50,7 @@ __all__ = ["Store"]
 _TAGS_LOOKED_AT = 4096
 
 
+@public
 class Store:
     """
     A commit log and its consume queues.

@@ -19,6 +19,7 @@ FOLDERS = {"pystore": "pystore", "ha": "pystore.ha", "controller": "pystore.cont
 FLOORS = {
     "pystore.clocks": 0,
     "pystore.errors": 0,
+    "pystore.stored_names": 0,
     "pystore.text": 0,
     "pystore.bindings": 1,
     "pystore.fs": 1,
