@@ -4,6 +4,7 @@ Names in pickles: those of today do not move, those of revision 7f377bd are foun
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 import pytest
@@ -49,8 +50,8 @@ def test_the_finder_is_installed_once() -> None:
     """
     Importing the package anew does not add another one.
     """
-    before = stored_names.sys.meta_path.copy()
+    before = sys.meta_path.copy()
 
     stored_names.install()
 
-    assert before == stored_names.sys.meta_path
+    assert before == sys.meta_path
