@@ -6,7 +6,7 @@
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
+#include "log_state.h"
 
 /* Groups that one leader syncs before another takes over. */
 enum { GROUPS_MAX = 4 };

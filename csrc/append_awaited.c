@@ -1,7 +1,7 @@
 /* Appends and what their thread does next: in one crossing, or without waking
  * whom it spares the work. */
-#include "log.h"
-#include "waits.h"
+#include "log_state.h"
+#include "waiters.h"
 #include "waits_quiet.h"
 
 ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,

@@ -6,7 +6,7 @@
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
+#include "log_state.h"
 
 #define STEP_NONE 0
 #define STEP_BEGUN 1

@@ -6,7 +6,7 @@
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
+#include "log_state.h"
 #include "scan.h"
 
 #define WINDOW_FIRST 262144U /* a scan's windows grow from here */

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "env.h"
-#include "look.h"
+#include "spin.h"
 
 /* One thread of a process looks at a time: of many links each would find that
  * it pays, and together they would burn every processor. */

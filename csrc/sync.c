@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "error.h"
-#include "log.h"
+#include "log_state.h"
 
 ps_status ps_log_poison(ps_log *log, int64_t result, uint64_t offset,
                         ps_error *error) {

@@ -6,8 +6,8 @@
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
-#include "waits.h"
+#include "log_state.h"
+#include "waiters.h"
 
 /* Where others vouch for an append, a master that was replaced lacks their
  * acks: only the end of the mastership ends it, no clock (B8, C3). */

@@ -46,7 +46,7 @@ WANTED_IN_SDIST = {
     "csrc/ffi_build.py",
     "csrc/lock.h",
     "csrc/pystore.h",
-    "csrc/waits.h",
+    "csrc/waiters.h",
     "csrc/receive.h",
     "csrc/wire.h",
     "ha/__init__.py",

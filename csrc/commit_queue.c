@@ -1,5 +1,5 @@
 /* Whose turn it is: write combining and group commit in one queue. */
-#include "turns.h"
+#include "commit_queue.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-#include "look.h"
+#include "spin.h"
 
 #define WAITS 0U
 #define LEADS 1U

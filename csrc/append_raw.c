@@ -5,9 +5,9 @@
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
+#include "log_state.h"
 #include "scan.h"
-#include "waits.h"
+#include "waiters.h"
 
 #define RAW_ROWS 32
 

@@ -1,17 +1,18 @@
 /* The log's inside: what its files share.
  *
  * Who may touch what:
- *   the writer  whoever holds the write turn (turns.h): staging, end, active
- *               segment, queue table, authority
+ *   the writer  whoever holds the write turn (commit_queue.h): staging, end,
+ *               active segment, queue table, authority
  *   the syncer  whoever holds the sync turn: the synced end
  *   anybody     the live page's words, which only the two above store
  */
-#ifndef PS_LOG_H
-#define PS_LOG_H
+#ifndef PS_LOG_STATE_H
+#define PS_LOG_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "commit_queue.h"
 #include "env.h"
 #include "live.h"
 #include "pystore.h"
@@ -20,7 +21,6 @@
 #include "segment.h"
 #include "source.h"
 #include "topics.h"
-#include "turns.h"
 
 /* Pieces that are written end on their own multiples: the page cache then
  * holds them in large folios, which is cheaper for the writer and for whoever

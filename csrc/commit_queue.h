@@ -13,8 +13,8 @@
  * go on, such as an interpreter's, many that awake at once only push each other
  * aside.
  */
-#ifndef PS_TURNS_H
-#define PS_TURNS_H
+#ifndef PS_COMMIT_QUEUE_H
+#define PS_COMMIT_QUEUE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "support_log.h"
 #include "support_records.h"
-#include "waits.h"
+#include "waiters.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -4,8 +4,8 @@
  * since whoever brings it may need this very processor, and looks no longer
  * than it takes to be woken a few times over.
  */
-#ifndef PS_LOOK_H
-#define PS_LOOK_H
+#ifndef PS_SPIN_H
+#define PS_SPIN_H
 
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* The log as a whole: open, start, close, ends. */
-#include "log.h"
-#include "waits.h"
+#include "log_state.h"
+#include "waiters.h"
 
 #include <assert.h>
 #include <errno.h>

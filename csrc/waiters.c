@@ -5,7 +5,7 @@
  * line. A raise only begins this where nobody is at it: with two lines at work,
  * threads that share an interpreter push each other aside after all.
  */
-#include "waits.h"
+#include "waiters.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@
 
 #include "env.h"
 #include "error.h"
-#include "look.h"
+#include "spin.h"
 #include "waits_quiet.h"
 
 #define WAITS 0U

@@ -7,11 +7,11 @@
  * those of pystore.h, and this header is the cdef as well.
  *
  * Who raises a mark wakes one of those it reached and goes on; who is woken
- * wakes others, as turns.h has it. While they are at it, a raise wakes nobody:
- * whom it reached is woken after those.
+ * wakes others, as commit_queue.h has it. While they are at it, a raise wakes
+ * nobody: whom it reached is woken after those.
  */
-#ifndef PS_WAITS_H
-#define PS_WAITS_H
+#ifndef PS_WAITERS_H
+#define PS_WAITERS_H
 
 #include "pystore.h"
 

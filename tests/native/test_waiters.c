@@ -1,7 +1,7 @@
 /* Waits for an offset: who is reached comes back, and nobody else. */
 #include "check.h"
 #include "env.h"
-#include "waits.h"
+#include "waiters.h"
 
 #include <pthread.h>
 #include <sched.h>
