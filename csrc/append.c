@@ -6,7 +6,9 @@
 
 #include "error.h"
 #include "format.h"
-#include "log_state.h"
+#include "sync.h"
+#include "tail.h"
+#include "writer.h"
 
 /* Groups that one leader syncs before another takes over. */
 enum { GROUPS_MAX = 4 };

@@ -9,6 +9,7 @@
 #ifndef PS_LOG_STATE_H
 #define PS_LOG_STATE_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -18,7 +19,7 @@
 #include "pystore.h"
 #include "queues.h"
 #include "record.h"
-#include "segment.h"
+#include "segment_list.h"
 #include "source.h"
 #include "topics.h"
 
@@ -104,13 +105,14 @@ struct ps_log {
 ps_status ps_log_enter(ps_log *log, ps_error *error);
 void ps_log_leave(ps_log *log);
 
+/* Is this process a forked child of the one that opened the log? */
+int32_t ps_log_is_forked(const ps_log *log);
+
+/* How often this process was forked off, so far: the stamp of a new log. */
+uint32_t ps_fork_stamp(void);
+
 /* Gives up what a holder has of the log: with the last one its memory goes. */
 void ps_log_let_go(ps_log *log);
-
-/* Opens over another environment; ps_log_open uses the real one. */
-ps_status ps_log_open_env(const ps_env *env, const char *root,
-                          const ps_options *options, ps_live *live,
-                          ps_log **log, ps_error *error);
 
 /* Is the log started and not closed? Status: PS_E_CLOSED. */
 ps_status ps_log_check_open(ps_log *log, ps_error *error);
@@ -118,60 +120,45 @@ ps_status ps_log_check_open(ps_log *log, ps_error *error);
 /* A number that no other running thread has. */
 uintptr_t ps_this_thread(void);
 
-/* Gives up a cut that this very thread has begun, if there is one. */
-void ps_log_abandon_cut(ps_log *log);
-
 /* The end that this handle may read up to. */
 uint64_t ps_log_read_end(ps_log *log);
 
-/* Ends the log at `end` on disk (A2): removes later segments, newest first,
- * zeroes the rest of the one that holds it, which becomes the active one. */
-ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
-                        uint64_t *zeroed, ps_error *error);
-
-/* ---- writer.c: for the holder of the write turn ---------------------- */
-
-/* May this log be appended to now? Status as of an append. */
-ps_status ps_writer_check(ps_log *log, uint32_t ack, ps_error *error);
-/* Is the authority still good, for what this ack promises? */
-ps_status ps_writer_authority(ps_log *log, uint32_t ack, ps_error *error);
-/* Makes the tail zero after a failure, or above half a raw record. */
-ps_status ps_writer_zero_tail(ps_log *log, ps_error *error);
-/* The same, and gives it its space back. */
-ps_status ps_writer_repair(ps_log *log, ps_error *error);
-/* Has the active segment room for `bytes` and a blank record? */
-int32_t ps_writer_has_room(const ps_log *log, uint64_t bytes);
-/* Does what is staged reach the end of a piece? */
-static inline int32_t ps_writer_has_piece(const ps_writer *writer) {
-  return writer->staged_from % PS_PIECE + writer->staged >= PS_PIECE;
+/* Begins a call that waits for the write turn, and holds it alone. Status: as
+ * ps_log_enter. */
+static inline ps_status ps_log_enter_alone(ps_log *log, ps_turn *turn,
+                                           ps_wish wish, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK)
+    return status;
+  turn->wish = wish;
+  int32_t leads = ps_turns_enter(&log->turns, turn);
+  assert(leads);
+  (void)leads;
+  return PS_OK;
 }
-/* Writes what is staged: whole pieces only, or `all`. */
-ps_status ps_writer_flush(ps_log *log, int32_t all, ps_error *error);
-/* Writes everything staged and moves the published end over it. */
-ps_status ps_writer_publish(ps_log *log, ps_error *error);
-/* Drops what was not published and zeroes what of it was written. */
-void ps_writer_discard(ps_log *log);
-/* Ends the active segment, begins the next; nothing may be staged. */
-ps_status ps_writer_roll(ps_log *log, ps_error *error);
 
-/* ---- sync.c ---------------------------------------------------------- */
+/* Ends such a call. */
+static inline void ps_log_leave_alone(ps_log *log, ps_turn *turn) {
+  ps_turns_leave(&log->turns, turn);
+  ps_log_leave(log);
+}
 
-void ps_flusher_init(ps_flusher *flusher);
-/* Syncs everything published now; the sync turn is held. */
-ps_status ps_sync_published(ps_log *log, ps_error *error);
-/* Syncs one file. Nobody else's sync may come between its failure and the
- * poison: the system reports an error once. Status: PS_E_POISONED. */
-ps_status ps_sync_segment(ps_log *log, ps_segment *segment, ps_error *error);
-/* Is the file of a segment that is written still the log's? A RocketMQ broker
- * that starts on an open store removes segments before it looks at the lock.
- * Status: PS_E_POISONED: what is written there is gone. */
-ps_status ps_sync_check_file(ps_log *log, ps_segment *segment, ps_error *error);
-/* Remembers that write-back failed: nothing more is promised as synced. */
-ps_status ps_log_poison(ps_log *log, int64_t result, uint64_t offset,
-                        ps_error *error);
-ps_status ps_flusher_start(ps_log *log, ps_error *error);
-void ps_flusher_stop(ps_log *log);
-/* Tells the flusher how far the log has grown. */
-void ps_flusher_grown(ps_log *log, uint64_t end);
+/* Has the log grown by so much that the flusher has work? */
+static inline int32_t ps_flusher_is_due(const ps_log *log, uint64_t end) {
+  uint64_t batch = log->options.writeback_bytes;
+  if (batch > 0 && batch < PS_PAGE) /* only whole pages are written back */
+    batch = PS_PAGE;
+  return batch > 0 && end >= atomic_load(&log->flusher.written_back) + batch;
+}
+
+/* Wakes the flusher, if the growth up to `end` is work for it. */
+static inline void ps_flusher_grown(ps_log *log, uint64_t end) {
+  ps_flusher *flusher = &log->flusher;
+  if (!flusher->is_running || !ps_flusher_is_due(log, end))
+    return;
+  pthread_mutex_lock(&flusher->lock);
+  pthread_cond_signal(&flusher->wake);
+  pthread_mutex_unlock(&flusher->lock);
+}
 
 #endif

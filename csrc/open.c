@@ -1,71 +1,21 @@
-/* The log as a whole: open, start, close, ends. */
-#include "log_state.h"
-#include "waiters.h"
+/* Opening a log, starting it for writing, closing it. */
+#include "open.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "cut.h"
 #include "error.h"
+#include "flusher.h"
 #include "format.h"
+#include "sync.h"
+#include "tail.h"
+#include "waiters.h"
 
 #define MESSAGE_SIZE_MAX_DEFAULT 4194304U
-
-static _Atomic uint32_t fork_count;
-
-void ps_forked(void) {
-  atomic_fetch_add(&fork_count, 1);
-}
-
-ps_status ps_log_enter(ps_log *log, ps_error *error) {
-  if (log->fork_stamp != atomic_load(&fork_count))
-    return ps_fail(error, PS_E_FORKED, PS_NO_OFFSET,
-                   "%s: opened before a fork: the handle is the parent's, "
-                   "open the store again in this process",
-                   log->segments.directory);
-  atomic_fetch_add(&log->users, 1);
-  if (!atomic_load(&log->is_closed))
-    return PS_OK;
-  ps_log_leave(log);
-  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET, "%s: the log is closed",
-                 log->segments.directory);
-}
-
-ps_status ps_log_check_open(ps_log *log, ps_error *error) {
-  if (atomic_load(&log->is_started) && !atomic_load(&log->is_closed))
-    return PS_OK;
-  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET,
-                 "%s: the log is not started for writing, or closed",
-                 log->segments.directory);
-}
-
-uintptr_t ps_this_thread(void) {
-  static _Thread_local uint8_t place;
-  return (uintptr_t)&place;
-}
-
-void ps_log_leave(ps_log *log) {
-  uint32_t before = atomic_fetch_sub(&log->users, 1);
-  assert(before > 0);
-  (void)before;
-}
-
-void ps_log_let_go(ps_log *log) {
-  uint32_t before = atomic_fetch_sub(&log->holders, 1);
-  assert(before > 0);
-  if (before == 1)
-    free(log);
-}
-
-uint64_t ps_log_read_end(ps_log *log) {
-  uint64_t limit = atomic_load(&log->limit);
-  if (limit != PS_NO_OFFSET)
-    return limit;
-  return atomic_load_explicit(&log->page->published_end, memory_order_acquire);
-}
 
 static ps_status check_options(const ps_options *options, ps_error *error) {
   uint64_t segment = options->segment_size;
@@ -124,7 +74,7 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->options = *options;
   if (log->options.message_size_max == 0)
     log->options.message_size_max = MESSAGE_SIZE_MAX_DEFAULT;
-  log->fork_stamp = atomic_load(&fork_count);
+  log->fork_stamp = ps_fork_stamp();
   atomic_store(&log->holders, 1);
   log->live = live;
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
@@ -165,22 +115,6 @@ ps_status ps_log_open(const char *root, const ps_options *options,
   return ps_log_open_env(ps_env_posix(), root, options, live, log, error);
 }
 
-ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  if (log->options.mode == PS_MODE_WRITE)
-    status =
-        ps_fail(error, PS_E_INVALID, end, "only a reader's end can be set");
-  else if (end > ps_segments_end(&log->segments))
-    status = ps_fail(error, PS_E_RANGE, end,
-                     "end %" PRIu64 " is past the last segment", end);
-  else
-    atomic_store(&log->limit, end);
-  ps_log_leave(log);
-  return status;
-}
-
 /* Writes [from, to) again as it reads, and syncs it (A12): after a failed
  * sync the page cache may hold what the disk does not. */
 static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
@@ -214,50 +148,6 @@ static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
       return status;
   }
   return PS_OK;
-}
-
-/* Removes every segment that begins above the end (at the end: kept, it is
- * empty and becomes active). Each removal is durable before the next one, so
- * that no power cut leaves a gap. */
-static ps_status remove_above(ps_log *log, uint64_t end, uint32_t *removed,
-                              ps_error *error) {
-  ps_segments *list = &log->segments;
-  ps_status status = PS_OK;
-  *removed = 0;
-  while (status == PS_OK && list->count > 0 &&
-         list->items[list->count - 1]->base > end) {
-    status = ps_segments_remove_last(list, error);
-    if (status != PS_OK)
-      break;
-    *removed += 1;
-    status = ps_segments_sync_directory(list, error);
-  }
-  return status;
-}
-
-ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
-                        uint64_t *zeroed, ps_error *error) {
-  ps_segments *list = &log->segments;
-  ps_writer *writer = &log->writer;
-  ps_status status = remove_above(log, end, removed, error);
-  if (status != PS_OK)
-    return status;
-  if (writer->active != NULL)
-    ps_segment_release(list, writer->active);
-  writer->active = ps_segments_find(list, end);
-  writer->staged = 0;
-  writer->last_staged = PS_NO_OFFSET;
-  atomic_store(&writer->last_offset, PS_NO_OFFSET);
-  writer->staged_from = end;
-  writer->received_end = end;
-  if (writer->active == NULL)
-    return PS_OK;
-  status = ps_segment_open_file(list, writer->active, error);
-  if (status == PS_OK)
-    status = ps_segment_zero(list, writer->active, end, zeroed, error);
-  if (status == PS_OK)
-    status = ps_sync_segment(log, writer->active, error);
-  return status;
 }
 
 static ps_status check_start(ps_log *log, const ps_start *start,
@@ -384,7 +274,7 @@ static void shut_down(ps_log *log) {
 }
 
 ps_status ps_log_close(ps_log *log, ps_error *error) {
-  if (log->fork_stamp == atomic_load(&fork_count))
+  if (!ps_log_is_forked(log))
     ps_log_abandon_cut(log); /* or it would wait for itself */
   ps_status status = ps_log_enter(log, error);
   if (status == PS_E_CLOSED)
@@ -411,7 +301,7 @@ void ps_log_free(ps_log *log) {
     return;
   /* In a forked child only memory is freed: threads are gone, locks may be
    * held for ever, files are the parent's. */
-  if (log->fork_stamp == atomic_load(&fork_count)) {
+  if (!ps_log_is_forked(log)) {
     ps_error ignored; /* whoever cares calls close before */
     (void)ps_log_close(log, &ignored);
     ps_queues_free(log->queues);
@@ -421,42 +311,4 @@ void ps_log_free(ps_log *log) {
   ps_waits_free(log->writer.bell);
   free(log->writer.staging);
   ps_log_let_go(log);
-}
-
-ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  ps_live_page *page = log->page;
-  ps_segments *list = &log->segments;
-  ends->cut_generation = atomic_load(&page->cut_generation);
-  /* The lower ends first: what is loaded later can only have grown, but for a
-   * cut. */
-  ends->confirm_offset = atomic_load(&page->confirm_offset);
-  ends->synced_end = atomic_load(&page->synced_end);
-  ends->published_end = ps_log_read_end(log);
-  if (ends->synced_end > ends->published_end)
-    ends->synced_end = ends->published_end;
-  if (ends->confirm_offset > ends->published_end)
-    ends->confirm_offset = ends->published_end;
-  ends->received_end = atomic_load(&log->writer.received_end);
-  if (ends->received_end < ends->published_end)
-    ends->received_end = ends->published_end;
-  ends->last_offset = atomic_load(&log->writer.last_offset);
-  pthread_mutex_lock(&list->lock);
-  ends->segment_size = list->segment_size;
-  ends->min_offset = list->count > 0 ? list->items[0]->base : 0;
-  ends->segments = list->count;
-  pthread_mutex_unlock(&list->lock);
-  /* A reader hears of deletions from the page before it sees them. */
-  uint64_t least = atomic_load(&page->min_offset);
-  if (log->options.mode == PS_MODE_READ && ends->min_offset < least)
-    ends->min_offset = least;
-  /* A log that begins elsewhere has its segment before an end says so, and a
-   * crash in between leaves it to readers. It is empty. */
-  if (ends->min_offset > ends->published_end)
-    ends->min_offset = ends->published_end;
-  ends->poisoned = atomic_load(&log->is_poisoned);
-  ps_log_leave(log);
-  return PS_OK;
 }

@@ -1,12 +1,14 @@
 /* What the holder of the write turn does: stage, write, publish, roll. */
+#include "writer.h"
+
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "error.h"
 #include "format.h"
-#include "log_state.h"
+#include "sync.h"
+#include "tail.h"
 #include "waiters.h"
 
 /* Where others vouch for an append, a master that was replaced lacks their
@@ -44,32 +46,6 @@ ps_status ps_writer_check(ps_log *log, uint32_t ack, ps_error *error) {
     return ps_fail(error, PS_E_BUSY, end,
                    "a cut did not finish: close the log and open it again");
   return ps_writer_authority(log, ack, error);
-}
-
-ps_status ps_writer_zero_tail(ps_log *log, ps_error *error) {
-  ps_writer *writer = &log->writer;
-  assert(writer->staged == 0);
-  if (!writer->is_tail_dirty || writer->active == NULL)
-    return PS_OK;
-  uint64_t zeroed = 0;
-  ps_status status = ps_segment_zero(&log->segments, writer->active,
-                                     writer->staged_from, &zeroed, error);
-  if (status == PS_OK)
-    status = ps_sync_segment(log, writer->active, error);
-  if (status != PS_OK)
-    return status;
-  writer->is_tail_dirty = 0;
-  writer->received_end = writer->staged_from;
-  return PS_OK;
-}
-
-ps_status ps_writer_repair(ps_log *log, ps_error *error) {
-  ps_writer *writer = &log->writer;
-  ps_status status = ps_writer_zero_tail(log, error);
-  if (status != PS_OK || writer->active == NULL)
-    return status;
-  return ps_segment_reserve(&log->segments, writer->active, writer->staged_from,
-                            error);
 }
 
 /* Finds or creates the segment that begins at `base`, open for writing. The

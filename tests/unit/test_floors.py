@@ -185,11 +185,16 @@ CORE_FLOORS = {
     "waits": 1,
     "wire": 1,
     "append": 2,
+    "begin": 2,
+    "control": 2,
     "cut": 2,
+    "delete": 2,
+    "flusher": 2,
     "log": 2,
     "open": 2,
     "read": 2,
     "sync": 2,
+    "tail": 2,
     "writer": 2,
 }
 
