@@ -8,6 +8,7 @@
 #include "format.h"
 #include "sync.h"
 #include "tail.h"
+#include "waiters.h"
 #include "writer.h"
 
 /* Groups that one leader syncs before another takes over. */
@@ -28,6 +29,7 @@ typedef struct request {
   ps_status status;
   uint32_t ack;      /* PS_ACK_* */
   uint32_t may_span; /* columns: more than one segment */
+  uint32_t is_quiet; /* its publication wakes no waiter of the log */
 } request;
 
 static request *request_of(ps_turn *turn) {
@@ -178,8 +180,9 @@ static ps_status encode_request(ps_log *log, batch *b) {
 }
 
 /* Writes a list of requests together; each gets its own status. */
-static void write_requests(ps_log *log, request *first) {
+static void write_requests(ps_log *log, request *first, uint32_t is_quiet) {
   batch b = {.first = first, .last = first};
+  log->writer.is_quiet = is_quiet;
   log->writer.wants_sync = first->turn.wish == PS_WISH_SYNC;
   for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
     request *r = b.last = request_of(turn);
@@ -194,6 +197,7 @@ static void write_requests(ps_log *log, request *first) {
   ps_status status = publish(log, &b, &reason);
   if (status != PS_OK)
     fail_unpublished(log, &b, status, reason);
+  log->writer.is_quiet = 0;
   /* A deadline that passed while the bytes were written takes the answer. */
   for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
     request *r = request_of(turn);
@@ -257,9 +261,12 @@ static void lead(ps_log *log, request *own) {
   ps_turn *syncs;
   ps_turn *list = &own->turn;
   int32_t wants_sync = own->turn.wish == PS_WISH_SYNC;
+  assert(!(wants_sync && own->is_quiet));
   list->next = ps_turns_take(&log->turns, own->turn.wish);
   for (int32_t group = 1; list != NULL; group++) {
-    write_requests(log, request_of(list));
+    /* The requests of others are published as this thread's own is: it does
+     * what the waiters would. */
+    write_requests(log, request_of(list), own->is_quiet);
     split_wishes(own, list, &writes, &syncs);
     /* Who leads only to be written took none that wants more. */
     assert(wants_sync || syncs == NULL);
@@ -323,8 +330,32 @@ ps_status ps_log_append(ps_log *log, const uint8_t *messages, uint64_t size,
   r.encoded = 0;
   r.error = error;
   r.may_span = 0;
+  r.is_quiet = 0;
   ps_source_messages(&r.source, messages, size);
   return append(log, &r, ack, appended);
+}
+
+ps_status ps_log_append_quietly(ps_log *log, const uint8_t *messages,
+                                uint64_t size, ps_appended *appended,
+                                ps_error *error) {
+  request r = {.error = error, .is_quiet = 1};
+  ps_source_messages(&r.source, messages, size);
+  return append(log, &r, PS_ACK_SHARED, appended);
+}
+
+ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,
+                          ps_log *log, const uint8_t *messages, uint64_t size,
+                          ps_appended *appended, uint32_t *outcome,
+                          ps_error *error) {
+  /* Does not sleep: a mark that does not exist is refused before anything is
+   * appended, and a thread that yields to this one sees that it came again. */
+  ps_status status = ps_waits_wait(waits, mark, 0, 0, outcome, error);
+  if (status == PS_OK)
+    status = ps_log_append(log, messages, size, PS_ACK_SHARED, NULL, 0,
+                           appended, error);
+  if (status != PS_OK)
+    return status;
+  return ps_waits_wait(waits, mark, appended->end, timeout_ns, outcome, error);
 }
 
 ps_status ps_log_append_columns(ps_log *log, const ps_columns *columns,

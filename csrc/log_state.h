@@ -59,6 +59,7 @@ typedef struct ps_writer {
   uint32_t wants_sync;    /* a sync follows what is staged */
   uint32_t is_tail_dirty; /* bytes above the end may be non-zero */
   uint32_t is_broken;     /* a cut failed half-way: no appends */
+  uint32_t is_quiet;      /* a publication wakes none of those waiters */
   struct ps_waits *bell;  /* rung by each publication; NULL: there is none */
 } ps_writer;
 

@@ -24,7 +24,6 @@
 #include "env.h"
 #include "error.h"
 #include "spin.h"
-#include "waits_quiet.h"
 
 #define WAITS 0U
 #define REACHED 1U /* in line: somebody will wake it */
@@ -313,12 +312,6 @@ ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
   return PS_OK;
 }
 
-static _Thread_local uint32_t is_quiet;
-
-void ps_waits_quiet(uint32_t quiet) {
-  is_quiet = quiet;
-}
-
 /* Wakes who waits for at most `offset`, where the mark is. */
 static void wake_reached(ps_waits *waits, mark *m, uint64_t offset) {
   /* Who waits stores its end first and looks at the mark then: one of the two
@@ -349,9 +342,15 @@ ps_status ps_waits_ring(ps_waits *waits, uint32_t mark_number,
   if (mark_number >= waits->count)
     return no_mark(waits, mark_number, error);
   mark *m = &waits->marks[mark_number];
-  uint64_t now = atomic_fetch_add(&m->offset, 1) + 1;
-  if (!is_quiet)
-    wake_reached(waits, m, now);
+  wake_reached(waits, m, atomic_fetch_add(&m->offset, 1) + 1);
+  return PS_OK;
+}
+
+ps_status ps_waits_advance(ps_waits *waits, uint32_t mark_number,
+                           ps_error *error) {
+  if (mark_number >= waits->count)
+    return no_mark(waits, mark_number, error);
+  atomic_fetch_add(&waits->marks[mark_number].offset, 1);
   return PS_OK;
 }
 

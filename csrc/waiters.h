@@ -51,6 +51,12 @@ PS_API ps_status ps_waits_wait(ps_waits *waits, uint32_t mark, uint64_t end,
  * Threads: [any]. Status: PS_E_INVALID (no such mark). */
 PS_API ps_status ps_waits_ring(ps_waits *waits, uint32_t mark, ps_error *error);
 
+/* Moves a mark up by one, as ps_waits_ring does, and wakes no thread: one that
+ * comes to wait sees it, one that sleeps does not.
+ * Threads: [any]. Status: PS_E_INVALID (no such mark). */
+PS_API ps_status ps_waits_advance(ps_waits *waits, uint32_t mark,
+                                  ps_error *error);
+
 /* Appends as ps_log_append does, and waits until a mark is at the end of that:
  * in one crossing, since a thread that comes back to an interpreter for a
  * moment only pushes others aside.

@@ -207,7 +207,10 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
   ps_flusher_grown(log, end);
   if (writer->bell != NULL) {
     ps_error ignored; /* a bell has a mark 0 */
-    (void)ps_waits_ring(writer->bell, 0, &ignored);
+    if (writer->is_quiet)
+      (void)ps_waits_advance(writer->bell, 0, &ignored);
+    else
+      (void)ps_waits_ring(writer->bell, 0, &ignored);
   }
   return PS_OK;
 }
