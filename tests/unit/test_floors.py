@@ -1,11 +1,10 @@
 """
-Imports and includes go down the floors of docs/architecture.md, never up.
+Imports go down the floors of docs/architecture.md, never up.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,46 +157,6 @@ RIM_ONLY = {"asyncio", "random", "socket", "threading", "time"}
 # Replication and controller: neither imports the other.
 SIDES = ("pystore.ha.", "pystore.controller.")
 
-# The same for the C core, by the first word of a file's name: bytes and system
-# at the bottom, then one thing each, then the log that composes them.
-CORE_FLOORS = {
-    "checksum": 0,
-    "env": 0,
-    "error": 0,
-    "format": 0,
-    "pystore": 0,
-    "text": 0,
-    "columns": 1,
-    "live": 1,
-    "lock": 1,
-    "parse": 1,
-    "properties": 1,
-    "queues": 1,
-    "record": 1,
-    "scan": 1,
-    "segment": 1,
-    "source": 1,
-    "topics": 1,
-    "spin": 1,
-    "commit": 1,
-    "receive": 1,
-    "waiters": 1,
-    "waits": 1,
-    "wire": 1,
-    "append": 2,
-    "begin": 2,
-    "control": 2,
-    "cut": 2,
-    "delete": 2,
-    "flusher": 2,
-    "log": 2,
-    "open": 2,
-    "read": 2,
-    "sync": 2,
-    "tail": 2,
-    "writer": 2,
-}
-
 
 def _module(path: Path) -> str:
     folder, *rest = path.relative_to(ROOT).with_suffix("").parts
@@ -293,35 +252,3 @@ def test_sockets_threads_clocks_and_chance_stay_at_the_rim() -> None:
     ]
 
     assert [] == found
-
-
-def _core_edges() -> Iterator[tuple[str, str]]:
-    for path in sorted((ROOT / "csrc").glob("*.[ch]")):
-        for name in re.findall(r'^#include "(\w+)\.h"', path.read_text(), re.M):
-            yield _word(path.stem), _word(name)
-
-
-def _word(stem: str) -> str:
-    return stem.partition("_")[0]
-
-
-def test_every_file_of_the_core_has_a_floor() -> None:
-    """
-    A file that nobody placed cannot be checked.
-    """
-    files = {_word(path.stem) for path in (ROOT / "csrc").glob("*.[ch]")}
-
-    assert [] == sorted(files - CORE_FLOORS.keys())
-
-
-def test_no_file_of_the_core_includes_from_a_floor_above() -> None:
-    """
-    The core's floors hold for includes as they do for imports.
-    """
-    upward = [
-        (file, header)
-        for file, header in _core_edges()
-        if CORE_FLOORS.get(file, 0) < CORE_FLOORS.get(header, 0)
-    ]
-
-    assert [] == upward
