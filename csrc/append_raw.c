@@ -29,7 +29,7 @@ static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
   ps_flusher_grown(log, whole);
 }
 
-/* Scans up to so many records, and counts them in the queue table: whoever
+/* Scans up to so many records, and counts them in the queue table: a slave that
  * becomes master goes on behind them. */
 static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
                            ps_cursor *cursor, uint32_t rows_max,
@@ -49,15 +49,15 @@ static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
 }
 
 /* What an append brings, and where it belongs: within one segment. */
-typedef struct stretch {
+typedef struct raw_range {
   const uint8_t *data;
   uint64_t from; /* log offset of data[0] */
   uint64_t size;
-} stretch;
+} raw_range;
 
-/* Scans the record that began before the stretch: it is in the file alone, and
+/* Scans the record that began before the range: it is in the file alone, and
  * only its own pages are mapped. */
-static ps_status scan_begun(ps_log *log, const stretch *given, ps_scan *scan,
+static ps_status scan_begun(ps_log *log, const raw_range *given, ps_scan *scan,
                             ps_cursor *cursor, int32_t *answer,
                             ps_error *error) {
   ps_segment *segment = log->writer.active;
@@ -85,8 +85,9 @@ static ps_status scan_begun(ps_log *log, const stretch *given, ps_scan *scan,
   }
 }
 
-/* Scans the records that begin within the stretch, where it still is warm. */
-static ps_status scan_given(ps_log *log, const stretch *given, ps_scan *scan,
+/* Scans the records that begin within the range, while its bytes are in the
+ * processor's cache. */
+static ps_status scan_given(ps_log *log, const raw_range *given, ps_scan *scan,
                             ps_cursor *cursor, int32_t *answer,
                             ps_error *error) {
   const ps_segment *segment = log->writer.active;
@@ -105,7 +106,7 @@ static ps_status scan_given(ps_log *log, const stretch *given, ps_scan *scan,
 
 /* Moves the published end over every record that is whole by now (A1), also
  * if one behind them is bad. */
-static ps_status publish_whole(ps_log *log, const stretch *given,
+static ps_status publish_whole(ps_log *log, const raw_range *given,
                                ps_error *error) {
   const ps_segment *segment = log->writer.active;
   uint64_t end = atomic_load(&log->page->published_end);
@@ -138,9 +139,9 @@ static ps_status publish_whole(ps_log *log, const stretch *given,
   return answer >= PS_STOP_SIZE ? PS_E_CORRUPT : PS_OK;
 }
 
-/* Writes a stretch, and publishes what it makes whole. */
-static ps_status append_stretch(ps_log *log, const stretch *given,
-                                ps_error *error) {
+/* Writes a raw_range, and publishes what it makes whole. */
+static ps_status append_range(ps_log *log, const raw_range *given,
+                              ps_error *error) {
   ps_writer *writer = &log->writer;
   uint64_t done = 0;
   writer->is_tail_dirty = 1;
@@ -188,7 +189,7 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
                    "%" PRIu64,
                    offset, received);
   if (received == atomic_load(&log->page->published_end))
-    status = ps_writer_repair(log, error);
+    status = ps_tail_repair(log, error);
   while (status == PS_OK && size > 0) {
     status = raw_segment(log, error);
     if (status != PS_OK)
@@ -196,8 +197,8 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
     uint64_t room =
         writer->active->base + writer->active->size - writer->received_end;
     uint64_t piece = size < room ? size : room;
-    stretch given = {data, writer->received_end, piece};
-    status = append_stretch(log, &given, error);
+    raw_range given = {data, writer->received_end, piece};
+    status = append_range(log, &given, error);
     data += piece;
     size -= piece;
   }
@@ -211,13 +212,14 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
 ps_status ps_log_append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
                             uint64_t size, uint64_t *received,
                             ps_error *error) {
-  ps_turn turn;
-  ps_status status = ps_log_enter_alone(log, &turn, PS_WISH_ALONE, error);
+  ps_commit commit;
+  ps_status status =
+      ps_log_enter_exclusive(log, &commit, PS_COMMIT_EXCLUSIVE, error);
   if (status != PS_OK)
     return status;
   status = append_raw(log, offset, data, size, error);
   if (status == PS_OK)
     *received = log->writer.received_end;
-  ps_log_leave_alone(log, &turn);
+  ps_log_leave_exclusive(log, &commit);
   return status;
 }

@@ -57,8 +57,9 @@ static ps_status begin_at(ps_log *log, uint64_t base, ps_error *error) {
 }
 
 ps_status ps_log_begin_at(ps_log *log, uint64_t base, ps_error *error) {
-  ps_turn turn;
-  ps_status status = ps_log_enter_alone(log, &turn, PS_WISH_STANDSTILL, error);
+  ps_commit commit;
+  ps_status status =
+      ps_log_enter_exclusive(log, &commit, PS_COMMIT_QUIESCE, error);
   if (status != PS_OK)
     return status;
   status = check_begin(log, base, error);
@@ -68,6 +69,6 @@ ps_status ps_log_begin_at(ps_log *log, uint64_t base, ps_error *error) {
     log->flusher.written_back = log->writer.received_end;
     pthread_mutex_unlock(&log->flusher.work);
   }
-  ps_log_leave_alone(log, &turn);
+  ps_log_leave_exclusive(log, &commit);
   return status;
 }

@@ -1,4 +1,4 @@
-/* Whose turn it is: write combining and group commit in one queue. */
+/* The commit queue: threads write together and are synced together. */
 #include "commit_queue.h"
 
 #include <assert.h>
@@ -18,231 +18,235 @@
 #define SERVED 2U
 
 #ifdef __linux__
-static void wait_for_change(ps_turns *turns, ps_turn *turn) {
-  (void)turns;
-  while (atomic_load(&turn->state) == WAITS)
-    syscall(SYS_futex, &turn->state, FUTEX_WAIT_PRIVATE, WAITS, NULL, NULL, 0);
+static void wait_for_change(ps_commit_queue *queue, ps_commit *commit) {
+  (void)queue;
+  while (atomic_load(&commit->state) == WAITS)
+    syscall(SYS_futex, &commit->state, FUTEX_WAIT_PRIVATE, WAITS, NULL, NULL,
+            0);
 }
 
-/* After the store the turn may be gone with its thread's stack: the wake uses
- * the address only, and a stray wake is harmless to any futex. */
-static void change(ps_turns *turns, ps_turn *turn, uint32_t state) {
-  (void)turns;
-  atomic_store(&turn->state, state);
-  syscall(SYS_futex, &turn->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+/* After the store the request may be gone with its thread's stack: the wake
+ * uses the address only, and a stray wake is harmless to any futex. */
+static void change(ps_commit_queue *queue, ps_commit *commit, uint32_t state) {
+  (void)queue;
+  atomic_store(&commit->state, state);
+  syscall(SYS_futex, &commit->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 #else
-static void wait_for_change(ps_turns *turns, ps_turn *turn) {
-  pthread_mutex_lock(&turns->lock);
-  while (atomic_load(&turn->state) == WAITS)
-    pthread_cond_wait(&turns->changed, &turns->lock);
-  pthread_mutex_unlock(&turns->lock);
+static void wait_for_change(ps_commit_queue *queue, ps_commit *commit) {
+  pthread_mutex_lock(&queue->lock);
+  while (atomic_load(&commit->state) == WAITS)
+    pthread_cond_wait(&queue->changed, &queue->lock);
+  pthread_mutex_unlock(&queue->lock);
 }
 
-static void change(ps_turns *turns, ps_turn *turn, uint32_t state) {
-  pthread_mutex_lock(&turns->lock);
-  atomic_store(&turn->state, state);
-  pthread_cond_broadcast(&turns->changed);
-  pthread_mutex_unlock(&turns->lock);
+static void change(ps_commit_queue *queue, ps_commit *commit, uint32_t state) {
+  pthread_mutex_lock(&queue->lock);
+  atomic_store(&commit->state, state);
+  pthread_cond_broadcast(&queue->changed);
+  pthread_mutex_unlock(&queue->lock);
 }
 #endif
 
-void ps_turns_init(ps_turns *turns, uint32_t in_line) {
-  pthread_mutex_init(&turns->lock, NULL);
+void ps_commit_queue_init(ps_commit_queue *queue, uint32_t in_line) {
+  pthread_mutex_init(&queue->lock, NULL);
 #ifndef __linux__
-  pthread_cond_init(&turns->changed, NULL);
+  pthread_cond_init(&queue->changed, NULL);
 #endif
-  turns->first = turns->last = NULL;
-  turns->is_writing = turns->is_syncing = turns->standstills = 0;
-  atomic_store(&turns->entered, 0);
-  turns->in_line = in_line;
+  queue->first = queue->last = NULL;
+  queue->is_writing = queue->is_syncing = queue->quiesces = 0;
+  atomic_store(&queue->entered, 0);
+  queue->in_line = in_line;
 }
 
-/* May this wish lead now? The lock is held. */
-static int32_t may_lead(const ps_turns *turns, const ps_turn *turn) {
-  if (turns->is_writing)
+/* May this request lead now? The queue's lock is held. */
+static int32_t may_lead(const ps_commit_queue *queue, const ps_commit *commit) {
+  if (queue->is_writing)
     return 0;
-  if (turn->wish == PS_WISH_WRITE || turn->wish == PS_WISH_ALONE)
+  if (commit->kind == PS_COMMIT_WRITE || commit->kind == PS_COMMIT_EXCLUSIVE)
     return 1;
-  return !turns->is_syncing;
+  return !queue->is_syncing;
 }
 
-static void take_turn(ps_turns *turns, const ps_turn *turn) {
-  assert(!turns->is_writing);
-  turns->is_writing = 1;
-  if (turn->wish == PS_WISH_STANDSTILL)
-    turns->is_syncing = 1;
+static void take_locks(ps_commit_queue *queue, const ps_commit *commit) {
+  assert(!queue->is_writing);
+  queue->is_writing = 1;
+  if (commit->kind == PS_COMMIT_QUIESCE)
+    queue->is_syncing = 1;
 }
 
-/* Unlinks the first queued turn that may lead now; the lock is held. */
-static ps_turn *choose_next(ps_turns *turns) {
-  ps_turn *before = NULL;
-  for (ps_turn *turn = turns->first; turn != NULL; turn = turn->next) {
-    if (may_lead(turns, turn)) {
+/* Unlinks the first queued request that may lead now; the queue's lock is
+ * held. */
+static ps_commit *choose_next(ps_commit_queue *queue) {
+  ps_commit *before = NULL;
+  for (ps_commit *commit = queue->first; commit != NULL;
+       commit = commit->next) {
+    if (may_lead(queue, commit)) {
       if (before == NULL)
-        turns->first = turn->next;
+        queue->first = commit->next;
       else
-        before->next = turn->next;
-      if (turns->last == turn)
-        turns->last = before;
-      turn->next = NULL;
-      if (turn->wish == PS_WISH_STANDSTILL)
-        turns->standstills--;
-      take_turn(turns, turn);
-      return turn;
+        before->next = commit->next;
+      if (queue->last == commit)
+        queue->last = before;
+      commit->next = NULL;
+      if (commit->kind == PS_COMMIT_QUIESCE)
+        queue->quiesces--;
+      take_locks(queue, commit);
+      return commit;
     }
-    /* A standstill must not be overtaken for ever by later writers. */
-    if (turn->wish == PS_WISH_STANDSTILL)
+    /* Later writers must not overtake a quiesce for ever. */
+    if (commit->kind == PS_COMMIT_QUIESCE)
       return NULL;
-    before = turn;
+    before = commit;
   }
   return NULL;
 }
 
-/* Do PS_TURNS_MANY wait to be synced, and nobody to be alone? The lock is
- * held. */
-static int32_t has_many(const ps_turns *turns) {
+/* Do PS_COMMIT_QUEUE_MANY requests wait for a sync, and none to be exclusive?
+ * The queue's lock is held. */
+static int32_t has_many(const ps_commit_queue *queue) {
   uint32_t count = 0;
-  for (const ps_turn *turn = turns->first; turn != NULL; turn = turn->next) {
-    if (turn->wish >= PS_WISH_ALONE)
+  for (const ps_commit *commit = queue->first; commit != NULL;
+       commit = commit->next) {
+    if (commit->kind >= PS_COMMIT_EXCLUSIVE)
       return 0;
-    count += turn->wish == PS_WISH_SYNC;
+    count += commit->kind == PS_COMMIT_SYNC;
   }
-  return count >= PS_TURNS_MANY;
+  return count >= PS_COMMIT_QUEUE_MANY;
 }
 
 /* Cuts a list after its first half; answers the other half. */
-static ps_turn *split(ps_turn *list) {
-  ps_turn *middle = list;
-  for (ps_turn *end = list->next; end != NULL && end->next != NULL;
+static ps_commit *split(ps_commit *list) {
+  ps_commit *middle = list;
+  for (ps_commit *end = list->next; end != NULL && end->next != NULL;
        end = end->next->next)
     middle = middle->next;
-  ps_turn *half = middle->next;
+  ps_commit *half = middle->next;
   middle->next = NULL;
   return half;
 }
 
-/* Wakes others that were served with this one: its turn is still its own, and
- * theirs wait. */
-static void wake_others(ps_turns *turns, ps_turn *turn) {
-  if (turns->in_line)
-    ps_let_ahead(&turns->entered, turn->entered);
-  ps_turn *list = turn->next;
+/* Wakes other threads that were served together with this one: its request is
+ * still its own, and theirs stay, since their threads sleep. */
+static void wake_others(ps_commit_queue *queue, ps_commit *commit) {
+  if (queue->in_line)
+    ps_yield_until_entered(&queue->entered, commit->entered);
+  ps_commit *list = commit->next;
   if (list == NULL)
     return;
-  ps_turn *half = turns->in_line ? NULL : split(list);
-  list->entered = atomic_load(&turns->entered);
-  change(turns, list, SERVED);
+  ps_commit *half = queue->in_line ? NULL : split(list);
+  list->entered = atomic_load(&queue->entered);
+  change(queue, list, SERVED);
   if (half != NULL)
-    change(turns, half, SERVED);
+    change(queue, half, SERVED);
 }
 
-int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn) {
-  turn->next = NULL;
-  atomic_store(&turn->state, WAITS);
-  pthread_mutex_lock(&turns->lock);
-  atomic_fetch_add(&turns->entered, 1);
-  if (may_lead(turns, turn) && turns->standstills == 0) {
-    take_turn(turns, turn);
-    pthread_mutex_unlock(&turns->lock);
+int32_t ps_commit_queue_enter(ps_commit_queue *queue, ps_commit *commit) {
+  commit->next = NULL;
+  atomic_store(&commit->state, WAITS);
+  pthread_mutex_lock(&queue->lock);
+  atomic_fetch_add(&queue->entered, 1);
+  if (may_lead(queue, commit) && queue->quiesces == 0) {
+    take_locks(queue, commit);
+    pthread_mutex_unlock(&queue->lock);
     return 1;
   }
-  if (turns->last == NULL)
-    turns->first = turn;
+  if (queue->last == NULL)
+    queue->first = commit;
   else
-    turns->last->next = turn;
-  turns->last = turn;
-  if (turn->wish == PS_WISH_STANDSTILL)
-    turns->standstills++;
-  pthread_mutex_unlock(&turns->lock);
-  wait_for_change(turns, turn);
-  if (atomic_load(&turn->state) == LEADS)
+    queue->last->next = commit;
+  queue->last = commit;
+  if (commit->kind == PS_COMMIT_QUIESCE)
+    queue->quiesces++;
+  pthread_mutex_unlock(&queue->lock);
+  wait_for_change(queue, commit);
+  if (atomic_load(&commit->state) == LEADS)
     return 1;
-  wake_others(turns, turn);
+  wake_others(queue, commit);
   return 0;
 }
 
-ps_turn *ps_turns_take(ps_turns *turns, ps_wish wish) {
-  ps_turn *taken = NULL;
-  ps_turn **tail = &taken;
-  pthread_mutex_lock(&turns->lock);
-  assert(turns->is_writing && wish < PS_WISH_ALONE);
-  ps_turn *before = NULL;
-  ps_turn *turn = turns->first;
-  while (turn != NULL && turn->wish < PS_WISH_ALONE) {
-    ps_turn *next = turn->next;
-    if (turn->wish == PS_WISH_SYNC &&
-        (turns->is_syncing || wish != PS_WISH_SYNC)) {
-      before = turn; /* it gathers for the next sync */
+ps_commit *ps_commit_queue_take(ps_commit_queue *queue, ps_commit_kind kind) {
+  ps_commit *taken = NULL;
+  ps_commit **tail = &taken;
+  pthread_mutex_lock(&queue->lock);
+  assert(queue->is_writing && kind < PS_COMMIT_EXCLUSIVE);
+  ps_commit *before = NULL;
+  ps_commit *commit = queue->first;
+  while (commit != NULL && commit->kind < PS_COMMIT_EXCLUSIVE) {
+    ps_commit *next = commit->next;
+    if (commit->kind == PS_COMMIT_SYNC &&
+        (queue->is_syncing || kind != PS_COMMIT_SYNC)) {
+      before = commit; /* it gathers for the next sync */
     } else {
       if (before == NULL)
-        turns->first = next;
+        queue->first = next;
       else
         before->next = next;
-      if (turns->last == turn)
-        turns->last = before;
-      turn->next = NULL;
-      *tail = turn;
-      tail = &turn->next;
+      if (queue->last == commit)
+        queue->last = before;
+      commit->next = NULL;
+      *tail = commit;
+      tail = &commit->next;
     }
-    turn = next;
+    commit = next;
   }
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_unlock(&queue->lock);
   return taken;
 }
 
-/* Ends a hold and wakes the next leader, if there is one. */
-static void give_on(ps_turns *turns, uint32_t wrote, uint32_t synced) {
-  pthread_mutex_lock(&turns->lock);
+/* Gives locks up and wakes the next leader, if there is one. */
+static void release(ps_commit_queue *queue, uint32_t wrote, uint32_t synced) {
+  pthread_mutex_lock(&queue->lock);
   if (wrote)
-    turns->is_writing = 0;
+    queue->is_writing = 0;
   if (synced)
-    turns->is_syncing = 0;
-  ps_turn *next = choose_next(turns);
-  pthread_mutex_unlock(&turns->lock);
+    queue->is_syncing = 0;
+  ps_commit *next = choose_next(queue);
+  pthread_mutex_unlock(&queue->lock);
   if (next != NULL)
-    change(turns, next, LEADS);
+    change(queue, next, LEADS);
 }
 
-void ps_turns_wrote(ps_turns *turns, int32_t keep_sync) {
-  assert(turns->is_writing);
+void ps_commit_queue_release_write(ps_commit_queue *queue, int32_t keep_sync) {
+  assert(queue->is_writing);
   if (keep_sync) {
-    pthread_mutex_lock(&turns->lock);
-    assert(!turns->is_syncing);
-    turns->is_syncing = 1;
-    pthread_mutex_unlock(&turns->lock);
+    pthread_mutex_lock(&queue->lock);
+    assert(!queue->is_syncing);
+    queue->is_syncing = 1;
+    pthread_mutex_unlock(&queue->lock);
   }
-  give_on(turns, 1, 0);
+  release(queue, 1, 0);
 }
 
-void ps_turns_synced(ps_turns *turns) {
-  assert(turns->is_syncing);
-  give_on(turns, 0, 1);
+void ps_commit_queue_release_sync(ps_commit_queue *queue) {
+  assert(queue->is_syncing);
+  release(queue, 0, 1);
 }
 
-ps_turn *ps_turns_again(ps_turns *turns) {
-  pthread_mutex_lock(&turns->lock);
-  assert(turns->is_syncing);
-  int32_t goes_on = !turns->is_writing && has_many(turns);
+ps_commit *ps_commit_queue_take_again(ps_commit_queue *queue) {
+  pthread_mutex_lock(&queue->lock);
+  assert(queue->is_syncing);
+  int32_t goes_on = !queue->is_writing && has_many(queue);
   if (goes_on) {
-    turns->is_writing = 1;
-    turns->is_syncing = 0;
+    queue->is_writing = 1;
+    queue->is_syncing = 0;
   }
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_unlock(&queue->lock);
   if (goes_on)
-    return ps_turns_take(turns, PS_WISH_SYNC);
-  ps_turns_synced(turns);
+    return ps_commit_queue_take(queue, PS_COMMIT_SYNC);
+  ps_commit_queue_release_sync(queue);
   return NULL;
 }
 
-void ps_turns_leave(ps_turns *turns, ps_turn *turn) {
-  assert(turn->wish >= PS_WISH_ALONE);
-  give_on(turns, 1, turn->wish == PS_WISH_STANDSTILL);
+void ps_commit_queue_leave(ps_commit_queue *queue, ps_commit *commit) {
+  assert(commit->kind >= PS_COMMIT_EXCLUSIVE);
+  release(queue, 1, commit->kind == PS_COMMIT_QUIESCE);
 }
 
-void ps_turns_served(ps_turns *turns, ps_turn *list) {
+void ps_commit_queue_wake(ps_commit_queue *queue, ps_commit *list) {
   if (list == NULL)
     return;
-  list->entered = atomic_load(&turns->entered);
-  change(turns, list, SERVED);
+  list->entered = atomic_load(&queue->entered);
+  change(queue, list, SERVED);
 }

@@ -1,17 +1,18 @@
-/* Whose turn it is: write combining and group commit in one queue.
+/* The commit queue: threads write together and are synced together.
  *
- * At most one thread holds the write turn and at most one the sync turn. A
- * thread that finds the write turn taken queues its request and sleeps; the
- * next holder takes all that queued, writes them together, and if some want
- * to be synced it takes the sync turn (only a holder of the write turn may)
- * and syncs for all of them. While it syncs, the write turn is free for those
- * who only want to be written; those who want a sync gather for the next one.
+ * Two locks pass from thread to thread: at most one thread holds the write
+ * lock, at most one the sync lock. A thread that finds the write lock held
+ * queues its request and sleeps. The next holder takes all queued requests and
+ * writes them together; if some of them want a sync, it takes the sync lock,
+ * which only a holder of the write lock may do, and syncs for all of them.
+ * During that sync the write lock is free for requests that are only written;
+ * requests for a sync gather for the next one.
  *
- * A leader wakes one of those whom it served and goes on; who is woken wakes
- * others. Each wakes two, so that all processors help; or, in line, the next
- * one only, and lets the one before it go ahead: where threads need one lock to
- * go on, such as an interpreter's, many that awake at once only push each other
- * aside.
+ * A leader wakes one of the threads that it served and goes on; each woken
+ * thread wakes others. By default it wakes two, so that all processors help. In
+ * line it wakes the next one only, and yields to the one before it first: where
+ * threads need one lock to go on, such as an interpreter's, many that are awake
+ * at once only contend for it.
  */
 #ifndef PS_COMMIT_QUEUE_H
 #define PS_COMMIT_QUEUE_H
@@ -21,65 +22,66 @@
 
 #include "pystore.h"
 
-#define PS_TURNS_MANY 16U
+#define PS_COMMIT_QUEUE_MANY 16U
 
-typedef enum ps_wish {
-  PS_WISH_WRITE = 0,     /* be written */
-  PS_WISH_SYNC = 1,      /* be written and synced */
-  PS_WISH_ALONE = 2,     /* hold the write turn, serve nobody else */
-  PS_WISH_STANDSTILL = 3 /* alone, and nobody syncs either */
-} ps_wish;
+typedef enum ps_commit_kind {
+  PS_COMMIT_WRITE = 0,     /* be written */
+  PS_COMMIT_SYNC = 1,      /* be written and synced */
+  PS_COMMIT_EXCLUSIVE = 2, /* hold the write lock, serve no other request */
+  PS_COMMIT_QUIESCE = 3    /* exclusive, and no sync runs either */
+} ps_commit_kind;
 
-/* One thread's wish, on its stack until it is served. */
-typedef struct ps_turn {
-  struct ps_turn *next;
-  ps_wish wish;
+/* One thread's request, on its stack until it is served. */
+typedef struct ps_commit {
+  struct ps_commit *next;
+  ps_commit_kind kind;
   _Atomic uint32_t state;
-  uint32_t entered; /* of the queue, when it was woken */
-} ps_turn;
+  uint32_t entered; /* the queue's count when this thread was woken */
+} ps_commit;
 
-typedef struct ps_turns {
+typedef struct ps_commit_queue {
   pthread_mutex_t lock;
 #ifndef __linux__
   pthread_cond_t changed;
 #endif
-  ps_turn *first;
-  ps_turn *last;
+  ps_commit *first;
+  ps_commit *last;
   uint32_t is_writing;
   uint32_t is_syncing;
-  uint32_t standstills;     /* queued; nobody may overtake them */
+  uint32_t quiesces;        /* queued; no later request may overtake them */
   _Atomic uint32_t entered; /* how often a thread came, so far */
-  uint32_t in_line;         /* who is woken wakes one other, not two */
-} ps_turns;
+  uint32_t in_line;         /* a woken thread wakes one other, not two */
+} ps_commit_queue;
 
-void ps_turns_init(ps_turns *turns, uint32_t in_line);
+void ps_commit_queue_init(ps_commit_queue *queue, uint32_t in_line);
 
-/* Waits. Answers 1: the caller leads, it holds the write turn (and for a
- * standstill the sync turn); 0: another thread has served the wish. */
-int32_t ps_turns_enter(ps_turns *turns, ps_turn *turn);
+/* Waits. Answers 1: the caller leads, it holds the write lock (and for
+ * PS_COMMIT_QUIESCE the sync lock); 0: another thread has served it. */
+int32_t ps_commit_queue_enter(ps_commit_queue *queue, ps_commit *commit);
 
-/* For a leader with a wish to write or sync: takes all queued turns that it
- * may serve, in order; linked by `next`. Who only wants to be written takes
- * none that wants a sync: it must not wait for one. */
-ps_turn *ps_turns_take(ps_turns *turns, ps_wish wish);
+/* For a leader that writes or syncs: takes all queued requests that it may
+ * serve, in order; linked by `next`. A leader that only writes takes none that
+ * wants a sync: it must not wait for one. */
+ps_commit *ps_commit_queue_take(ps_commit_queue *queue, ps_commit_kind kind);
 
-/* Gives the write turn on. `keep_sync` 1: takes the sync turn first. */
-void ps_turns_wrote(ps_turns *turns, int32_t keep_sync);
+/* Passes the write lock on. `keep_sync` 1: takes the sync lock first. */
+void ps_commit_queue_release_write(ps_commit_queue *queue, int32_t keep_sync);
 
-/* Gives the sync turn on. */
-void ps_turns_synced(ps_turns *turns);
+/* Passes the sync lock on. */
+void ps_commit_queue_release_sync(ps_commit_queue *queue);
 
-/* Gives the sync turn on and answers NULL; or, where PS_TURNS_MANY gathered
- * for the next sync, takes the write turn for it and answers them as
- * `ps_turns_take` does: who is awake serves them sooner than one of them that
- * has to be woken. With few it would be missed among them. */
-ps_turn *ps_turns_again(ps_turns *turns);
+/* Passes the sync lock on and answers NULL; or, where PS_COMMIT_QUEUE_MANY
+ * requests gathered for the next sync, takes the write lock for it and answers
+ * them as `ps_commit_queue_take` does: a thread that is awake serves them
+ * sooner than one of them that has to be woken. With few of them, this thread's
+ * own next append would be missing from their group. */
+ps_commit *ps_commit_queue_take_again(ps_commit_queue *queue);
 
-/* Gives everything on that a lone leader holds. */
-void ps_turns_leave(ps_turns *turns, ps_turn *turn);
+/* Passes on all that an exclusive leader holds. */
+void ps_commit_queue_leave(ps_commit_queue *queue, ps_commit *commit);
 
-/* Wakes the threads of a list of turns, linked by `next`, whose wishes were
- * served; the turns are gone after this. */
-void ps_turns_served(ps_turns *turns, ps_turn *list);
+/* Wakes the threads of a list of served requests, linked by `next`; the
+ * requests are gone after this. */
+void ps_commit_queue_wake(ps_commit_queue *queue, ps_commit *list);
 
 #endif

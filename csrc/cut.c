@@ -78,22 +78,22 @@ static ps_status check_blocks(ps_log *log, uint64_t offset, ps_error *error) {
                  offset, held);
 }
 
-static void let_go(ps_log *log) {
+static void release_cut(ps_log *log) {
   pthread_mutex_lock(&log->segments.lock);
   log->cut_limit = PS_NO_OFFSET;
   pthread_mutex_unlock(&log->segments.lock);
   log->cut_step = STEP_NONE;
   atomic_store(&log->cut_owner, 0);
-  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-  ps_turns_leave(&log->turns, &turn);
+  ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
+  ps_commit_queue_leave(&log->commit_queue, &commit);
 }
 
 void ps_log_abandon_cut(ps_log *log) {
   if (atomic_load(&log->cut_owner) == ps_this_thread())
-    let_go(log);
+    release_cut(log);
 }
 
-/* Begins the cut, the standstill being held. */
+/* Begins the cut; all other commits are held back. */
 static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
   ps_status status = ps_log_check_open(log, error);
   if (status == PS_OK)
@@ -104,7 +104,7 @@ static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
   log->cut_step = STEP_BEGUN;
   atomic_store(&log->cut_owner, ps_this_thread());
   if (status != PS_OK)
-    let_go(log);
+    release_cut(log);
   return status;
 }
 
@@ -116,8 +116,8 @@ ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
     status = ps_fail(error, PS_E_INVALID, offset,
                      "this thread has begun a cut already: end it first");
   } else {
-    ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-    int32_t leads = ps_turns_enter(&log->turns, &turn);
+    ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
+    int32_t leads = ps_commit_queue_enter(&log->commit_queue, &commit);
     assert(leads);
     (void)leads;
     status = begin(log, offset, error);
@@ -159,7 +159,7 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
     uint64_t zeroed = 0;
     memset(report, 0, sizeof *report);
     pthread_mutex_lock(&log->flusher.work);
-    status = ps_log_settle(log, log->cut_offset, &report->segments_removed,
+    status = ps_tail_clear(log, log->cut_offset, &report->segments_removed,
                            &zeroed, error);
     log->flusher.written_back = log->cut_offset;
     pthread_mutex_unlock(&log->flusher.work);
@@ -188,7 +188,7 @@ ps_status ps_log_cut_end(ps_log *log, uint32_t is_done, ps_error *error) {
   if (status == PS_OK) {
     if (is_done)
       log->writer.is_broken = 0;
-    let_go(log);
+    release_cut(log);
   }
   ps_log_leave(log);
   return status;

@@ -1,7 +1,7 @@
 /* Deleting whole segments from the front of the log. */
 #include "sync.h"
 
-/* Removes the oldest segments; the write turn is held. */
+/* Removes the oldest segments; the write lock is held. */
 static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
                               ps_error *error) {
   ps_segments *list = &log->segments;
@@ -32,13 +32,14 @@ static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
 
 ps_status ps_log_delete_before(ps_log *log, uint64_t offset, uint32_t *removed,
                                ps_error *error) {
-  ps_turn turn;
-  ps_status status = ps_log_enter_alone(log, &turn, PS_WISH_STANDSTILL, error);
+  ps_commit commit;
+  ps_status status =
+      ps_log_enter_exclusive(log, &commit, PS_COMMIT_QUIESCE, error);
   if (status != PS_OK)
     return status;
   status = ps_log_check_open(log, error);
   if (status == PS_OK)
     status = delete_first(log, offset, removed, error);
-  ps_log_leave_alone(log, &turn);
+  ps_log_leave_exclusive(log, &commit);
   return status;
 }

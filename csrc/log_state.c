@@ -1,4 +1,4 @@
-/* The state that all calls on a log share: who is in it, and where it ends. */
+/* The state that all calls on a log share: the calls that run, and its ends. */
 #include "log_state.h"
 
 #include <assert.h>
@@ -54,7 +54,7 @@ void ps_log_leave(ps_log *log) {
   (void)before;
 }
 
-void ps_log_let_go(ps_log *log) {
+void ps_log_release(ps_log *log) {
   uint32_t before = atomic_fetch_sub(&log->holders, 1);
   assert(before > 0);
   if (before == 1)

@@ -1,10 +1,9 @@
-/* The log's inside: what its files share.
+/* What the files of a log share: its state, and which thread may change what.
  *
- * Who may touch what:
- *   the writer  whoever holds the write turn (commit_queue.h): staging, end,
+ *   the writer  the holder of the write lock (commit_queue.h): staging, end,
  *               active segment, queue table, authority
- *   the syncer  whoever holds the sync turn: the synced end
- *   anybody     the live page's words, which only the two above store
+ *   the syncer  the holder of the sync lock: the synced end
+ *   any thread  reads the live page's words, which only the two above store
  */
 #ifndef PS_LOG_STATE_H
 #define PS_LOG_STATE_H
@@ -23,18 +22,19 @@
 #include "source.h"
 #include "topics.h"
 
-/* Pieces that are written end on their own multiples: the page cache then
- * holds them in large folios, which is cheaper for the writer and for whoever
- * maps the file. */
+/* Pieces that are written end on their own multiples: the page cache then holds
+ * them in large folios, which is cheaper for the writer and for the readers
+ * that map the file. */
 #define PS_PAGE 4096U
 #define PS_PIECE 131072U
-/* Zeros behind a write end on multiples of the first; behind a small one that
- * is synced on those of the second, for there a journal's commit is behind
- * every pad: far rarer, and not yet slow to write in one go. */
+/* Zeros behind a write end on multiples of the first; behind a small write that
+ * is synced on those of the second. There, each pad is followed by a commit of
+ * the file system's journal: the larger pad makes those far rarer, and is not
+ * yet slow to write at once. */
 #define PS_PAD 65536U
 #define PS_PAD_SYNCED 1048576U
 
-/* Stored by the holder of the write turn, read also after a sync. */
+/* Stored by the holder of the write lock, read also after a sync. */
 typedef struct ps_authority {
   _Atomic uint64_t epoch;
   _Atomic uint64_t boottime_ns;
@@ -55,17 +55,17 @@ typedef struct ps_writer {
   ps_authority authority;
   ps_stamp stamp;
   ps_record_cache cache;
-  uint32_t has_failed;    /* a write failed; discard before going on */
-  uint32_t wants_sync;    /* a sync follows what is staged */
-  uint32_t is_tail_dirty; /* bytes above the end may be non-zero */
-  uint32_t is_broken;     /* a cut failed half-way: no appends */
-  uint32_t is_quiet;      /* a publication wakes none of those waiters */
-  struct ps_waits *bell;  /* rung by each publication; NULL: there is none */
+  uint32_t has_failed;      /* a write failed; discard before going on */
+  uint32_t wants_sync;      /* a sync follows what is staged */
+  uint32_t is_tail_dirty;   /* bytes above the end may be non-zero */
+  uint32_t is_broken;       /* a cut failed half-way: no appends */
+  uint32_t is_quiet;        /* a publication wakes no waiter */
+  struct ps_waits *waiters; /* its mark 0 counts publications; or NULL */
 } ps_writer;
 
 typedef struct ps_flusher {
   pthread_t thread;
-  pthread_mutex_t work; /* held by who uses files that may be closed */
+  pthread_mutex_t work; /* held while files are used that may be closed */
   pthread_mutex_t lock; /* of what follows, and of waiting */
   pthread_cond_t wake;
   uint32_t is_running;
@@ -77,24 +77,24 @@ struct ps_log {
   const ps_env *env;
   ps_options options;
   ps_segments segments;
-  ps_turns turns;
+  ps_commit_queue commit_queue;
   ps_writer writer;
   ps_flusher flusher;
-  pthread_mutex_t sync_lock; /* one file is synced at a time */
-  ps_live *live;             /* NULL: page is own_page */
-  ps_live_page *page;        /* the words that count */
+  pthread_mutex_t file_sync_lock; /* one file is synced at a time */
+  ps_live *live;                  /* NULL: page is own_page */
+  ps_live_page *page;             /* the words that count */
   ps_live_page own_page;
   ps_topics *topics;
   ps_queues *queues;
   _Atomic uint64_t limit;   /* a reader's own end; PS_NO_OFFSET: the page's */
   _Atomic uint32_t users;   /* running calls */
-  _Atomic uint32_t holders; /* held blocks, and who opened it: see let_go */
+  _Atomic uint32_t holders; /* held blocks, and the opener */
   _Atomic uint32_t is_closed;
   _Atomic uint32_t is_started;
   _Atomic uint32_t is_poisoned;
   uint32_t fork_stamp;
-  /* A cut holds the standstill from begin to end. */
-  _Atomic uintptr_t cut_owner; /* ps_this_thread of who cuts; 0: nobody */
+  /* A cut holds all other commits back from begin to end. */
+  _Atomic uintptr_t cut_owner; /* ps_this_thread of the one that cuts, or 0 */
   uint64_t cut_offset;
   uint64_t cut_received; /* the received end before it */
   uint64_t cut_limit;    /* no blocks above it; guarded by segments.lock */
@@ -112,8 +112,8 @@ int32_t ps_log_is_forked(const ps_log *log);
 /* How often this process was forked off, so far: the stamp of a new log. */
 uint32_t ps_fork_stamp(void);
 
-/* Gives up what a holder has of the log: with the last one its memory goes. */
-void ps_log_let_go(ps_log *log);
+/* Gives up what a holder has of the log; the last one frees its memory. */
+void ps_log_release(ps_log *log);
 
 /* Is the log started and not closed? Status: PS_E_CLOSED. */
 ps_status ps_log_check_open(ps_log *log, ps_error *error);
@@ -124,23 +124,24 @@ uintptr_t ps_this_thread(void);
 /* The end that this handle may read up to. */
 uint64_t ps_log_read_end(ps_log *log);
 
-/* Begins a call that waits for the write turn, and holds it alone. Status: as
- * ps_log_enter. */
-static inline ps_status ps_log_enter_alone(ps_log *log, ps_turn *turn,
-                                           ps_wish wish, ps_error *error) {
+/* Begins a call that waits for the write lock and holds it exclusively. Status:
+ * as ps_log_enter. */
+static inline ps_status ps_log_enter_exclusive(ps_log *log, ps_commit *commit,
+                                               ps_commit_kind kind,
+                                               ps_error *error) {
   ps_status status = ps_log_enter(log, error);
   if (status != PS_OK)
     return status;
-  turn->wish = wish;
-  int32_t leads = ps_turns_enter(&log->turns, turn);
+  commit->kind = kind;
+  int32_t leads = ps_commit_queue_enter(&log->commit_queue, commit);
   assert(leads);
   (void)leads;
   return PS_OK;
 }
 
 /* Ends such a call. */
-static inline void ps_log_leave_alone(ps_log *log, ps_turn *turn) {
-  ps_turns_leave(&log->turns, turn);
+static inline void ps_log_leave_exclusive(ps_log *log, ps_commit *commit) {
+  ps_commit_queue_leave(&log->commit_queue, commit);
   ps_log_leave(log);
 }
 

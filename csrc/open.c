@@ -80,9 +80,9 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
   if (live != NULL)
     ps_live_hold(live);
-  ps_turns_init(&log->turns, options->wake_in_line);
+  ps_commit_queue_init(&log->commit_queue, options->wake_in_line);
   ps_flusher_init(&log->flusher);
-  pthread_mutex_init(&log->sync_lock, NULL);
+  pthread_mutex_init(&log->file_sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
   log->cut_limit = PS_NO_OFFSET;
   status =
@@ -175,7 +175,7 @@ static ps_status check_start(ps_log *log, const ps_start *start,
 
 /* The work of a start that does not trust the store to be clean. */
 static ps_status start_unclean(ps_log *log, ps_start *start, ps_error *error) {
-  ps_status status = ps_log_settle(log, start->end, &start->segments_removed,
+  ps_status status = ps_tail_clear(log, start->end, &start->segments_removed,
                                    &start->bytes_zeroed, error);
   uint64_t from = start->synced_end;
   uint64_t first = ps_segments_first(&log->segments);
@@ -240,13 +240,13 @@ static void wait_for_users(ps_log *log) {
     nanosleep(&pause, NULL);
 }
 
-/* The last work of a log: nothing is left above its end, all below it is on
- * disk, or the status says so. Nobody else writes or syncs. */
+/* The last work of a log: above its end all is zero, below it all is on disk,
+ * or the status says so. No other thread writes or syncs. */
 static ps_status finish(ps_log *log, ps_error *error) {
   ps_error tail;
   ps_status status = PS_OK;
   if (!log->writer.is_broken)
-    status = ps_writer_zero_tail(log, &tail);
+    status = ps_tail_zero(log, &tail);
   ps_status synced = ps_sync_published(log, error);
   ps_segment *active = log->writer.active;
   if (synced == PS_OK && active != NULL && active->file >= 0)
@@ -281,15 +281,15 @@ ps_status ps_log_close(ps_log *log, ps_error *error) {
     return PS_OK;
   if (status != PS_OK)
     return status;
-  /* Behind the standstill no append runs: what is synced now is all. */
-  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-  int32_t leads = ps_turns_enter(&log->turns, &turn);
+  /* All other commits are held back: what is synced now is all. */
+  ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
+  int32_t leads = ps_commit_queue_enter(&log->commit_queue, &commit);
   assert(leads);
   (void)leads;
   int32_t was_closed = (int32_t)atomic_exchange(&log->is_closed, 1);
   if (!was_closed && atomic_load(&log->is_started))
     status = finish(log, error);
-  ps_turns_leave(&log->turns, &turn);
+  ps_commit_queue_leave(&log->commit_queue, &commit);
   ps_log_leave(log);
   if (!was_closed)
     shut_down(log);
@@ -302,13 +302,13 @@ void ps_log_free(ps_log *log) {
   /* In a forked child only memory is freed: threads are gone, locks may be
    * held for ever, files are the parent's. */
   if (!ps_log_is_forked(log)) {
-    ps_error ignored; /* whoever cares calls close before */
+    ps_error ignored; /* a caller that needs the status closes first */
     (void)ps_log_close(log, &ignored);
     ps_queues_free(log->queues);
     ps_topics_free(log->topics);
   }
   ps_live_close(log->live);
-  ps_waits_free(log->writer.bell);
+  ps_waits_free(log->writer.waiters);
   free(log->writer.staging);
-  ps_log_let_go(log);
+  ps_log_release(log);
 }

@@ -78,11 +78,12 @@ static int32_t is_resident(const ps_env *env, const ps_segment *segment,
 
 /* Makes pages of a mapped segment safe to touch. Answers 0 or -errno. */
 static int32_t populate(const ps_env *env, ps_segment *segment, uint64_t at,
-                        uint64_t size, int32_t is_look) {
+                        uint64_t size, int32_t is_exact) {
   if (size == 0 || is_resident(env, segment, at, size))
     return 0;
-  if (is_look)
-    return env->look(env->self, segment->read_file, segment->data, at, size);
+  if (is_exact)
+    return env->populate_exact(env->self, segment->read_file, segment->data, at,
+                               size);
   int32_t result =
       env->populate(env->self, segment->read_file, segment->data, at, size);
   if (result == 0 && at + size > segment->touched)
@@ -91,7 +92,7 @@ static int32_t populate(const ps_env *env, ps_segment *segment, uint64_t at,
 }
 
 static ps_status make_readable(ps_segments *list, ps_segment *segment,
-                               uint64_t offset, uint64_t size, int32_t is_look,
+                               uint64_t offset, uint64_t size, int32_t is_exact,
                                const uint8_t **data, ps_error *error) {
   const ps_env *env = list->env;
   assert(offset >= segment->base);
@@ -101,7 +102,7 @@ static ps_status make_readable(ps_segments *list, ps_segment *segment,
   pthread_mutex_unlock(&list->lock);
   uint64_t at = offset - segment->base;
   if (result == 0)
-    result = populate(env, segment, at, size, is_look);
+    result = populate(env, segment, at, size, is_exact);
   if (result == -EFAULT)
     return ps_fail(error, PS_E_CORRUPT, offset,
                    "%s/%020" PRIu64 ": the file ends before byte %" PRIu64
@@ -125,9 +126,9 @@ ps_status ps_segment_populate(ps_segments *list, ps_segment *segment,
   return make_readable(list, segment, offset, size, 0, data, error);
 }
 
-ps_status ps_segment_look(ps_segments *list, ps_segment *segment,
-                          uint64_t offset, uint64_t size, const uint8_t **data,
-                          ps_error *error) {
+ps_status ps_segment_populate_exact(ps_segments *list, ps_segment *segment,
+                                    uint64_t offset, uint64_t size,
+                                    const uint8_t **data, ps_error *error) {
   return make_readable(list, segment, offset, size, 1, data, error);
 }
 

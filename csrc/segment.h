@@ -58,11 +58,11 @@ ps_status ps_segment_populate(ps_segments *list, ps_segment *segment,
                               uint64_t offset, uint64_t size,
                               const uint8_t **data, ps_error *error);
 
-/* The same for some bytes that nobody reads on from: nothing around them is
+/* The same for a few bytes after which nothing is read: nothing around them is
  * read ahead. */
-ps_status ps_segment_look(ps_segments *list, ps_segment *segment,
-                          uint64_t offset, uint64_t size, const uint8_t **data,
-                          ps_error *error);
+ps_status ps_segment_populate_exact(ps_segments *list, ps_segment *segment,
+                                    uint64_t offset, uint64_t size,
+                                    const uint8_t **data, ps_error *error);
 
 /* Opens the segment's file for writing, if it is not. */
 ps_status ps_segment_open_file(ps_segments *list, ps_segment *segment,

@@ -98,8 +98,8 @@ static ps_status decide_size(ps_segments *list, const listing *found,
  *
  * RocketMQ allocates segments ahead, and a cut of it over several of them does
  * not remove the last one first. Killed in between it leaves a gap, and behind
- * it what was allocated. Such files are no part of the log; one byte in one of
- * them, and the log has a hole that nobody may close silently.
+ * it what was allocated. Such files are no part of the log. If one of them
+ * holds a byte, the log has a hole, which no start may close silently.
  */
 static ps_status check_stranded_one(const ps_segments *list, uint64_t base,
                                     uint64_t missing, ps_error *error) {
@@ -199,7 +199,8 @@ static ps_status read_directory(ps_segments *list, listing *found,
   return PS_OK;
 }
 
-/* Adds a segment at the end; the list's lock is held or nobody else is here. */
+/* Adds a segment at the end; the list's lock is held or no other thread has the
+ * list. */
 static ps_status add(ps_segments *list, uint64_t base, int32_t file,
                      ps_error *error) {
   assert(list->count == 0 ||

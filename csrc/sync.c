@@ -39,14 +39,14 @@ ps_status ps_sync_check_file(ps_log *log, ps_segment *segment,
 ps_status ps_sync_segment(ps_log *log, ps_segment *segment, ps_error *error) {
   const ps_env *env = log->env;
   assert(segment->file >= 0);
-  pthread_mutex_lock(&log->sync_lock);
+  pthread_mutex_lock(&log->file_sync_lock);
   ps_status status = PS_OK;
   int32_t result = env->sync(env->self, segment->file);
   if (result < 0)
     status = ps_log_poison(log, result, segment->base, error);
   else /* bytes without a name are on no disk */
     status = ps_sync_check_file(log, segment, error);
-  pthread_mutex_unlock(&log->sync_lock);
+  pthread_mutex_unlock(&log->file_sync_lock);
   return status;
 }
 
@@ -58,7 +58,7 @@ static ps_status sync_range(ps_log *log, uint64_t from, uint64_t to,
     from = first;
   while (from < to) {
     ps_segment *segment = ps_segments_find(&log->segments, from);
-    assert(segment != NULL); /* a deletion needs the sync turn */
+    assert(segment != NULL); /* a deletion needs the sync lock */
     ps_status status = ps_sync_segment(log, segment, error);
     from = segment->base + segment->size;
     ps_segment_release(&log->segments, segment);

@@ -3,7 +3,7 @@
 
 #include "sync.h"
 
-ps_status ps_writer_zero_tail(ps_log *log, ps_error *error) {
+ps_status ps_tail_zero(ps_log *log, ps_error *error) {
   ps_writer *writer = &log->writer;
   assert(writer->staged == 0);
   if (!writer->is_tail_dirty || writer->active == NULL)
@@ -20,9 +20,9 @@ ps_status ps_writer_zero_tail(ps_log *log, ps_error *error) {
   return PS_OK;
 }
 
-ps_status ps_writer_repair(ps_log *log, ps_error *error) {
+ps_status ps_tail_repair(ps_log *log, ps_error *error) {
   ps_writer *writer = &log->writer;
-  ps_status status = ps_writer_zero_tail(log, error);
+  ps_status status = ps_tail_zero(log, error);
   if (status != PS_OK || writer->active == NULL)
     return status;
   return ps_segment_reserve(&log->segments, writer->active, writer->staged_from,
@@ -48,7 +48,7 @@ static ps_status remove_above(ps_log *log, uint64_t end, uint32_t *removed,
   return status;
 }
 
-ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
+ps_status ps_tail_clear(ps_log *log, uint64_t end, uint32_t *removed,
                         uint64_t *zeroed, ps_error *error) {
   ps_segments *list = &log->segments;
   ps_writer *writer = &log->writer;

@@ -1,4 +1,4 @@
-/* What the holder of the write turn does: stage, write, publish, roll. */
+/* What the holder of the write lock does: stage, write, publish, roll. */
 #include "writer.h"
 
 #include <assert.h>
@@ -131,7 +131,7 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
     ps_segment_release(&log->segments, next);
     writer->is_tail_dirty = 1;
     ps_error ignored; /* the write's failure is the one to report */
-    (void)ps_writer_repair(log, &ignored);
+    (void)ps_tail_repair(log, &ignored);
     return status;
   }
   writer->staged_from = end + left;
@@ -205,12 +205,12 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
     atomic_store(&writer->last_offset, writer->last_staged);
   atomic_store_explicit(&log->page->published_end, end, memory_order_release);
   ps_flusher_grown(log, end);
-  if (writer->bell != NULL) {
-    ps_error ignored; /* a bell has a mark 0 */
+  if (writer->waiters != NULL) {
+    ps_error ignored; /* every handle has a mark 0 */
     if (writer->is_quiet)
-      (void)ps_waits_advance(writer->bell, 0, &ignored);
+      (void)ps_waits_advance(writer->waiters, 0, &ignored);
     else
-      (void)ps_waits_ring(writer->bell, 0, &ignored);
+      (void)ps_waits_ring(writer->waiters, 0, &ignored);
   }
   return PS_OK;
 }
@@ -224,5 +224,5 @@ void ps_writer_discard(ps_log *log) {
   writer->staged_from = atomic_load(&log->page->published_end);
   writer->received_end = writer->staged_from;
   ps_error ignored; /* a tail that stays dirty is repaired before any append */
-  (void)ps_writer_repair(log, &ignored);
+  (void)ps_tail_repair(log, &ignored);
 }

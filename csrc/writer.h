@@ -1,4 +1,4 @@
-/* What the holder of the write turn does: stage, write, publish, roll. */
+/* What the holder of the write lock does: stage, write, publish, roll. */
 #ifndef PS_WRITER_H
 #define PS_WRITER_H
 

@@ -422,7 +422,7 @@ void memory_offer(memory *fs) {
       .unmap = env_unmap,
       .resident = env_resident,
       .populate = env_populate,
-      .look = env_populate,
+      .populate_exact = env_populate,
       .prefetch = env_prefetch,
       .wall_ms = env_wall_ms,
       .boottime_ns = env_boottime_ns,

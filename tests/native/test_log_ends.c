@@ -172,7 +172,7 @@ static void an_answer_comes_behind_the_bytes(void) {
 
 typedef struct gathering {
   store *s;
-  ps_turn *waiting[WRITERS]; /* who queued behind the first write, in order */
+  ps_commit *waiting[WRITERS]; /* who queued behind the first write, in order */
   _Atomic uint32_t writes;
   uint32_t queued;
   uint32_t early; /* turns that were answered within the write for them */
@@ -185,15 +185,16 @@ static void gather(void *argument, memory_call kind, int32_t file) {
   (void)file;
   if (kind != CALL_WRITE)
     return;
-  ps_turns *turns = &g->s->log->turns;
+  ps_commit_queue *queue = &g->s->log->commit_queue;
   uint32_t writes = atomic_fetch_add(&g->writes, 1) + 1;
   while (writes == 1 && g->queued < WRITERS - 1) {
     sched_yield();
-    pthread_mutex_lock(&turns->lock);
+    pthread_mutex_lock(&queue->lock);
     g->queued = 0;
-    for (ps_turn *turn = turns->first; turn != NULL; turn = turn->next)
-      g->waiting[g->queued++] = turn;
-    pthread_mutex_unlock(&turns->lock);
+    for (ps_commit *commit = queue->first; commit != NULL;
+         commit = commit->next)
+      g->waiting[g->queued++] = commit;
+    pthread_mutex_unlock(&queue->lock);
   }
   /* waiting[0] leads this write. The threads keep their stacks until the end,
    * so a turn that is gone may be looked at, too. */

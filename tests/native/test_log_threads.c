@@ -353,11 +353,11 @@ static void guard(store *s, gate *g, memory_call kind) {
 
 static uint32_t queued(store *s) {
   uint32_t count = 0;
-  ps_turns *turns = &s->log->turns;
-  pthread_mutex_lock(&turns->lock);
-  for (ps_turn *turn = turns->first; turn != NULL; turn = turn->next)
+  ps_commit_queue *queue = &s->log->commit_queue;
+  pthread_mutex_lock(&queue->lock);
+  for (ps_commit *commit = queue->first; commit != NULL; commit = commit->next)
     count++;
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_unlock(&queue->lock);
   return count;
 }
 
@@ -430,7 +430,7 @@ static void a_leader_append_waits_for_no_sync(void) {
 }
 
 /* Lets one sync after the other through, and notes whose each is. */
-enum { GROUP = PS_TURNS_MANY, SYNCS = 6 };
+enum { GROUP = PS_COMMIT_QUEUE_MANY, SYNCS = 6 };
 
 typedef struct steps {
   _Atomic uint32_t allowed;
@@ -500,8 +500,8 @@ static void fail_second_sync(uint32_t count) {
 }
 
 static void a_failed_sync_fails_all_who_waited(void) {
-  fail_second_sync(PS_TURNS_MANY - 1);
-  fail_second_sync(PS_TURNS_MANY);
+  fail_second_sync(PS_COMMIT_QUEUE_MANY - 1);
+  fail_second_sync(PS_COMMIT_QUEUE_MANY);
 }
 
 CHECK_MAIN(CASE(many_threads_append_each_record_once),
