@@ -11,8 +11,8 @@
 
 #define RAW_ROWS 32
 
-/* Writes end on multiples of this: see PS_PIECE. Nothing is gathered here, so
- * it may be as long as a block. */
+/* Writes end on multiples of this: see PS_PIECE. No messages are gathered here,
+ * so a write may be as long as a block. */
 #define RAW_PIECE 262144U
 
 /* The published end moves to `whole`, where a record ends. */
@@ -48,7 +48,7 @@ static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
   return status;
 }
 
-/* What an append brings, and where it belongs: within one segment. */
+/* The bytes of one append that belong in one segment. */
 typedef struct raw_range {
   const uint8_t *data;
   uint64_t from; /* log offset of data[0] */
@@ -139,7 +139,7 @@ static ps_status publish_whole(ps_log *log, const raw_range *given,
   return answer >= PS_STOP_SIZE ? PS_E_CORRUPT : PS_OK;
 }
 
-/* Writes a raw_range, and publishes what it makes whole. */
+/* Writes a range, and publishes the records that it completes. */
 static ps_status append_range(ps_log *log, const raw_range *given,
                               ps_error *error) {
   ps_writer *writer = &log->writer;

@@ -10,13 +10,13 @@ static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
   *removed = 0;
   if (offset > end)
     offset = end;
-  /* A name whose removal is not durable may come back: then with all of its
-   * bytes, or recovery would take it for torn. */
+  /* A name whose removal is not durable may come back after a power cut: all of
+   * its bytes must be on disk then, or recovery would take it for torn. */
   if (atomic_load(&log->page->synced_end) < offset)
     status = ps_sync_published(log, error);
   while (status == PS_OK && list->count > 1 && list->items[1]->base <= offset &&
          list->items[1]->base <= end) {
-    /* Readers in other processes hear of it before the file goes. */
+    /* Readers in other processes see the new minimum before the file goes. */
     atomic_store(&log->page->min_offset, list->items[1]->base);
     status = ps_segments_remove_first(list, error);
     if (status != PS_OK)

@@ -1,4 +1,4 @@
-/* The flusher: the thread that writes back early, and syncs by the clock. */
+/* The flusher: the thread that writes back early, and syncs at an interval. */
 #include "flusher.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* The flusher: the thread that writes back early, and syncs by the clock. */
+/* The flusher: the thread that writes back early, and syncs at an interval. */
 #ifndef PS_FLUSHER_H
 #define PS_FLUSHER_H
 

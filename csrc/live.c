@@ -171,8 +171,8 @@ void ps_live_cut(ps_live_page *page, uint64_t offset, uint64_t generation) {
   /* Before the generation, too: a reader that sees that must not see the old
    * end. */
   atomic_store(&page->published_end, offset);
-  /* A reader that sees one of these words without the other must see the
-   * lower offset, or a generation that changes under its eyes. */
+  /* A reader that sees one of these words without the other must see the lower
+   * offset, or a generation that changes while it reads. */
   if (offset < atomic_load(&page->cut_offset))
     atomic_store(&page->cut_offset, offset);
   atomic_store(&page->cut_generation, generation);

@@ -263,7 +263,7 @@ static ps_status finish(ps_log *log, ps_error *error) {
   return status;
 }
 
-/* Stops everything that is behind the gate of is_closed. */
+/* Stops and closes all that calls use; is_closed refuses new calls. */
 static void shut_down(ps_log *log) {
   ps_flusher_stop(log);
   wait_for_users(log);
@@ -275,7 +275,8 @@ static void shut_down(ps_log *log) {
 
 ps_status ps_log_close(ps_log *log, ps_error *error) {
   if (!ps_log_is_forked(log))
-    ps_log_abandon_cut(log); /* or it would wait for itself */
+    ps_log_abandon_cut(
+        log); /* or closing would wait for the cut of its own thread */
   ps_status status = ps_log_enter(log, error);
   if (status == PS_E_CLOSED)
     return PS_OK;

@@ -89,7 +89,7 @@ ps_status ps_log_unchanged(ps_log *log, uint64_t generation, uint64_t end,
   return status;
 }
 
-/* Counts a block, unless a cut that runs would pull its bytes away. */
+/* Counts a block, unless a running cut would remove its bytes. */
 static ps_status hold_block(ps_log *log, ps_segment *segment, uint64_t end,
                             ps_error *error) {
   pthread_mutex_lock(&log->segments.lock);
@@ -124,7 +124,8 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   if (stop > end)
     stop = end;
   uint64_t size = stop - offset < size_max ? stop - offset : size_max;
-  /* Held before it is checked, so that a cut either sees it or was seen. */
+  /* Held before it is checked, so that either the cut sees the block or the
+   * check sees the cut. */
   status = hold_block(log, segment, offset + size, error);
   if (status != PS_OK) {
     ps_segment_release(&log->segments, segment);

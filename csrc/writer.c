@@ -11,8 +11,9 @@
 #include "tail.h"
 #include "waiters.h"
 
-/* Where others vouch for an append, a master that was replaced lacks their
- * acks: only the end of the mastership ends it, no clock (B8, C3). */
+/* Where replicas decide over an append (PS_ACK_SHARED), a master that was
+ * replaced does not get their acks: only the end of the mastership ends it, no
+ * clock (B8, C3). */
 ps_status ps_writer_authority(ps_log *log, uint32_t ack, ps_error *error) {
   ps_authority *authority = &log->writer.authority;
   const ps_env *env = log->env;
