@@ -1,4 +1,4 @@
-/* Appending: one leader encodes, writes and syncs for all who wait. */
+/* Appending: one leader encodes, writes and syncs for all threads that wait. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -6,15 +6,18 @@
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
+#include "sync.h"
+#include "tail.h"
+#include "waiters.h"
+#include "writer.h"
 
 /* Groups that one leader syncs before another takes over. */
 enum { GROUPS_MAX = 4 };
 
-/* One append, on its caller's stack. `turn` comes first: the queue's turns
- * are these requests. */
+/* One append, on its caller's stack. `commit` comes first, so that what the
+ * commit queue links are these requests. */
 typedef struct request {
-  ps_turn turn;
+  ps_commit commit;
   ps_source source;
   ps_totals totals;
   ps_position *positions;
@@ -26,10 +29,11 @@ typedef struct request {
   ps_status status;
   uint32_t ack;      /* PS_ACK_* */
   uint32_t may_span; /* columns: more than one segment */
+  uint32_t is_quiet; /* its publication wakes no waiter of the log */
 } request;
 
-static request *request_of(ps_turn *turn) {
-  return (request *)turn;
+static request *request_of(ps_commit *commit) {
+  return (request *)commit;
 }
 
 static int32_t takes_queue_offset(const ps_message *message) {
@@ -62,13 +66,13 @@ typedef struct batch {
   request *last;
 } batch;
 
-/* Publishes all that was encoded, and counts it where it belongs. */
+/* Publishes all that was encoded, and counts it in the requests it is of. */
 static ps_status publish(ps_log *log, batch *b, ps_error *error) {
   ps_status status = ps_writer_publish(log, error);
   if (status != PS_OK)
     return status;
-  for (ps_turn *turn = &b->first->turn;; turn = turn->next) {
-    request *r = request_of(turn);
+  for (ps_commit *commit = &b->first->commit;; commit = commit->next) {
+    request *r = request_of(commit);
     if (r->encoded > 0)
       r->appended.end = r->encoded_end;
     r->appended.count += r->encoded;
@@ -78,11 +82,11 @@ static ps_status publish(ps_log *log, batch *b, ps_error *error) {
   }
 }
 
-/* Fails all that has unpublished bytes, for one reason. */
+/* Fails each request that has unpublished bytes, for one reason. */
 static void fail_unpublished(ps_log *log, batch *b, ps_status status,
                              ps_error reason) {
-  for (ps_turn *turn = &b->first->turn;; turn = turn->next) {
-    request *r = request_of(turn);
+  for (ps_commit *commit = &b->first->commit;; commit = commit->next) {
+    request *r = request_of(commit);
     if (r->encoded > 0) {
       forget_unpublished(log, r);
       r->status = status;
@@ -158,7 +162,7 @@ static ps_status encode_request(ps_log *log, batch *b) {
    * first; what this batch has written itself is no such tail. */
   if (status == PS_OK && writer->staged == 0 &&
       writer->staged_from == atomic_load(&log->page->published_end))
-    status = ps_writer_repair(log, r->error);
+    status = ps_tail_repair(log, r->error);
   if (status == PS_OK && !r->may_span)
     status = make_room(log, b, r->totals.bytes);
   if (status != PS_OK)
@@ -176,15 +180,17 @@ static ps_status encode_request(ps_log *log, batch *b) {
 }
 
 /* Writes a list of requests together; each gets its own status. */
-static void write_requests(ps_log *log, request *first) {
+static void write_requests(ps_log *log, request *first, uint32_t is_quiet) {
   batch b = {.first = first, .last = first};
-  log->writer.wants_sync = first->turn.wish == PS_WISH_SYNC;
-  for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
-    request *r = b.last = request_of(turn);
+  log->writer.is_quiet = is_quiet;
+  log->writer.wants_sync = first->commit.kind == PS_COMMIT_SYNC;
+  for (ps_commit *commit = &first->commit; commit != NULL;
+       commit = commit->next) {
+    request *r = b.last = request_of(commit);
     if (r->totals.count == 0)
       continue; /* only wants a sync */
     r->status = encode_request(log, &b);
-    /* A request refused before it staged a byte harms nobody else. */
+    /* A request refused before it staged a byte fails no other request. */
     if (r->status != PS_OK && (r->encoded > 0 || log->writer.has_failed))
       fail_unpublished(log, &b, r->status, *r->error);
   }
@@ -192,15 +198,17 @@ static void write_requests(ps_log *log, request *first) {
   ps_status status = publish(log, &b, &reason);
   if (status != PS_OK)
     fail_unpublished(log, &b, status, reason);
-  /* A deadline that passed while the bytes were written takes the answer. */
-  for (ps_turn *turn = &first->turn; turn != NULL; turn = turn->next) {
-    request *r = request_of(turn);
+  log->writer.is_quiet = 0;
+  /* A request whose deadline passed while the bytes were written fails. */
+  for (ps_commit *commit = &first->commit; commit != NULL;
+       commit = commit->next) {
+    request *r = request_of(commit);
     if (r->status == PS_OK && r->totals.count > 0)
       r->status = ps_writer_authority(log, r->ack, r->error);
   }
 }
 
-/* Answers those that wanted to be synced, after the sync. */
+/* Sets the result of a request that wanted a sync, after the sync. */
 static void finish_synced(ps_log *log, request *r, ps_status status,
                           const ps_error *reason) {
   if (r->status != PS_OK)
@@ -212,15 +220,15 @@ static void finish_synced(ps_log *log, request *r, ps_status status,
   r->status = status;
 }
 
-/* Splits a list by wish, and leaves the leader's own turn out of the answers:
- * nobody wakes it. */
-static void split_wishes(const request *own, ps_turn *list, ps_turn **writes,
-                         ps_turn **syncs) {
+/* Splits a list by kind, and leaves out the leader's own request: its thread
+ * is awake. */
+static void split_kinds(const request *own, ps_commit *list, ps_commit **writes,
+                        ps_commit **syncs) {
   *writes = *syncs = NULL;
-  for (ps_turn *next; list != NULL; list = next) {
-    ps_turn ***tail = list->wish == PS_WISH_SYNC ? &syncs : &writes;
+  for (ps_commit *next; list != NULL; list = next) {
+    ps_commit ***tail = list->kind == PS_COMMIT_SYNC ? &syncs : &writes;
     next = list->next;
-    if (list == &own->turn)
+    if (list == &own->commit)
       continue;
     **tail = list;
     *tail = &list->next;
@@ -228,41 +236,45 @@ static void split_wishes(const request *own, ps_turn *list, ps_turn **writes,
   }
 }
 
-/* Syncs for all of `list`, and for the leader unless it has its answer, with
- * the sync turn taken on the way out. Answers who is to be served next. */
-static ps_turn *sync_for(ps_log *log, request *own, ps_turn *list,
-                         int32_t is_last) {
+/* Syncs for all of `list`, and for the leader unless it has its result, with
+ * the sync lock held, which it gives up. Answers the requests to serve next. */
+static ps_commit *sync_for(ps_log *log, request *own, ps_commit *list,
+                           int32_t is_last) {
   ps_error reason;
-  ps_turn *next = NULL;
+  ps_commit *next = NULL;
   ps_status status = ps_sync_published(log, &reason);
   if (is_last)
-    ps_turns_synced(&log->turns);
+    ps_commit_queue_release_sync(&log->commit_queue);
   else
-    next = ps_turns_again(&log->turns);
+    next = ps_commit_queue_take_again(&log->commit_queue);
   if (own != NULL)
     finish_synced(log, own, status, &reason);
-  for (ps_turn *turn = list; turn != NULL; turn = turn->next)
-    finish_synced(log, request_of(turn), status, &reason);
-  ps_turns_served(&log->turns, list);
+  for (ps_commit *commit = list; commit != NULL; commit = commit->next)
+    finish_synced(log, request_of(commit), status, &reason);
+  ps_commit_queue_wake(&log->commit_queue, list);
   return next;
 }
 
-/* Serves the leader and all who wait with it; where a sync has gathered many
- * more, them too: the disk would idle while one of them is woken. Not for
- * ever: the leader has its own answer already. */
+/* Serves the leader and all requests that wait with it. Where many more have
+ * gathered during a sync, it serves those too: the disk would idle while one
+ * of their threads is woken. It stops after GROUPS_MAX groups, since its own
+ * result is there after the first. */
 static void lead(ps_log *log, request *own) {
-  ps_turn *writes;
-  ps_turn *syncs;
-  ps_turn *list = &own->turn;
-  int32_t wants_sync = own->turn.wish == PS_WISH_SYNC;
-  list->next = ps_turns_take(&log->turns, own->turn.wish);
+  ps_commit *writes;
+  ps_commit *syncs;
+  ps_commit *list = &own->commit;
+  int32_t wants_sync = own->commit.kind == PS_COMMIT_SYNC;
+  assert(!(wants_sync && own->is_quiet));
+  list->next = ps_commit_queue_take(&log->commit_queue, own->commit.kind);
   for (int32_t group = 1; list != NULL; group++) {
-    write_requests(log, request_of(list));
-    split_wishes(own, list, &writes, &syncs);
-    /* Who leads only to be written took none that wants more. */
+    /* Other threads' requests are published as this thread's own is: after a
+     * quiet append this thread does what the log's waiters would do. */
+    write_requests(log, request_of(list), own->is_quiet);
+    split_kinds(own, list, &writes, &syncs);
+    /* A leader that only writes took no request that wants a sync. */
     assert(wants_sync || syncs == NULL);
-    ps_turns_wrote(&log->turns, wants_sync);
-    ps_turns_served(&log->turns, writes);
+    ps_commit_queue_release_write(&log->commit_queue, wants_sync);
+    ps_commit_queue_wake(&log->commit_queue, writes);
     if (!wants_sync)
       return;
     list = sync_for(log, group == 1 ? own : NULL, syncs, group == GROUPS_MAX);
@@ -272,7 +284,7 @@ static void lead(ps_log *log, request *own) {
 /* Runs one request to its end. */
 static ps_status run(ps_log *log, request *r) {
   r->status = PS_OK;
-  if (ps_turns_enter(&log->turns, &r->turn))
+  if (ps_commit_queue_enter(&log->commit_queue, &r->commit))
     lead(log, r);
   return r->status;
 }
@@ -300,7 +312,7 @@ static ps_status append(ps_log *log, request *r, uint32_t ack,
                      "an append of no messages");
   if (status == PS_OK) {
     r->ack = ack;
-    r->turn.wish = ack == PS_ACK_SYNCED ? PS_WISH_SYNC : PS_WISH_WRITE;
+    r->commit.kind = ack == PS_ACK_SYNCED ? PS_COMMIT_SYNC : PS_COMMIT_WRITE;
     status = run(log, r);
     if (status == PS_OK || r->may_span)
       *appended = r->appended;
@@ -321,8 +333,32 @@ ps_status ps_log_append(ps_log *log, const uint8_t *messages, uint64_t size,
   r.encoded = 0;
   r.error = error;
   r.may_span = 0;
+  r.is_quiet = 0;
   ps_source_messages(&r.source, messages, size);
   return append(log, &r, ack, appended);
+}
+
+ps_status ps_log_append_quietly(ps_log *log, const uint8_t *messages,
+                                uint64_t size, ps_appended *appended,
+                                ps_error *error) {
+  request r = {.error = error, .is_quiet = 1};
+  ps_source_messages(&r.source, messages, size);
+  return append(log, &r, PS_ACK_SHARED, appended);
+}
+
+ps_status ps_waits_append(ps_waits *waits, uint32_t mark, uint64_t timeout_ns,
+                          ps_log *log, const uint8_t *messages, uint64_t size,
+                          ps_appended *appended, uint32_t *outcome,
+                          ps_error *error) {
+  /* Does not sleep: a mark that does not exist is refused before anything is
+   * appended, and a thread that yields to this one sees that it came again. */
+  ps_status status = ps_waits_wait(waits, mark, 0, 0, outcome, error);
+  if (status == PS_OK)
+    status = ps_log_append(log, messages, size, PS_ACK_SHARED, NULL, 0,
+                           appended, error);
+  if (status != PS_OK)
+    return status;
+  return ps_waits_wait(waits, mark, appended->end, timeout_ns, outcome, error);
 }
 
 ps_status ps_log_append_columns(ps_log *log, const ps_columns *columns,
@@ -364,7 +400,7 @@ ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error) {
                      "cannot sync up to %" PRIu64 ": the log ends at %" PRIu64,
                      end, published);
   else if (atomic_load(&log->page->synced_end) < end) {
-    request r = {.error = error, .turn = {.wish = PS_WISH_SYNC}};
+    request r = {.error = error, .commit = {.kind = PS_COMMIT_SYNC}};
     status = run(log, &r);
   }
   ps_log_leave(log);

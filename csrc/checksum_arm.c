@@ -18,8 +18,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include "checksum.h"
-
 #ifdef __clang__
 /* Both are in the baseline, or this is not compiled at all. */
 #define BY_CRC

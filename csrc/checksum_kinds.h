@@ -41,15 +41,16 @@ typedef struct ps_crc_kind {
   uint32_t (*multiply)(uint32_t a, uint32_t b);
 } ps_crc_kind;
 
-/* Each returns its implementation, or NULL if this processor lacks it. */
+/* Each returns its implementation, or NULL if this processor lacks it; the
+ * portable one is always there.
+ */
+PS_CRC_HIDDEN const ps_crc_kind *ps_crc_portable(void);
 PS_CRC_HIDDEN const ps_crc_kind *ps_crc_pclmul(void);
 PS_CRC_HIDDEN const ps_crc_kind *ps_crc_vpclmul(void);
 PS_CRC_HIDDEN const ps_crc_kind *ps_crc_arm(void);
 PS_CRC_HIDDEN const ps_crc_kind *ps_crc_arm_pmull(void);
 
-/* The portable ones, which others fall back on. */
-PS_CRC_HIDDEN uint32_t ps_crc_extend_portable(uint32_t crc, const uint8_t *data,
-                                              size_t size);
+/* The portable multiplication, for implementations without one of their own. */
 PS_CRC_HIDDEN uint32_t ps_crc_multiply_portable(uint32_t a, uint32_t b);
 
 /* slices[k][b]: the state left by byte b followed by k zero bytes, that is

@@ -18,8 +18,6 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "checksum.h"
-
 /* AVX for the encoding alone: where some other code left the upper halves of
  * the registers dirty, the old one must merge with them and runs at half speed.
  */

@@ -1,11 +1,12 @@
 /* The contract of pystore's C core, second part: columns of scanned rows.
  *
- * What of a record is no number comes out of the bytes that a scan's rows point
- * into, for all rows at once, in Arrow's layout and in the caller's memory. The
- * conventions are those of pystore.h, and this header is the cdef as well.
+ * The fields of a record that are no numbers are taken from the bytes that a
+ * scan's rows point into, for all rows at once, in Arrow's layout and in the
+ * caller's memory. The conventions are those of pystore.h, and this header is
+ * the cdef as well.
  *
- * Rows are not believed: each call looks whether the record and its parts lie
- * within the bytes. Property strings are whatever a client wrote.
+ * Rows are checked: each call tests that the record and its parts lie within
+ * the bytes. Property strings are whatever a client wrote.
  */
 #ifndef PS_COLUMNS_H
 #define PS_COLUMNS_H

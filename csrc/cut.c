@@ -1,12 +1,12 @@
-/* Cutting the log's end in four steps, deleting from its front, and beginning
- * an empty log elsewhere. */
+/* Cutting the log's end in four steps. */
+#include "cut.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "error.h"
-#include "format.h"
-#include "log.h"
+#include "tail.h"
 
 #define STEP_NONE 0
 #define STEP_BEGUN 1
@@ -78,22 +78,22 @@ static ps_status check_blocks(ps_log *log, uint64_t offset, ps_error *error) {
                  offset, held);
 }
 
-static void let_go(ps_log *log) {
+static void release_cut(ps_log *log) {
   pthread_mutex_lock(&log->segments.lock);
   log->cut_limit = PS_NO_OFFSET;
   pthread_mutex_unlock(&log->segments.lock);
   log->cut_step = STEP_NONE;
   atomic_store(&log->cut_owner, 0);
-  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-  ps_turns_leave(&log->turns, &turn);
+  ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
+  ps_commit_queue_leave(&log->commit_queue, &commit);
 }
 
 void ps_log_abandon_cut(ps_log *log) {
   if (atomic_load(&log->cut_owner) == ps_this_thread())
-    let_go(log);
+    release_cut(log);
 }
 
-/* Begins the cut, the standstill being held. */
+/* Begins the cut; all other commits are held back. */
 static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
   ps_status status = ps_log_check_open(log, error);
   if (status == PS_OK)
@@ -104,7 +104,7 @@ static ps_status begin(ps_log *log, uint64_t offset, ps_error *error) {
   log->cut_step = STEP_BEGUN;
   atomic_store(&log->cut_owner, ps_this_thread());
   if (status != PS_OK)
-    let_go(log);
+    release_cut(log);
   return status;
 }
 
@@ -116,8 +116,8 @@ ps_status ps_log_cut_begin(ps_log *log, uint64_t offset, ps_error *error) {
     status = ps_fail(error, PS_E_INVALID, offset,
                      "this thread has begun a cut already: end it first");
   } else {
-    ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-    int32_t leads = ps_turns_enter(&log->turns, &turn);
+    ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
+    int32_t leads = ps_commit_queue_enter(&log->commit_queue, &commit);
     assert(leads);
     (void)leads;
     status = begin(log, offset, error);
@@ -159,7 +159,7 @@ ps_status ps_log_cut_apply(ps_log *log, ps_cut_report *report,
     uint64_t zeroed = 0;
     memset(report, 0, sizeof *report);
     pthread_mutex_lock(&log->flusher.work);
-    status = ps_log_settle(log, log->cut_offset, &report->segments_removed,
+    status = ps_tail_clear(log, log->cut_offset, &report->segments_removed,
                            &zeroed, error);
     log->flusher.written_back = log->cut_offset;
     pthread_mutex_unlock(&log->flusher.work);
@@ -188,126 +188,8 @@ ps_status ps_log_cut_end(ps_log *log, uint32_t is_done, ps_error *error) {
   if (status == PS_OK) {
     if (is_done)
       log->writer.is_broken = 0;
-    let_go(log);
+    release_cut(log);
   }
-  ps_log_leave(log);
-  return status;
-}
-
-/* Removes the oldest segments; the write turn is held. */
-static ps_status delete_first(ps_log *log, uint64_t offset, uint32_t *removed,
-                              ps_error *error) {
-  ps_segments *list = &log->segments;
-  uint64_t end = atomic_load(&log->page->published_end);
-  ps_status status = PS_OK;
-  *removed = 0;
-  if (offset > end)
-    offset = end;
-  /* A name whose removal is not durable may come back: then with all of its
-   * bytes, or recovery would take it for torn. */
-  if (atomic_load(&log->page->synced_end) < offset)
-    status = ps_sync_published(log, error);
-  while (status == PS_OK && list->count > 1 && list->items[1]->base <= offset &&
-         list->items[1]->base <= end) {
-    /* Readers in other processes hear of it before the file goes. */
-    atomic_store(&log->page->min_offset, list->items[1]->base);
-    status = ps_segments_remove_first(list, error);
-    if (status != PS_OK)
-      break;
-    *removed += 1;
-    if (atomic_load(&log->writer.last_offset) < list->items[0]->base)
-      atomic_store(&log->writer.last_offset, PS_NO_OFFSET);
-    /* One by one, so that no power cut leaves a gap. */
-    status = ps_segments_sync_directory(list, error);
-  }
-  return status;
-}
-
-ps_status ps_log_delete_before(ps_log *log, uint64_t offset, uint32_t *removed,
-                               ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-  int32_t leads = ps_turns_enter(&log->turns, &turn);
-  assert(leads);
-  (void)leads;
-  status = ps_log_check_open(log, error);
-  if (status == PS_OK)
-    status = delete_first(log, offset, removed, error);
-  ps_turns_leave(&log->turns, &turn);
-  ps_log_leave(log);
-  return status;
-}
-
-/* ---- Beginning elsewhere ----------------------------------------------- */
-
-/* Is there nothing in the log, and can a segment begin at `base`? */
-static ps_status check_begin(ps_log *log, uint64_t base, ps_error *error) {
-  uint64_t size = log->segments.segment_size;
-  uint64_t end = log->writer.received_end;
-  ps_status status = ps_writer_check(log, PS_ACK_LEADER, error);
-  if (status != PS_OK)
-    return status;
-  if (base % size != 0 || base > INT64_MAX - size)
-    return ps_fail(error, PS_E_INVALID, base,
-                   "cannot begin at %" PRIu64 ": no segment of %" PRIu64
-                   " bytes begins there",
-                   base, size);
-  if (end != 0)
-    return ps_fail(error, PS_E_INVALID, end,
-                   "cannot begin at %" PRIu64 ": the log ends at %" PRIu64
-                   ", not at 0: cut all of it first",
-                   base, end);
-  return PS_OK;
-}
-
-/* The first segment is there before any end says so: a crash in between leaves
- * a log without bytes, here or there. */
-static ps_status begin_at(ps_log *log, uint64_t base, ps_error *error) {
-  ps_segments *list = &log->segments;
-  ps_writer *writer = &log->writer;
-  ps_status status = PS_OK;
-  if (writer->active != NULL)
-    ps_segment_release(list, writer->active);
-  writer->active = NULL;
-  writer->is_tail_dirty = 0;
-  if (list->count > 0) {
-    assert(list->count == 1 && list->items[0]->base == 0);
-    status = ps_segments_remove_last(list, error);
-    if (status == PS_OK)
-      status = ps_segments_sync_directory(list, error);
-  }
-  if (status == PS_OK)
-    status = ps_segments_create(list, base, error);
-  if (status != PS_OK)
-    return status;
-  ps_live_page *page = log->page;
-  writer->active = ps_segments_find(list, base);
-  writer->staged_from = base;
-  writer->received_end = base;
-  atomic_store(&page->min_offset, base);
-  atomic_store(&page->synced_end, base);
-  atomic_store_explicit(&page->published_end, base, memory_order_release);
-  return PS_OK;
-}
-
-ps_status ps_log_begin_at(ps_log *log, uint64_t base, ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-  int32_t leads = ps_turns_enter(&log->turns, &turn);
-  assert(leads);
-  (void)leads;
-  status = check_begin(log, base, error);
-  if (status == PS_OK && base > 0) {
-    pthread_mutex_lock(&log->flusher.work);
-    status = begin_at(log, base, error);
-    log->flusher.written_back = log->writer.received_end;
-    pthread_mutex_unlock(&log->flusher.work);
-  }
-  ps_turns_leave(&log->turns, &turn);
   ps_log_leave(log);
   return status;
 }

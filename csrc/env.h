@@ -17,9 +17,9 @@
 #define PS_ZEROED 0
 #define PS_PUNCHED 1
 
-/* What a mapping was made of may be closed, or populate and resident need it.
- * Who has closed it gives them PS_FILE_NONE, or PS_FILE_UNSEEN where the system
- * does not tell what of it is in memory. */
+/* The file of a mapping may be closed, unless populate and resident need it. A
+ * caller that has closed it passes PS_FILE_NONE, or PS_FILE_UNSEEN where the
+ * system does not tell which of its pages are in memory. */
 #define PS_MAPPED 0
 #define PS_MAPPED_UNSEEN 1
 #define PS_MAPPED_BY_FILE 2
@@ -64,19 +64,19 @@ typedef struct ps_env {
   int32_t (*map)(void *self, int32_t file, uint64_t size, const uint8_t **data);
   void (*unmap)(void *self, const uint8_t *data, uint64_t size);
   /* 1: all of the mapped range is in memory, read without an error, and may be
-   * touched; 0: not, or nobody can tell. Where it was populated before, this
-   * is much cheaper than to populate it again. */
+   * touched; 0: it is not, or the system does not tell. Where it was populated
+   * before, this is much cheaper than to populate it again. */
   int32_t (*resident)(void *self, int32_t file, const uint8_t *data,
                       uint64_t at, uint64_t size);
   /* Makes the range safe to touch (rule 7): -EFAULT if the file ends early. */
   int32_t (*populate)(void *self, int32_t file, const uint8_t *data,
                       uint64_t at, uint64_t size);
-  /* The same for some bytes that nobody reads on from: of what is not in memory
-   * their pages alone are read, and not the megabytes around them that the
-   * system expects to be wanted next. */
-  int32_t (*look)(void *self, int32_t file, const uint8_t *data, uint64_t at,
-                  uint64_t size);
-  /* Asks for the range to be read ahead; a wish, never an error. */
+  /* The same for a few bytes after which nothing is read: of the pages that are
+   * not in memory only theirs are read, and not the megabytes around them that
+   * the system expects to be wanted next. */
+  int32_t (*populate_exact)(void *self, int32_t file, const uint8_t *data,
+                            uint64_t at, uint64_t size);
+  /* Asks for the range to be read ahead; a hint, never an error. */
   void (*prefetch)(void *self, const uint8_t *data, uint64_t at, uint64_t size);
   int64_t (*wall_ms)(void *self);
   int64_t (*boottime_ns)(void *self);

@@ -59,8 +59,9 @@ static int64_t posix_size(void *self, int32_t file) {
 static int64_t posix_links(void *self, int32_t file) {
   (void)self;
 #if PS_LINUX && defined(STATX_NLINK)
-  /* Who asks for the times of a file as well makes its next write note a new
-   * one, and so its next sync wait for the journal: a fifth of its speed. */
+  /* A call that asks for the times of a file as well makes its next write note
+   * a new one, and so its next sync wait for the journal: a fifth of its speed.
+   * */
   struct statx links;
   if (statx(file, "", AT_EMPTY_PATH, STATX_NLINK, &links) == 0 &&
       links.stx_mask & STATX_NLINK)
@@ -337,8 +338,8 @@ static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
 #if PS_LINUX
   uint8_t *start = (uint8_t *)(uintptr_t)data + from;
   int result;
-  /* What is cached is mapped in neighbourhoods of a page: a page of each, and
-   * a look at the rest, cost half as much as every page. */
+  /* Cached pages are mapped in neighbourhoods: touching one page of each, and
+   * checking the rest, costs half as much as touching every page. */
   if (length >= AROUND) {
     for (uint64_t i = 0; i < length; i += AROUND - (from + i) % AROUND)
       if (madvise(start + i, PAGE, MADV_POPULATE_READ) < 0)
@@ -371,16 +372,18 @@ static int32_t posix_populate(void *self, int32_t file, const uint8_t *data,
   return 0;
 }
 
-static int32_t posix_look(void *self, int32_t file, const uint8_t *data,
-                          uint64_t at, uint64_t size) {
+static int32_t posix_populate_exact(void *self, int32_t file,
+                                    const uint8_t *data, uint64_t at,
+                                    uint64_t size) {
 #if PS_LINUX
   if (posix_resident(self, file, data, at, size))
     return posix_populate(self, file, data, at, size);
   uint64_t from = page_start(at);
   uint8_t *start = (uint8_t *)(uintptr_t)data + from;
   uint64_t length = at + size - from;
-  /* Of these pages alone, and taken back: who scans the mapping meanwhile is
-   * read ahead for, and memory that is in use must not seem idle. */
+  /* For these pages alone, and taken back: a scan of the mapping that runs
+   * meanwhile is read ahead for, and memory that is in use must not seem idle.
+   * */
   (void)madvise(start, length, MADV_RANDOM);
   int32_t result = posix_populate(self, file, data, at, size);
   (void)madvise(start, length, MADV_NORMAL);
@@ -444,7 +447,7 @@ const ps_env *ps_env_posix(void) {
       .unmap = posix_unmap,
       .resident = posix_resident,
       .populate = posix_populate,
-      .look = posix_look,
+      .populate_exact = posix_populate_exact,
       .prefetch = posix_prefetch,
       .wall_ms = posix_wall_ms,
       .boottime_ns = posix_boottime_ns,

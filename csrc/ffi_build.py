@@ -19,7 +19,7 @@ from pathlib import Path
 from cffi import FFI
 
 CSRC = Path(__file__).parent
-_NAMES = ("pystore.h", "columns.h", "wire.h", "waits.h", "receive.h", "lock.h")
+_NAMES = ("pystore.h", "columns.h", "wire.h", "waiters.h", "receive.h", "lock.h")
 HEADERS = tuple(CSRC / name for name in _NAMES)
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)

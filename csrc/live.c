@@ -15,7 +15,7 @@
 struct ps_live {
   ps_live_page *page;
   int32_t writable;
-  _Atomic uint32_t holders; /* who opened it, and the logs that use it */
+  _Atomic uint32_t holders; /* its opener, and the logs that use it */
 };
 
 #define ADVICE "restore meta/ from a backup, or move meta/ away and open again"
@@ -168,10 +168,11 @@ ps_status ps_live_begin(ps_live *live, const ps_live_words *words,
 
 void ps_live_cut(ps_live_page *page, uint64_t offset, uint64_t generation) {
   assert(atomic_load(&page->published_end) >= offset);
-  /* Before the generation, too: who sees that must not see the old end. */
+  /* Before the generation, too: a reader that sees that must not see the old
+   * end. */
   atomic_store(&page->published_end, offset);
-  /* A reader that sees one of these words without the other must see the
-   * lower offset, or a generation that changes under its eyes. */
+  /* A reader that sees one of these words without the other must see the lower
+   * offset, or a generation that changes while it reads. */
   if (offset < atomic_load(&page->cut_offset))
     atomic_store(&page->cut_offset, offset);
   atomic_store(&page->cut_generation, generation);

@@ -31,7 +31,7 @@ typedef struct ps_live_page {
 /* Keeps the page mapped until one more ps_live_close. */
 void ps_live_hold(ps_live *live);
 
-/* The words of an open page; it stays mapped for whoever holds it. */
+/* The words of an open page; it stays mapped as long as a holder keeps it. */
 ps_live_page *ps_live_words_of(ps_live *live);
 
 /* Writes the page to disk. Answers 0 or a negative errno. */

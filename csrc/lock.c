@@ -45,7 +45,7 @@ static ps_status held_here(const char *path, ps_error *error) {
                  path, (int)getpid());
 }
 
-/* Takes byte 0 of an open file, or says who holds it. */
+/* Takes byte 0 of an open file, or names the process that holds it. */
 static ps_status take_byte(const char *path, int file, ps_error *error) {
   struct flock holder = byte_0;
   if (fcntl(file, F_SETLK, &holder) == 0)
@@ -129,7 +129,8 @@ static ps_status ask_byte(const char *path, int64_t *pid, ps_error *error) {
 
 ps_status ps_lock_holder(const char *path, int64_t *pid, ps_error *error) {
   *pid = 0;
-  /* Held until the file is closed again: nobody here may lock it meanwhile. */
+  /* Held until the file is closed again: no other thread of this process may
+   * lock it meanwhile. */
   pthread_mutex_lock(&registry_lock);
   struct stat found;
   ps_status status = PS_OK;

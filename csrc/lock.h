@@ -17,9 +17,10 @@ typedef struct ps_lock ps_lock;
 PS_API ps_status ps_lock_acquire(const char *path, ps_lock **lock,
                                  ps_error *error);
 
-/* Stores into *pid who holds that lock: 0 if nobody does, or no file is there,
- * -1 if it is somebody whose number is not known here. Takes no lock, so nobody
- * who wants it is refused meanwhile. Threads: [any]. Status: PS_E_IO. */
+/* Stores into *pid the process that holds that lock: 0 if none does, or no file
+ * is there, -1 if its number is not known here. Takes no lock, so no process
+ * that wants it is refused meanwhile.
+ * Threads: [any]. Status: PS_E_IO. */
 PS_API ps_status ps_lock_holder(const char *path, int64_t *pid,
                                 ps_error *error);
 

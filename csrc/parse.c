@@ -22,8 +22,8 @@ const char *ps_parse_fields(const uint8_t *data, const ps_record *record) {
   return NULL;
 }
 
-/* Describes a record whose inner lengths do not add up. Only what lies within
- * `size` readable bytes is looked at. */
+/* Describes a record whose inner lengths do not add up. Reads only what lies
+ * within `size` readable bytes. */
 static void describe_lengths(ps_error *error, const uint8_t *data,
                              uint32_t size, uint64_t offset) {
   uint32_t sys_flag = ps_load32(data + PS_AT_SYS_FLAG);

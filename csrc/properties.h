@@ -24,7 +24,7 @@ static inline int32_t ps_are_digits(uint64_t bytes) {
   return (((bytes & high) ^ zeros) | (((bytes + sixes) & high) ^ zeros)) == 0;
 }
 
-/* Says what 20 bytes are; the slow part only sees what looks alike. */
+/* Says what 20 bytes are; the slow part only gets what resembles one. */
 static inline uint32_t ps_crc_area(const uint8_t *area) {
   uint64_t name = UINT64_C(0x5F5F435243333223); /* __CRC32# */
   uint64_t differs = ps_load64(area) ^ name;

@@ -303,7 +303,7 @@ typedef struct ps_options {
   uint32_t message_size_max;
   uint32_t flush_interval_ms; /* 0: sync only when asked */
   uint32_t writeback_bytes;   /* early write-back each so many; 0: none */
-  uint32_t wake_in_line;      /* 1: callers share a lock, see turns.h */
+  uint32_t wake_in_line;      /* 1: callers share a lock: commit_queue.h */
   uint32_t store_host_size;   /* 8 or 20 */
   uint8_t store_host[20];     /* address, then port, big-endian */
 } ps_options;
@@ -406,13 +406,14 @@ PS_API ps_status ps_log_append_raw(ps_log *log, uint64_t offset,
 PS_API ps_status ps_log_roll(ps_log *log, ps_error *error);
 
 /* Waits until everything below `end` is on disk; PS_NO_OFFSET: all that is
- * published now. Threads: [any]; one leader syncs for all who wait. Status:
+ * published now.
+ * Threads: [any]; one leader syncs for all threads that wait. Status:
  * PS_E_POISONED (also: a segment being written was removed), PS_E_RANGE. */
 PS_API ps_status ps_log_sync(ps_log *log, uint64_t end, ps_error *error);
 
 /* Grants the right to write as `epoch` until either clock passes: boot time in
- * ns, wall time in ms. PS_NO_OFFSET: without end (the default); 0: none, which
- * alone ends PS_ACK_SHARED, too.
+ * ns, wall time in ms. PS_NO_OFFSET: without end (the default); 0: none, and
+ * only that ends PS_ACK_SHARED, too.
  * Threads: [serial]. Status: PS_E_FENCED (epoch below the one granted). */
 PS_API ps_status ps_log_authority(ps_log *log, uint64_t epoch,
                                   uint64_t boottime_ns, uint64_t wall_ms,

@@ -6,14 +6,14 @@
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
+#include "log_state.h"
 #include "scan.h"
 
 #define WINDOW_FIRST 262144U /* a scan's windows grow from here */
 #define WINDOW_MAX 8388608U
-/* Nobody reads a log in blocks so small: who asks for one looks whether a
- * record begins there, or what stands at the end. */
-#define LOOK_MOST 256U
+/* No reader goes through a log in blocks so small: a caller that asks for one
+ * checks whether a record begins there, or what is at the end. */
+#define EXACT_MOST 256U
 
 /* Has a reader's list to be read again: for a new segment, or after a cut? */
 static ps_status follow(ps_log *log, int32_t is_missing, ps_error *error) {
@@ -26,8 +26,8 @@ static ps_status follow(ps_log *log, int32_t is_missing, ps_error *error) {
                              error);
 }
 
-/* The segment at `offset`, which lies below the end. A reader looks at the
- * directory again when the writer has cut, or gone on to a new segment. */
+/* The segment at `offset`, which lies below the end. A reader lists the
+ * directory again when the writer has cut, or begun a new segment. */
 static ps_status find_segment(ps_log *log, uint64_t offset,
                               ps_segment **segment, ps_error *error) {
   ps_status status = follow(log, 0, error);
@@ -89,7 +89,7 @@ ps_status ps_log_unchanged(ps_log *log, uint64_t generation, uint64_t end,
   return status;
 }
 
-/* Counts a block, unless a cut that runs would pull its bytes away. */
+/* Counts a block, unless a running cut would remove its bytes. */
 static ps_status hold_block(ps_log *log, ps_segment *segment, uint64_t end,
                             ps_error *error) {
   pthread_mutex_lock(&log->segments.lock);
@@ -124,7 +124,8 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   if (stop > end)
     stop = end;
   uint64_t size = stop - offset < size_max ? stop - offset : size_max;
-  /* Held before it is checked, so that a cut either sees it or was seen. */
+  /* Held before it is checked, so that either the cut sees the block or the
+   * check sees the cut. */
   status = hold_block(log, segment, offset + size, error);
   if (status != PS_OK) {
     ps_segment_release(&log->segments, segment);
@@ -132,9 +133,10 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
   }
   const uint8_t *data = NULL;
   ps_segments *list = &log->segments;
-  status = size_max <= LOOK_MOST
-               ? ps_segment_look(list, segment, offset, size, &data, error)
-               : ps_segment_populate(list, segment, offset, size, &data, error);
+  status =
+      size_max <= EXACT_MOST
+          ? ps_segment_populate_exact(list, segment, offset, size, &data, error)
+          : ps_segment_populate(list, segment, offset, size, &data, error);
   if (status == PS_OK)
     status = check_cut(log, generation, offset + size, error);
   ps_block found = {
@@ -144,7 +146,7 @@ static ps_status acquire(ps_log *log, uint64_t offset, uint64_t size_max,
     segment->blocks--;
     ps_segment_drop(&log->segments, segment);
     pthread_mutex_unlock(&log->segments.lock);
-    ps_log_let_go(log);
+    ps_log_release(log);
   } else {
     *block = found;
   }
@@ -277,8 +279,8 @@ typedef struct pass {
   uint64_t window; /* size of the next one */
 } pass;
 
-/* Asks for what comes next, unless it seems to be there already: the wish
- * itself looks at every page. */
+/* Asks for the following bytes to be read ahead, unless they seem to be in
+ * memory: the request itself visits every page. */
 static void prefetch(ps_log *log, const ps_segment *segment,
                      const uint8_t *data, uint64_t at, uint64_t limit) {
   const ps_env *env = log->env;
@@ -345,7 +347,7 @@ static ps_status scan_log(ps_log *log, pass *p, uint64_t asked,
   ps_cursor *cursor = p->cursor;
   for (;;) {
     if (cursor->offset >= cursor->limit) {
-      /* The end of all segments is no limit that anybody asked for. */
+      /* The end of all segments is no limit that the caller set. */
       int32_t is_last = cursor->offset < asked &&
                         cursor->offset >= ps_segments_end(&log->segments);
       cursor->stop = is_last ? PS_STOP_LAST : PS_STOP_LIMIT;
@@ -446,7 +448,7 @@ void ps_block_release(ps_block *block) {
   segment->blocks--;
   ps_segment_drop(list, segment);
   pthread_mutex_unlock(&list->lock);
-  ps_log_let_go(log_of(list));
+  ps_log_release(log_of(list));
 }
 
 ps_status ps_log_segments(ps_log *log, uint64_t *bases, uint32_t capacity,

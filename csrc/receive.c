@@ -1,4 +1,4 @@
-/* Bytes of a socket: looked for a while, before the thread sleeps for them. */
+/* Receiving from a socket: spins for a while before the thread sleeps. */
 #include "receive.h"
 
 #include <errno.h>
@@ -7,11 +7,11 @@
 #include <sys/socket.h>
 
 #include "env.h"
-#include "look.h"
+#include "spin.h"
 
-/* One thread of a process looks at a time: of many links each would find that
- * it pays, and together they would burn every processor. */
-static _Atomic uint32_t is_looking;
+/* One thread of a process spins at a time: with many links each thread would
+ * find that spinning pays, and together they would use up every processor. */
+static _Atomic uint32_t is_spinning;
 
 _Atomic uint32_t ps_receives;
 
@@ -34,17 +34,18 @@ int64_t ps_receive(int32_t file, uint8_t *buffer, uint64_t size,
     return got;
   uint64_t begun = ps_monotonic_ns();
   uint64_t until = begun + patience->look_ns;
-  if (patience->is_paid && !atomic_exchange(&is_looking, 1)) {
+  if (patience->is_paid && !atomic_exchange(&is_spinning, 1)) {
     while (got == -EAGAIN && ps_monotonic_ns() < until) {
-      sched_yield(); /* who is to send may need this very processor */
+      sched_yield(); /* the sending process may need this very processor */
       got = receive(file, buffer, size, MSG_DONTWAIT);
     }
-    atomic_store(&is_looking, 0);
+    atomic_store(&is_spinning, 0);
     if (got != -EAGAIN)
       return got;
   }
   got = receive(file, buffer, size, 0);
-  /* A sleep that a look of this length would have spared pays the next one. */
+  /* After a sleep that a spin of this length would have spared, the next call
+   * spins. */
   patience->is_paid = got > 0 && ps_monotonic_ns() < until;
   return got;
 }

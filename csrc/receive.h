@@ -1,11 +1,11 @@
-/* The contract of pystore's C core, fifth part: bytes of a socket, soon.
+/* The contract of pystore's C core, fifth part: receiving from a socket.
  *
  * A thread that sleeps until bytes come is woken late: on a virtual machine
- * whose processor went to sleep with it, 25 us later. On a link that is busy
- * the next bytes come sooner than that. So the thread looks for them a while
- * before it sleeps, giving its processor to whoever wants it; one thread of a
- * process at a time, and only while looking has paid. The conventions are
- * those of pystore.h, and this header is the cdef as well.
+ * whose processor went to sleep with it, 25 us later. On a busy link the next
+ * bytes come sooner than that. So the thread spins before it sleeps: it asks
+ * for bytes again and again and yields its processor between; one thread of a
+ * process at a time, and only while that pays. The conventions are those of
+ * pystore.h, and this header is the cdef as well.
  */
 #ifndef PS_RECEIVE_H
 #define PS_RECEIVE_H
@@ -14,8 +14,8 @@
 
 /* What one socket's receiver remembers; all zero to begin with. */
 typedef struct ps_patience {
-  uint64_t look_ns; /* looks so long before it sleeps; 0: sleeps at once */
-  uint32_t is_paid; /* the last bytes came as soon */
+  uint64_t look_ns; /* spins so long before it sleeps; 0: sleeps at once */
+  uint32_t is_paid; /* the last bytes came within that time */
   uint32_t reserved;
 } ps_patience;
 

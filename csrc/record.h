@@ -5,8 +5,8 @@
 #include "checksum.h"
 #include "pystore.h"
 
-/* One message, borrowed from whoever wrote it. `keys` and `tags` become KEYS
- * and TAGS properties behind `properties`; NULL or empty: none. */
+/* One message, borrowed from its encoder. `keys` and `tags` become KEYS and
+ * TAGS properties behind `properties`; NULL or empty: none. */
 typedef struct ps_message {
   const uint8_t *topic;
   const uint8_t *body;
@@ -57,12 +57,13 @@ uint32_t ps_record_properties(uint8_t *to, const ps_message *message,
 
 /* Writes the record to to[0 .. ps_record_size) and returns its size.
  *
- * V2 is written when the topic is longer than 127 bytes: RocketMQ counts
- * UTF-16 units, but a V1 topic over 127 bytes can be read by nobody.
- * `__CRC32#` properties of the message are dropped, as RocketMQ does with the
- * CRC option on: such a property only ever speaks of its own record. A
- * separator missing behind the properties is added where something follows.
- * Ownership: all memory stays the caller's. Threads: [any], one per cache. */
+ * V2 is written when the topic is longer than 127 bytes: RocketMQ counts UTF-16
+ * units, but no reader can read a V1 topic over 127 bytes. `__CRC32#`
+ * properties of the message are dropped, as RocketMQ does with the CRC option
+ * on: such a property is the checksum of another record. A separator missing
+ * behind the properties is added where something follows.
+ * Ownership: all memory stays the caller's.
+ * Threads: [any], one per cache. */
 uint32_t ps_record_encode(uint8_t *to, const ps_message *message,
                           const ps_stamp *stamp, ps_record_cache *cache);
 

@@ -22,7 +22,7 @@ void ps_scan_init(ps_scan *scan, ps_topics *topics) {
   scan->topic_id = PS_NO_TOPIC;
 }
 
-/* Fetches what surrounds the border of two records: a tail and a head. A wish
+/* Fetches what surrounds the border of two records: a tail and a head. A hint
  * only, so an address that is not there does no harm. */
 static inline void fetch_border(const uint8_t *data, uint32_t size) {
   uintptr_t border = (uintptr_t)data + (uintptr_t)size * AHEAD;
@@ -100,9 +100,10 @@ static inline place place_at(const ps_window *window, uint64_t offset) {
 #define FOUND_BLANK 100u
 #define FOUND_MORE 101u
 
-/* Looks at the next 8 bytes. FOUND_RECORD: *size bytes are readable and below
- * the limit. FOUND_MORE: *size bytes of the rest must be readable. */
-static inline uint32_t look(const place *here, uint64_t limit, uint64_t *size) {
+/* Reads the next 8 bytes. FOUND_RECORD: *size bytes are readable and below the
+ * limit. FOUND_MORE: *size bytes of the rest must be readable. */
+static inline uint32_t read_next(const place *here, uint64_t limit,
+                                 uint64_t *size) {
   uint64_t least = here->rest < PS_BLANK_SIZE ? here->rest : PS_BLANK_SIZE;
   uint64_t below = limit > here->offset ? limit - here->offset : 0;
   *size = least;
@@ -179,7 +180,7 @@ int32_t ps_scan_window(ps_scan *scan, const ps_window *window,
     if (rows && *count >= capacity)
       return stop(cursor, &here, PS_STOP_ROWS, NULL, error);
     uint64_t size;
-    uint32_t found = look(&here, cursor->limit, &size);
+    uint32_t found = read_next(&here, cursor->limit, &size);
     ps_record *record = rows ? &rows[*count] : &scratch;
     if (__builtin_expect(found == FOUND_RECORD, 1)) {
       fetch_border(here.data, (uint32_t)size);

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "error.h"
 
@@ -79,11 +78,12 @@ static int32_t is_resident(const ps_env *env, const ps_segment *segment,
 
 /* Makes pages of a mapped segment safe to touch. Answers 0 or -errno. */
 static int32_t populate(const ps_env *env, ps_segment *segment, uint64_t at,
-                        uint64_t size, int32_t is_look) {
+                        uint64_t size, int32_t is_exact) {
   if (size == 0 || is_resident(env, segment, at, size))
     return 0;
-  if (is_look)
-    return env->look(env->self, segment->read_file, segment->data, at, size);
+  if (is_exact)
+    return env->populate_exact(env->self, segment->read_file, segment->data, at,
+                               size);
   int32_t result =
       env->populate(env->self, segment->read_file, segment->data, at, size);
   if (result == 0 && at + size > segment->touched)
@@ -92,7 +92,7 @@ static int32_t populate(const ps_env *env, ps_segment *segment, uint64_t at,
 }
 
 static ps_status make_readable(ps_segments *list, ps_segment *segment,
-                               uint64_t offset, uint64_t size, int32_t is_look,
+                               uint64_t offset, uint64_t size, int32_t is_exact,
                                const uint8_t **data, ps_error *error) {
   const ps_env *env = list->env;
   assert(offset >= segment->base);
@@ -102,7 +102,7 @@ static ps_status make_readable(ps_segments *list, ps_segment *segment,
   pthread_mutex_unlock(&list->lock);
   uint64_t at = offset - segment->base;
   if (result == 0)
-    result = populate(env, segment, at, size, is_look);
+    result = populate(env, segment, at, size, is_exact);
   if (result == -EFAULT)
     return ps_fail(error, PS_E_CORRUPT, offset,
                    "%s/%020" PRIu64 ": the file ends before byte %" PRIu64
@@ -126,9 +126,9 @@ ps_status ps_segment_populate(ps_segments *list, ps_segment *segment,
   return make_readable(list, segment, offset, size, 0, data, error);
 }
 
-ps_status ps_segment_look(ps_segments *list, ps_segment *segment,
-                          uint64_t offset, uint64_t size, const uint8_t **data,
-                          ps_error *error) {
+ps_status ps_segment_populate_exact(ps_segments *list, ps_segment *segment,
+                                    uint64_t offset, uint64_t size,
+                                    const uint8_t **data, ps_error *error) {
   return make_readable(list, segment, offset, size, 1, data, error);
 }
 
@@ -152,108 +152,6 @@ void ps_segment_close_file(ps_segments *list, ps_segment *segment) {
     return;
   list->env->close(list->env->self, segment->file);
   segment->file = -1;
-}
-
-/* Makes the file under its temporary name; *file is open for writing. */
-static ps_status create_temporary(ps_segments *list, uint64_t base,
-                                  const char *path, int32_t *file,
-                                  ps_error *error) {
-  const ps_env *env = list->env;
-  env->remove(env->self, path); /* what an earlier crash left, if anything */
-  int32_t created = env->open(env->self, path, PS_FILE_CREATE);
-  if (created < 0)
-    return ps_fail_system(error, created, base, "%s: cannot create", path);
-  int32_t result = env->allocate(env->self, created, 0, list->segment_size);
-  if (result == 0)
-    result = env->sync(env->self, created);
-  if (result < 0) {
-    env->close(env->self, created);
-    env->remove(env->self, path);
-    int64_t free_bytes = env->free_bytes(env->self, list->directory);
-    return ps_fail_system(error, result, base,
-                          "%s: no segment at offset %" PRIu64 ": needs %" PRIu64
-                          " bytes, %" PRId64 " are free",
-                          list->directory, base, list->segment_size,
-                          free_bytes);
-  }
-  *file = created;
-  return PS_OK;
-}
-
-ps_status ps_segments_create(ps_segments *list, uint64_t base,
-                             ps_error *error) {
-  const ps_env *env = list->env;
-  char temporary[PS_PATH_MAX];
-  char path[PS_PATH_MAX];
-  int length =
-      snprintf(temporary, PS_PATH_MAX, "%s/%020" PRIu64, list->temporary, base);
-  assert(length > 0 && length < PS_PATH_MAX);
-  (void)length;
-  ps_segment_path(list, base, path);
-  int32_t file = -1;
-  ps_status status = create_temporary(list, base, temporary, &file, error);
-  if (status != PS_OK)
-    return status;
-  int32_t result = env->rename(env->self, temporary, path);
-  if (result < 0) {
-    env->remove(env->self, temporary);
-    status =
-        ps_fail_system(error, result, base, "%s: cannot rename to it", path);
-  } else {
-    /* Before any end may pass into it, its name must survive a power cut. */
-    status = ps_segments_sync_directory(list, error);
-    if (status == PS_OK)
-      status = ps_segments_add(list, base, file, error);
-    if (status != PS_OK)
-      env->remove(env->self, path);
-  }
-  if (status != PS_OK)
-    env->close(env->self, file);
-  return status;
-}
-
-static ps_status remove_file(ps_segments *list, uint64_t base,
-                             ps_error *error) {
-  char path[PS_PATH_MAX];
-  ps_segment_path(list, base, path);
-  int32_t result = list->env->remove(list->env->self, path);
-  if (result < 0 && result != -ENOENT)
-    return ps_fail_system(error, result, base, "%s: cannot remove", path);
-  return PS_OK;
-}
-
-ps_status ps_segments_remove_last(ps_segments *list, ps_error *error) {
-  assert(list->count > 0);
-  ps_status status =
-      remove_file(list, list->items[list->count - 1]->base, error);
-  if (status != PS_OK)
-    return status;
-  pthread_mutex_lock(&list->lock);
-  ps_segment_drop(list, list->items[--list->count]);
-  pthread_mutex_unlock(&list->lock);
-  return PS_OK;
-}
-
-ps_status ps_segments_remove_first(ps_segments *list, ps_error *error) {
-  assert(list->count > 1);
-  ps_status status = remove_file(list, list->items[0]->base, error);
-  if (status != PS_OK)
-    return status;
-  pthread_mutex_lock(&list->lock);
-  ps_segment_drop(list, list->items[0]);
-  list->count--;
-  memmove(list->items, list->items + 1, list->count * sizeof(ps_segment *));
-  pthread_mutex_unlock(&list->lock);
-  return PS_OK;
-}
-
-ps_status ps_segments_sync_directory(ps_segments *list, ps_error *error) {
-  const ps_env *env = list->env;
-  int32_t result = env->sync_directory(env->self, list->directory);
-  if (result < 0)
-    return ps_fail_system(error, result, PS_NO_OFFSET,
-                          "%s: cannot sync the directory", list->directory);
-  return PS_OK;
 }
 
 ps_status ps_segment_write(ps_segments *list, ps_segment *segment,

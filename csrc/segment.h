@@ -1,4 +1,4 @@
-/* Segments: the files of a log, and the list of them.
+/* A segment: one file of a log, its mapping and its references.
  *
  * A segment is counted: the list holds one reference, every block and every
  * running read another. A mapping lives as long as its segment, so deleting a
@@ -45,48 +45,12 @@ typedef struct ps_segments {
   _Atomic uint64_t generation;
 } ps_segments;
 
-/* Reads the directory. `segment_size` 0 takes that of the files.
- * Status: PS_E_NOT_STORE, PS_E_IO, PS_E_MEMORY. */
-ps_status ps_segments_open(ps_segments *list, const ps_env *env,
-                           const char *root, uint64_t segment_size,
-                           ps_error *error);
-
-/* Are the segments at these bases, which stand behind a gap, all zero? A
- * visitor that allocates ahead leaves such files; they hold nothing.
- * Status: PS_E_NOT_STORE: one holds a byte, `missing` is the gap; PS_E_IO. */
-ps_status ps_stranded_check(const ps_segments *list, const uint64_t *bases,
-                            uint32_t count, uint64_t missing, ps_error *error);
-
-/* Removes `stranded`, newest first, after another look; each removal is durable
- * before the next one. Status: as above. */
-ps_status ps_stranded_remove(ps_segments *list, uint32_t *removed,
-                             ps_error *error);
-
-/* Drops the list's references; segments with held blocks stay. */
-void ps_segments_close(ps_segments *list);
-
-/* Reads the directory again after another process has changed it. Of the
- * segments found only those that begin below `end` join the list: a cut that
- * runs may remove the others. After a cut (another generation) every segment is
- * taken anew, as its file may have been removed and made again. Load the
- * generation first and `end` after it. */
-ps_status ps_segments_refresh(ps_segments *list, uint64_t generation,
-                              uint64_t end, ps_error *error);
-
-/* The segment that holds `offset`, acquired; NULL if there is none. */
-ps_segment *ps_segments_find(ps_segments *list, uint64_t offset);
+/* Gives one reference back; with the last one the segment is unmapped, closed
+ * and freed. */
 void ps_segment_release(ps_segments *list, ps_segment *segment);
 
 /* The same where the caller holds the list's lock. */
 void ps_segment_drop(ps_segments *list, ps_segment *segment);
-
-/* Adds the next segment, whose file may be open for writing (else -1). */
-ps_status ps_segments_add(ps_segments *list, uint64_t base, int32_t file,
-                          ps_error *error);
-
-/* Base of the first segment and end of the last one; 0 without segments. */
-uint64_t ps_segments_first(ps_segments *list);
-uint64_t ps_segments_end(ps_segments *list);
 
 /* Makes the pages of [offset, offset + size) safe to touch and answers where
  * `offset` is mapped. Status: PS_E_CORRUPT (file too short), PS_E_IO. */
@@ -94,27 +58,16 @@ ps_status ps_segment_populate(ps_segments *list, ps_segment *segment,
                               uint64_t offset, uint64_t size,
                               const uint8_t **data, ps_error *error);
 
-/* The same for some bytes that nobody reads on from: nothing around them is
+/* The same for a few bytes after which nothing is read: nothing around them is
  * read ahead. */
-ps_status ps_segment_look(ps_segments *list, ps_segment *segment,
-                          uint64_t offset, uint64_t size, const uint8_t **data,
-                          ps_error *error);
+ps_status ps_segment_populate_exact(ps_segments *list, ps_segment *segment,
+                                    uint64_t offset, uint64_t size,
+                                    const uint8_t **data, ps_error *error);
 
 /* Opens the segment's file for writing, if it is not. */
 ps_status ps_segment_open_file(ps_segments *list, ps_segment *segment,
                                ps_error *error);
 void ps_segment_close_file(ps_segments *list, ps_segment *segment);
-
-/* Creates a segment file at `base`: allocated, synced, renamed to its name,
- * its directory synced; then it joins the list, open for writing.
- * On failure nothing is left behind. Status: PS_E_FULL, PS_E_IO. */
-ps_status ps_segments_create(ps_segments *list, uint64_t base, ps_error *error);
-
-/* Removes the newest or the oldest segment: file first, then from the list.
- * The directory is not synced. */
-ps_status ps_segments_remove_last(ps_segments *list, ps_error *error);
-ps_status ps_segments_remove_first(ps_segments *list, ps_error *error);
-ps_status ps_segments_sync_directory(ps_segments *list, ps_error *error);
 
 /* Writes all of it or fails; *written says how far it came. */
 ps_status ps_segment_write(ps_segments *list, ps_segment *segment,

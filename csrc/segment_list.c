@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "error.h"
-#include "segment.h"
+#include "segment_list.h"
 
 #define DEFAULT_SEGMENT_SIZE 1073741824U
 #define NAME_DIGITS 20
@@ -94,6 +94,43 @@ static ps_status decide_size(ps_segments *list, const listing *found,
   return PS_OK;
 }
 
+/* Stranded segments: allocated, never written, behind a missing one.
+ *
+ * RocketMQ allocates segments ahead, and a cut of it over several of them does
+ * not remove the last one first. Killed in between it leaves a gap, and behind
+ * it what was allocated. Such files are no part of the log. If one of them
+ * holds a byte, the log has a hole, which no start may close silently.
+ */
+static ps_status check_stranded_one(const ps_segments *list, uint64_t base,
+                                    uint64_t missing, ps_error *error) {
+  const ps_env *env = list->env;
+  char path[PS_PATH_MAX];
+  ps_segment_path(list, base, path);
+  int32_t file = env->open(env->self, path, PS_FILE_READ);
+  if (file < 0)
+    return ps_fail_system(error, file, base, "%s: cannot open", path);
+  int64_t end = env->data_end(env->self, file, 0, list->segment_size);
+  env->close(env->self, file);
+  if (end < 0)
+    return ps_fail_system(error, end, base, "%s: cannot read", path);
+  if (end > 0)
+    return ps_fail(error, PS_E_NOT_STORE, missing,
+                   "%s: segment %020" PRIu64 " is missing before %020" PRIu64
+                   ", which is not empty: restore it or move the later ones "
+                   "away",
+                   list->directory, missing, base);
+  return PS_OK;
+}
+
+static ps_status check_stranded(const ps_segments *list, const uint64_t *bases,
+                                uint32_t count, uint64_t missing,
+                                ps_error *error) {
+  ps_status status = PS_OK;
+  for (uint32_t i = 0; status == PS_OK && i < count; i++)
+    status = check_stranded_one(list, bases[i], missing, error);
+  return status;
+}
+
 /* Takes off what is no segment of the log: an empty last file, and what stands
  * behind a gap, which must hold nothing. */
 static ps_status trim_listing(const ps_segments *list, listing *found,
@@ -108,8 +145,8 @@ static ps_status trim_listing(const ps_segments *list, listing *found,
     next += list->segment_size;
   }
   found->stranded = count - found->count;
-  return ps_stranded_check(list, found->bases + found->count, found->stranded,
-                           next, error);
+  return check_stranded(list, found->bases + found->count, found->stranded,
+                        next, error);
 }
 
 /* A segment file must have the segment size; only the last may be empty
@@ -162,7 +199,8 @@ static ps_status read_directory(ps_segments *list, listing *found,
   return PS_OK;
 }
 
-/* Adds a segment at the end; the list's lock is held or nobody else is here. */
+/* Adds a segment at the end; the list's lock is held or no other thread has the
+ * list. */
 static ps_status add(ps_segments *list, uint64_t base, int32_t file,
                      ps_error *error) {
   assert(list->count == 0 ||
@@ -188,7 +226,7 @@ static ps_status add(ps_segments *list, uint64_t base, int32_t file,
   return PS_OK;
 }
 
-ps_status ps_segments_add(ps_segments *list, uint64_t base, int32_t file,
+static ps_status add_next(ps_segments *list, uint64_t base, int32_t file,
                           ps_error *error) {
   pthread_mutex_lock(&list->lock);
   ps_status status = add(list, base, file, error);
@@ -328,4 +366,129 @@ uint64_t ps_segments_end(ps_segments *list) {
     end = list->items[list->count - 1]->base + list->segment_size;
   pthread_mutex_unlock(&list->lock);
   return end;
+}
+
+/* ---- Files that come and go --------------------------------------------- */
+
+ps_status ps_segments_sync_directory(ps_segments *list, ps_error *error) {
+  const ps_env *env = list->env;
+  int32_t result = env->sync_directory(env->self, list->directory);
+  if (result < 0)
+    return ps_fail_system(error, result, PS_NO_OFFSET,
+                          "%s: cannot sync the directory", list->directory);
+  return PS_OK;
+}
+
+/* Makes the file under its temporary name; *file is open for writing. */
+static ps_status create_temporary(ps_segments *list, uint64_t base,
+                                  const char *path, int32_t *file,
+                                  ps_error *error) {
+  const ps_env *env = list->env;
+  env->remove(env->self, path); /* what an earlier crash left, if anything */
+  int32_t created = env->open(env->self, path, PS_FILE_CREATE);
+  if (created < 0)
+    return ps_fail_system(error, created, base, "%s: cannot create", path);
+  int32_t result = env->allocate(env->self, created, 0, list->segment_size);
+  if (result == 0)
+    result = env->sync(env->self, created);
+  if (result < 0) {
+    env->close(env->self, created);
+    env->remove(env->self, path);
+    int64_t free_bytes = env->free_bytes(env->self, list->directory);
+    return ps_fail_system(error, result, base,
+                          "%s: no segment at offset %" PRIu64 ": needs %" PRIu64
+                          " bytes, %" PRId64 " are free",
+                          list->directory, base, list->segment_size,
+                          free_bytes);
+  }
+  *file = created;
+  return PS_OK;
+}
+
+ps_status ps_segments_create(ps_segments *list, uint64_t base,
+                             ps_error *error) {
+  const ps_env *env = list->env;
+  char temporary[PS_PATH_MAX];
+  char path[PS_PATH_MAX];
+  int length =
+      snprintf(temporary, PS_PATH_MAX, "%s/%020" PRIu64, list->temporary, base);
+  assert(length > 0 && length < PS_PATH_MAX);
+  (void)length;
+  ps_segment_path(list, base, path);
+  int32_t file = -1;
+  ps_status status = create_temporary(list, base, temporary, &file, error);
+  if (status != PS_OK)
+    return status;
+  int32_t result = env->rename(env->self, temporary, path);
+  if (result < 0) {
+    env->remove(env->self, temporary);
+    status =
+        ps_fail_system(error, result, base, "%s: cannot rename to it", path);
+  } else {
+    /* Before any end may pass into it, its name must survive a power cut. */
+    status = ps_segments_sync_directory(list, error);
+    if (status == PS_OK)
+      status = add_next(list, base, file, error);
+    if (status != PS_OK)
+      env->remove(env->self, path);
+  }
+  if (status != PS_OK)
+    env->close(env->self, file);
+  return status;
+}
+
+static ps_status remove_file(ps_segments *list, uint64_t base,
+                             ps_error *error) {
+  char path[PS_PATH_MAX];
+  ps_segment_path(list, base, path);
+  int32_t result = list->env->remove(list->env->self, path);
+  if (result < 0 && result != -ENOENT)
+    return ps_fail_system(error, result, base, "%s: cannot remove", path);
+  return PS_OK;
+}
+
+ps_status ps_segments_remove_last(ps_segments *list, ps_error *error) {
+  assert(list->count > 0);
+  ps_status status =
+      remove_file(list, list->items[list->count - 1]->base, error);
+  if (status != PS_OK)
+    return status;
+  pthread_mutex_lock(&list->lock);
+  ps_segment_drop(list, list->items[--list->count]);
+  pthread_mutex_unlock(&list->lock);
+  return PS_OK;
+}
+
+ps_status ps_segments_remove_first(ps_segments *list, ps_error *error) {
+  assert(list->count > 1);
+  ps_status status = remove_file(list, list->items[0]->base, error);
+  if (status != PS_OK)
+    return status;
+  pthread_mutex_lock(&list->lock);
+  ps_segment_drop(list, list->items[0]);
+  list->count--;
+  memmove(list->items, list->items + 1, list->count * sizeof(ps_segment *));
+  pthread_mutex_unlock(&list->lock);
+  return PS_OK;
+}
+
+ps_status ps_stranded_remove(ps_segments *list, uint32_t *removed,
+                             ps_error *error) {
+  const ps_env *env = list->env;
+  *removed = 0;
+  /* All before the first one goes: a refusal changes nothing. */
+  ps_status status = check_stranded(list, list->stranded, list->stranded_count,
+                                    ps_segments_end(list), error);
+  while (status == PS_OK && list->stranded_count > 0) {
+    char path[PS_PATH_MAX];
+    ps_segment_path(list, list->stranded[list->stranded_count - 1], path);
+    int32_t result = env->remove(env->self, path);
+    if (result < 0)
+      return ps_fail_system(error, result, list->stranded[0],
+                            "%s: cannot remove", path);
+    *removed += 1;
+    list->stranded_count--;
+    status = ps_segments_sync_directory(list, error);
+  }
+  return status;
 }

@@ -32,7 +32,7 @@ typedef struct ps_source {
   uint32_t kind;
 } ps_source;
 
-/* Begin an iteration; nothing is looked at yet. Threads: [owner]. */
+/* Begin an iteration; nothing is read yet. Threads: [owner]. */
 void ps_source_messages(ps_source *source, const uint8_t *messages,
                         uint64_t size);
 void ps_source_columns(ps_source *source, const ps_columns *columns);

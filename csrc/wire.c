@@ -13,9 +13,9 @@ enum {
   BODY_MIN = PS_DATA_HEAD - PS_FRAME_HEADER
 };
 
-/* Looks at one frame. PS_OK with *length 0: it is not whole yet. */
-static ps_status look(const uint8_t *data, uint64_t size, uint32_t max,
-                      uint64_t *length, int32_t *type, ps_error *error) {
+/* Reads one frame. PS_OK with *length 0: it is not whole yet. */
+static ps_status read_frame(const uint8_t *data, uint64_t size, uint32_t max,
+                            uint64_t *length, int32_t *type, ps_error *error) {
   *length = 0;
   *type = 0;
   if (size < 4)
@@ -71,8 +71,8 @@ ps_status ps_frames_scan(const uint8_t *data, uint64_t size,
   while (*count < frames_max) {
     uint64_t at = *taken, length;
     int32_t type;
-    ps_status status =
-        look(data + at, size - at, frame_bytes_max, &length, &type, error);
+    ps_status status = read_frame(data + at, size - at, frame_bytes_max,
+                                  &length, &type, error);
     if (status == PS_OK && length == 0)
       return PS_OK;
     if (status == PS_OK && type < TYPE_UNKNOWN) {

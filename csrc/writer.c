@@ -1,16 +1,19 @@
-/* What the holder of the write turn does: stage, write, publish, roll. */
+/* What the holder of the write lock does: stage, write, publish, roll. */
+#include "writer.h"
+
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
-#include "waits.h"
+#include "sync.h"
+#include "tail.h"
+#include "waiters.h"
 
-/* Where others vouch for an append, a master that was replaced lacks their
- * acks: only the end of the mastership ends it, no clock (B8, C3). */
+/* Where replicas decide over an append (PS_ACK_SHARED), a master that was
+ * replaced does not get their acks: only the end of the mastership ends it, no
+ * clock (B8, C3). */
 ps_status ps_writer_authority(ps_log *log, uint32_t ack, ps_error *error) {
   ps_authority *authority = &log->writer.authority;
   const ps_env *env = log->env;
@@ -44,32 +47,6 @@ ps_status ps_writer_check(ps_log *log, uint32_t ack, ps_error *error) {
     return ps_fail(error, PS_E_BUSY, end,
                    "a cut did not finish: close the log and open it again");
   return ps_writer_authority(log, ack, error);
-}
-
-ps_status ps_writer_zero_tail(ps_log *log, ps_error *error) {
-  ps_writer *writer = &log->writer;
-  assert(writer->staged == 0);
-  if (!writer->is_tail_dirty || writer->active == NULL)
-    return PS_OK;
-  uint64_t zeroed = 0;
-  ps_status status = ps_segment_zero(&log->segments, writer->active,
-                                     writer->staged_from, &zeroed, error);
-  if (status == PS_OK)
-    status = ps_sync_segment(log, writer->active, error);
-  if (status != PS_OK)
-    return status;
-  writer->is_tail_dirty = 0;
-  writer->received_end = writer->staged_from;
-  return PS_OK;
-}
-
-ps_status ps_writer_repair(ps_log *log, ps_error *error) {
-  ps_writer *writer = &log->writer;
-  ps_status status = ps_writer_zero_tail(log, error);
-  if (status != PS_OK || writer->active == NULL)
-    return status;
-  return ps_segment_reserve(&log->segments, writer->active, writer->staged_from,
-                            error);
 }
 
 /* Finds or creates the segment that begins at `base`, open for writing. The
@@ -155,7 +132,7 @@ ps_status ps_writer_roll(ps_log *log, ps_error *error) {
     ps_segment_release(&log->segments, next);
     writer->is_tail_dirty = 1;
     ps_error ignored; /* the write's failure is the one to report */
-    (void)ps_writer_repair(log, &ignored);
+    (void)ps_tail_repair(log, &ignored);
     return status;
   }
   writer->staged_from = end + left;
@@ -229,9 +206,12 @@ ps_status ps_writer_publish(ps_log *log, ps_error *error) {
     atomic_store(&writer->last_offset, writer->last_staged);
   atomic_store_explicit(&log->page->published_end, end, memory_order_release);
   ps_flusher_grown(log, end);
-  if (writer->bell != NULL) {
-    ps_error ignored; /* a bell has a mark 0 */
-    (void)ps_waits_ring(writer->bell, 0, &ignored);
+  if (writer->waiters != NULL) {
+    ps_error ignored; /* every handle has a mark 0 */
+    if (writer->is_quiet)
+      (void)ps_waits_advance(writer->waiters, 0, &ignored);
+    else
+      (void)ps_waits_ring(writer->waiters, 0, &ignored);
   }
   return PS_OK;
 }
@@ -245,5 +225,5 @@ void ps_writer_discard(ps_log *log) {
   writer->staged_from = atomic_load(&log->page->published_end);
   writer->received_end = writer->staged_from;
   ps_error ignored; /* a tail that stays dirty is repaired before any append */
-  (void)ps_writer_repair(log, &ignored);
+  (void)ps_tail_repair(log, &ignored);
 }

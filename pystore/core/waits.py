@@ -5,7 +5,7 @@ An append of a replicated log is acknowledged when a mark, such as what all repl
 hold, passes its end. Many threads wait for that at once, and whoever raises the mark
 wakes one of them: the others are woken one by another, as those of an append are.
 
-Source: csrc/waits.h.
+Source: csrc/waiters.h.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 /* Fuzz target: any bytes as a segment, held against the slow reader. */
 
 /* Input: checks, flags, limit (u16), where A8 begins (u16), then the segment.
- * Flags: 1 a limit, 2 stale bytes are looked for, 4 rows (few of them), 8 the
+ * Flags: 1 a limit, 2 stale bytes are searched, 4 rows (few of them), 8 the
  * checks that need a topic or tags. */
 #include <stdint.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@ seconds=${1:-60}
 seed=${PS_SEED:-1}
 native=../native
 core=""
-for part in checksum checksum_arm checksum_tables checksum_x86 error parse \
-    properties record scan source source_check text topics wire; do
+for part in checksum checksum_arm checksum_portable checksum_tables checksum_x86 \
+    error parse properties record scan source source_check text topics wire; do
     core="$core ../../csrc/$part.c"
 done
 base="-std=c11 -D_GNU_SOURCE -UNDEBUG -O1 -g -fno-omit-frame-pointer

@@ -136,7 +136,7 @@ ps_status store_recover(store *s, uint64_t bound) {
   uint32_t count = 0;
   status = ps_log_scan(s->log, &cursor, NULL, 0, &count, &s->error);
   if (status == PS_OK && cursor.stop == PS_STOP_UNREADABLE)
-    status = s->error.status; /* no torn tail: it could not be looked at */
+    status = s->error.status; /* it could not be read, so no torn tail */
   if (status == PS_OK) {
     ps_start start = {.end = cursor.offset,
                       .synced_end = bound,

@@ -7,7 +7,7 @@
 #ifndef SUPPORT_LOG_H
 #define SUPPORT_LOG_H
 
-#include "log.h"
+#include "open.h"
 #include "support_memory.h"
 
 enum { STORE_RECORDS = 4096, STORE_BODY_MIN = 8 };

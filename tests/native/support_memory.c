@@ -155,7 +155,7 @@ static int64_t env_read(void *self, int32_t file, void *to, uint64_t size,
   return end(fs, (int64_t)size);
 }
 
-/* Copies as a kernel does: readers that look again afterwards may race. */
+/* Copies as a kernel does: readers that read again afterwards may race. */
 __attribute__((no_sanitize("thread"))) static void
 copy_unseen(volatile uint8_t *to, const uint8_t *from, uint64_t size) {
   for (uint64_t i = 0; i < size; i++)
@@ -422,7 +422,7 @@ void memory_offer(memory *fs) {
       .unmap = env_unmap,
       .resident = env_resident,
       .populate = env_populate,
-      .look = env_populate,
+      .populate_exact = env_populate,
       .prefetch = env_prefetch,
       .wall_ms = env_wall_ms,
       .boottime_ns = env_boottime_ns,

@@ -99,7 +99,7 @@ typedef struct memory {
   uint64_t faults_fired;
   int64_t wall_ms;
   int64_t boottime_ns;
-  int64_t tick_ms; /* each look at a clock moves both so far */
+  int64_t tick_ms; /* each reading of a clock advances both by it */
   /* Dying: before the nth call that changes anything the state is kept in
    * `last`, and from then on nothing happens any more. */
   uint64_t dies_at; /* 0: never */

@@ -188,8 +188,8 @@ static void mappings(place *p) {
   CHECK(5, env->write(env->self, file, "hello", 5, 9000));
   CHECK(0, env->populate(env->self, file, data, 9000, 5));
   CHECK_BYTES("hello", data + 9000, 5);
-  CHECK(0, env->look(env->self, file, data, 9000, 5));
-  CHECK(0, env->look(env->self, file, data, SIZE - 8, 8));
+  CHECK(0, env->populate_exact(env->self, file, data, 9000, 5));
+  CHECK(0, env->populate_exact(env->self, file, data, SIZE - 8, 8));
   env->prefetch(env->self, data, 100, 5000);
   if (p->fs != NULL)
     memory_at(p->fs, path_of(p, "a"))->size = 8192;
@@ -197,7 +197,7 @@ static void mappings(place *p) {
     CHECK(0, truncate(path_of(p, "a"), 8192));
   CHECK(0, env->populate(env->self, file, data, 8000, 192));
   CHECK(-EFAULT, env->populate(env->self, file, data, 9000, 5));
-  CHECK(-EFAULT, env->look(env->self, file, data, 9000, 5));
+  CHECK(-EFAULT, env->populate_exact(env->self, file, data, 9000, 5));
   env->unmap(env->self, data, SIZE);
   CHECK(0, env->close(env->self, file));
 }

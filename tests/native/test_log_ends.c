@@ -18,7 +18,7 @@ typedef struct watch {
   uint32_t empty; /* ends whose last byte was not there yet */
 } watch;
 
-static void look(void *argument, memory_call kind, int32_t file) {
+static void note_end(void *argument, memory_call kind, int32_t file) {
   watch *w = argument;
   (void)kind;
   (void)file;
@@ -42,7 +42,7 @@ static watch *watch_new(store *s) {
   watch *w = calloc(1, sizeof *w);
   w->s = s;
   s->fs->hook_argument = w;
-  s->fs->hook = look;
+  s->fs->hook = note_end;
   return w;
 }
 
@@ -128,7 +128,7 @@ static void dawdle(void *argument, memory_call kind, int32_t file) {
       sched_yield();
 }
 
-static void *append_and_look(void *argument) {
+static void *append_and_check(void *argument) {
   crowd *c = argument;
   uint8_t form[STORE_MESSAGE_EXTRA + 200];
   for (uint32_t i = 0; i < 100; i++) {
@@ -148,9 +148,9 @@ static void *append_and_look(void *argument) {
   return NULL;
 }
 
-/* However many threads one of them writes for: nobody is answered before the
- * own record is written and published. */
-static void an_answer_comes_behind_the_bytes(void) {
+/* One thread may write for many others: an append returns only after its own
+ * record is written and published. */
+static void an_append_returns_after_its_record_is_published(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
   memory_file *file = memory_at(s->fs, STORE_LOG "00000000000000000000");
@@ -159,7 +159,7 @@ static void an_answer_comes_behind_the_bytes(void) {
   s->fs->hook = dawdle;
   pthread_t threads[WRITERS];
   for (uint32_t i = 0; i < WRITERS; i++)
-    REQUIRE(pthread_create(&threads[i], NULL, append_and_look, &c) == 0);
+    REQUIRE(pthread_create(&threads[i], NULL, append_and_check, &c) == 0);
   for (uint32_t i = 0; i < WRITERS; i++)
     pthread_join(threads[i], NULL);
   s->fs->hook = NULL;
@@ -168,35 +168,37 @@ static void an_answer_comes_behind_the_bytes(void) {
   CHECK(0, store_free(s));
 }
 
-/* ---- One write for many, looked at while it is under way -------------- */
+/* ---- One write for many appends ------------------------------------------ */
 
 typedef struct gathering {
   store *s;
-  ps_turn *waiting[WRITERS]; /* who queued behind the first write, in order */
+  ps_commit
+      *waiting[WRITERS]; /* requests queued behind the first write, in order */
   _Atomic uint32_t writes;
   uint32_t queued;
-  uint32_t early; /* turns that were answered within the write for them */
+  uint32_t early; /* requests answered during their own write */
 } gathering;
 
-/* Within the first write: until all others queue, whoever they are. Within the
- * second, which is for all of them: has one been told to go on? */
+/* During the first write: waits until all other threads queue. During the
+ * second, which is for all of them: was one of them woken? */
 static void gather(void *argument, memory_call kind, int32_t file) {
   gathering *g = argument;
   (void)file;
   if (kind != CALL_WRITE)
     return;
-  ps_turns *turns = &g->s->log->turns;
+  ps_commit_queue *queue = &g->s->log->commit_queue;
   uint32_t writes = atomic_fetch_add(&g->writes, 1) + 1;
   while (writes == 1 && g->queued < WRITERS - 1) {
     sched_yield();
-    pthread_mutex_lock(&turns->lock);
+    pthread_mutex_lock(&queue->lock);
     g->queued = 0;
-    for (ps_turn *turn = turns->first; turn != NULL; turn = turn->next)
-      g->waiting[g->queued++] = turn;
-    pthread_mutex_unlock(&turns->lock);
+    for (ps_commit *commit = queue->first; commit != NULL;
+         commit = commit->next)
+      g->waiting[g->queued++] = commit;
+    pthread_mutex_unlock(&queue->lock);
   }
   /* waiting[0] leads this write. The threads keep their stacks until the end,
-   * so a turn that is gone may be looked at, too. */
+   * so a request that is gone may be read, too. */
   for (uint32_t i = 1; writes == 2 && i < g->queued; i++)
     g->early += atomic_load(&g->waiting[i]->state) != 0;
 }
@@ -220,8 +222,8 @@ static void *append_one(void *argument) {
   return NULL;
 }
 
-/* Whoever is written for waits until that write is done. */
-static void nobody_is_answered_within_the_write_for_them(void) {
+/* An append that another thread writes for waits until that write is done. */
+static void no_append_returns_during_the_write_of_its_record(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
   gathering g = {.s = s};
@@ -252,5 +254,5 @@ static void nobody_is_answered_within_the_write_for_them(void) {
 CHECK_MAIN(CASE(an_end_is_published_behind_whole_records_only),
            CASE(a_piece_that_is_written_is_no_end_yet),
            CASE(raw_bytes_are_published_by_whole_records),
-           CASE(an_answer_comes_behind_the_bytes),
-           CASE(nobody_is_answered_within_the_write_for_them))
+           CASE(an_append_returns_after_its_record_is_published),
+           CASE(no_append_returns_during_the_write_of_its_record))

@@ -173,8 +173,8 @@ static void an_append_takes_the_place_of_half_a_record(void) {
   }
 }
 
-/* Closing leaves nothing above the end, not even half a record: whoever sets
- * the clean mark then tells the truth. */
+/* Closing leaves nothing above the end, not even half a record: the clean mark
+ * that is set then is true. */
 static void closing_zeroes_half_a_record(void) {
   source from;
   make_source(&from);

@@ -75,9 +75,10 @@ static void a_reader_reads_a_segment_that_was_made_again(void) {
   }
 }
 
-/* The same with a look at the directory between the cut's first words and the
- * removal, when the old files are still there. */
-static void look_while_cutting(void *argument, memory_call kind, int32_t file) {
+/* The same where the reader lists the directory between the first words of the
+ * cut and the removal, when the old files are still there. */
+static void refresh_while_cutting(void *argument, memory_call kind,
+                                  int32_t file) {
   pair *p = argument;
   (void)file;
   if (kind != CALL_REMOVE)
@@ -92,11 +93,11 @@ static void look_while_cutting(void *argument, memory_call kind, int32_t file) {
     CHECK_TEXT("", error.text);
 }
 
-static void a_reader_that_looks_during_a_cut_reads_on_behind_it(void) {
+static void a_reader_that_refreshes_during_a_cut_reads_on_after_it(void) {
   pair *p = pair_new(30);
   reader_agrees(p);
   p->s->fs->hook_argument = p;
-  p->s->fs->hook = look_while_cutting;
+  p->s->fs->hook = refresh_while_cutting;
   CHECK(PS_OK, store_cut(p->s, p->s->records[4].offset));
   CHECK_TRUE(p->s->fs->hook == NULL);
   for (uint32_t i = 0; i < 25; i++)
@@ -341,8 +342,8 @@ static void a_block_outlives_the_closing(void) {
   CHECK(0, store_free(s));
 }
 
-/* And its freeing: who collects garbage frees in any order. The mapping and the
- * lock that guards it stay as long. */
+/* And its freeing: a garbage collector frees in any order. The mapping and the
+ * lock that guards it stay as long as the block. */
 static void a_block_outlives_its_log(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 1000, PS_ACK_LEADER));
@@ -363,7 +364,7 @@ static void a_block_outlives_its_log(void) {
 
 CHECK_MAIN(CASE(a_reader_follows_its_writer),
            CASE(a_reader_reads_a_segment_that_was_made_again),
-           CASE(a_reader_that_looks_during_a_cut_reads_on_behind_it),
+           CASE(a_reader_that_refreshes_during_a_cut_reads_on_after_it),
            CASE(what_a_cut_reached_is_void),
            CASE(a_record_zeroed_by_a_cut_is_not_corrupt),
            CASE(a_reader_asks_whether_what_it_read_still_holds),

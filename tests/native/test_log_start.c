@@ -90,7 +90,8 @@ static void an_empty_segment_behind_a_gap_goes(void) {
   CHECK(0, store_free(s));
 }
 
-/* What the opening took for empty is looked at once more before it goes. */
+/* The start checks the segments that the opening took for empty again before it
+ * removes them. */
 static void a_segment_that_got_bytes_meanwhile_stays(void) {
   store *s = closed();
   uint8_t data[SEGMENT] = {1};
@@ -127,7 +128,7 @@ static void an_empty_last_file_is_no_segment(void) {
   CHECK(0, store_free(s));
 }
 
-/* The files say the segment size when nobody else does. */
+/* The files give the segment size when the options do not. */
 static void the_files_say_the_segment_size(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 9000, PS_ACK_SYNCED));

@@ -17,7 +17,7 @@ typedef struct answer {
   uint32_t ack;
 } answer;
 
-/* Somebody cuts: what was synced may be gone when it is asked for. */
+/* A thread cuts: synced bytes may be gone when they are read. */
 static _Atomic uint32_t is_cutting;
 
 typedef struct worker {
@@ -261,7 +261,7 @@ static void *cut_now_and_then(void *argument) {
 static void cuts_between_appends_leave_an_order(void) {
   store *s = store_new(SEGMENT);
   bystander beside, cutter;
-  s->fs->is_kernel = true; /* readers that a cut overtakes look again */
+  s->fs->is_kernel = true; /* readers that a cut overtakes read again */
   worker *workers = begin(s, THREADS, APPENDS, 2);
   stand_by(&beside, s, read_and_sync);
   atomic_store(&is_cutting, 1);
@@ -328,7 +328,8 @@ static void several_threads_may_close(void) {
   }
 }
 
-/* ---- Who waits for whom ------------------------------------------------ */
+/* ---- Which append waits for which sync ------------------------------------
+ * */
 
 /* Holds the calls of some kinds until they are let go. */
 typedef struct gate {
@@ -353,11 +354,11 @@ static void guard(store *s, gate *g, memory_call kind) {
 
 static uint32_t queued(store *s) {
   uint32_t count = 0;
-  ps_turns *turns = &s->log->turns;
-  pthread_mutex_lock(&turns->lock);
-  for (ps_turn *turn = turns->first; turn != NULL; turn = turn->next)
+  ps_commit_queue *queue = &s->log->commit_queue;
+  pthread_mutex_lock(&queue->lock);
+  for (ps_commit *commit = queue->first; commit != NULL; commit = commit->next)
     count++;
-  pthread_mutex_unlock(&turns->lock);
+  pthread_mutex_unlock(&queue->lock);
   return count;
 }
 
@@ -382,7 +383,7 @@ static void gather(store *s, gate *g, worker **first, worker **rest,
 
 /* 64 threads that append for the disk: while one syncs the others gather, and
  * all of them take one more sync. */
-static void those_who_wait_for_a_sync_share_one(void) {
+static void appends_that_wait_for_a_sync_share_one(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 8, PS_ACK_LEADER)); /* makes the segment */
   uint64_t before = s->fs->calls[CALL_SYNC];
@@ -398,8 +399,8 @@ static void those_who_wait_for_a_sync_share_one(void) {
   CHECK(0, store_free(s));
 }
 
-/* Who only wants to be written waits for nobody's sync: neither for one that
- * runs, nor by leading for those who want one. */
+/* An append with PS_ACK_LEADER waits for no sync: neither for one that runs,
+ * nor by leading for appends that want one. */
 static void a_leader_append_waits_for_no_sync(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 8, PS_ACK_LEADER));
@@ -430,7 +431,7 @@ static void a_leader_append_waits_for_no_sync(void) {
 }
 
 /* Lets one sync after the other through, and notes whose each is. */
-enum { GROUP = PS_TURNS_MANY, SYNCS = 6 };
+enum { GROUP = PS_COMMIT_QUEUE_MANY, SYNCS = 6 };
 
 typedef struct steps {
   _Atomic uint32_t allowed;
@@ -451,8 +452,8 @@ static void step(void *argument, memory_call kind, int32_t file) {
     usleep(50);
 }
 
-/* A thread that comes back from a sync serves the many who gathered meanwhile,
- * but not for ever: the fifth group is synced by one of its own. */
+/* A thread that has synced serves the many requests that gathered meanwhile, up
+ * to four groups: the fifth is synced by one of its own threads. */
 static void a_leader_serves_four_groups_at_most(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 8, PS_ACK_LEADER));
@@ -481,8 +482,9 @@ static void a_leader_serves_four_groups_at_most(void) {
   CHECK(0, store_free(s));
 }
 
-/* A failed sync fails all who waited for it, and none who had been answered
- * by the one before: few, one of whom leads, or many, whom that one serves. */
+/* A failed sync fails all appends that waited for it, and none that the sync
+ * before it served: few, one of which leads, or many, which the same leader
+ * serves. */
 static void fail_second_sync(uint32_t count) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 8, PS_ACK_LEADER));
@@ -499,9 +501,9 @@ static void fail_second_sync(uint32_t count) {
   CHECK(0, store_free(s));
 }
 
-static void a_failed_sync_fails_all_who_waited(void) {
-  fail_second_sync(PS_TURNS_MANY - 1);
-  fail_second_sync(PS_TURNS_MANY);
+static void a_failed_sync_fails_every_append_that_waited_for_it(void) {
+  fail_second_sync(PS_COMMIT_QUEUE_MANY - 1);
+  fail_second_sync(PS_COMMIT_QUEUE_MANY);
 }
 
 CHECK_MAIN(CASE(many_threads_append_each_record_once),
@@ -509,7 +511,7 @@ CHECK_MAIN(CASE(many_threads_append_each_record_once),
            CASE(cuts_between_appends_leave_an_order),
            CASE(closing_among_appends_keeps_what_was_acknowledged),
            CASE(several_threads_may_close),
-           CASE(those_who_wait_for_a_sync_share_one),
+           CASE(appends_that_wait_for_a_sync_share_one),
            CASE(a_leader_append_waits_for_no_sync),
            CASE(a_leader_serves_four_groups_at_most),
-           CASE(a_failed_sync_fails_all_who_waited))
+           CASE(a_failed_sync_fails_every_append_that_waited_for_it))

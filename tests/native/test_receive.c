@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define LOOK_NS UINT64_C(2000000)
+#define SPIN_NS UINT64_C(2000000)
 #define LONG_NS UINT64_C(20000000000)
 
 typedef struct pair {
@@ -26,9 +26,9 @@ static pair connected(int32_t limit_ms) {
 }
 
 /* What is there comes without a wait, up to the size; then the end. */
-static void what_is_there_comes_at_once(void) {
+static void bytes_that_are_there_are_received_at_once(void) {
   pair p = connected(0);
-  ps_patience patience = {.look_ns = LOOK_NS};
+  ps_patience patience = {.look_ns = SPIN_NS};
   uint8_t room[4];
   CHECK(6, write(p.theirs, "abcdef", 6));
   close(p.theirs);
@@ -40,10 +40,11 @@ static void what_is_there_comes_at_once(void) {
   CHECK(-EBADF, ps_receive(p.ours, room, sizeof room, 1, &patience));
 }
 
-/* Nothing in time is -EAGAIN, looked for or not; a long wait pays no look. */
-static void nothing_in_time_is_told(void) {
+/* No bytes in time is -EAGAIN, after spinning or not; after a long wait the
+ * next call does not spin. */
+static void a_timeout_is_eagain(void) {
   pair p = connected(5);
-  ps_patience patience = {.look_ns = LOOK_NS, .is_paid = 1};
+  ps_patience patience = {.look_ns = SPIN_NS, .is_paid = 1};
   uint8_t room[4];
   CHECK(-EAGAIN, ps_receive(p.ours, room, sizeof room, 0, &patience));
   CHECK(1, patience.is_paid);
@@ -53,9 +54,9 @@ static void nothing_in_time_is_told(void) {
   close(p.theirs);
 }
 
-/* A processor is not to be burnt on a link where little comes: where the last
- * bytes were not soon it sleeps, or this would take as long as a look. */
-static void it_looks_only_where_looking_pays(void) {
+/* No processor is used up on a link where little comes: where the last bytes
+ * came late the thread sleeps, or this would take as long as a spin. */
+static void it_spins_only_while_spinning_pays(void) {
   pair p = connected(5);
   ps_patience patience = {.look_ns = LONG_NS};
   uint8_t room[4];
@@ -79,10 +80,10 @@ static void *echo(void *argument) {
   return NULL;
 }
 
-/* Bytes that come while the thread looks, or sleeps, end the wait. */
+/* Bytes that come while the thread spins, or sleeps, end the wait. */
 static void bytes_that_come_end_the_wait(void) {
   pair p = connected(0);
-  ps_patience patience = {.look_ns = LOOK_NS};
+  ps_patience patience = {.look_ns = SPIN_NS};
   pthread_t thread;
   CHECK(0, pthread_create(&thread, NULL, echo, &p));
   for (uint32_t i = 0; i < 2000; i++) {
@@ -97,6 +98,6 @@ static void bytes_that_come_end_the_wait(void) {
   close(p.theirs);
 }
 
-CHECK_MAIN(CASE(what_is_there_comes_at_once), CASE(nothing_in_time_is_told),
-           CASE(it_looks_only_where_looking_pays),
+CHECK_MAIN(CASE(bytes_that_are_there_are_received_at_once),
+           CASE(a_timeout_is_eagain), CASE(it_spins_only_while_spinning_pays),
            CASE(bytes_that_come_end_the_wait))

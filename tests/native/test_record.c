@@ -163,7 +163,7 @@ static void random_messages_equal_the_slow_encoder(void) {
 }
 
 /* A `__CRC32#` property of the message is dropped wherever it stands; what
- * merely looks like it stays. */
+ * merely resembles one stays. */
 static void a_foreign_property_crc_is_dropped(void) {
   static const struct {
     const char *given;
@@ -369,10 +369,11 @@ static void every_flip_under_a_property_crc_is_seen(void) {
   }
 }
 
-/* Without one, flips go unseen in these fields and nowhere else: queue id,
- * flag, queue offset, sys flag (but for its host bits), born and store time
- * and host, reconsume times, prepared offset, topic, properties. */
-static void without_it_the_unseen_flips_can_be_named(void) {
+/* Without a property CRC, flips are not found in these fields, and in no
+ * others: queue id, flag, queue offset, sys flag (but for its host bits), born
+ * and store time and host, reconsume times, prepared offset, topic, properties.
+ * */
+static void flips_without_a_property_crc_pass_in_known_fields(void) {
   uint8_t data[256];
   uint32_t size = from_hex(data, vector_v1);
   for (uint32_t at = 0; at < size; at++) {
@@ -556,7 +557,7 @@ CHECK_MAIN(CASE(a_message_becomes_the_published_bytes),
            CASE(a_delayed_record_is_coded_by_its_delivery),
            CASE(a_hash_of_malformed_text_is_javas),
            CASE(every_flip_under_a_property_crc_is_seen),
-           CASE(without_it_the_unseen_flips_can_be_named),
+           CASE(flips_without_a_property_crc_pass_in_known_fields),
            CASE(one_proof_is_enough), CASE(a_record_cut_anywhere_is_bad),
            CASE(a_bad_record_says_what_is_wrong),
            CASE(hosts_beyond_the_size_are_seen),

@@ -68,7 +68,7 @@ static void copies_are_whole_at_their_new_places(void) {
 }
 
 /* A record that is no longer whole is not copied, let alone signed anew. */
-static void damage_is_seen_before_it_is_signed(void) {
+static void damage_is_found_before_a_new_checksum(void) {
   static uint8_t copies[ROOM];
   block *given = make_block();
   ps_record row;
@@ -129,6 +129,6 @@ static void a_property_is_found_where_it_is(void) {
 }
 
 CHECK_MAIN(CASE(copies_are_whole_at_their_new_places),
-           CASE(damage_is_seen_before_it_is_signed),
+           CASE(damage_is_found_before_a_new_checksum),
            CASE(what_does_not_fit_is_refused),
            CASE(a_property_is_found_where_it_is))

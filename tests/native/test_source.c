@@ -163,7 +163,7 @@ static void columns_are_read_row_by_row(void) {
 }
 
 /* Nothing is a valid thing to append: the totals are zero. */
-static void nothing_is_counted_as_nothing(void) {
+static void an_empty_source_counts_nothing(void) {
   bench *all = bench_new();
   ps_source source;
   ps_route route = {.topic = (const uint8_t *)"T", .topic_size = 1};
@@ -187,4 +187,4 @@ static void nothing_is_counted_as_nothing(void) {
 CHECK_MAIN(CASE(message_form_goes_both_ways),
            CASE(a_client_batch_becomes_the_published_records),
            CASE(columns_are_read_row_by_row),
-           CASE(nothing_is_counted_as_nothing))
+           CASE(an_empty_source_counts_nothing))

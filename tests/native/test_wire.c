@@ -66,7 +66,7 @@ static uint8_t *stream_of(const uint8_t *log, uint64_t *size, ps_frame *frames,
 }
 
 /* What is sent is found again, with its checksums. */
-static void what_is_sent_is_found(void) {
+static void frames_that_are_sent_are_found(void) {
   uint8_t log[END];
   check_random_fill(log, END);
   ps_frame sent[FRAMES], found[FRAMES];
@@ -90,7 +90,7 @@ static void what_is_sent_is_found(void) {
 }
 
 /* R272: at every cut the frames that are whole, and nothing behind is read. */
-static void half_a_frame_waits_at_every_cut(void) {
+static void a_partial_frame_is_not_taken(void) {
   uint8_t log[END];
   check_random_fill(log, END);
   ps_frame sent[FRAMES], found[FRAMES];
@@ -126,7 +126,7 @@ static int32_t scan_one(int32_t length, int32_t type, uint64_t size) {
 }
 
 /* Lengths and types that no frame has are refused by their bytes alone. */
-static void what_is_no_frame_is_refused_at_once(void) {
+static void bytes_that_are_no_frame_are_refused_at_once(void) {
   CHECK(PS_E_CORRUPT, scan_one(23, 7, 4));
   CHECK(PS_E_CORRUPT, scan_one(65, 7, 4));
   CHECK(PS_E_CORRUPT, scan_one(-1, 7, 4));
@@ -141,5 +141,6 @@ static void what_is_no_frame_is_refused_at_once(void) {
   CHECK(PS_E_CORRUPT, scan_one(64, 6, 64));
 }
 
-CHECK_MAIN(CASE(what_is_sent_is_found), CASE(half_a_frame_waits_at_every_cut),
-           CASE(what_is_no_frame_is_refused_at_once))
+CHECK_MAIN(CASE(frames_that_are_sent_are_found),
+           CASE(a_partial_frame_is_not_taken),
+           CASE(bytes_that_are_no_frame_are_refused_at_once))

@@ -1,8 +1,9 @@
-/* A log that rings as it grows, and appends that wait in the same call. */
+/* A log that advances a mark as it grows, and appends that wait in the same
+ * call. */
 #include "check.h"
 #include "support_log.h"
 #include "support_records.h"
-#include "waits.h"
+#include "waiters.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -20,61 +21,61 @@ static ps_waits *open_marks(uint32_t in_line) {
   return waits;
 }
 
-/* Each publication rings once; a log without a bell rings none, and one that
- * is freed gives its bell back. */
-static void each_publication_rings(void) {
+/* Each publication advances the mark once; a log without waiters advances none,
+ * and a log that is freed gives its waiters up. */
+static void each_publication_advances_the_mark(void) {
   store *s = store_new(SEGMENT);
-  ps_waits *bell = open_marks(0), *other = open_marks(0);
-  CHECK(PS_OK, ps_log_ring(s->log, bell, &s->error));
+  ps_waits *published = open_marks(0), *other = open_marks(0);
+  CHECK(PS_OK, ps_log_ring(s->log, published, &s->error));
   CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
   CHECK(PS_OK, store_append(s, 100, PS_ACK_SYNCED));
-  CHECK(2, ps_waits_mark(bell, 0));
-  CHECK(2, *ps_waits_word(bell, 0));
+  CHECK(2, ps_waits_mark(published, 0));
+  CHECK(2, *ps_waits_word(published, 0));
   CHECK(PS_OK, ps_log_ring(s->log, other, &s->error));
   CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
-  CHECK(2, ps_waits_mark(bell, 0));
+  CHECK(2, ps_waits_mark(published, 0));
   CHECK(1, ps_waits_mark(other, 0));
-  ps_waits_free(bell);
+  ps_waits_free(published);
   ps_waits_free(other); /* the log holds it, and frees it with itself */
   CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
   CHECK(0, store_free(s));
 }
 
 static void *wait_for_one_more(void *argument) {
-  ps_waits *bell = argument;
+  ps_waits *published = argument;
   ps_error error;
   uint32_t outcome = 0;
-  uint64_t next = ps_waits_mark(bell, 0) + 1;
-  CHECK(PS_OK, ps_waits_wait(bell, 0, next, FOREVER, &outcome, &error));
+  uint64_t next = ps_waits_mark(published, 0) + 1;
+  CHECK(PS_OK, ps_waits_wait(published, 0, next, FOREVER, &outcome, &error));
   CHECK(PS_WAIT_REACHED, outcome);
   return NULL;
 }
 
-/* A quiet append rings as any other for who looks; who sleeps is woken by the
- * next ring that is aloud. */
-static void a_quiet_append_wakes_nobody(void) {
+/* A quiet append advances the mark as any other; a thread that sleeps is woken
+ * by the next ps_waits_ring. */
+static void a_quiet_append_wakes_no_waiter(void) {
   store *s = store_new(SEGMENT);
-  ps_waits *bell = open_marks(0);
-  CHECK(PS_OK, ps_log_ring(s->log, bell, &s->error));
+  ps_waits *published = open_marks(0);
+  CHECK(PS_OK, ps_log_ring(s->log, published, &s->error));
   uint8_t form[STORE_MESSAGE_EXTRA + 64];
   uint64_t size = store_message(form, 0, 1, 64);
   ps_appended appended;
   pthread_t thread;
-  pthread_create(&thread, NULL, wait_for_one_more, bell);
-  while (ps_waits_waiting(bell) == 0)
+  pthread_create(&thread, NULL, wait_for_one_more, published);
+  while (ps_waits_waiting(published) == 0)
     sched_yield();
   CHECK(PS_OK, ps_log_append_quietly(s->log, form, size, &appended, &s->error));
-  CHECK(1, ps_waits_mark(bell, 0));
+  CHECK(1, ps_waits_mark(published, 0));
   CHECK(1, appended.count);
-  CHECK(1, ps_waits_waiting(bell));
+  CHECK(1, ps_waits_waiting(published));
   CHECK(PS_E_INVALID,
         ps_log_append_quietly(s->log, form, 1, &appended, &s->error));
-  CHECK(1, ps_waits_waiting(bell));
-  CHECK(PS_OK, ps_waits_ring(bell, 0, &s->error));
+  CHECK(1, ps_waits_waiting(published));
+  CHECK(PS_OK, ps_waits_ring(published, 0, &s->error));
   pthread_join(thread, NULL);
   CHECK(PS_OK, store_append(s, 100, PS_ACK_LEADER));
-  CHECK(3, ps_waits_mark(bell, 0));
-  ps_waits_free(bell);
+  CHECK(3, ps_waits_mark(published, 0));
+  ps_waits_free(published);
   CHECK(0, store_free(s));
 }
 
@@ -82,7 +83,7 @@ typedef struct appender {
   pthread_t thread;
   store *s;
   ps_waits *waits;
-  ps_waits *bell;
+  ps_waits *published;
   _Atomic uint32_t *left;
   uint32_t reached;
 } appender;
@@ -102,40 +103,42 @@ static void *append_and_wait(void *argument) {
   }
   atomic_fetch_sub(a->left, 1);
   ps_error error;
-  CHECK(PS_OK, ps_waits_ring(a->bell, 0, &error));
+  CHECK(PS_OK, ps_waits_ring(a->published, 0, &error));
   return NULL;
 }
 
-/* Appenders wait for a mark that one thread raises to the end of the log each
- * time the log rings: nobody is forgotten, and nobody comes back early. */
-static void appenders_come_back_when_their_end_is_reached(void) {
+/* Appends wait for a mark that one thread raises to the end of the log after
+ * each publication: each of them returns, and none returns early. */
+static void appends_return_when_their_end_is_reached(void) {
   store *s = store_new(SEGMENT);
-  ps_waits *waits = open_marks(1), *bell = open_marks(0);
-  CHECK(PS_OK, ps_log_ring(s->log, bell, &s->error));
+  ps_waits *waits = open_marks(1), *published = open_marks(0);
+  CHECK(PS_OK, ps_log_ring(s->log, published, &s->error));
   _Atomic uint32_t left = APPENDERS;
   appender all[APPENDERS];
   for (uint32_t i = 0; i < APPENDERS; i++) {
-    all[i] = (appender){.s = s, .waits = waits, .bell = bell, .left = &left};
+    all[i] = (appender){
+        .s = s, .waits = waits, .published = published, .left = &left};
     CHECK(0, pthread_create(&all[i].thread, NULL, append_and_wait, &all[i]));
   }
   ps_error error;
   while (atomic_load(&left) > 0) {
-    uint64_t rings = ps_waits_mark(bell, 0);
+    uint64_t seen = ps_waits_mark(published, 0);
     uint64_t end = store_ends(s).published_end;
     CHECK(PS_OK, ps_waits_raise(waits, 0, end, &error));
     uint32_t outcome = 0;
     if (atomic_load(&left) > 0)
       CHECK(PS_OK,
-            ps_waits_wait(bell, 0, rings + 1, FOREVER, &outcome, &error));
+            ps_waits_wait(published, 0, seen + 1, FOREVER, &outcome, &error));
   }
   for (uint32_t i = 0; i < APPENDERS; i++) {
     pthread_join(all[i].thread, NULL);
     CHECK(EACH, all[i].reached);
   }
   ps_waits_free(waits);
-  ps_waits_free(bell);
+  ps_waits_free(published);
   CHECK(0, store_free(s));
 }
 
-CHECK_MAIN(CASE(each_publication_rings), CASE(a_quiet_append_wakes_nobody),
-           CASE(appenders_come_back_when_their_end_is_reached))
+CHECK_MAIN(CASE(each_publication_advances_the_mark),
+           CASE(a_quiet_append_wakes_no_waiter),
+           CASE(appends_return_when_their_end_is_reached))

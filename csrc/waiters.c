@@ -1,11 +1,12 @@
-/* Waits for an offset: who is reached comes back, and wakes the next.
+/* Threads that wait for an offset: each that is woken wakes the next.
  *
- * A wait is in the list of its mark until the mark reaches it, and then in the
- * one line of all who are to be woken. Who is woken takes the next out of that
- * line. A raise only begins this where nobody is at it: with two lines at work,
- * threads that share an interpreter push each other aside after all.
+ * A waiter is in the list of its mark until the mark reaches it, and then in
+ * the one wake list of all waiters that are to be woken. A woken thread takes
+ * the next waiter out of that list. A raise begins this only where no woken
+ * thread is doing it: with two chains of wakes, threads that share an
+ * interpreter contend for its lock after all.
  */
-#include "waits.h"
+#include "waiters.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,23 +24,22 @@
 
 #include "env.h"
 #include "error.h"
-#include "look.h"
-#include "waits_quiet.h"
+#include "spin.h"
 
 #define WAITS 0U
-#define REACHED 1U /* in line: somebody will wake it */
+#define REACHED 1U /* in the wake list: another thread will wake it */
 #define WOKEN 2U
-#define NOBODY UINT64_MAX /* the first end of an empty list */
+#define NO_WAITER UINT64_MAX /* the first end of an empty list */
 #define FOREVER UINT64_MAX
 
 /* One thread that waits, on its stack until it comes back. */
 typedef struct waiter {
-  struct waiter *next; /* in the list, or in the line */
+  struct waiter *next; /* in the mark's list, or in the wake list */
   struct waiter *before;
   uint64_t end;
   _Atomic uint32_t state;
-  uint32_t entered;  /* of the handle, when it was woken */
-  uint32_t is_alone; /* by a raise, and nobody is to be woken after it */
+  uint32_t entered;  /* the handle's count when this thread was woken */
+  uint32_t is_alone; /* woken by a raise, and no other waiter after it */
 #if !HAS_FUTEX
   pthread_cond_t woken;
 #endif
@@ -47,8 +47,9 @@ typedef struct waiter {
 
 typedef struct mark {
   _Atomic uint64_t offset;
-  _Atomic uint64_t first_end; /* of the list; changes under the lock */
-  waiter *first;              /* ends ascend */
+  _Atomic uint64_t
+      first_end; /* of the list's first waiter; changes under the lock */
+  waiter *first; /* ends ascend */
   waiter *last;
 } mark;
 
@@ -57,13 +58,13 @@ struct ps_waits {
   _Atomic uint32_t waiting;
   _Atomic uint32_t entered; /* how often a thread came, so far */
   _Atomic uint32_t has_ended;
-  _Atomic uint32_t has_paid;   /* the last sleep was as short as a look */
-  _Atomic uint32_t is_looking; /* somebody does */
+  _Atomic uint32_t pays_to_spin; /* the last sleep was no longer than a spin */
+  _Atomic uint32_t is_spinning;  /* one thread at a time does */
   _Atomic uint32_t holders;
-  waiter *next; /* the line */
-  waiter *last;
-  uint32_t awake;   /* who was woken and did not wake others yet */
-  uint32_t in_line; /* who is woken wakes one other, not two */
+  waiter *wake_first; /* the wake list */
+  waiter *wake_last;
+  uint32_t awake;   /* woken threads that have not woken others yet */
+  uint32_t in_line; /* a woken thread wakes one other, not two */
   uint32_t count;   /* of marks */
   pid_t owner;      /* a child has neither the threads nor a sound lock */
   mark marks[PS_WAITS_MARKS];
@@ -77,7 +78,7 @@ static struct timespec timespec_of(uint64_t ns) {
 }
 
 #if HAS_FUTEX
-/* Sleeps once, as long as the state is `seen`; may come back for no reason. */
+/* Sleeps once, as long as the state is `seen`; may return for no reason. */
 static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
                         uint64_t deadline) {
   (void)waits;
@@ -86,8 +87,8 @@ static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
           deadline == FOREVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
-/* After the store the wait may be gone with its thread's stack: the wake uses
- * the address only, and a stray wake is harmless to any futex. */
+/* After the store the waiter may be gone with its thread's stack: the wake
+ * uses the address only, and a stray wake is harmless to any futex. */
 static void wake(ps_waits *waits, waiter *w) {
   w->entered = atomic_load(&waits->entered);
   atomic_store(&w->state, WOKEN);
@@ -124,7 +125,7 @@ static void sleep_while(ps_waits *waits, waiter *w, uint32_t seen,
   pthread_mutex_unlock(&waits->lock);
 }
 
-/* Under the lock: the wait is gone once its thread has seen the state. */
+/* Under the lock: the waiter is gone once its thread has seen the state. */
 static void wake(ps_waits *waits, waiter *w) {
   pthread_mutex_lock(&waits->lock);
   w->entered = atomic_load(&waits->entered);
@@ -151,8 +152,9 @@ static void finish(waiter *w) {
 
 /* ---- The list of a mark; the lock is held ------------------------------ */
 
-/* From the end of the list: who comes later mostly waits for more. */
-static void link_in(ps_waits *waits, mark *m, waiter *w) {
+/* Searches from the end of the list: a later waiter mostly waits for a higher
+ * offset. */
+static void insert(ps_waits *waits, mark *m, waiter *w) {
   waiter *before = m->last;
   while (before != NULL && before->end > w->end)
     before = before->before;
@@ -171,19 +173,19 @@ static void link_in(ps_waits *waits, mark *m, waiter *w) {
   atomic_fetch_add(&waits->waiting, 1);
 }
 
-/* Lets a list begin with `first`, which may be nobody. */
-static void begin_with(mark *m, waiter *first) {
+/* Lets a list begin with `first`; NULL: it is empty. */
+static void set_first(mark *m, waiter *first) {
   m->first = first;
   if (first == NULL)
     m->last = NULL;
   else
     first->before = NULL;
-  atomic_store(&m->first_end, first == NULL ? NOBODY : first->end);
+  atomic_store(&m->first_end, first == NULL ? NO_WAITER : first->end);
 }
 
-static void unlink_from(ps_waits *waits, mark *m, waiter *w) {
+static void remove_from(ps_waits *waits, mark *m, waiter *w) {
   if (w->before == NULL) {
-    begin_with(m, w->next);
+    set_first(m, w->next);
   } else {
     w->before->next = w->next;
     if (w->next == NULL)
@@ -194,8 +196,8 @@ static void unlink_from(ps_waits *waits, mark *m, waiter *w) {
   atomic_fetch_sub(&waits->waiting, 1);
 }
 
-/* Moves who waits for at most `offset` from a list into the line. */
-static void move_up(ps_waits *waits, mark *m, uint64_t offset) {
+/* Moves the waiters for at most `offset` from a list into the wake list. */
+static void move_reached(ps_waits *waits, mark *m, uint64_t offset) {
   waiter *first = m->first, *last = NULL;
   uint32_t count = 0;
   waiter *w = first;
@@ -207,32 +209,33 @@ static void move_up(ps_waits *waits, mark *m, uint64_t offset) {
   if (last == NULL)
     return;
   last->next = NULL;
-  if (waits->next == NULL)
-    waits->next = first;
+  if (waits->wake_first == NULL)
+    waits->wake_first = first;
   else
-    waits->last->next = first;
-  waits->last = last;
-  begin_with(m, w);
+    waits->wake_last->next = first;
+  waits->wake_last = last;
+  set_first(m, w);
   atomic_fetch_sub(&waits->waiting, count);
 }
 
-/* Takes the next out of the line, to be woken; NULL: nobody is left. */
+/* Takes the next waiter out of the wake list; NULL: none is left. */
 static waiter *take_next(ps_waits *waits) {
-  waiter *w = waits->next;
+  waiter *w = waits->wake_first;
   if (w != NULL) {
-    waits->next = w->next;
+    waits->wake_first = w->next;
     waits->awake++;
   }
   return w;
 }
 
-/* ---- Coming back ------------------------------------------------------- */
+/* ---- Waking -------------------------------------------------------------- */
 
-/* Wakes who is next, for somebody who is awake. A single thread does not stand
- * back for the one that raised: that would be a fifth of its round or more. */
+/* Wakes the next waiters, on a thread that was woken. A single waiter does not
+ * yield to the thread that raised the mark: that would take a fifth of the time
+ * from one append to the next, or more. */
 static void wake_others(ps_waits *waits, const waiter *w) {
   if (waits->in_line && !w->is_alone)
-    ps_let_ahead(&waits->entered, w->entered);
+    ps_yield_until_entered(&waits->entered, w->entered);
   pthread_mutex_lock(&waits->lock);
   waits->awake--;
   waiter *one = take_next(waits);
@@ -244,28 +247,30 @@ static void wake_others(ps_waits *waits, const waiter *w) {
     wake(waits, other);
 }
 
-/* Begins with the line, if nobody is at it; gives the lock up. */
-static void wake_first(ps_waits *waits) {
+/* Wakes the first of the wake list, unless a woken thread will; gives the lock
+ * up. */
+static void start_waking(ps_waits *waits) {
   waiter *first = waits->awake == 0 ? take_next(waits) : NULL;
   if (first != NULL)
-    first->is_alone = waits->next == NULL;
+    first->is_alone = waits->wake_first == NULL;
   pthread_mutex_unlock(&waits->lock);
   if (first != NULL)
     wake(waits, first);
 }
 
-/* Leaves the list, unless a mark reached the wait meanwhile. */
+/* Leaves the list, unless the mark reached the waiter meanwhile. */
 static int32_t give_up(ps_waits *waits, mark *m, waiter *w) {
   pthread_mutex_lock(&waits->lock);
   int32_t is_listed = atomic_load(&w->state) == WAITS;
   if (is_listed)
-    unlink_from(waits, m, w);
+    remove_from(waits, m, w);
   pthread_mutex_unlock(&waits->lock);
   return is_listed;
 }
 
-/* Sleeps until woken, and wakes others then; or until the deadline. Who is in
- * line sleeps on without one: it is woken soon, and others wait behind it. */
+/* Sleeps until woken, and wakes others then; or until the deadline. A waiter in
+ * the wake list has no deadline any more: it is woken soon, and others are
+ * woken after it. */
 static void sleep_until(ps_waits *waits, mark *m, waiter *w,
                         uint64_t deadline) {
   uint32_t seen;
@@ -304,7 +309,7 @@ ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
                    "no memory for %u marks to wait for", marks);
   pthread_mutex_init(&made->lock, NULL);
   for (uint32_t i = 0; i < marks; i++)
-    atomic_store(&made->marks[i].first_end, NOBODY);
+    atomic_store(&made->marks[i].first_end, NO_WAITER);
   atomic_store(&made->holders, 1);
   made->in_line = in_line;
   made->count = marks;
@@ -313,21 +318,15 @@ ps_status ps_waits_open(uint32_t marks, uint32_t in_line, ps_waits **waits,
   return PS_OK;
 }
 
-static _Thread_local uint32_t is_quiet;
-
-void ps_waits_quiet(uint32_t quiet) {
-  is_quiet = quiet;
-}
-
-/* Wakes who waits for at most `offset`, where the mark is. */
+/* Wakes the waiters for at most `offset`, where the mark is. */
 static void wake_reached(ps_waits *waits, mark *m, uint64_t offset) {
-  /* Who waits stores its end first and looks at the mark then: one of the two
-   * sees the other. */
+  /* A waiter stores its end first and reads the mark then, a raise does both in
+   * the other order: one of the two sees the other. */
   if (atomic_load(&m->first_end) > offset || is_forked(waits))
     return;
   pthread_mutex_lock(&waits->lock);
-  move_up(waits, m, offset);
-  wake_first(waits);
+  move_reached(waits, m, offset);
+  start_waking(waits);
 }
 
 ps_status ps_waits_raise(ps_waits *waits, uint32_t mark_number, uint64_t offset,
@@ -349,20 +348,26 @@ ps_status ps_waits_ring(ps_waits *waits, uint32_t mark_number,
   if (mark_number >= waits->count)
     return no_mark(waits, mark_number, error);
   mark *m = &waits->marks[mark_number];
-  uint64_t now = atomic_fetch_add(&m->offset, 1) + 1;
-  if (!is_quiet)
-    wake_reached(waits, m, now);
+  wake_reached(waits, m, atomic_fetch_add(&m->offset, 1) + 1);
   return PS_OK;
 }
 
-/* Answers 0 if there is nothing to wait for any more. */
-static int32_t queue_up(ps_waits *waits, mark *m, waiter *w) {
+ps_status ps_waits_advance(ps_waits *waits, uint32_t mark_number,
+                           ps_error *error) {
+  if (mark_number >= waits->count)
+    return no_mark(waits, mark_number, error);
+  atomic_fetch_add(&waits->marks[mark_number].offset, 1);
+  return PS_OK;
+}
+
+/* Answers 0 if the mark is there already, or no thread may wait any more. */
+static int32_t enlist(ps_waits *waits, mark *m, waiter *w) {
   pthread_mutex_lock(&waits->lock);
   int32_t waits_now = !atomic_load(&waits->has_ended);
   if (waits_now) {
-    link_in(waits, m, w);
+    insert(waits, m, w);
     if (atomic_load(&m->offset) >= w->end) {
-      unlink_from(waits, m, w);
+      remove_from(waits, m, w);
       waits_now = 0;
     }
   }
@@ -370,35 +375,36 @@ static int32_t queue_up(ps_waits *waits, mark *m, waiter *w) {
   return waits_now;
 }
 
-/* Looks for a while, if nobody else waits and it has paid: to be woken takes
- * longer than most that is waited for. Answers whether it came. */
-static int32_t is_there_soon(ps_waits *waits, mark *m, uint64_t end,
-                             uint64_t now, uint64_t deadline) {
-  if (!atomic_load(&waits->has_paid) || atomic_load(&waits->waiting) > 0 ||
-      atomic_exchange(&waits->is_looking, 1))
+/* Spins for a while, if no other thread waits and the last sleep was short: to
+ * be woken takes longer than most waits last. Answers 1 if the mark came. */
+static int32_t spin_for(ps_waits *waits, mark *m, uint64_t end, uint64_t now,
+                        uint64_t deadline) {
+  if (!atomic_load(&waits->pays_to_spin) || atomic_load(&waits->waiting) > 0 ||
+      atomic_exchange(&waits->is_spinning, 1))
     return 0;
   uint32_t receives = atomic_load(&ps_receives);
-  uint64_t until = now + PS_LOOK_NS < deadline ? now + PS_LOOK_NS : deadline;
+  uint64_t until = now + PS_SPIN_NS < deadline ? now + PS_SPIN_NS : deadline;
   while (atomic_load(&m->offset) < end && !atomic_load(&waits->has_ended) &&
          atomic_load(&waits->waiting) == 0 && ps_monotonic_ns() < until) {
     receives = atomic_load(&ps_receives);
-    sched_yield(); /* who is to raise it may need this very processor */
+    sched_yield(); /* the raising thread may need this very processor */
   }
-  atomic_store(&waits->is_looking, 0);
+  atomic_store(&waits->is_spinning, 0);
   if (atomic_load(&m->offset) < end)
     return 0;
-  /* Who raised it, mostly a link's receiver, holds the interpreter until it is
-   * back in the core: who asks for that now would sleep for it. */
+  /* The thread that raised the mark, mostly a link's receiver, holds the
+   * interpreter's lock until it is back in the core: a thread that asks for
+   * that lock now would sleep for it. */
   if (waits->in_line)
-    ps_let_ahead(&ps_receives, receives);
+    ps_yield_until_entered(&ps_receives, receives);
   return 1;
 }
 
-/* A sleep that a look would have spared pays the next one. */
+/* After a sleep that a spin would have spared, the next wait spins. */
 static void note_sleep(ps_waits *waits, mark *m, uint64_t end, uint64_t begun) {
   uint32_t is_short =
-      atomic_load(&m->offset) >= end && ps_monotonic_ns() < begun + PS_LOOK_NS;
-  atomic_store(&waits->has_paid, is_short);
+      atomic_load(&m->offset) >= end && ps_monotonic_ns() < begun + PS_SPIN_NS;
+  atomic_store(&waits->pays_to_spin, is_short);
 }
 
 ps_status ps_waits_wait(ps_waits *waits, uint32_t mark_number, uint64_t end,
@@ -417,9 +423,9 @@ ps_status ps_waits_wait(ps_waits *waits, uint32_t mark_number, uint64_t end,
     uint64_t deadline =
         timeout_ns > INT64_MAX - now ? FOREVER : now + timeout_ns;
     waiter w = {.end = end};
-    if (!is_there_soon(waits, m, end, now, deadline)) {
+    if (!spin_for(waits, m, end, now, deadline)) {
       begin(&w);
-      if (queue_up(waits, m, &w))
+      if (enlist(waits, m, &w))
         sleep_until(waits, m, &w, deadline);
       finish(&w);
       note_sleep(waits, m, end, now);
@@ -455,8 +461,8 @@ void ps_waits_end(ps_waits *waits) {
   pthread_mutex_lock(&waits->lock);
   atomic_store(&waits->has_ended, 1);
   for (uint32_t i = 0; i < waits->count; i++)
-    move_up(waits, &waits->marks[i], UINT64_MAX);
-  wake_first(waits);
+    move_reached(waits, &waits->marks[i], UINT64_MAX);
+  start_waking(waits);
 }
 
 void ps_waits_hold(ps_waits *waits) {

@@ -1,39 +1,19 @@
-/* What else needs the write turn alone: raw appends, rolls, queues, grants. */
+/* Appending bytes of another log as they are: what a slave does. */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "error.h"
 #include "format.h"
-#include "log.h"
 #include "scan.h"
-#include "waits.h"
+#include "tail.h"
+#include "writer.h"
 
 #define RAW_ROWS 32
 
-/* Writes end on multiples of this: see PS_PIECE. Nothing is gathered here, so
- * it may be as long as a block. */
+/* Writes end on multiples of this: see PS_PIECE. No messages are gathered here,
+ * so a write may be as long as a block. */
 #define RAW_PIECE 262144U
-
-/* Begins a call that holds the write turn alone. */
-static ps_status begin_alone(ps_log *log, ps_turn *turn, ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  turn->wish = PS_WISH_ALONE;
-  int32_t leads = ps_turns_enter(&log->turns, turn);
-  assert(leads);
-  (void)leads;
-  return PS_OK;
-}
-
-static ps_status end_alone(ps_log *log, ps_turn *turn, ps_status status) {
-  ps_turns_leave(&log->turns, turn);
-  ps_log_leave(log);
-  return status;
-}
-
-/* ---- Raw append ------------------------------------------------------ */
 
 /* The published end moves to `whole`, where a record ends. */
 static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
@@ -49,7 +29,7 @@ static void publish_raw(ps_log *log, const ps_cursor *cursor, uint64_t whole) {
   ps_flusher_grown(log, whole);
 }
 
-/* Scans up to so many records, and counts them in the queue table: whoever
+/* Scans up to so many records, and counts them in the queue table: a slave that
  * becomes master goes on behind them. */
 static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
                            ps_cursor *cursor, uint32_t rows_max,
@@ -68,16 +48,16 @@ static ps_status scan_rows(ps_log *log, ps_scan *scan, const ps_window *window,
   return status;
 }
 
-/* What an append brings, and where it belongs: within one segment. */
-typedef struct stretch {
+/* The bytes of one append that belong in one segment. */
+typedef struct raw_range {
   const uint8_t *data;
   uint64_t from; /* log offset of data[0] */
   uint64_t size;
-} stretch;
+} raw_range;
 
-/* Scans the record that began before the stretch: it is in the file alone, and
+/* Scans the record that began before the range: it is in the file alone, and
  * only its own pages are mapped. */
-static ps_status scan_begun(ps_log *log, const stretch *given, ps_scan *scan,
+static ps_status scan_begun(ps_log *log, const raw_range *given, ps_scan *scan,
                             ps_cursor *cursor, int32_t *answer,
                             ps_error *error) {
   ps_segment *segment = log->writer.active;
@@ -105,8 +85,9 @@ static ps_status scan_begun(ps_log *log, const stretch *given, ps_scan *scan,
   }
 }
 
-/* Scans the records that begin within the stretch, where it still is warm. */
-static ps_status scan_given(ps_log *log, const stretch *given, ps_scan *scan,
+/* Scans the records that begin within the range, while its bytes are in the
+ * processor's cache. */
+static ps_status scan_given(ps_log *log, const raw_range *given, ps_scan *scan,
                             ps_cursor *cursor, int32_t *answer,
                             ps_error *error) {
   const ps_segment *segment = log->writer.active;
@@ -125,7 +106,7 @@ static ps_status scan_given(ps_log *log, const stretch *given, ps_scan *scan,
 
 /* Moves the published end over every record that is whole by now (A1), also
  * if one behind them is bad. */
-static ps_status publish_whole(ps_log *log, const stretch *given,
+static ps_status publish_whole(ps_log *log, const raw_range *given,
                                ps_error *error) {
   const ps_segment *segment = log->writer.active;
   uint64_t end = atomic_load(&log->page->published_end);
@@ -158,9 +139,9 @@ static ps_status publish_whole(ps_log *log, const stretch *given,
   return answer >= PS_STOP_SIZE ? PS_E_CORRUPT : PS_OK;
 }
 
-/* Writes a stretch, and publishes what it makes whole. */
-static ps_status append_stretch(ps_log *log, const stretch *given,
-                                ps_error *error) {
+/* Writes a range, and publishes the records that it completes. */
+static ps_status append_range(ps_log *log, const raw_range *given,
+                              ps_error *error) {
   ps_writer *writer = &log->writer;
   uint64_t done = 0;
   writer->is_tail_dirty = 1;
@@ -208,7 +189,7 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
                    "%" PRIu64,
                    offset, received);
   if (received == atomic_load(&log->page->published_end))
-    status = ps_writer_repair(log, error);
+    status = ps_tail_repair(log, error);
   while (status == PS_OK && size > 0) {
     status = raw_segment(log, error);
     if (status != PS_OK)
@@ -216,8 +197,8 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
     uint64_t room =
         writer->active->base + writer->active->size - writer->received_end;
     uint64_t piece = size < room ? size : room;
-    stretch given = {data, writer->received_end, piece};
-    status = append_stretch(log, &given, error);
+    raw_range given = {data, writer->received_end, piece};
+    status = append_range(log, &given, error);
     data += piece;
     size -= piece;
   }
@@ -231,143 +212,14 @@ static ps_status append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
 ps_status ps_log_append_raw(ps_log *log, uint64_t offset, const uint8_t *data,
                             uint64_t size, uint64_t *received,
                             ps_error *error) {
-  ps_turn turn;
-  ps_status status = begin_alone(log, &turn, error);
+  ps_commit commit;
+  ps_status status =
+      ps_log_enter_exclusive(log, &commit, PS_COMMIT_EXCLUSIVE, error);
   if (status != PS_OK)
     return status;
   status = append_raw(log, offset, data, size, error);
   if (status == PS_OK)
     *received = log->writer.received_end;
-  return end_alone(log, &turn, status);
-}
-
-/* ---- Roll, authority, confirm ---------------------------------------- */
-
-ps_status ps_log_roll(ps_log *log, ps_error *error) {
-  ps_turn turn;
-  ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK)
-    return status;
-  status = ps_writer_check(log, PS_ACK_LEADER, error);
-  if (status == PS_OK)
-    status = ps_writer_repair(log, error);
-  const ps_segment *active = log->writer.active;
-  if (status == PS_OK && active != NULL &&
-      log->writer.staged_from > active->base)
-    status = ps_writer_roll(log, error);
-  return end_alone(log, &turn, status);
-}
-
-ps_status ps_log_authority(ps_log *log, uint64_t epoch, uint64_t boottime_ns,
-                           uint64_t wall_ms, ps_error *error) {
-  ps_turn turn;
-  ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK)
-    return status;
-  ps_authority *authority = &log->writer.authority;
-  uint64_t granted = atomic_load(&authority->epoch);
-  if (epoch < granted) {
-    status =
-        ps_fail(error, PS_E_FENCED, PS_NO_OFFSET,
-                "epoch %" PRIu64 " is over: epoch %" PRIu64 " has been granted",
-                epoch, granted);
-  } else {
-    atomic_store(&authority->epoch, epoch);
-    atomic_store(&authority->boottime_ns, boottime_ns);
-    atomic_store(&authority->wall_ms, wall_ms);
-  }
-  return end_alone(log, &turn, status);
-}
-
-ps_status ps_log_confirm(ps_log *log, uint64_t offset, ps_error *error) {
-  ps_turn turn;
-  ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK)
-    return status;
-  ps_live_page *page = log->page;
-  uint64_t end = atomic_load(&page->published_end);
-  status = ps_log_check_open(log, error); /* a reader's page is read-only */
-  if (status != PS_OK)
-    return end_alone(log, &turn, status);
-  if (offset > end)
-    status = ps_fail(error, PS_E_RANGE, offset,
-                     "cannot confirm %" PRIu64 ": the log ends at %" PRIu64,
-                     offset, end);
-  else if (offset > atomic_load(&page->confirm_offset))
-    atomic_store(&page->confirm_offset, offset);
-  return end_alone(log, &turn, status);
-}
-
-ps_status ps_log_ring(ps_log *log, ps_waits *bell, ps_error *error) {
-  ps_turn turn;
-  ps_status status = begin_alone(log, &turn, error);
-  if (status != PS_OK)
-    return status;
-  ps_waits *before = log->writer.bell;
-  if (bell != NULL)
-    ps_waits_hold(bell);
-  log->writer.bell = bell;
-  ps_waits_free(before);
-  return end_alone(log, &turn, PS_OK);
-}
-
-/* ---- Queues ---------------------------------------------------------- */
-
-/* A cut holds the write turn already while its caller rebuilds the queues. */
-static ps_status begin_queues(ps_log *log, ps_turn *turn, int32_t *in_cut,
-                              ps_error *error) {
-  *in_cut = atomic_load(&log->cut_owner) == ps_this_thread();
-  return *in_cut ? ps_log_enter(log, error) : begin_alone(log, turn, error);
-}
-
-static ps_status end_queues(ps_log *log, ps_turn *turn, int32_t in_cut,
-                            ps_status status) {
-  if (!in_cut)
-    return end_alone(log, turn, status);
-  ps_log_leave(log);
+  ps_log_leave_exclusive(log, &commit);
   return status;
-}
-
-ps_status ps_log_queues_load(ps_log *log, const uint8_t *queues, uint64_t size,
-                             ps_error *error) {
-  ps_turn turn;
-  int32_t in_cut = 0;
-  ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK)
-    return status;
-  status = ps_queues_load(log->queues, queues, size, error);
-  return end_queues(log, &turn, in_cut, status);
-}
-
-ps_status ps_log_queues_note(ps_log *log, const ps_record *rows, uint32_t count,
-                             ps_error *error) {
-  ps_turn turn;
-  int32_t in_cut = 0;
-  ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK)
-    return status;
-  status = ps_queues_note(log->queues, rows, count, error);
-  return end_queues(log, &turn, in_cut, status);
-}
-
-ps_status ps_log_queues_reset(ps_log *log, ps_error *error) {
-  ps_turn turn;
-  int32_t in_cut = 0;
-  ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK)
-    return status;
-  ps_queues_reset(log->queues);
-  return end_queues(log, &turn, in_cut, PS_OK);
-}
-
-ps_status ps_log_queues_fill(ps_log *log, uint8_t *buffer, uint64_t capacity,
-                             uint64_t *size, uint64_t *end, ps_error *error) {
-  ps_turn turn;
-  int32_t in_cut = 0;
-  ps_status status = begin_queues(log, &turn, &in_cut, error);
-  if (status != PS_OK)
-    return status;
-  status = ps_queues_fill(log->queues, buffer, capacity, size, error);
-  *end = atomic_load(&log->page->published_end);
-  return end_queues(log, &turn, in_cut, status);
 }

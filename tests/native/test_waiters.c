@@ -1,7 +1,8 @@
-/* Waits for an offset: who is reached comes back, and nobody else. */
+/* Waiting for an offset: the waiters that a mark reaches return, no others do.
+ * */
 #include "check.h"
 #include "env.h"
-#include "waits.h"
+#include "waiters.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +14,7 @@
 #define FOREVER UINT64_MAX
 #define MS UINT64_C(1000000)
 
-enum { MARKS = 3, MANY = 24, TANGLED = 12, RAISES = 6000, HANGS_S = 20 };
+enum { MARKS = 3, MANY = 24, WAITERS = 12, RAISES = 6000, HANGS_S = 20 };
 
 /* One thread with one wait. */
 typedef struct waiter {
@@ -64,7 +65,7 @@ static void start(waiter *w, ps_waits *waits, uint32_t mark, uint64_t end,
     sched_yield();
 }
 
-static void ends_as(waiter *w, uint32_t outcome) {
+static void join_as(waiter *w, uint32_t outcome) {
   pthread_join(w->thread, NULL);
   CHECK(PS_OK, w->status);
   CHECK(outcome, w->outcome);
@@ -72,8 +73,8 @@ static void ends_as(waiter *w, uint32_t outcome) {
 
 /* ---- Without sleep ----------------------------------------------------- */
 
-/* A mark that is there is a wait's end, whatever time there is. */
-static void a_mark_that_is_there_is_not_waited_for(void) {
+/* A wait for a mark that is there already returns, with any timeout. */
+static void a_wait_for_a_reached_mark_returns_at_once(void) {
   ps_waits *waits = open_marks(MARKS, 0);
   CHECK(PS_WAIT_REACHED, wait_for(waits, 1, 0, 0));
   raise_to(waits, 1, 500);
@@ -97,7 +98,7 @@ static void a_mark_never_falls(void) {
 }
 
 /* A number that no mark has, and handles without marks or with too many. */
-static void what_no_handle_has_is_refused(void) {
+static void an_unknown_mark_is_refused(void) {
   ps_waits *waits = NULL;
   ps_error error;
   uint32_t outcome;
@@ -117,7 +118,7 @@ static void what_no_handle_has_is_refused(void) {
 
 /* Ends from the highest to the lowest, between, and equal: each raise wakes
  * those it reaches. */
-static void a_raise_wakes_whom_it_reaches_and_no_others(void) {
+static void a_raise_wakes_only_the_waiters_it_reaches(void) {
   for (uint32_t in_line = 0; in_line < 2; in_line++) {
     static const uint64_t ends[] = {400, 300, 100, 350, 200, 200, 500, 101};
     enum { COUNT = sizeof ends / sizeof ends[0] };
@@ -133,7 +134,7 @@ static void a_raise_wakes_whom_it_reaches_and_no_others(void) {
       uint32_t waiting = 0;
       for (uint32_t i = 0; i < COUNT; i++) {
         if (ends[i] > reached && ends[i] <= offset)
-          ends_as(&waiters[i], PS_WAIT_REACHED);
+          join_as(&waiters[i], PS_WAIT_REACHED);
         waiting += ends[i] > offset;
       }
       CHECK(waiting, ps_waits_waiting(waits));
@@ -143,7 +144,7 @@ static void a_raise_wakes_whom_it_reaches_and_no_others(void) {
   }
 }
 
-/* What is waited for at one mark no other one brings. */
+/* A waiter of one mark is woken by no other mark. */
 static void each_mark_has_waits_of_its_own(void) {
   ps_waits *waits = open_marks(MARKS, 1);
   waiter waiters[MARKS];
@@ -152,14 +153,14 @@ static void each_mark_has_waits_of_its_own(void) {
   for (uint32_t i = 0; i < MARKS; i++) {
     CHECK(MARKS - i, ps_waits_waiting(waits));
     raise_to(waits, i, 100 + i);
-    ends_as(&waiters[i], PS_WAIT_REACHED);
+    join_as(&waiters[i], PS_WAIT_REACHED);
   }
   ps_waits_free(waits);
 }
 
-/* The first, one in the middle and the last of a list expire; the list holds
- * together, and whoever is left is woken. */
-static void who_expires_leaves_the_others_waiting(void) {
+/* The first, one in the middle and the last of a list expire; the list stays
+ * linked, and the waiters that are left are woken. */
+static void an_expired_wait_leaves_the_others_waiting(void) {
   ps_waits *waits = open_marks(1, 1);
   waiter stay[MANY], leave[3];
   for (uint32_t i = 0; i < MANY; i++)
@@ -170,23 +171,23 @@ static void who_expires_leaves_the_others_waiting(void) {
     leave[i] =
         (waiter){.waits = waits, .end = ends[i], .timeout_ns = (i + 1) * MS};
     pthread_create(&leave[i].thread, NULL, wait_once, &leave[i]);
-    ends_as(&leave[i], PS_WAIT_EXPIRED);
+    join_as(&leave[i], PS_WAIT_EXPIRED);
     CHECK_TRUE(ps_monotonic_ns() - begun >= (i + 1) * MS);
     CHECK(MANY, ps_waits_waiting(waits));
   }
   raise_to(waits, 0, 99 + MANY / 2);
   for (uint32_t i = 0; i < MANY / 2; i++)
-    ends_as(&stay[i], PS_WAIT_REACHED);
+    join_as(&stay[i], PS_WAIT_REACHED);
   CHECK(MANY / 2, ps_waits_waiting(waits));
   raise_to(waits, 0, 99 + MANY);
   for (uint32_t i = MANY / 2; i < MANY; i++)
-    ends_as(&stay[i], PS_WAIT_REACHED);
+    join_as(&stay[i], PS_WAIT_REACHED);
   CHECK(0, ps_waits_waiting(waits));
   ps_waits_free(waits);
 }
 
-/* Everyone comes back at the end, and who comes later does not sleep. */
-static void after_the_end_nobody_waits(void) {
+/* Every wait ends, and a thread that comes later does not sleep. */
+static void after_the_end_no_thread_waits(void) {
   for (uint32_t in_line = 0; in_line < 2; in_line++) {
     ps_waits *waits = open_marks(MARKS, in_line);
     waiter waiters[MANY];
@@ -194,7 +195,7 @@ static void after_the_end_nobody_waits(void) {
       start(&waiters[i], waits, i % MARKS, 100 + i, FOREVER, i + 1);
     ps_waits_end(waits);
     for (uint32_t i = 0; i < MANY; i++)
-      ends_as(&waiters[i], PS_WAIT_ENDED);
+      join_as(&waiters[i], PS_WAIT_ENDED);
     CHECK(0, ps_waits_waiting(waits));
     CHECK(PS_WAIT_ENDED, wait_for(waits, 0, 1, FOREVER));
     CHECK(PS_WAIT_ENDED, wait_for(waits, 0, 1, 0));
@@ -228,19 +229,19 @@ static void a_forked_child_does_not_wait(void) {
   CHECK(0, status);
   CHECK(1, ps_waits_waiting(waits));
   raise_to(waits, 0, 100);
-  ends_as(&waiting, PS_WAIT_REACHED);
+  join_as(&waiting, PS_WAIT_REACHED);
   ps_waits_free(waits);
 }
 
 /* ---- All at once ------------------------------------------------------- */
 
-typedef struct tangle {
+typedef struct concurrent {
   pthread_t thread;
   ps_waits *waits;
   uint64_t random;
   uint32_t outcomes[4];
   uint32_t wrong;
-} tangle;
+} concurrent;
 
 static uint64_t random_of(uint64_t *state) {
   *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -249,7 +250,7 @@ static uint64_t random_of(uint64_t *state) {
 
 /* Waits for something a little ahead, now for ever, now for a moment. */
 static void *wait_again_and_again(void *argument) {
-  tangle *t = argument;
+  concurrent *t = argument;
   uint32_t outcome = 0;
   while (outcome != PS_WAIT_ENDED) {
     uint32_t mark = (uint32_t)(random_of(&t->random) % MARKS);
@@ -273,7 +274,7 @@ static void *wait_again_and_again(void *argument) {
 
 /* Two threads raise; a third of the raises are late, and change nothing. */
 static void *raise_again_and_again(void *argument) {
-  tangle *t = argument;
+  concurrent *t = argument;
   for (uint32_t i = 0; i < RAISES; i++) {
     uint32_t mark = (uint32_t)(random_of(&t->random) % MARKS);
     uint64_t offset = ps_waits_mark(t->waits, mark) + random_of(&t->random) % 3;
@@ -287,24 +288,24 @@ static void *raise_again_and_again(void *argument) {
   return NULL;
 }
 
-/* Waits enter, are reached and expire at once: every outcome is true, and no
- * thread is forgotten behind one that had expired. */
-static void tangled(uint32_t in_line) {
+/* Waits begin, are reached and expire at once: every outcome is true, and each
+ * thread returns, also behind one that had expired. */
+static void run_concurrently(uint32_t in_line) {
   ps_waits *waits = open_marks(MARKS, in_line);
-  tangle threads[TANGLED + 2] = {0};
-  for (uint32_t i = 0; i < TANGLED + 2; i++) {
-    threads[i] = (tangle){.waits = waits, .random = check_random()};
+  concurrent threads[WAITERS + 2] = {0};
+  for (uint32_t i = 0; i < WAITERS + 2; i++) {
+    threads[i] = (concurrent){.waits = waits, .random = check_random()};
     pthread_create(&threads[i].thread, NULL,
-                   i < TANGLED ? wait_again_and_again : raise_again_and_again,
+                   i < WAITERS ? wait_again_and_again : raise_again_and_again,
                    &threads[i]);
   }
-  alarm(HANGS_S); /* a thread that nobody wakes */
-  for (uint32_t i = TANGLED; i < TANGLED + 2; i++)
+  alarm(HANGS_S); /* ends the test if a thread is never woken */
+  for (uint32_t i = WAITERS; i < WAITERS + 2; i++)
     pthread_join(threads[i].thread, NULL);
   ps_waits_end(waits);
   uint32_t outcomes[4] = {0};
-  for (uint32_t i = 0; i < TANGLED + 2; i++) {
-    if (i < TANGLED)
+  for (uint32_t i = 0; i < WAITERS + 2; i++) {
+    if (i < WAITERS)
       pthread_join(threads[i].thread, NULL);
     CHECK(0, threads[i].wrong);
     for (uint32_t k = 0; k < 4; k++)
@@ -312,28 +313,29 @@ static void tangled(uint32_t in_line) {
   }
   alarm(0);
   CHECK(0, outcomes[0]);
-  CHECK_TRUE(outcomes[PS_WAIT_REACHED] > TANGLED);
-  CHECK_TRUE(outcomes[PS_WAIT_EXPIRED] > TANGLED);
-  CHECK(TANGLED, outcomes[PS_WAIT_ENDED]);
+  CHECK_TRUE(outcomes[PS_WAIT_REACHED] > WAITERS);
+  CHECK_TRUE(outcomes[PS_WAIT_EXPIRED] > WAITERS);
+  CHECK(WAITERS, outcomes[PS_WAIT_ENDED]);
   CHECK(0, ps_waits_waiting(waits));
   ps_waits_free(waits);
 }
 
 /* Each wakes two. */
-static void a_tangle_of_waits_comes_apart(void) {
-  tangled(0);
+static void concurrent_waits_and_raises_all_end(void) {
+  run_concurrently(0);
 }
 
 /* Each wakes the next. */
-static void a_tangle_of_waits_in_line_comes_apart(void) {
-  tangled(1);
+static void concurrent_waits_in_line_all_end(void) {
+  run_concurrently(1);
 }
 
-CHECK_MAIN(CASE(a_mark_that_is_there_is_not_waited_for),
-           CASE(a_mark_never_falls), CASE(what_no_handle_has_is_refused),
-           CASE(a_raise_wakes_whom_it_reaches_and_no_others),
+CHECK_MAIN(CASE(a_wait_for_a_reached_mark_returns_at_once),
+           CASE(a_mark_never_falls), CASE(an_unknown_mark_is_refused),
+           CASE(a_raise_wakes_only_the_waiters_it_reaches),
            CASE(each_mark_has_waits_of_its_own),
-           CASE(who_expires_leaves_the_others_waiting),
-           CASE(after_the_end_nobody_waits), CASE(a_forked_child_does_not_wait),
-           CASE(a_tangle_of_waits_comes_apart),
-           CASE(a_tangle_of_waits_in_line_comes_apart))
+           CASE(an_expired_wait_leaves_the_others_waiting),
+           CASE(after_the_end_no_thread_waits),
+           CASE(a_forked_child_does_not_wait),
+           CASE(concurrent_waits_and_raises_all_end),
+           CASE(concurrent_waits_in_line_all_end))

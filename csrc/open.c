@@ -1,71 +1,21 @@
-/* The log as a whole: open, start, close, ends. */
-#include "log.h"
-#include "waits.h"
+/* Opening a log, starting it for writing, closing it. */
+#include "open.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "cut.h"
 #include "error.h"
+#include "flusher.h"
 #include "format.h"
+#include "sync.h"
+#include "tail.h"
+#include "waiters.h"
 
 #define MESSAGE_SIZE_MAX_DEFAULT 4194304U
-
-static _Atomic uint32_t fork_count;
-
-void ps_forked(void) {
-  atomic_fetch_add(&fork_count, 1);
-}
-
-ps_status ps_log_enter(ps_log *log, ps_error *error) {
-  if (log->fork_stamp != atomic_load(&fork_count))
-    return ps_fail(error, PS_E_FORKED, PS_NO_OFFSET,
-                   "%s: opened before a fork: the handle is the parent's, "
-                   "open the store again in this process",
-                   log->segments.directory);
-  atomic_fetch_add(&log->users, 1);
-  if (!atomic_load(&log->is_closed))
-    return PS_OK;
-  ps_log_leave(log);
-  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET, "%s: the log is closed",
-                 log->segments.directory);
-}
-
-ps_status ps_log_check_open(ps_log *log, ps_error *error) {
-  if (atomic_load(&log->is_started) && !atomic_load(&log->is_closed))
-    return PS_OK;
-  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET,
-                 "%s: the log is not started for writing, or closed",
-                 log->segments.directory);
-}
-
-uintptr_t ps_this_thread(void) {
-  static _Thread_local uint8_t place;
-  return (uintptr_t)&place;
-}
-
-void ps_log_leave(ps_log *log) {
-  uint32_t before = atomic_fetch_sub(&log->users, 1);
-  assert(before > 0);
-  (void)before;
-}
-
-void ps_log_let_go(ps_log *log) {
-  uint32_t before = atomic_fetch_sub(&log->holders, 1);
-  assert(before > 0);
-  if (before == 1)
-    free(log);
-}
-
-uint64_t ps_log_read_end(ps_log *log) {
-  uint64_t limit = atomic_load(&log->limit);
-  if (limit != PS_NO_OFFSET)
-    return limit;
-  return atomic_load_explicit(&log->page->published_end, memory_order_acquire);
-}
 
 static ps_status check_options(const ps_options *options, ps_error *error) {
   uint64_t segment = options->segment_size;
@@ -124,15 +74,15 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
   log->options = *options;
   if (log->options.message_size_max == 0)
     log->options.message_size_max = MESSAGE_SIZE_MAX_DEFAULT;
-  log->fork_stamp = atomic_load(&fork_count);
+  log->fork_stamp = ps_fork_stamp();
   atomic_store(&log->holders, 1);
   log->live = live;
   log->page = live != NULL ? ps_live_words_of(live) : &log->own_page;
   if (live != NULL)
     ps_live_hold(live);
-  ps_turns_init(&log->turns, options->wake_in_line);
+  ps_commit_queue_init(&log->commit_queue, options->wake_in_line);
   ps_flusher_init(&log->flusher);
-  pthread_mutex_init(&log->sync_lock, NULL);
+  pthread_mutex_init(&log->file_sync_lock, NULL);
   atomic_store(&log->limit, PS_NO_OFFSET);
   log->cut_limit = PS_NO_OFFSET;
   status =
@@ -163,22 +113,6 @@ ps_status ps_log_open_env(const ps_env *env, const char *root,
 ps_status ps_log_open(const char *root, const ps_options *options,
                       ps_live *live, ps_log **log, ps_error *error) {
   return ps_log_open_env(ps_env_posix(), root, options, live, log, error);
-}
-
-ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  if (log->options.mode == PS_MODE_WRITE)
-    status =
-        ps_fail(error, PS_E_INVALID, end, "only a reader's end can be set");
-  else if (end > ps_segments_end(&log->segments))
-    status = ps_fail(error, PS_E_RANGE, end,
-                     "end %" PRIu64 " is past the last segment", end);
-  else
-    atomic_store(&log->limit, end);
-  ps_log_leave(log);
-  return status;
 }
 
 /* Writes [from, to) again as it reads, and syncs it (A12): after a failed
@@ -216,50 +150,6 @@ static ps_status rewrite(ps_log *log, uint64_t from, uint64_t to,
   return PS_OK;
 }
 
-/* Removes every segment that begins above the end (at the end: kept, it is
- * empty and becomes active). Each removal is durable before the next one, so
- * that no power cut leaves a gap. */
-static ps_status remove_above(ps_log *log, uint64_t end, uint32_t *removed,
-                              ps_error *error) {
-  ps_segments *list = &log->segments;
-  ps_status status = PS_OK;
-  *removed = 0;
-  while (status == PS_OK && list->count > 0 &&
-         list->items[list->count - 1]->base > end) {
-    status = ps_segments_remove_last(list, error);
-    if (status != PS_OK)
-      break;
-    *removed += 1;
-    status = ps_segments_sync_directory(list, error);
-  }
-  return status;
-}
-
-ps_status ps_log_settle(ps_log *log, uint64_t end, uint32_t *removed,
-                        uint64_t *zeroed, ps_error *error) {
-  ps_segments *list = &log->segments;
-  ps_writer *writer = &log->writer;
-  ps_status status = remove_above(log, end, removed, error);
-  if (status != PS_OK)
-    return status;
-  if (writer->active != NULL)
-    ps_segment_release(list, writer->active);
-  writer->active = ps_segments_find(list, end);
-  writer->staged = 0;
-  writer->last_staged = PS_NO_OFFSET;
-  atomic_store(&writer->last_offset, PS_NO_OFFSET);
-  writer->staged_from = end;
-  writer->received_end = end;
-  if (writer->active == NULL)
-    return PS_OK;
-  status = ps_segment_open_file(list, writer->active, error);
-  if (status == PS_OK)
-    status = ps_segment_zero(list, writer->active, end, zeroed, error);
-  if (status == PS_OK)
-    status = ps_sync_segment(log, writer->active, error);
-  return status;
-}
-
 static ps_status check_start(ps_log *log, const ps_start *start,
                              ps_error *error) {
   if (log->options.mode != PS_MODE_WRITE || atomic_load(&log->is_started))
@@ -285,7 +175,7 @@ static ps_status check_start(ps_log *log, const ps_start *start,
 
 /* The work of a start that does not trust the store to be clean. */
 static ps_status start_unclean(ps_log *log, ps_start *start, ps_error *error) {
-  ps_status status = ps_log_settle(log, start->end, &start->segments_removed,
+  ps_status status = ps_tail_clear(log, start->end, &start->segments_removed,
                                    &start->bytes_zeroed, error);
   uint64_t from = start->synced_end;
   uint64_t first = ps_segments_first(&log->segments);
@@ -350,13 +240,13 @@ static void wait_for_users(ps_log *log) {
     nanosleep(&pause, NULL);
 }
 
-/* The last work of a log: nothing is left above its end, all below it is on
- * disk, or the status says so. Nobody else writes or syncs. */
+/* The last work of a log: above its end all is zero, below it all is on disk,
+ * or the status says so. No other thread writes or syncs. */
 static ps_status finish(ps_log *log, ps_error *error) {
   ps_error tail;
   ps_status status = PS_OK;
   if (!log->writer.is_broken)
-    status = ps_writer_zero_tail(log, &tail);
+    status = ps_tail_zero(log, &tail);
   ps_status synced = ps_sync_published(log, error);
   ps_segment *active = log->writer.active;
   if (synced == PS_OK && active != NULL && active->file >= 0)
@@ -373,7 +263,7 @@ static ps_status finish(ps_log *log, ps_error *error) {
   return status;
 }
 
-/* Stops everything that is behind the gate of is_closed. */
+/* Stops and closes all that calls use; is_closed refuses new calls. */
 static void shut_down(ps_log *log) {
   ps_flusher_stop(log);
   wait_for_users(log);
@@ -384,22 +274,23 @@ static void shut_down(ps_log *log) {
 }
 
 ps_status ps_log_close(ps_log *log, ps_error *error) {
-  if (log->fork_stamp == atomic_load(&fork_count))
-    ps_log_abandon_cut(log); /* or it would wait for itself */
+  if (!ps_log_is_forked(log))
+    ps_log_abandon_cut(
+        log); /* or closing would wait for the cut of its own thread */
   ps_status status = ps_log_enter(log, error);
   if (status == PS_E_CLOSED)
     return PS_OK;
   if (status != PS_OK)
     return status;
-  /* Behind the standstill no append runs: what is synced now is all. */
-  ps_turn turn = {.wish = PS_WISH_STANDSTILL};
-  int32_t leads = ps_turns_enter(&log->turns, &turn);
+  /* All other commits are held back: what is synced now is all. */
+  ps_commit commit = {.kind = PS_COMMIT_QUIESCE};
+  int32_t leads = ps_commit_queue_enter(&log->commit_queue, &commit);
   assert(leads);
   (void)leads;
   int32_t was_closed = (int32_t)atomic_exchange(&log->is_closed, 1);
   if (!was_closed && atomic_load(&log->is_started))
     status = finish(log, error);
-  ps_turns_leave(&log->turns, &turn);
+  ps_commit_queue_leave(&log->commit_queue, &commit);
   ps_log_leave(log);
   if (!was_closed)
     shut_down(log);
@@ -411,52 +302,14 @@ void ps_log_free(ps_log *log) {
     return;
   /* In a forked child only memory is freed: threads are gone, locks may be
    * held for ever, files are the parent's. */
-  if (log->fork_stamp == atomic_load(&fork_count)) {
-    ps_error ignored; /* whoever cares calls close before */
+  if (!ps_log_is_forked(log)) {
+    ps_error ignored; /* a caller that needs the status closes first */
     (void)ps_log_close(log, &ignored);
     ps_queues_free(log->queues);
     ps_topics_free(log->topics);
   }
   ps_live_close(log->live);
-  ps_waits_free(log->writer.bell);
+  ps_waits_free(log->writer.waiters);
   free(log->writer.staging);
-  ps_log_let_go(log);
-}
-
-ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
-  ps_status status = ps_log_enter(log, error);
-  if (status != PS_OK)
-    return status;
-  ps_live_page *page = log->page;
-  ps_segments *list = &log->segments;
-  ends->cut_generation = atomic_load(&page->cut_generation);
-  /* The lower ends first: what is loaded later can only have grown, but for a
-   * cut. */
-  ends->confirm_offset = atomic_load(&page->confirm_offset);
-  ends->synced_end = atomic_load(&page->synced_end);
-  ends->published_end = ps_log_read_end(log);
-  if (ends->synced_end > ends->published_end)
-    ends->synced_end = ends->published_end;
-  if (ends->confirm_offset > ends->published_end)
-    ends->confirm_offset = ends->published_end;
-  ends->received_end = atomic_load(&log->writer.received_end);
-  if (ends->received_end < ends->published_end)
-    ends->received_end = ends->published_end;
-  ends->last_offset = atomic_load(&log->writer.last_offset);
-  pthread_mutex_lock(&list->lock);
-  ends->segment_size = list->segment_size;
-  ends->min_offset = list->count > 0 ? list->items[0]->base : 0;
-  ends->segments = list->count;
-  pthread_mutex_unlock(&list->lock);
-  /* A reader hears of deletions from the page before it sees them. */
-  uint64_t least = atomic_load(&page->min_offset);
-  if (log->options.mode == PS_MODE_READ && ends->min_offset < least)
-    ends->min_offset = least;
-  /* A log that begins elsewhere has its segment before an end says so, and a
-   * crash in between leaves it to readers. It is empty. */
-  if (ends->min_offset > ends->published_end)
-    ends->min_offset = ends->published_end;
-  ends->poisoned = atomic_load(&log->is_poisoned);
-  ps_log_leave(log);
-  return PS_OK;
+  ps_log_release(log);
 }

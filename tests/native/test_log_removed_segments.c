@@ -44,7 +44,7 @@ static void a_roll_notices_that_a_segment_was_removed(void) {
   }
 }
 
-/* A log that has nothing left to sync looks once more before it closes. */
+/* A log that has nothing left to sync checks its file before it closes. */
 static void closing_notices_that_the_segment_was_removed(void) {
   store *s = store_new(SEGMENT);
   CHECK(PS_OK, store_append(s, 100, PS_ACK_SYNCED));
@@ -53,7 +53,7 @@ static void closing_notices_that_the_segment_was_removed(void) {
   CHECK(0, store_free(s));
 }
 
-/* What the log itself removed is no visitor's work. */
+/* A segment that the log itself removed is no error. */
 static void a_deletion_of_its_own_poisons_nothing(void) {
   store *s = store_new(SEGMENT);
   for (uint32_t i = 0; i < 6; i++)

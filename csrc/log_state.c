@@ -1,0 +1,123 @@
+/* The state that all calls on a log share: the calls that run, and its ends. */
+#include "log_state.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "error.h"
+
+static _Atomic uint32_t fork_count;
+
+void ps_forked(void) {
+  atomic_fetch_add(&fork_count, 1);
+}
+
+int32_t ps_log_is_forked(const ps_log *log) {
+  return log->fork_stamp != atomic_load(&fork_count);
+}
+
+uint32_t ps_fork_stamp(void) {
+  return atomic_load(&fork_count);
+}
+
+ps_status ps_log_enter(ps_log *log, ps_error *error) {
+  if (ps_log_is_forked(log))
+    return ps_fail(error, PS_E_FORKED, PS_NO_OFFSET,
+                   "%s: opened before a fork: the handle is the parent's, "
+                   "open the store again in this process",
+                   log->segments.directory);
+  atomic_fetch_add(&log->users, 1);
+  if (!atomic_load(&log->is_closed))
+    return PS_OK;
+  ps_log_leave(log);
+  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET, "%s: the log is closed",
+                 log->segments.directory);
+}
+
+ps_status ps_log_check_open(ps_log *log, ps_error *error) {
+  if (atomic_load(&log->is_started) && !atomic_load(&log->is_closed))
+    return PS_OK;
+  return ps_fail(error, PS_E_CLOSED, PS_NO_OFFSET,
+                 "%s: the log is not started for writing, or closed",
+                 log->segments.directory);
+}
+
+uintptr_t ps_this_thread(void) {
+  static _Thread_local uint8_t place;
+  return (uintptr_t)&place;
+}
+
+void ps_log_leave(ps_log *log) {
+  uint32_t before = atomic_fetch_sub(&log->users, 1);
+  assert(before > 0);
+  (void)before;
+}
+
+void ps_log_release(ps_log *log) {
+  uint32_t before = atomic_fetch_sub(&log->holders, 1);
+  assert(before > 0);
+  if (before == 1)
+    free(log);
+}
+
+uint64_t ps_log_read_end(ps_log *log) {
+  uint64_t limit = atomic_load(&log->limit);
+  if (limit != PS_NO_OFFSET)
+    return limit;
+  return atomic_load_explicit(&log->page->published_end, memory_order_acquire);
+}
+
+ps_status ps_log_limit(ps_log *log, uint64_t end, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK)
+    return status;
+  if (log->options.mode == PS_MODE_WRITE)
+    status =
+        ps_fail(error, PS_E_INVALID, end, "only a reader's end can be set");
+  else if (end > ps_segments_end(&log->segments))
+    status = ps_fail(error, PS_E_RANGE, end,
+                     "end %" PRIu64 " is past the last segment", end);
+  else
+    atomic_store(&log->limit, end);
+  ps_log_leave(log);
+  return status;
+}
+
+ps_status ps_log_ends(ps_log *log, ps_ends *ends, ps_error *error) {
+  ps_status status = ps_log_enter(log, error);
+  if (status != PS_OK)
+    return status;
+  ps_live_page *page = log->page;
+  ps_segments *list = &log->segments;
+  ends->cut_generation = atomic_load(&page->cut_generation);
+  /* The lower ends first: what is loaded later can only have grown, but for a
+   * cut. */
+  ends->confirm_offset = atomic_load(&page->confirm_offset);
+  ends->synced_end = atomic_load(&page->synced_end);
+  ends->published_end = ps_log_read_end(log);
+  if (ends->synced_end > ends->published_end)
+    ends->synced_end = ends->published_end;
+  if (ends->confirm_offset > ends->published_end)
+    ends->confirm_offset = ends->published_end;
+  ends->received_end = atomic_load(&log->writer.received_end);
+  if (ends->received_end < ends->published_end)
+    ends->received_end = ends->published_end;
+  ends->last_offset = atomic_load(&log->writer.last_offset);
+  pthread_mutex_lock(&list->lock);
+  ends->segment_size = list->segment_size;
+  ends->min_offset = list->count > 0 ? list->items[0]->base : 0;
+  ends->segments = list->count;
+  pthread_mutex_unlock(&list->lock);
+  /* A reader hears of deletions from the page before it sees them. */
+  uint64_t least = atomic_load(&page->min_offset);
+  if (log->options.mode == PS_MODE_READ && ends->min_offset < least)
+    ends->min_offset = least;
+  /* A log that begins elsewhere has its segment before an end says so, and a
+   * crash in between leaves it to readers. It is empty. */
+  if (ends->min_offset > ends->published_end)
+    ends->min_offset = ends->published_end;
+  ends->poisoned = atomic_load(&log->is_poisoned);
+  ps_log_leave(log);
+  return PS_OK;
+}

@@ -1,0 +1,48 @@
+/* The list of a log's segments: read from the directory, and changed. */
+#ifndef PS_SEGMENT_LIST_H
+#define PS_SEGMENT_LIST_H
+
+#include "segment.h"
+
+/* Reads the directory. `segment_size` 0 takes that of the files.
+ * Status: PS_E_NOT_STORE, PS_E_IO, PS_E_MEMORY. */
+ps_status ps_segments_open(ps_segments *list, const ps_env *env,
+                           const char *root, uint64_t segment_size,
+                           ps_error *error);
+
+/* Drops the list's references; segments with held blocks stay. */
+void ps_segments_close(ps_segments *list);
+
+/* Reads the directory again after another process has changed it. Of the
+ * segments found only those that begin below `end` join the list: a cut that
+ * runs may remove the others. After a cut (another generation) every segment is
+ * taken anew, as its file may have been removed and made again. Load the
+ * generation first and `end` after it. */
+ps_status ps_segments_refresh(ps_segments *list, uint64_t generation,
+                              uint64_t end, ps_error *error);
+
+/* The segment that holds `offset`, acquired; NULL if there is none. */
+ps_segment *ps_segments_find(ps_segments *list, uint64_t offset);
+
+/* Base of the first segment and end of the last one; 0 without segments. */
+uint64_t ps_segments_first(ps_segments *list);
+uint64_t ps_segments_end(ps_segments *list);
+
+/* Creates a segment file at `base`: allocated, synced, renamed to its name,
+ * its directory synced; then it joins the list, open for writing.
+ * On failure nothing is left behind. Status: PS_E_FULL, PS_E_IO. */
+ps_status ps_segments_create(ps_segments *list, uint64_t base, ps_error *error);
+
+/* Removes the newest or the oldest segment: file first, then from the list.
+ * The directory is not synced. */
+ps_status ps_segments_remove_last(ps_segments *list, ps_error *error);
+ps_status ps_segments_remove_first(ps_segments *list, ps_error *error);
+ps_status ps_segments_sync_directory(ps_segments *list, ps_error *error);
+
+/* Removes the stranded segments, newest first, after another check that each
+ * one is all zero; each removal is durable before the next one.
+ * Status: PS_E_NOT_STORE: one holds a byte; PS_E_IO. */
+ps_status ps_stranded_remove(ps_segments *list, uint32_t *removed,
+                             ps_error *error);
+
+#endif
