@@ -22,7 +22,7 @@ from pystore.cli.lib.rocketmq_config import (
 from pystore.errors import InvalidError
 from pystore.recovery.dry_run import Inspection, inspect
 from pystore.store.commit_log import CommitLog
-from pystore.store.report import RecoveryReport, report_of_plan
+from pystore.store.report import RecoveryReport, report_of
 from pystore.text import count_text, size_text
 
 __all__ = ["recover"]
@@ -83,7 +83,7 @@ def recover(
     except InvalidError as error:
         # Of the settings: wrong usage.
         raise click.UsageError(str(error)) from error
-    report = report_of_plan(looked.plan)
+    report = report_of(looked.plan)
     is_refused = looked.plan.corrupt is not None and not accept_loss
     if not dry_run and not is_refused:
         with CommitLog(store, create=False, accept_loss=accept_loss) as log:

@@ -232,7 +232,9 @@ class CommitLog(ReadableLog):
             )
             self._log = self._writer.log
             self._append = self._writer.log.append
-            self.recovery = report_of(self._writer)
+            self.recovery = report_of(
+                self._writer.plan, self._writer.report, self._writer.loss
+            )
         elif mode == "r":
             self._log, self.recovery = open_reader(self.path, options)
             self._append = self._append_nothing

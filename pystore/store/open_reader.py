@@ -39,11 +39,17 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     if live is not None:
         log = LogReader(root, options, live)
         ends = log.ends()
-        return log, _report(ends.min_offset, ends.published_end, ends.synced_end, "")
+        return log, RecoveryReport(
+            min_offset=ends.min_offset,
+            end_offset=ends.published_end,
+            synced_end=ends.synced_end,
+        )
     log = LogReader(root, options)
     end, reason = find_end(Segments(log))
     log.limit(end)
-    return log, _report(log.ends().min_offset, end, 0, reason)
+    return log, RecoveryReport(
+        min_offset=log.ends().min_offset, end_offset=end, cut_reason=reason
+    )
 
 
 def binding_page(root: Path) -> LivePage | None:
@@ -95,23 +101,3 @@ def find_end(segments: Segments) -> tuple[int, str]:
                 end = tail.record_end
             return end, tail.text
     return (segments.bases[0] if segments.bases else 0), ""
-
-
-def _report(min_offset: int, end: int, synced: int, reason: str) -> RecoveryReport:
-    return RecoveryReport(
-        is_new=False,
-        is_clean=False,
-        foreign=(),
-        min_offset=min_offset,
-        end_offset=end,
-        synced_end=synced,
-        bound=0,
-        bound_name="",
-        cut_offset=None,
-        cut_bytes=0,
-        cut_reason=reason,
-        rule="",
-        scanned_bytes=0,
-        records=0,
-        unproved=0,
-    )

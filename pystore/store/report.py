@@ -5,62 +5,63 @@ What opening a store found and did, for people and programs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pystore.core.results import StartReport
+from pystore.recovery.plan import RecoveryPlan
+from pystore.recovery.salvage import Loss
 from pystore.stored_names import public
 
-if TYPE_CHECKING:
-    from pystore.recovery.plan import RecoveryPlan
-    from pystore.recovery.salvage import Loss
-    from pystore.store.writer import Writer
+__all__ = ["RecoveryReport", "report_of"]
 
-__all__ = ["RecoveryReport", "report_of", "report_of_plan"]
+_NO_WORK = StartReport(0, 0, 0)
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
     """
-    One opening.
+    The result of one opening. Opening for reading fills in the ends and the cut
+    reason only.
 
     Attributes:
-        is_new: the store was made, or had no ``meta/``.
-        is_clean: the clean mark held; nothing was scanned.
-        foreign: how another program changed the store; empty: none was here.
-        min_offset: the first byte.
-        end_offset: where the log ends.
-        synced_end: what was durable for sure before.
-        bound: nothing below it may be bad.
-        bound_name: whose bound that is.
+        is_new: the store was created, or had no ``meta/``.
+        is_clean: the clean mark was valid, and nothing was scanned.
+        foreign: how another program changed the store; empty if none did.
+        min_offset: the offset of the first byte.
+        end_offset: the end of the log.
+        synced_end: the end of what was certainly durable before.
+        bound: no record below this offset may be bad.
+        bound_name: the source of that bound.
         cut_offset: where bytes were cut, or ``None``.
-        cut_bytes: how many.
-        cut_reason: why.
-        rule: of docs/crash-safety.md, that decided the end.
-        scanned_bytes: what was checked.
-        records: whole records in it.
-        unproved: those without a property CRC.
-        segments_removed, bytes_zeroed, bytes_rewritten: what starting took.
-        loss: what was given up, or ``None``.
+        cut_bytes: how many bytes were cut.
+        cut_reason: why they were cut.
+        rule: the rule of docs/crash-safety.md that decided the end.
+        scanned_bytes: how many bytes were checked.
+        records: how many whole records they hold.
+        unproved: how many of these records have no property CRC.
+        segments_removed, bytes_zeroed, bytes_rewritten: what the start of the log
+            changed.
+        loss: what ``accept_loss`` gave up, or ``None``.
         damage_offset: where promised bytes are bad, or ``None``.
         stranded: base offsets of segments that were removed, or will be: they hold
-            nothing and stand behind a missing one.
+            no record and follow a missing segment.
     """
 
-    is_new: bool
-    is_clean: bool
-    foreign: tuple[str, ...]
-    min_offset: int
-    end_offset: int
-    synced_end: int
-    bound: int
-    bound_name: str
-    cut_offset: int | None
-    cut_bytes: int
-    cut_reason: str
-    rule: str
-    scanned_bytes: int
-    records: int
-    unproved: int
+    is_new: bool = False
+    is_clean: bool = False
+    foreign: tuple[str, ...] = ()
+    min_offset: int = 0
+    end_offset: int = 0
+    synced_end: int = 0
+    bound: int = 0
+    bound_name: str = ""
+    cut_offset: int | None = None
+    cut_bytes: int = 0
+    cut_reason: str = ""
+    rule: str = ""
+    scanned_bytes: int = 0
+    records: int = 0
+    unproved: int = 0
     segments_removed: int = 0
     bytes_zeroed: int = 0
     bytes_rewritten: int = 0
@@ -69,9 +70,16 @@ class RecoveryReport:
     stranded: tuple[int, ...] = ()
 
 
-def report_of_plan(made: RecoveryPlan) -> RecoveryReport:
+def report_of(
+    made: RecoveryPlan, work: StartReport = _NO_WORK, loss: Loss | None = None
+) -> RecoveryReport:
     """
-    The report of a dry run.
+    Returns the report of an opening; without *work*, that of a dry run.
+
+    Args:
+        made: what was decided.
+        work: what starting the log took.
+        loss: what was given up, if promised bytes were bad.
     """
     has_cut = made.cut_bytes > 0 or made.import_cut is not None
     return RecoveryReport(
@@ -90,19 +98,10 @@ def report_of_plan(made: RecoveryPlan) -> RecoveryReport:
         scanned_bytes=made.survey.scanned_bytes,
         records=made.survey.records,
         unproved=made.survey.unproved,
+        segments_removed=work.segments_removed,
+        bytes_zeroed=work.bytes_zeroed,
+        bytes_rewritten=work.bytes_rewritten,
+        loss=loss,
         damage_offset=None if made.corrupt is None else made.corrupt.offset,
         stranded=made.stranded,
     )
-
-
-def report_of(writer: Writer) -> RecoveryReport:
-    """
-    The report of an opening.
-    """
-    dry = report_of_plan(writer.plan)
-    fields = {name: getattr(dry, name) for name in dry.__slots__}
-    fields["segments_removed"] = writer.report.segments_removed
-    fields["bytes_zeroed"] = writer.report.bytes_zeroed
-    fields["bytes_rewritten"] = writer.report.bytes_rewritten
-    fields["loss"] = writer.loss
-    return RecoveryReport(**fields)

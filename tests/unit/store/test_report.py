@@ -10,7 +10,7 @@ from lib.store.stores import SEGMENT, fill, kill_while
 
 from pystore.recovery.dry_run import inspect
 from pystore.store.commit_log import CommitLog
-from pystore.store.report import report_of_plan
+from pystore.store.report import report_of
 
 
 def test_a_dry_run_and_the_opening_after_it_report_the_same_cut(
@@ -25,7 +25,7 @@ def test_a_dry_run_and_the_opening_after_it_report_the_same_cut(
     with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.seek(end)
         file.write(b"\xff" * 37)
-    dry = report_of_plan(inspect(root).plan)
+    dry = report_of(inspect(root).plan)
     with CommitLog(root, segment_size=SEGMENT) as log:
         done = log.recovery
 
