@@ -13,7 +13,7 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import echo_json, pairs_text, table_text
+from pystore.cli.lib.output import echo_json, pairs_text, table_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
 from pystore.demo.replicas import COPIES, ReplicaReport, show_replicas
 from pystore.demo.run import DemoReport, DemoRound, DemoSettings, run_demo
@@ -207,7 +207,6 @@ def report_text(report: DemoReport, *, keep: bool) -> str:
     if keep:
         rows.append(("store", str(report.store)))
     result = f"acknowledged but missing: {count_text(missing)}"
-    color = "green" if report.is_good else "red"
     problems = [
         f"writer {one.number}: {one.verdict}: {one.problem}"
         for one in report.rounds
@@ -220,7 +219,7 @@ def report_text(report: DemoReport, *, keep: bool) -> str:
             pairs_text(rows),
             "",
             *problems,
-            click.style(result, fg=color, bold=True),
+            verdict_text(result, is_good=report.is_good),
         ]
     )
 

@@ -12,7 +12,7 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option, store_argument
-from pystore.cli.lib.output import echo_json, table_text
+from pystore.cli.lib.output import echo_json, lines_text, table_text, verdict_text
 from pystore.epochs.table import EpochTable
 from pystore.fs.layout import META_NAME
 from pystore.recovery.dry_run import inspect
@@ -119,17 +119,20 @@ def _text(store: Path, history: StoreEpochs) -> str:
     ]
     head = f"{store}: the log ends at {count_text(history.end_offset)}"
     if not rows:
-        return f"{head}; no epochs"
-    return f"{head}\n" + table_text(("epoch", "start", "end", "bytes"), rows)
+        return lines_text([f"{head}; no epochs"])
+    return (
+        lines_text([head]) + "\n" + table_text(("epoch", "start", "end", "bytes"), rows)
+    )
 
 
 def _point_text(
     point: int | None, ours: tuple[Path, StoreEpochs], theirs: tuple[Path, StoreEpochs]
 ) -> str:
     if point is None:
-        return "no epoch in common: nothing says that the two share a byte"
+        text = "the two stores have no epoch in common, and so no common point"
+        return verdict_text(text, is_good=False)
     lines = [f"consistent point: {count_text(point)}"]
     for path, history in (ours, theirs):
         above = history.end_offset - point
         lines.append(f"  {path}: {count_text(above)} bytes above it")
-    return "\n".join(lines)
+    return lines_text(lines)

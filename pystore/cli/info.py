@@ -11,7 +11,7 @@ import click
 
 from pystore.cli.lib.exit_codes import DONE
 from pystore.cli.lib.group import json_option, store_argument
-from pystore.cli.lib.output import echo_json, pairs_text
+from pystore.cli.lib.output import echo_json, pairs_text, verdict_text
 from pystore.core.lock import running_writer
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, META_NAME
@@ -188,6 +188,8 @@ _BOOTS = {
 
 def _state_text(facts: dict[str, Any]) -> str:
     text: str = facts["state"]
+    if text in ("closed", "damaged"):
+        return verdict_text(text, is_good=text == "closed")
     if text == "open":
         return f"open: process {facts['writerPid'] or 'unknown'} writes"
     if text != "crashed":

@@ -11,7 +11,7 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE
 from pystore.cli.lib.group import json_option, store_argument
-from pystore.cli.lib.output import echo_json, pairs_text
+from pystore.cli.lib.output import echo_json, pairs_text, verdict_text
 from pystore.cli.lib.recovery_text import recovery_json, stranded_text
 from pystore.cli.lib.rocketmq_config import (
     SETTINGS,
@@ -114,8 +114,9 @@ def _text(store: Path, looked: Inspection, report: RecoveryReport, is_dry: bool)
     rows = [("store", str(store) + (" (nothing was changed)" if is_dry else ""))]
     rows += [("foreign", reason) for reason in report.foreign]
     if plan.corrupt is not None:
-        damage = f"offset {plan.corrupt.offset}: {plan.corrupt.reason}"
-        rows.append(("damage", f"{damage} (rule {plan.corrupt.rule})"))
+        damage = verdict_text(f"offset {plan.corrupt.offset}", is_good=False)
+        reason = f"{plan.corrupt.reason} (rule {plan.corrupt.rule})"
+        rows.append(("damage", f"{damage}: {reason}"))
     rows += [
         (
             "checked",

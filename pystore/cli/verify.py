@@ -12,7 +12,7 @@ import click
 
 from pystore.cli.lib.exit_codes import BAD, DONE, UNFINISHED, error_line
 from pystore.cli.lib.group import json_option
-from pystore.cli.lib.output import echo_json
+from pystore.cli.lib.output import echo_json, lines_text, verdict_text
 from pystore.cli.lib.progress import ProgressBar
 from pystore.errors import PystoreError
 from pystore.text import count_text, rate_text, seconds_text, size_text
@@ -73,7 +73,7 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
             code = BAD
         reports.append(_json(report))
         if not as_json:
-            click.echo("\n".join(_lines(report)))
+            click.echo(lines_text(_lines(report)))
     if as_json:
         echo_json({"stores": reports})
     return code
@@ -87,8 +87,9 @@ def _verify(store: Path, jobs: int) -> StoreReport:
 def _lines(report: StoreReport) -> list[str]:
     queues = report.queues
     rate = rate_text(report.scanned_bytes, report.seconds)
+    verdict = verdict_text(report.verdict, is_good=not report.damages)
     first = (
-        f"{report.path}: {report.verdict}: {count_text(report.records)} records, "
+        f"{report.path}: {verdict}: {count_text(report.records)} records, "
         f"{size_text(report.scanned_bytes)} in {report.segments} segments, offsets "
         f"{report.min_offset} to {report.end_offset}; {rate}, "
         f"{seconds_text(report.seconds)}"

@@ -8,28 +8,29 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-import click
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = ["ProgressBar"]
 
-_PATIENCE_SECONDS = 1.0
-_CLEAR_LINE, _SHOW_CURSOR = "\r\x1b[K", "\x1b[?25h"
+_DELAY_SECONDS = 1.0
+_REDRAW_SECONDS = 0.1
 
 
 class ProgressBar:
     """
-    Draws how far something is, on stderr, if that is a terminal.
+    Shows progress on stderr, if that is a terminal.
 
-    Nothing is drawn in the first second, and nothing stays when it is done. One
-    thread at a time. A context manager.
+    Nothing is drawn in the first second, and nothing stays when it is done. For one
+    thread; none is started. A context manager.
 
     Args:
-        label: what is going on.
-        total: what ``reach`` is called with at the end; 0 draws nothing.
-        stream: where to; ``None`` is stderr.
-        clock: seconds that only grow.
+        label: what is in progress.
+        total: the position at the end; with 0 nothing is drawn.
+        stream: where to draw; ``None`` is stderr.
+        clock: seconds that never decrease.
     """
 
     def __init__(
@@ -44,34 +45,55 @@ class ProgressBar:
         self._label = label
         self._total = total
         self._clock = clock
-        self._due = clock() + _PATIENCE_SECONDS
+        self._now = clock()
+        self._due = self._now + _DELAY_SECONDS
         self._is_terminal = self._stream.isatty()
-        self._bar: Any = None
+        self._progress: Progress | None = None
 
     def reach(self, position: int, total: int | None = None) -> None:
         """
-        Says how far it is, and how far it will go if that is known only now.
+        Moves the bar to *position*, and its end to *total* if that is known only now.
         """
         if total is not None:
             self._total = total
         if not self._is_terminal or not self._total:
             return
-        if self._bar is None:
-            if self._clock() < self._due:
-                return
-            self._bar = click.progressbar(
-                length=self._total, label=self._label, file=self._stream
-            )
-        self._bar.update(min(position, self._total) - self._bar.pos)
+        self._now = self._clock()
+        if self._now < self._due:
+            return
+        self._due = self._now + _REDRAW_SECONDS
+        completed = min(position, self._total)
+        if self._progress is None:
+            self._progress = self._started(completed)
+            return
+        (task,) = self._progress.tasks
+        self._progress.update(task.id, completed=completed, total=self._total)
+        self._progress.refresh()
+
+    def _started(self, completed: int) -> Progress:
+        # Importing it takes longer than many commands do.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import Progress  # noqa: PLC0415
+
+        progress = Progress(
+            console=Console(file=self._stream, force_terminal=True),
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_time=lambda: self._now,
+        )
+        progress.add_task(self._label, total=self._total, completed=completed)
+        progress.start()
+        return progress
 
     def close(self) -> None:
         """
-        Makes room for the result: the line is cleared, the cursor shown.
+        Clears the bar and shows the cursor again.
         """
-        if self._bar is not None:
-            self._stream.write(_CLEAR_LINE + _SHOW_CURSOR)
-            self._stream.flush()
-            self._bar = None
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
 
     def __enter__(self) -> ProgressBar:
         return self

@@ -148,7 +148,7 @@ def test_on_a_terminal_bars_are_drawn_and_cleared(tmp_path: Path) -> None:
     os.close(parent)
 
     assert 0 == process.returncode
-    assert drawn.endswith(b"\x1b[K\x1b[?25h")
+    assert drawn.endswith(b"\x1b[2K")
     assert b"%" in drawn
     assert "acknowledged but missing: 0" in table.splitlines()[-1]
     assert "\x1b" not in table

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from pystore.cli.lib.progress import ProgressBar
 
+SHOW_CURSOR, CLEAR_LINE = "\x1b[?25h", "\x1b[2K"
+
 
 class Terminal(io.StringIO):
     """
@@ -52,8 +54,10 @@ def test_a_bar_shows_the_label_and_is_cleared_at_the_end() -> None:
         drawn = stream.getvalue()
 
     assert "verify" in drawn
+    assert "50%" in drawn
     assert "100%" in drawn
-    assert stream.getvalue().endswith("\r\x1b[K\x1b[?25h")
+    assert SHOW_CURSOR in stream.getvalue()
+    assert stream.getvalue().endswith(CLEAR_LINE)
 
 
 def test_nothing_is_drawn_without_a_terminal_or_a_length() -> None:
