@@ -7,7 +7,7 @@ PORTABLE := build/portable
 SPARK := $(if $(shell command -v java),.venv/spark)
 
 .NOTPARALLEL:
-.PHONY: help demo test native crash cluster soak fuzz property sim interop spark mutants \
+.PHONY: help demo test quick native crash cluster soak fuzz property sim interop spark mutants \
         types lint bench wheel portable docs clean
 
 help: ## list the targets
@@ -31,6 +31,9 @@ demo: .venv/core $(SPARK) ## ingest, kill, recover, verify: the whole promise at
 test: .venv/core $(SPARK) native ## unit and property tests, the C core's own, and with Java those on Spark
 	$(PYTEST) -n 2 -m 'not slow'
 	$(if $(SPARK),$(PYTEST) -m 'not slow' tests/spark tests/stored/test_stored_spark_jobs.py,@echo 'tests/spark left out: needs Java 17 or 21')
+
+quick: .venv/core ## the tests nearest to what changed, in less than a minute
+	$(BIN)/python tests/quick.py
 
 native: ## the C core over an in-memory environment, under sanitizers
 	$(MAKE) -C tests/native -j4

@@ -4,14 +4,10 @@ Imports go down the floors of docs/architecture.md, never up, and nowhere in a c
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = {"pystore": "pystore", "ha": "pystore.ha", "controller": "pystore.controller"}
+from lib.imports import MODULES, ROOT, import_edges, imports_of
 
 # Which package, with the packages in it that have no row of their own, or which single
 # module stands on which floor. A module may import from its own package and from lower
@@ -132,31 +128,6 @@ RIM_ONLY = {"asyncio", "random", "socket", "threading", "time"}
 SIDES = ("pystore.ha.", "pystore.controller.")
 
 
-def _module(path: Path) -> str:
-    folder, *rest = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join((FOLDERS[folder], *rest)).removesuffix(".__init__")
-
-
-MODULES = {
-    _module(path): path
-    for folder in FOLDERS
-    for path in sorted((ROOT / folder).rglob("*.py"))
-    if not any(above.is_symlink() for above in path.parents)
-}
-
-
-@cache
-def _imports(path: Path) -> list[str]:
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [name.name for name in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
-            found += [f"{node.module}.{name.name}" for name in node.names]
-    return found
-
-
 def _row(module: str) -> str:
     """
     Returns the row that places a module: its own, or that of its nearest package.
@@ -164,20 +135,6 @@ def _row(module: str) -> str:
     while module not in FLOORS and "." in module:
         module = module.rpartition(".")[0]
     return module
-
-
-def _edges() -> Iterator[tuple[str, str]]:
-    """
-    Yields each import of a module by another one.
-    """
-    for module, path in MODULES.items():
-        for imported in _imports(path):
-            name = imported
-            while "." in name and name not in MODULES:
-                name = name.rpartition(".")[0]
-            is_core = imported.startswith("pystore._core")  # built, it imports nothing
-            if name in MODULES and name != module and not is_core:
-                yield module, name
 
 
 def _circle(edges: Mapping[str, set[str]]) -> list[str]:
@@ -222,7 +179,7 @@ def test_no_import_goes_up_or_to_another_package_of_the_same_floor() -> None:
     upward = sorted(
         {
             (one, other)
-            for one, other in _edges()
+            for one, other in import_edges()
             if _row(one) != _row(other) and FLOORS[_row(one)] <= FLOORS[_row(other)]
         }
     )
@@ -234,14 +191,14 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     """
     Imports for types count: a reader follows them, too.
     """
-    assert [] == _circle(_graph(_edges()))
+    assert [] == _circle(_graph(import_edges()))
 
 
 def test_no_packages_import_each_other_in_a_circle() -> None:
     """
     Each folder is a package here, with or without a row of its own.
     """
-    pairs = ((_folder(one), _folder(other)) for one, other in _edges())
+    pairs = ((_folder(one), _folder(other)) for one, other in import_edges())
 
     assert [] == _circle(_graph(pairs))
 
@@ -278,7 +235,8 @@ def test_replication_and_controller_do_not_know_each_other() -> None:
     The broker alone composes them.
     """
     sides = [
-        {name for name in edge if f"{name}.".startswith(SIDES)} for edge in _edges()
+        {name for name in edge if f"{name}.".startswith(SIDES)}
+        for edge in import_edges()
     ]
 
     assert [] == [side for side in sides if len({n.split(".")[1] for n in side}) > 1]
@@ -291,7 +249,7 @@ def test_sockets_threads_clocks_and_chance_stay_at_the_rim() -> None:
     users = {
         module
         for module, path in MODULES.items()
-        for name in _imports(path)
+        for name in imports_of(path)
         if name.split(".")[0] in RIM_ONLY
     }
 
