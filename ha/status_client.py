@@ -1,11 +1,11 @@
 """
-What a master says of itself when it is asked, by either protocol.
+Asks a master for its state, by either protocol.
 
-A v3 master answers a handshake and a query for epochs, and begins no session until
-it is told where to begin (K.3), so nobody is replaced and nothing is counted. A
-legacy master says its minimum and its confirm offset only with the first block: for
-that the question reports an end of 0, as a learner of an id that nobody has, and
-hangs up.
+A v3 master answers a handshake and a query for epochs. It begins no session before it
+knows the start offset (K.3), so the query replaces no session and is not counted. A
+legacy master sends its min offset and its confirm offset only with the first block: to
+get that block, the client reports an end of 0 as a learner with an unused id, and then
+disconnects.
 
 Source: docs/protocol.md (K.3; formats 6.5).
 """
@@ -50,26 +50,27 @@ from pystore.ha.wire.v3 import encode
 __all__ = ["LEARNER_ID", "MasterStatus", "StatusQuery", "ask_legacy", "ask_v3"]
 
 LEARNER_ID = 2**31 - 1
-"""Above every id that a controller gives away."""
+"""Higher than every id that a controller assigns."""
 
-# Newer than any process, so that a live session of this id is no objection.
+# Newer than any process, so that the master does not refuse because of a live session
+# of the same id.
 _INCARNATION = 2**63 - 1
 _SEGMENT_UNKNOWN = 1
 
-_Answer = TypeVar("_Answer")
+_Reply = TypeVar("_Reply")
 
 
 @dataclass(frozen=True, slots=True)
 class StatusQuery:
     """
-    Whom to ask, and who asks.
+    The master to ask, and the identity to ask it with.
 
     Attributes:
         address: ``HOST:PORT`` of the master's HA listener.
-        cluster: name of the cluster (v3).
-        broker_name: name of the broker set (v3).
-        broker_id: one that the controller knows (v3).
-        timeout_ms: how long all of it may take.
+        cluster: the name of the cluster (v3).
+        broker_name: the name of the broker set (v3).
+        broker_id: an id that the controller knows (v3).
+        timeout_ms: the time limit for the whole query.
     """
 
     address: str
@@ -82,20 +83,21 @@ class StatusQuery:
 @dataclass(frozen=True, slots=True)
 class MasterStatus:
     """
-    What a master said. What its protocol does not say is ``None``.
+    The state of a master. Values that its protocol does not send are ``None``.
 
     Attributes:
         protocol: v3 or legacy.
-        result: name of a CheckResult; SUCCESS with legacy.
-        reason: of a refusal, one line.
-        redirect: where the master is, if it is known to be elsewhere.
-        broker_id: the master's.
-        epoch: of its mastership; legacy: of the last entry, -1 if there is none.
-        min_offset: of its log.
-        end_offset: of its log.
-        confirm_offset: below it the set holds every byte.
-        segment_size: bytes of one file of its log.
-        epochs: its table; empty after a refusal.
+        result: the name of a CheckResult; SUCCESS with legacy.
+        reason: the reason of a refusal, one line.
+        redirect: the address of the master, if this broker is not the master.
+        broker_id: the id of the master.
+        epoch: the epoch of its mastership; legacy: of the last entry, -1 if there is
+            none.
+        min_offset: the start of its log.
+        end_offset: the end of its log.
+        confirm_offset: the SyncStateSet holds every byte below it.
+        segment_size: the bytes of one segment of its log.
+        epochs: its epoch table; empty after a refusal.
     """
 
     protocol: str
@@ -112,7 +114,7 @@ class MasterStatus:
 
     def rows(self) -> list[tuple[int, int, int]]:
         """
-        Returns epoch, start and end of each, oldest first.
+        Returns epoch, start and end of each epoch, oldest first.
         """
         return [
             (
@@ -128,17 +130,19 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-class _Link:
-    # One question's connection: frame by frame, until its time is over.
+class _Connection:
+    # The connection of one query: sends and receives frames until the deadline.
 
     def __init__(self, stream: MasterStream, deadline_ms: int) -> None:
         self._stream = stream
         self._deadline_ms = deadline_ms
 
-    def say(self, data: bytes) -> None:
+    def send(self, data: bytes) -> None:
         self._stream.send(data)
 
-    def hear(self, take: Callable[[memoryview], tuple[_Answer | None, int]]) -> _Answer:
+    def receive(
+        self, take: Callable[[memoryview], tuple[_Reply | None, int]]
+    ) -> _Reply:
         # Raises: StreamLost, or RemoteViolation from *take*.
         while True:
             answer, size = take(self._stream.data)
@@ -149,45 +153,47 @@ class _Link:
                 continue
             left_ms = self._deadline_ms - _now_ms()
             if left_ms <= 0:
-                raise StreamLost("it does not answer in time")
+                raise StreamLost("it did not answer in time")
             self._stream.wait(left_ms)
 
 
-def _connect(question: StatusQuery) -> MasterStream:
-    host, port = parse_address(question.address)
+def _connect(query: StatusQuery) -> MasterStream:
+    host, port = parse_address(query.address)
     return connect(host, port, lambda: False, _now_ms)
 
 
-def ask_v3(question: StatusQuery) -> MasterStatus:
+def ask_v3(query: StatusQuery) -> MasterStatus:
     """
     Asks a master that speaks v3.
 
-    A slave has to have the master's segment size, which nobody has to know here: the
-    first refusal tells it, and a second link goes on.
+    A slave must have the segment size of its master. The caller need not know it: the
+    first refusal contains it, and the query is repeated with it.
 
     Raises:
-        InvalidError: a name that fits into no frame; nobody was asked.
-        StreamLost: nobody there, or no answer in time.
-        RemoteViolation: an answer that is none.
+        InvalidError: a name is too long for a frame; no connection was made.
+        StreamLost: no connection, or no answer in time.
+        RemoteViolation: the answer breaks the protocol.
     """
-    deadline_ms = _now_ms() + question.timeout_ms
-    found = _ask_with_segments(question, _SEGMENT_UNKNOWN, deadline_ms)
+    deadline_ms = _now_ms() + query.timeout_ms
+    found = _ask_with_segments(query, _SEGMENT_UNKNOWN, deadline_ms)
     if found.result == CheckResult.STORE_LAYOUT.name:
-        found = _ask_with_segments(question, found.segment_size or 0, deadline_ms)
+        found = _ask_with_segments(query, found.segment_size or 0, deadline_ms)
     return found
 
 
 def _ask_with_segments(
-    question: StatusQuery, segment_size: int, deadline_ms: int
+    query: StatusQuery, segment_size: int, deadline_ms: int
 ) -> MasterStatus:
-    greeting = encode(Frame(NO_EPOCH, 0, _greeting(question, segment_size)))
-    with _connect(question) as stream:
-        link = _Link(stream, deadline_ms)
-        link.say(greeting)
-        frame = link.hear(lambda data: take_frame(data, FRAME_BYTES_UNSETTLED))
+    handshake = encode(Frame(NO_EPOCH, 0, _handshake(query, segment_size)))
+    with _connect(query) as stream:
+        connection = _Connection(stream, deadline_ms)
+        connection.send(handshake)
+        frame = connection.receive(lambda data: take_frame(data, FRAME_BYTES_UNSETTLED))
         body = frame.body
         if not isinstance(body, HandshakeMaster):
-            raise RemoteViolation(f"{type(body).__name__} answers a handshake")
+            raise RemoteViolation(
+                f"the master answered a handshake with {type(body).__name__}"
+            )
         found = MasterStatus(
             protocol="v3",
             result=body.result.name,
@@ -202,14 +208,14 @@ def _ask_with_segments(
         )
         if body.result is not CheckResult.SUCCESS:
             return found
-        return _with_epochs(found, link, body)
+        return _with_epochs(found, connection, body)
 
 
-def _greeting(question: StatusQuery, segment_size: int) -> HandshakeSlave:
+def _handshake(query: StatusQuery, segment_size: int) -> HandshakeSlave:
     return HandshakeSlave(
         protocol_min=PROTOCOL_V3,
         protocol_max=PROTOCOL_V3,
-        broker_id=question.broker_id,
+        broker_id=query.broker_id,
         incarnation=_INCARNATION,
         last_epoch=NO_EPOCH,
         min_offset=0,
@@ -219,27 +225,29 @@ def _greeting(question: StatusQuery, segment_size: int) -> HandshakeSlave:
         frame_bytes_max=FRAME_BYTES_UNSETTLED,
         flags=SlaveFlag.LEARNER | SlaveFlag.START_SUSPENDED,
         incarnation_bits=bytes(16),
-        cluster=question.cluster,
-        broker_name=question.broker_name,
+        cluster=query.cluster,
+        broker_name=query.broker_name,
         address="",
         version="",
     )
 
 
 def _with_epochs(
-    found: MasterStatus, link: _Link, session: HandshakeMaster
+    found: MasterStatus, connection: _Connection, session: HandshakeMaster
 ) -> MasterStatus:
     pages = EpochPages()
     while not pages.is_whole:
         query = QueryEpoch(session.session_id, pages.next_epoch)
-        link.say(encode(Frame(found.epoch, 0, query)))
-        frame = link.hear(lambda data: take_frame(data, FRAME_BYTES_UNSETTLED))
+        connection.send(encode(Frame(found.epoch, 0, query)))
+        frame = connection.receive(lambda data: take_frame(data, FRAME_BYTES_UNSETTLED))
         if not isinstance(frame.body, ReturnEpoch):
-            raise RemoteViolation(f"{type(frame.body).__name__} instead of epochs")
+            raise RemoteViolation(
+                f"the master sent {type(frame.body).__name__} instead of epochs"
+            )
         pages.add(frame.body)
     history = pages.history(found.epoch)
-    assert history.min_offset is not None  # a page says it
-    # The log may have grown since the handshake, and its front may have gone.
+    assert history.min_offset is not None  # a page contains it
+    # Since the handshake the log may have grown at its end and lost its first segments.
     return replace(
         found,
         epochs=history.epochs,
@@ -248,28 +256,32 @@ def _with_epochs(
     )
 
 
-def ask_legacy(question: StatusQuery) -> MasterStatus:
+def ask_legacy(query: StatusQuery) -> MasterStatus:
     """
     Asks a master that speaks RocketMQ's protocol.
 
     Raises:
-        StreamLost: nobody there, or no answer in time.
-        RemoteViolation: an answer that is none.
+        StreamLost: no connection, or no answer in time.
+        RemoteViolation: the answer breaks the protocol.
     """
-    with _connect(question) as stream:
-        link = _Link(stream, _now_ms() + question.timeout_ms)
-        link.say(encode_legacy(LegacyHandshake(LEARNER_ID, is_learner=True)))
-        answer = link.hear(_take_legacy)
+    with _connect(query) as stream:
+        connection = _Connection(stream, _now_ms() + query.timeout_ms)
+        connection.send(encode_legacy(LegacyHandshake(LEARNER_ID, is_learner=True)))
+        answer = connection.receive(_take_legacy)
         if not isinstance(answer, LegacyEpochs):
-            raise RemoteViolation(f"{type(answer).__name__} answers a handshake")
-        link.say(encode_legacy(LegacyAck(0)))
-        data = link.hear(_take_legacy)
+            raise RemoteViolation(
+                f"the master answered a handshake with {type(answer).__name__}"
+            )
+        connection.send(encode_legacy(LegacyAck(0)))
+        data = connection.receive(_take_legacy)
         if not isinstance(data, LegacyData):
-            raise RemoteViolation(f"{type(data).__name__} instead of data")
+            raise RemoteViolation(
+                f"the master sent {type(data).__name__} instead of data"
+            )
     return MasterStatus(
         protocol="legacy",
         epoch=answer.last_epoch,
-        # -1: the master has no byte.
+        # -1: the log of the master is empty.
         min_offset=answer.end_offset if data.offset < 0 else data.offset,
         end_offset=answer.end_offset,
         confirm_offset=data.confirm_offset,

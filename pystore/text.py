@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SCHEMA_VERSION = 1
-"""Of all JSON output; keys may be added to it, not changed."""
+"""The version of all JSON output: a release may add keys, but not change them."""
 
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -15,7 +15,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 def camel(name: str) -> str:
     """
-    Returns a name of ours as a JSON key: ``end_offset`` is ``endOffset``.
+    Returns the JSON key for a Python name: ``endOffset`` for ``end_offset``.
     """
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
@@ -30,7 +30,7 @@ def json_keys(fields: Mapping[str, object]) -> dict[str, object]:
 
 def count_text(count: int) -> str:
     """
-    Returns a number with its thousands apart: ``1,234,567``.
+    Returns a number with separated thousands: ``1,234,567``.
     """
     return f"{count:,}"
 
@@ -51,7 +51,7 @@ def size_text(size_bytes: float) -> str:
 
 def rate_text(size_bytes: int, seconds: float) -> str:
     """
-    Returns a rate: ``1.23 GB/s``, or a dash where no time passed.
+    Returns a rate: ``1.23 GB/s``, or a dash if no time passed.
     """
     return f"{size_text(size_bytes / seconds)}/s" if seconds > 0 else "-"
 

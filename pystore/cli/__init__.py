@@ -13,11 +13,11 @@ __all__ = ["main"]
 
 _CODES = """\b
 Exit codes:
-  0         done, and good
-  1         what was checked is bad
+  0         success
+  1         the checked store or data is bad
   2         wrong usage
-  3         could not finish; one line on stderr says why
-  130, 141  stopped by Ctrl-C, or because nobody reads the output
+  3         could not finish; one line on stderr gives the reason
+  130, 141  stopped by Ctrl-C, or because the reader closed the pipe
 """
 
 
@@ -48,7 +48,6 @@ def main() -> None:
     """
     A crash-safe commit log, byte-compatible with RocketMQ 5.
 
-    STORE is the root directory of a store, the one that holds commitlog/; also of
-    one that RocketMQ wrote. Only append, recover and replica ever change a
-    store.
+    STORE is the root directory of a store, which holds commitlog/. RocketMQ may have
+    written it. Only append, recover and replica change a store.
     """

@@ -1,5 +1,5 @@
 """
-``pystore append``: one record for each line of standard input.
+``pystore append``: appends one record for each line of standard input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pystore.text import count_text
 __all__ = ["append"]
 
 _EXAMPLE = """\b
-Example: a log file, every record on disk before it counts
+Example: append a log file; a record counts when it is on disk
   pystore append /data/store --topic logs --ack leader-synced < access.log
 """
 
@@ -38,7 +38,7 @@ Example: a log file, every record on disk before it counts
 @dataclass(frozen=True, slots=True)
 class AppendRoute:
     """
-    What all records share.
+    The values that all records share.
     """
 
     topic: str
@@ -49,7 +49,7 @@ class AppendRoute:
 
     def columns(self, lines: Strings) -> Columns:
         """
-        Returns the records that *lines* become.
+        Returns one record for each of *lines*.
         """
         count = len(lines[0]) - 1
         return gather_columns(
@@ -64,15 +64,15 @@ class AppendRoute:
 @dataclass(slots=True)
 class AckCount:
     """
-    What was acknowledged, and why no more.
+    The acknowledged records, and why there are no more.
 
     Attributes:
-        records: how many.
-        body_bytes: of them.
-        first_offset: of the first one, ``None`` before it.
-        end_offset: of the last one.
-        error: why it ended early, or ``None``.
-        exit_code: of the command.
+        records: their number.
+        body_bytes: the size of their bodies.
+        first_offset: the offset of the first one; ``None`` if there is none.
+        end_offset: the end of the last one.
+        error: why the command ended early, or ``None``.
+        exit_code: the exit code of the command.
     """
 
     records: int = 0
@@ -85,7 +85,7 @@ class AckCount:
 
 @click.command(short_help="Append each line of standard input.", epilog=_EXAMPLE)
 @store_argument
-@click.option("--topic", required=True, help="Of all records.")
+@click.option("--topic", required=True, help="The topic of every record.")
 @click.option(
     "--queue",
     "queue_id",
@@ -93,7 +93,7 @@ class AckCount:
     default=0,
     show_default=True,
     metavar="N",
-    help="Of the topic.",
+    help="The queue of every record.",
 )
 @click.option("--keys", default="", metavar="KEYS", help="Keys of every record.")
 @click.option("--tags", default="", metavar="TAG", help="The tag of every record.")
@@ -102,8 +102,8 @@ class AckCount:
     type=click.Choice(["leader", "leader-synced"]),
     default="leader",
     show_default=True,
-    help="What counts as stored: in the page cache (survives a killed process), or "
-    "on disk (survives a power cut).",
+    help="When a record counts as stored: in the page cache (survives a killed "
+    "process), or on disk (survives a power cut).",
 )
 @json_option
 def append(
@@ -122,31 +122,32 @@ def append(
     The body is the line without its newline; a blank line is a record with an empty
     body. A missing or empty directory becomes a store.
 
-    After Ctrl-C, or when the disk is full, what was acknowledged is there and the
-    rest is not half there; the last line says how many records that is.
+    After Ctrl-C, or when the disk is full, every acknowledged record is stored, and no
+    record is stored in part; the last line gives the number of records.
     """
     try:
         Message(topic, b"", queue_id=queue_id, keys=keys or None, tags=tags or None)
     except InvalidError as error:
-        # What no record could hold is wrong usage, before anything is opened.
+        # A value that no record can hold is wrong usage, reported before the store is
+        # opened.
         raise click.UsageError(str(error)) from error
     route = AppendRoute(topic, queue_id, os.fsencode(keys), os.fsencode(tags), ack)
     with open_log(store) as log:
         for line in opening_lines(log.recovery):
             click.echo(f"pystore: {store}: {line}", err=True)
-        tally = _append_lines(log, route)
+        acked = _append_lines(log, route)
         recovery = recovery_json(log.recovery)
-    if tally.error is not None:
-        click.echo(f"pystore: {tally.error}", err=True)
+    if acked.error is not None:
+        click.echo(f"pystore: {acked.error}", err=True)
     if as_json:
-        echo_json({"store": str(store), **_json(route, tally), "recovery": recovery})
+        echo_json({"store": str(store), **_json(route, acked), "recovery": recovery})
     else:
-        click.echo(_text(store, route, tally), err=tally.exit_code != DONE)
-    return tally.exit_code
+        click.echo(_text(store, route, acked), err=acked.exit_code != DONE)
+    return acked.exit_code
 
 
 def _append_lines(log: CommitLog, route: AppendRoute) -> AckCount:
-    tally = AckCount()
+    acked = AckCount()
     descriptor = sys.stdin.fileno()
     read_bytes = 0
     with (
@@ -156,67 +157,67 @@ def _append_lines(log: CommitLog, route: AppendRoute) -> AckCount:
         chunks = read_lines(lambda size: signals.read(descriptor, size))
         for lines in chunks:
             try:
-                _append_chunk(log, route, lines, tally)
+                _append_chunk(log, route, lines, acked)
             except PystoreError as error:
-                # Nothing more can be appended; what is there is told all the same.
-                tally.error = f"line {tally.records + 1}: {error_line(error)}"
-                tally.exit_code = UNFINISHED
+                # No more records can be appended; those appended are still reported.
+                acked.error = f"line {acked.records + 1}: {error_line(error)}"
+                acked.exit_code = UNFINISHED
                 break
             read_bytes += len(lines[1]) + len(lines[0]) - 1
             progress.reach(read_bytes)
         else:
             if signals.signal_number:
-                tally.error = "interrupted"
-                tally.exit_code = signals.exit_code
-    return tally
+                acked.error = "interrupted"
+                acked.exit_code = signals.exit_code
+    return acked
 
 
 def _append_chunk(
-    log: CommitLog, route: AppendRoute, lines: Strings, tally: AckCount
+    log: CommitLog, route: AppendRoute, lines: Strings, acked: AckCount
 ) -> None:
     before = log.end_offset
     try:
         appended = log.append_columns(route.columns(lines), ack=route.ack)
     except PystoreError as error:
-        # The first records of the chunk may be in.
+        # The first records of the chunk may be appended.
         if error.records_appended:
-            tally.records += error.records_appended
-            tally.body_bytes += int(lines[0][error.records_appended])
-            tally.end_offset = log.end_offset
-            if tally.first_offset is None:
-                tally.first_offset = before
+            acked.records += error.records_appended
+            acked.body_bytes += int(lines[0][error.records_appended])
+            acked.end_offset = log.end_offset
+            if acked.first_offset is None:
+                acked.first_offset = before
         raise
-    tally.records += appended.count
-    tally.body_bytes += len(lines[1])
-    tally.end_offset = appended.end
-    if tally.first_offset is None:
-        tally.first_offset = appended.offset
+    acked.records += appended.count
+    acked.body_bytes += len(lines[1])
+    acked.end_offset = appended.end
+    if acked.first_offset is None:
+        acked.first_offset = appended.offset
 
 
 def _size(descriptor: int) -> int:
     """
-    How much there is to read; 0: nobody knows.
+    The size of the input in bytes; 0: unknown.
     """
     status = os.fstat(descriptor)
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
-def _text(store: Path, route: AppendRoute, tally: AckCount) -> str:
+def _text(store: Path, route: AppendRoute, acked: AckCount) -> str:
     where = f"{store}, topic {route.topic}, queue {route.queue_id}"
-    line = f"{count_text(tally.records)} records acknowledged in {where}"
-    if tally.first_offset is not None:
-        line += f": offsets {tally.first_offset} to {tally.end_offset}"
-    return line + (" (the rest is not there)" if tally.error else "")
+    line = f"{count_text(acked.records)} records acknowledged in {where}"
+    if acked.first_offset is not None:
+        line += f": offsets {acked.first_offset} to {acked.end_offset}"
+    return line + (" (the rest is not stored)" if acked.error else "")
 
 
-def _json(route: AppendRoute, tally: AckCount) -> dict[str, Any]:
+def _json(route: AppendRoute, acked: AckCount) -> dict[str, Any]:
     return {
         "topic": route.topic,
         "queueId": route.queue_id,
         "ack": route.ack,
-        "records": tally.records,
-        "bodyBytes": tally.body_bytes,
-        "firstOffset": tally.first_offset,
-        "endOffset": tally.end_offset,
-        "error": tally.error,
+        "records": acked.records,
+        "bodyBytes": acked.body_bytes,
+        "firstOffset": acked.first_offset,
+        "endOffset": acked.end_offset,
+        "error": acked.error,
     }

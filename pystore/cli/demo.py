@@ -1,5 +1,5 @@
 """
-``pystore demo``: the whole promise at work.
+``pystore demo``: kills writers and shows that no acknowledged record is lost.
 """
 
 from __future__ import annotations
@@ -23,32 +23,34 @@ from pystore.text import count_text, json_keys, rate_text, seconds_text, size_te
 __all__ = ["demo", "report_json", "report_text"]
 
 REPEAT = 7
-"""So that it takes 20 to 40 seconds on two processors."""
+"""The demo then takes 20 to 40 seconds on two processors."""
 
 _REPEAT_BYTES = 250_000_000
-"""Of log, with room for what is appended twice because of a kill."""
+"""Bytes of log, with room for records that a kill makes the demo append twice."""
 
 _EXAMPLE = """\b
-Example: twice as long, and look at the store afterwards
+Example: run twice as long, then inspect the store
   pystore demo --repeat 12 --directory /data/demo --keep
   pystore info /data/demo/store
 """
 
 
-@click.command(short_help="Kill a writer, lose nothing.", epilog=_EXAMPLE)
+@click.command(
+    short_help="Kill a writer, lose no acknowledged record.", epilog=_EXAMPLE
+)
 @click.option(
     "--repeat",
     type=click.IntRange(1, 10_000),
     default=REPEAT,
     show_default=True,
     metavar="N",
-    help="How often the files are appended; 200 MB of log each time.",
+    help="How often all files are appended; 200 MB of log each time.",
 )
 @click.option(
     "--directory",
     type=click.Path(path_type=Path),
     metavar="D",
-    help="Where the store is made, as D/store. By default a temporary directory.",
+    help="The store is created as D/store. By default D is a temporary directory.",
 )
 @click.option(
     "--report",
@@ -56,9 +58,9 @@ Example: twice as long, and look at the store afterwards
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Then verify the store and two copies of it on Spark, one damaged on purpose, "
-    "and leave the report here. Needs Java, and room for the copies.",
+    "and write the report to DIR. Needs Java, and space for the copies.",
 )
-@click.option("--keep", is_flag=True, help="Leave the store there.")
+@click.option("--keep", is_flag=True, help="Keep the store.")
 @json_option
 def demo(
     *,
@@ -69,25 +71,24 @@ def demo(
     as_json: bool,
 ) -> int:
     """
-    Show on this machine that nothing acknowledged is lost.
+    Show on this machine that no acknowledged record is lost.
 
-    Every text file of Python's standard library is appended to a log, one record
-    for each line, by four threads of a writer process. Five times the writer is
-    killed by SIGKILL in the middle. Each time the store is opened again, everything
-    that was acknowledged is read back and compared byte for byte, and every record
-    is verified.
+    Four threads of a writer process append every text file of Python's standard
+    library to a log, one record for each line. SIGKILL ends the writer five times
+    during this work. Each time the demo opens the store again, compares every
+    acknowledged record byte for byte, and verifies every record.
 
-    The exit code is 1 if anything acknowledged is missing.
+    The exit code is 1 if an acknowledged record is missing.
     """
     settings = DemoSettings(_place(directory), repeat)
-    shower = _Shower()
+    progress = _StepProgress()
     try:
         _check_space(settings, copies=COPIES if into else 0)
-        report = run_demo(settings, shower.note)
+        report = run_demo(settings, progress.note)
         if into is not None:
-            report.replicas = show_replicas(settings.store, into, shower.note)
+            report.replicas = show_replicas(settings.store, into, progress.note)
     finally:
-        shower.close()
+        progress.close()
         if not keep:
             root = settings.store if directory else settings.store.parent
             shutil.rmtree(root, ignore_errors=True)
@@ -104,7 +105,7 @@ def _place(directory: Path | None) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     store = directory / "store"
     if store.exists():
-        raise click.UsageError(f"{store} exists: the demo makes a store of its own")
+        raise click.UsageError(f"{store} exists: the demo creates its own store")
     return store
 
 
@@ -114,15 +115,16 @@ def _check_space(settings: DemoSettings, copies: int) -> None:
     free = shutil.disk_usage(settings.store.parent).free
     if free < needed:
         raise FullError(
-            f"{settings.store}: {size_text(needed)} are needed, {size_text(free)} are "
-            "free: choose another --directory or a smaller --repeat",
+            f"{settings.store}: the demo needs {size_text(needed)}, "
+            f"{size_text(free)} are free: choose another --directory or a smaller "
+            "--repeat",
             path=str(settings.store),
         )
 
 
-class _Shower:
+class _StepProgress:
     """
-    Shows one step after the other as a bar.
+    Shows a bar for one step after the other.
     """
 
     def __init__(self) -> None:
@@ -131,7 +133,7 @@ class _Shower:
 
     def note(self, label: str, done: int, total: int) -> None:
         """
-        Says what goes on.
+        Shows the progress of a step; a new label begins a new bar.
         """
         if label != self._label:
             self.close()
@@ -142,7 +144,7 @@ class _Shower:
 
     def close(self) -> None:
         """
-        Clears the bar.
+        Removes the bar.
         """
         if self._progress is not None:
             self._progress.close()
@@ -164,7 +166,7 @@ _HEADER = (
 
 def report_text(report: DemoReport, *, keep: bool) -> str:
     """
-    Returns the table: a line for each writer, and what it adds up to.
+    Returns the table with a line for each writer, and the totals.
     """
     corpus, last = report.corpus, report.rounds[-1]
     records = sum(one.records for one in report.rounds)
@@ -197,10 +199,10 @@ def report_text(report: DemoReport, *, keep: bool) -> str:
         ("recoveries", _recoveries_text(report.rounds)),
         (
             "extra",
-            f"{count_text(last.extra)} records are there that nobody was told of: "
-            "their writer was killed first",
+            f"{count_text(last.extra)} records were stored but not acknowledged: "
+            "SIGKILL ended their writer first",
         ),
-        ("in all", seconds_text(report.seconds)),
+        ("total time", seconds_text(report.seconds)),
     ]
     if report.replicas is not None:
         rows.append(("on Spark", _replicas_text(report.replicas)))
@@ -259,16 +261,16 @@ def _replicas_text(replicas: ReplicaReport) -> str:
         f"{rate_text(replicas.checked_bytes, replicas.seconds)}"
     ]
     for store, segment in replicas.named:
-        what = "as planted" if (store, segment) == replicas.planted else "NOT planted"
-        lines.append(f"bad: {Path(store).name} segment {segment}, {what}")
+        note = "as planted" if (store, segment) == replicas.planted else "NOT planted"
+        lines.append(f"bad: {Path(store).name} segment {segment}, {note}")
     if replicas.planted not in replicas.named:
-        lines.append("NOT FOUND: the bit that was changed")
+        lines.append("NOT FOUND: the changed bit")
     return "\n".join([*lines, f"report: {replicas.page}"])
 
 
 def report_json(report: DemoReport, *, keep: bool) -> dict[str, Any]:
     """
-    Returns the same with JSON keys.
+    Returns the report with JSON keys.
     """
     rounds = report.rounds
     return {

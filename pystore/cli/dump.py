@@ -1,5 +1,5 @@
 """
-``pystore dump``: records as JSON, one a line.
+``pystore dump``: prints records as JSON, one per line.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ __all__ = ["dump"]
 
 _FIELDS = [name for name in RECORD_DTYPE.names or () if name != "reserved"]
 _ROWS = 512
-"""At once: their bytes are read together."""
+"""Records whose bytes are read together."""
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordFilter:
     """
-    Which records.
+    Selects the records to print.
 
     Attributes:
-        start, end: of the offsets at which they begin.
-        topic: their topic, or ``None`` for all.
-        queue_id: their queue, or ``None`` for all.
+        start, end: the range of offsets at which records begin.
+        topic: the topic of the records; ``None``: all topics.
+        queue_id: the queue of the records; ``None``: all queues.
     """
 
     start: int
@@ -48,9 +48,11 @@ class Wanted:
     topic: str | None
     queue_id: int | None
 
-    def among(self, rows: NDArray[Any], topic_of: Callable[[int], str]) -> NDArray[Any]:
+    def select(
+        self, rows: NDArray[Any], topic_of: Callable[[int], str]
+    ) -> NDArray[Any]:
         """
-        Returns those of *rows* that are wanted.
+        Returns the rows that the filter selects.
         """
         offsets = rows["offset"]
         keep = (offsets >= self.start) & (offsets < self.end)
@@ -64,7 +66,7 @@ class Wanted:
 
 
 _EXAMPLE = """\b
-Example: what was stored of topic orders since offset 1048576
+Example: the records of topic orders from offset 1048576 on
   pystore dump /data/store --from 1048576 --topic orders --bodies
 """
 
@@ -76,7 +78,7 @@ Example: what was stored of topic orders since offset 1048576
     "start",
     type=click.IntRange(0),
     metavar="OFFSET",
-    help="Only records that begin at OFFSET or behind it.",
+    help="Only records that begin at OFFSET or after it.",
 )
 @click.option(
     "--to",
@@ -86,7 +88,9 @@ Example: what was stored of topic orders since offset 1048576
     help="Only records that begin below OFFSET.",
 )
 @click.option("--topic", metavar="TOPIC", help="Only records of TOPIC.")
-@click.option("--queue", "queue_id", type=int, metavar="N", help="Only of queue N.")
+@click.option(
+    "--queue", "queue_id", type=int, metavar="N", help="Only records of queue N."
+)
 @click.option(
     "--bodies",
     is_flag=True,
@@ -95,10 +99,12 @@ Example: what was stored of topic orders since offset 1048576
 @click.option(
     "--decompress",
     is_flag=True,
-    help="Say size and digest of compressed bodies when decompressed; with --bodies, "
-    "add them decompressed.",
+    help="Give size and digest of compressed bodies as decompressed; with --bodies, "
+    "add the decompressed bodies.",
 )
-@click.option("--json", "_as_json", is_flag=True, help="Changes nothing: it is JSON.")
+@click.option(
+    "--json", "_as_json", is_flag=True, help="No effect: the output is always JSON."
+)
 def dump(
     *,
     store: Path,
@@ -111,14 +117,14 @@ def dump(
     _as_json: bool,
 ) -> int:
     """
-    Print the records of STORE in the order of the log, one JSON object a line.
+    Print the records of STORE in the order of the log, one JSON object per line.
 
-    The keys are RocketMQ's words. Checksums are not looked at here: `pystore verify`
-    does. Where a record is broken a line on stderr says so, the next segment
-    follows, and the exit code is 1.
+    The keys are RocketMQ's names. This command does not check checksums; `pystore
+    verify` does. If a record is broken, a line on stderr gives its offset, the output
+    continues with the next segment, and the exit code is 1.
     """
     with CommitLog(store, mode="r") as log:
-        wanted = Wanted(
+        wanted = RecordFilter(
             start=max(start or 0, log.min_offset),
             end=log.end_offset if end is None else min(end, log.end_offset),
             topic=topic,
@@ -139,7 +145,7 @@ class _RecordReader:
     Reads records from a log segment by segment.
 
     Attributes:
-        is_broken: whether something could not be read.
+        is_broken: whether a record could not be read.
     """
 
     def __init__(self, log: CommitLog) -> None:
@@ -147,9 +153,9 @@ class _RecordReader:
         self._size = log.ends.segment_size
         self.is_broken = False
 
-    def records(self, wanted: Wanted) -> Iterator[Record]:
+    def records(self, wanted: RecordFilter) -> Iterator[Record]:
         """
-        Yields the records that are wanted, in the order of the log.
+        Yields the records that the filter selects, in the order of the log.
         """
         if wanted.start >= wanted.end:
             return
@@ -161,29 +167,29 @@ class _RecordReader:
                 offset, segment_end, checks, rows=_ROWS, stops_at_damage=True
             )
             for rows in scan:
-                yield from self._read(wanted.among(rows, self._log.topic))
+                yield from self._read(wanted.select(rows, self._log.topic))
                 if int(rows["offset"][-1]) >= wanted.end:
                     return
             found = scan.cursor
             if found.offset < min(segment_end, self._log.end_offset):
-                self._complain(found.offset, found.text, segment_end)
+                self._report_damage(found.offset, found.text, segment_end)
             offset = segment_end
 
     def _record_start(self, offset: int) -> int:
         """
-        Where to begin in order not to miss the first record at *offset* or behind:
-        there, if a record begins there, else at the segment's base.
+        Returns where to begin so that no record at or after *offset* is missed: at
+        *offset* if a record begins there, else at the base of its segment.
         """
         try:
             self._log.read(offset)
         except CorruptError:
-            # Inside of a record, or of a blank one; or it is broken.
+            # The offset is inside a record or a blank record, or the record is broken.
             return max(offset - offset % self._size, self._log.min_offset)
         return offset
 
     def _read(self, rows: NDArray[Any]) -> Iterator[Record]:
         """
-        Takes the records out of as few blocks as possible.
+        Yields the records of these rows from one block.
         """
         if not len(rows):
             return
@@ -194,12 +200,12 @@ class _RecordReader:
             at = fields[0] - start
             yield Record.of(fields, bytes(view[at : at + fields[6]]))
 
-    def _complain(self, offset: int, text: str, following: int) -> None:
+    def _report_damage(self, offset: int, text: str, following: int) -> None:
         self.is_broken = True
-        reason = text or "nothing was written here, but the log goes on"
+        reason = text or "nothing was written here, but the log continues"
         click.echo(
-            f"pystore: {self._log.path}: offset {offset}: {reason}; passed over to "
-            f"{following}: see `pystore verify`",
+            f"pystore: {self._log.path}: offset {offset}: {reason}; skipped to "
+            f"{following}: run `pystore verify`",
             err=True,
         )
 
@@ -211,7 +217,7 @@ def _line(record: Record, *, bodies: bool, decompress: bool) -> str:
             body = record.plain_body if decompress else record.body
             line.update(_body(body))
     except (CorruptError, FormatError) as error:
-        # Which one of a million records it is, only this function knows.
+        # Only this function knows the offset of the record.
         text = f"record at offset {record.offset}: {error}"
         raise CorruptError(text, offset=record.offset) from error
     return _encode(line)
@@ -221,7 +227,7 @@ def _body(body: bytes) -> dict[str, str]:
     try:
         return {"body": body.decode()}
     except UnicodeDecodeError:
-        # JSON holds text only.
+        # JSON can hold text only.
         return {"bodyBase64": base64.b64encode(body).decode("ascii")}
 
 

@@ -1,5 +1,5 @@
 """
-``pystore epochs``: who wrote what, and where two histories part.
+``pystore epochs``: the epochs of a log, and where two logs diverge.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pystore.text import count_text
 __all__ = ["StoreEpochs", "epochs", "history_of"]
 
 _EXAMPLE = """\b
-Example: how much two replicas have in common
+Example: the consistent point of two replicas
   pystore epochs /data/master --against /data/slave
 """
 
@@ -31,7 +31,7 @@ Example: how much two replicas have in common
 @dataclass(frozen=True, slots=True)
 class StoreEpochs:
     """
-    The epochs of a store, and where its log ends.
+    The epochs of a store and the end of its log.
     """
 
     table: EpochTable
@@ -39,7 +39,7 @@ class StoreEpochs:
 
     def rows(self) -> list[tuple[int, int, int]]:
         """
-        Returns epoch, start and end of each, oldest first.
+        Returns epoch, start and end of each epoch, oldest first.
         """
         return [
             (
@@ -53,10 +53,10 @@ class StoreEpochs:
 
 def history_of(store: Path) -> StoreEpochs:
     """
-    Reads the epochs of a store, its own or those of RocketMQ's file.
+    Reads the epochs of a store: from ``meta/``, or from RocketMQ's epoch file.
 
     Raises:
-        PystoreError: no store, or its epochs cannot be read.
+        PystoreError: not a store, or its epochs cannot be read.
     """
     if (store / META_NAME).is_dir():
         plan = inspect(store, with_rocketmq=False).plan
@@ -66,22 +66,22 @@ def history_of(store: Path) -> StoreEpochs:
         return StoreEpochs(table.drop_above(log.end_offset), log.end_offset)
 
 
-@click.command(short_help="Show epochs; compare two histories.", epilog=_EXAMPLE)
+@click.command(short_help="Show epochs; compare two stores.", epilog=_EXAMPLE)
 @store_argument
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
     metavar="STORE",
-    help="Also find the point up to which both stores hold the same bytes.",
+    help="Also find the offset below which both stores hold the same bytes.",
 )
 @json_option
 def epochs(*, store: Path, against: Path | None, as_json: bool) -> int:
     """
-    Show the epochs of STORE: the masterships that wrote its log.
+    Show the epochs of STORE: one for each mastership that wrote to its log.
 
     With --against, show the consistent point of two replicas: below it their logs
-    are equal, above it one of them must be cut. The exit code is 1 if they have no
-    epoch in common.
+    are equal, above it one of them must be cut. The exit code is 1 if the replicas have
+    no epoch in common.
     """
     ours = history_of(store)
     report = {"store": str(store), **_json(ours)}

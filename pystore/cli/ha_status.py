@@ -1,5 +1,5 @@
 """
-``pystore ha-status``: asks a master how it stands, and follows nothing.
+``pystore ha-status``: asks a master for its state, without following it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pystore.text import count_text, json_keys, size_text
 __all__ = ["ha_status"]
 
 _EXAMPLE = """\b
-Example: where a Java master stands, for a program
+Example: the state of a Java master, as JSON
   pystore ha-status 10.0.0.5:10912 --protocol legacy --json
 """
 
@@ -35,19 +35,20 @@ def _parse(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     try:
         parse_address(value)
     except ValueError as error:
-        # Wrong usage, before anything is asked.
+        # Wrong usage, reported before a connection is made.
         raise click.BadParameter(str(error)) from error
     return value
 
 
-@click.command("ha-status", short_help="Ask a master how it stands.", epilog=_EXAMPLE)
+@click.command("ha-status", short_help="Ask a master for its state.", epilog=_EXAMPLE)
 @click.argument("master", metavar="HOST:PORT", callback=_parse)
 @click.option(
     "--protocol",
     type=click.Choice(["v3", "legacy"]),
     default="v3",
     show_default=True,
-    help="v3 asks pystore, legacy RocketMQ 5.1.1 and newer in controller mode.",
+    help="v3 for a pystore master, legacy for RocketMQ 5.1.1 and newer in controller "
+    "mode.",
 )
 @click.option("--cluster", default="DefaultCluster", show_default=True, help="For v3.")
 @click.option("--broker-name", default="broker-a", show_default=True, help="For v3.")
@@ -56,7 +57,7 @@ def _parse(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     type=click.IntRange(1, 2**63 - 1),
     default=None,
     metavar="N",
-    help="For v3: of a slave that the controller knows; its session is not touched.",
+    help="For v3: the id of a slave that the controller knows. Its session continues.",
 )
 @click.option(
     "--timeout",
@@ -64,7 +65,7 @@ def _parse(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     default=10,
     show_default=True,
     metavar="SECONDS",
-    help="How long the answer may take; a legacy master without a byte takes 5 s.",
+    help="Time limit for the response; a legacy master with an empty log needs 5 s.",
 )
 @json_option
 def ha_status(
@@ -78,29 +79,31 @@ def ha_status(
     as_json: bool,
 ) -> int:
     """
-    Ask the master at HOST:PORT, its HA listener, how it stands: epoch, bounds of its
-    log, confirm offset, epochs.
+    Ask the master whose HA listener is at HOST:PORT for its epoch, the bounds of its
+    log, its confirm offset and its epochs.
 
-    Nothing is followed, counted or changed. A master that refuses says why, and the
-    exit code is 3.
+    The command follows nothing and changes nothing. If the master refuses, the command
+    prints the reason and the exit code is 3.
     """
     if broker_id is not None and protocol == "legacy":
-        raise click.UsageError("--broker-id is for v3: legacy asks as a learner")
+        raise click.UsageError(
+            "--broker-id is for v3: with legacy the command is a learner"
+        )
     ask = ask_v3 if protocol == "v3" else ask_legacy
     try:
-        question = StatusQuery(
+        query = StatusQuery(
             master,
             cluster,
             broker_name,
             LEARNER_ID if broker_id is None else broker_id,
             int(timeout * 1000),
         )
-        found = ask(question)
+        found = ask(query)
     except InvalidError as error:
-        # A name that fits into no frame is wrong usage.
+        # A name that is too long for a frame is wrong usage.
         raise click.UsageError(str(error)) from error
     except (RemoteViolation, StreamLost) as error:
-        # Nobody there, somebody else, or a broken one: a line says which.
+        # No connection, no HA listener, or a protocol error: the line has the cause.
         return _fail(master, f"{error}{_hint(protocol)}")
     if as_json:
         echo_json({"master": master, **_json(found)})
@@ -117,16 +120,16 @@ def _fail(master: str, text: str) -> int:
 
 
 def _hint(protocol: str) -> str:
-    other = "RocketMQ wants --protocol legacy" if protocol == "v3" else "pystore v3"
+    other = "RocketMQ needs --protocol legacy" if protocol == "v3" else "pystore v3"
     return f"; is it the HA port of a master? {other}"
 
 
 def _refusal_text(found: MasterStatus) -> str:
-    parts = [f"refused, {found.result}"]
+    parts = [f"the master refused: {found.result}"]
     parts += [f": {found.reason}"] if found.reason else []
-    parts += [f"; ask {found.redirect}"] if found.redirect else []
+    parts += [f"; the master is {found.redirect}"] if found.redirect else []
     if found.result == CheckResult.BROKER_ID.name:
-        parts.append("; give --broker-id of a slave of the set")
+        parts.append("; give the --broker-id of a slave of the set")
     return "".join(parts)
 
 

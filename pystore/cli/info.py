@@ -1,5 +1,5 @@
 """
-``pystore info``: what a store is, and how it was left.
+``pystore info``: the state of a store, and how its last writer left it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pystore.rocketmq.side_files import BrokerIdentity, parse_abort
 from pystore.store.commit_log import CommitLog
 from pystore.text import count_text, size_text
 
-__all__ = ["info", "look"]
+__all__ = ["info", "store_facts"]
 
 _EXAMPLE = """\b
 Example: where the log ends, for a script
@@ -37,20 +37,20 @@ def info(*, store: Path, as_json: bool) -> int:
     """
     Show offsets, segments, epochs and identity of STORE, and how it was closed.
 
-    Nothing is changed, and a store may be looked at while another process writes.
-    Whether its records are whole, `pystore verify` says.
+    The command changes nothing, and another process may write to the store meanwhile.
+    `pystore verify` checks whether the records are whole.
     """
-    facts = look(store)
+    facts = store_facts(store)
     echo_json(facts) if as_json else click.echo(_text(facts))
     return DONE
 
 
-def look(store: Path) -> dict[str, Any]:
+def store_facts(store: Path) -> dict[str, Any]:
     """
     Returns the facts about a store, by their JSON keys.
 
     Raises:
-        PystoreError: no store, or it cannot be read.
+        PystoreError: not a store, or it cannot be read.
     """
     with CommitLog(store, mode="r") as log:
         ends = log.ends
@@ -115,7 +115,8 @@ def _rocketmqs(store: Path, facts: dict[str, Any], found: Found) -> dict[str, An
     return {
         "writer": "RocketMQ",
         "state": left if running is None else "open",
-        # RocketMQ 4 leaves an empty `abort`; of another container only that is told.
+        # The file `abort` of RocketMQ 4 is empty, and a process of another container
+        # has no id here.
         "writerPid": running if running and running > 0 else note.pid,
         "confirmOffset": None if times is None else times.confirm_offset,
         "physicMsgTimestamp": None if times is None else times.physic_ms,
@@ -161,8 +162,8 @@ def _text(facts: dict[str, Any]) -> str:
     identity = facts["identity"]
     if identity is not None:
         note = "" if identity["confirmed"] else " (not confirmed by a controller)"
-        who = f"{identity['clusterName']}/{identity['brokerName']}"
-        rows.append(("identity", f"{who} broker {identity['brokerId']}{note}"))
+        name = f"{identity['clusterName']}/{identity['brokerName']}"
+        rows.append(("identity", f"{name} broker {identity['brokerId']}{note}"))
     epochs = [f"{epoch} from {start}" for epoch, start in facts["epochs"]]
     rows.append(("epochs", "\n".join(epochs) or "none"))
     return pairs_text(rows)
@@ -178,7 +179,7 @@ _ROWS = (
 )
 
 
-# By `sameBoot`, which nothing of RocketMQ's tells.
+# By `sameBoot`; RocketMQ's files do not contain it.
 _BOOTS = {
     True: ", since the machine was started",
     False: ", before the machine was started",
@@ -191,7 +192,7 @@ def _state_text(facts: dict[str, Any]) -> str:
     if text in ("closed", "damaged"):
         return verdict_text(text, is_good=text == "closed")
     if text == "open":
-        return f"open: process {facts['writerPid'] or 'unknown'} writes"
+        return f"open: process {facts['writerPid'] or 'unknown'} writes to it"
     if text != "crashed":
         return text
     boot = _BOOTS[facts.get("sameBoot")]

@@ -1,5 +1,5 @@
 """
-``pystore recover``: what opening would cut, and cut it.
+``pystore recover``: shows what opening cuts, and cuts it.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ Example: what would happen, then do it
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Go on where promised bytes are bad: cut there. Everything behind is saved "
-    "beside the store first, and the whole records in it are listed.",
+    help="Cut the log where promised bytes are bad. Everything after the cut is first "
+    "saved beside the store, and the whole records in it are listed.",
 )
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="RocketMQ's configuration, such as broker.conf: for the end that RocketMQ "
-    "itself would find.",
+    help="RocketMQ's configuration, such as broker.conf: it decides which end RocketMQ "
+    "would find.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help=f"The same for one of {', '.join(SETTINGS)}.",
+    help=f"One setting of that file: {', '.join(SETTINGS)}.",
 )
 @json_option
 def recover(
@@ -70,47 +70,49 @@ def recover(
     as_json: bool,
 ) -> int:
     """
-    Open STORE for writing as after a crash, and say what that cut.
+    Open STORE for writing as after a crash, and report what was cut.
 
-    Shown beside our end is the one that RocketMQ would find. Ours is the same or
-    stricter, and then a rule of docs/crash-safety.md says why. The exit code is 1 if
-    promised bytes are bad: then nothing is changed without --accept-loss.
+    The report also has the end that RocketMQ would find. The end of pystore is the same
+    or lower; if lower, a rule of docs/crash-safety.md gives the reason. The exit code
+    is 1 if promised bytes are bad: then nothing is changed without --accept-loss.
     """
     texts = {} if config is None else read_properties(config)
     try:
         texts |= parse_settings(settings)
-        looked = inspect(store, lambda opening: adjusted(opening, texts))
+        inspection = inspect(store, lambda opening: adjusted(opening, texts))
     except InvalidError as error:
-        # Of the settings: wrong usage.
+        # A wrong setting is wrong usage.
         raise click.UsageError(str(error)) from error
-    report = report_of(looked.plan)
-    is_refused = looked.plan.corrupt is not None and not accept_loss
+    report = report_of(inspection.plan)
+    is_refused = inspection.plan.corrupt is not None and not accept_loss
     if not dry_run and not is_refused:
         with CommitLog(store, create=False, accept_loss=accept_loss) as log:
             report = log.recovery
     if as_json:
-        echo_json(_json(store, looked, report, dry_run or is_refused))
+        echo_json(_json(store, inspection, report, dry_run or is_refused))
     else:
-        click.echo(_text(store, looked, report, dry_run or is_refused))
+        click.echo(_text(store, inspection, report, dry_run or is_refused))
     return BAD if is_refused else DONE
 
 
 def _json(
-    store: Path, looked: Inspection, report: RecoveryReport, is_dry: bool
+    store: Path, inspection: Inspection, report: RecoveryReport, is_dry: bool
 ) -> dict[str, Any]:
-    corrupt = looked.plan.corrupt
+    corrupt = inspection.plan.corrupt
     return {
         "store": str(store),
         "dryRun": is_dry,
         **recovery_json(report),
-        "confirmOffset": looked.plan.confirm_offset,
-        "rocketmqEndOffset": looked.plan.rocketmq_end,
+        "confirmOffset": inspection.plan.confirm_offset,
+        "rocketmqEndOffset": inspection.plan.rocketmq_end,
         "damageReason": "" if corrupt is None else corrupt.reason,
     }
 
 
-def _text(store: Path, looked: Inspection, report: RecoveryReport, is_dry: bool) -> str:
-    plan = looked.plan
+def _text(
+    store: Path, inspection: Inspection, report: RecoveryReport, is_dry: bool
+) -> str:
+    plan = inspection.plan
     rows = [("store", str(store) + (" (nothing was changed)" if is_dry else ""))]
     rows += [("foreign", reason) for reason in report.foreign]
     if plan.corrupt is not None:
@@ -144,8 +146,8 @@ def _text(store: Path, looked: Inspection, report: RecoveryReport, is_dry: bool)
         rows.append(
             (
                 "to do",
-                "restore it from a replica, read what is left with "
-                "`pystore dump`, or give it up with --accept-loss",
+                "restore the store from a replica, read the rest with "
+                "`pystore dump`, or give up the damaged part with --accept-loss",
             )
         )
     return pairs_text(rows)

@@ -1,5 +1,5 @@
 """
-``pystore replica``: follows a master, and says how far it is.
+``pystore replica``: follows a master and reports its progress.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pystore.text import count_text, rate_text, seconds_text, size_text
 __all__ = ["replica"]
 
 _EXAMPLE = """\b
-Example: a copy of a Java master, which does not count as a replica for it
+Example: a copy of a Java master; the master does not count it as a replica
   pystore replica /data/copy --master 10.0.0.5:10912 --protocol legacy --learner
 """
 
@@ -46,7 +46,7 @@ _CLEAR_LINE = "\r\x1b[K"
 @dataclass(frozen=True, slots=True)
 class Options:
     """
-    What the command was told.
+    The options of the command that its output contains.
     """
 
     store: Path
@@ -61,12 +61,12 @@ def _parse_master(
     try:
         parse_address(value)
     except ValueError as error:
-        # Wrong usage, before anything is opened.
+        # Wrong usage, reported before the store is opened.
         raise click.BadParameter(str(error)) from error
     return value
 
 
-@click.command(short_help="Follow a master and hold the same bytes.", epilog=_EXAMPLE)
+@click.command(short_help="Follow a master and store the same bytes.", epilog=_EXAMPLE)
 @store_argument
 @click.option(
     "--master",
@@ -80,13 +80,13 @@ def _parse_master(
     type=click.Choice(["v3", "legacy"]),
     default="v3",
     show_default=True,
-    help="v3 speaks with pystore, legacy with RocketMQ 5.1.1 and newer in controller "
+    help="v3 for a pystore master, legacy for RocketMQ 5.1.1 and newer in controller "
     "mode.",
 )
 @click.option(
     "--learner",
     is_flag=True,
-    help="Count for nothing: no acknowledgement waits for this replica, and it is "
+    help="Follow without a vote: no acknowledgement waits for this replica, and it is "
     "never elected.",
 )
 @click.option(
@@ -94,27 +94,28 @@ def _parse_master(
     type=click.IntRange(1, 2**63 - 1),
     default=None,
     metavar="N",
-    help="Of this replica, another for each; needed without --learner, which takes "
-    "one that nobody has.",
+    help="The id of this replica, different for each replica. Required without "
+    "--learner; a learner has an unused id.",
 )
 @click.option("--cluster", default="DefaultCluster", show_default=True)
 @click.option("--broker-name", default="broker-a", show_default=True)
 @click.option(
     "--sync-from-last-file",
     is_flag=True,
-    help="Begin an empty store with the master's last segment, not its first.",
+    help="Let an empty store begin with the master's last segment, not with the first.",
 )
 @click.option(
     "--may-wipe",
     is_flag=True,
-    help="Begin anew if the store's history is not the master's; else that is an "
-    "error. Never for a member of the set: acknowledged records may be in it alone.",
+    help="Empty the store if its history differs from the master's; otherwise that is "
+    "an error. Not for a member of the set: it may hold the only copy of "
+    "acknowledged records.",
 )
 @click.option(
     "--segment-size",
     callback=parse_size,
     metavar="SIZE",
-    help="Of a new store: the master's, such as 1g (the default).",
+    help="The segment size of a new store: that of the master, such as 1g (default).",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object each second instead."
@@ -136,9 +137,10 @@ def replica(
     """
     Follow a master until stopped, so that STORE holds the same bytes as its log.
 
-    A missing or empty directory becomes a store. Whatever breaks the link, the
-    replica connects again, after one second at first and thirty at most; each new
-    reason is a line on stderr. Ctrl-C stops it cleanly: what it holds is on disk.
+    A missing or empty directory becomes a store. After every lost connection the
+    replica connects again, first after one second, later after at most thirty; each new
+    reason is a line on stderr. Ctrl-C stops the replica cleanly: all received bytes are
+    on disk.
     """
     if broker_id is None and not learner:
         raise click.UsageError("give --broker-id, or --learner")
@@ -161,20 +163,20 @@ def replica(
                 may_wipe=may_wipe,
             )
         except InvalidError as error:
-            # What no frame can carry is wrong usage.
+            # A value that no frame can hold is wrong usage.
             raise click.UsageError(str(error)) from error
-        board = StatusBoard(options, log, sys.stdout.isatty() and not as_json)
-        follower = _follower(options, config, log, board, signals)
+        output = StatusOutput(options, log, sys.stdout.isatty() and not as_json)
+        follower = _follower(options, config, log, output, signals)
         try:
             follower.run()
         finally:
-            board.end(follower)
+            output.end(follower)
     if not as_json:
         click.echo(f"stopped; {store} is closed")
     return signals.exit_code
 
 
-# Above every id that a controller gives away.
+# Higher than every id that a controller assigns.
 _LEARNER_ID = 2**31 - 1
 
 
@@ -192,7 +194,7 @@ def _follower(
     options: Options,
     config: SlaveConfig,
     log: ReplicaLog,
-    board: StatusBoard,
+    output: StatusOutput,
     signals: Interruption,
 ) -> Follower:
     host, port = parse_address(options.master)
@@ -209,21 +211,21 @@ def _follower(
         now_ms=_now_ms,
         pause=lambda wait_ms: time.sleep(wait_ms / 1000),
         is_stopping=is_stopping,
-        say=board.say,
-        turn=lambda: board.turn(follower),
+        say=output.report,
+        turn=lambda: output.turn(follower),
     )
     follower = Follower(log, environment, BackOff(random.random))
     return follower
 
 
-class StatusBoard:
+class StatusOutput:
     """
-    What people and programs see of a follower, anew each second.
+    Prints the state of a follower each second, for people or as JSON.
 
     Args:
-        options: of the command.
-        log: of the replica.
-        is_terminal: whether one line is written over and over.
+        options: the options of the command.
+        log: the log of the replica.
+        is_terminal: whether one line is overwritten each second.
     """
 
     def __init__(self, options: Options, log: ReplicaLog, is_terminal: bool) -> None:
@@ -234,9 +236,9 @@ class StatusBoard:
         self._before = (_now_ms(), 0)
         self._problem = ""
 
-    def say(self, line: str) -> None:
+    def report(self, line: str) -> None:
         """
-        A line for people, above the live one.
+        Prints a line for people above the live line.
         """
         if self._is_terminal:
             click.echo(_CLEAR_LINE, nl=False)
@@ -244,7 +246,7 @@ class StatusBoard:
 
     def turn(self, follower: Follower) -> None:
         """
-        Show how it stands, if a second has passed.
+        Prints the state, if a second has passed.
         """
         if _now_ms() < self._due_ms:
             return
@@ -252,13 +254,13 @@ class StatusBoard:
         problem = self._log.problem
         line = "" if problem is None else error_line(problem)
         if line and line != self._problem:
-            self.say(line)
+            self.report(line)
         self._problem = line
         self._show(follower)
 
     def end(self, follower: Follower) -> None:
         """
-        Make room for what follows; the last JSON object has the last word.
+        Removes the live line, or prints the last JSON object.
         """
         if self._options.as_json:
             self._show(follower)

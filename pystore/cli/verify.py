@@ -1,5 +1,5 @@
 """
-``pystore verify``: is every byte what it was?
+``pystore verify``: checks every byte of a store.
 """
 
 from __future__ import annotations
@@ -41,21 +41,22 @@ Example: two stores, with four threads, as JSON
     "--jobs",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="Threads; each scans a segment at a time. By default one for each processor, "
-    f"at most {_JOBS_MAX}.",
+    help="Threads; each scans one segment at a time. The default is one for each "
+    f"processor, at most {_JOBS_MAX}.",
 )
 @json_option
 def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
     """
-    Check every record, seal and consume queue of each STORE; nothing is changed.
+    Check every record, seal and consume queue of each STORE, and change nothing.
 
-    Records: structure, checksums, and that each is where it says it is. Seals: every
-    byte of a sealed segment. Queues: every entry names the record that it should.
-    Where there is no property CRC, a line says how many bytes no checksum covers.
+    Records: structure, checksums, and the offset that each record contains. Seals:
+    every byte of a sealed segment. Queues: every entry names the right record. For
+    records without a property CRC, a line gives the number of bytes that no checksum
+    covers.
 
-    A torn tail behind the end of the log is no damage: every crash leaves one, and
-    opening cuts it. Behind damage the check goes on, and says what it passed over.
-    The exit code is 1 if any store is damaged.
+    A torn tail after the end of the log is not damage: every crash leaves one, and
+    opening cuts it. After damage the check continues, and reports the bytes that it
+    skipped. The exit code is 1 if any store is damaged.
     """
     jobs = jobs or min(os.cpu_count() or 1, _JOBS_MAX)
     reports: list[dict[str, Any]] = []
@@ -64,7 +65,7 @@ def verify(*, stores: tuple[Path, ...], jobs: int | None, as_json: bool) -> int:
         try:
             report = _verify(store, jobs)
         except PystoreError as error:
-            # The other stores are checked all the same.
+            # The other stores are checked nevertheless.
             click.echo(f"pystore: {error_line(error)}", err=True)
             reports.append({"store": str(store), "verdict": None, "error": str(error)})
             code = code or UNFINISHED
@@ -112,7 +113,7 @@ def _lines(report: StoreReport) -> list[str]:
         )
     if report.torn_bytes:
         lines.append(
-            f"  torn: {count_text(report.torn_bytes)} bytes behind offset "
+            f"  torn: {count_text(report.torn_bytes)} bytes after offset "
             f"{report.end_offset}: {report.torn_reason}; opening cuts them"
         )
     return lines + [f"  damage: {_damage_text(damage)}" for damage in report.damages]
@@ -124,7 +125,7 @@ def _damage_text(damage: Damage) -> str:
         text += f": offset {damage.offset}"
     text += f": {damage.reason}"
     if damage.skipped_bytes:
-        text += f" ({count_text(damage.skipped_bytes)} bytes passed over)"
+        text += f" ({count_text(damage.skipped_bytes)} bytes skipped)"
     return text
 
 

@@ -1,10 +1,11 @@
 """
-What opening a store for writing would decide, without changing a byte.
+Decides what an opening for writing does, and changes nothing.
 
-`inspect` is the dry run; `plan` is what `pystore.store.commit_log.CommitLog` acts on.
-The order of the questions is that of docs/crash-safety.md: was somebody else here (A7,
-A15), is a cut unfinished (A3), does the clean mark hold (A9), else where does the log
-end and what does its end mean (A5, A6, A8), and what do imported epochs say (A10).
+`inspect` is the dry run; `pystore.store.commit_log.CommitLog` carries out the result of
+`plan`. The order of the decisions is that of docs/crash-safety.md: has another program
+changed the store (A7, A15), is a cut unfinished (A3), is the clean mark valid (A9), and
+if not, where does the log end and is that end torn or damaged (A5, A6, A8), and what
+follows from imported epochs (A10).
 """
 
 from __future__ import annotations
@@ -47,33 +48,33 @@ NO_BOUNDS = Bounds()
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
     """
-    What opening for writing would find and do.
+    What an opening for writing finds and does.
 
     Attributes:
-        reasons: why the store is not as we left it; empty: nobody else was here.
+        reasons: how another program changed the store; empty if none did.
         is_new: there was no ``meta/``.
-        is_clean: the clean mark holds, nothing was scanned.
-        survey: what the scan found.
-        min_offset: the first byte.
-        end_offset: where the log will end.
-        synced_end: what is durable for sure, at most the end.
+        is_clean: the clean mark is valid, and nothing was scanned.
+        survey: the result of the scan.
+        min_offset: the offset of the first byte.
+        end_offset: the end of the log afterwards.
+        synced_end: the end of what is certainly durable, at most the end.
         confirm_offset: the confirm offset, at most the end.
-        bound: nothing below it may be bad.
-        bound_name: whose bound that is.
+        bound: no record below this offset may be bad.
+        bound_name: the source of that bound.
         epochs: the epoch table afterwards.
-        identity: who the broker is.
-        imported: what RocketMQ's files said, if another program was here.
+        identity: the identity of the broker.
+        imported: the content of RocketMQ's files, if another program changed the
+            store.
         import_cut: where imported epochs cut the log (A10), or ``None``.
         intent: the offset of a cut that is finished first (A3), or ``None``.
         cut: the state of cuts.
-        cut_bytes: what stands above the end and will be gone.
-        cut_reason: why; empty if nothing is cut.
-        rule: of docs/crash-safety.md, that decided the end.
-        positions: of the queues, as far as they still hold.
-        rocketmq_end: the end that RocketMQ itself would find, or ``None``: not
-            asked for.
-        stranded: base offsets of the segments behind a missing one; they hold
-            nothing and will be gone (A2).
+        cut_bytes: the bytes above the end, which will be removed.
+        cut_reason: why they are removed; empty if nothing is cut.
+        rule: the rule of docs/crash-safety.md that decided the end.
+        positions: the queue offsets, as far as they are still valid.
+        rocketmq_end: the end that RocketMQ would find; ``None``: not requested.
+        stranded: base offsets of the segments after a missing one; they hold no record
+            and will be removed (A2).
     """
 
     reasons: tuple[str, ...]
@@ -102,7 +103,7 @@ class RecoveryPlan:
     @property
     def corrupt(self) -> Corrupt | None:
         """
-        The damage that forbids to open for writing, or ``None``.
+        The damage that prevents an opening for writing, or ``None``.
         """
         verdict = self.survey.verdict
         return verdict if isinstance(verdict, Corrupt) else None
@@ -110,16 +111,16 @@ class RecoveryPlan:
 
 def plan(recovery_input: RecoveryInput, *, with_rocketmq: bool = False) -> RecoveryPlan:
     """
-    Decide.
+    Decides what an opening for writing does.
 
     Args:
-        recovery_input: of the store.
+        recovery_input: the state of the store.
         with_rocketmq: also find the end that RocketMQ would find.
 
     Raises:
         FormatError: a file of the root cannot be read and another program wrote
-            it, or the truth does not prove itself.
-        NotAStoreError: a segment has another size than it had.
+            it, or a value of the metastore has a wrong digest.
+        NotAStoreError: the size of a segment has changed.
         CorruptError: a consume queue cannot be read.
     """
     view = recovery_input.view
@@ -147,8 +148,8 @@ def _clean_mark(
     recovery_input: RecoveryInput, view: ReadTransaction
 ) -> CleanMark | None:
     """
-    The mark, if it holds (A9): no ``abort``, the last record as it was, and the
-    bytes at the end zero.
+    The clean mark, if it is valid (A9): there is no ``abort``, the last record is
+    unchanged, and the bytes at the end are zero.
     """
     mark = view.read(CLEAN)
     if mark is None or recovery_input.found.is_abort:
@@ -179,14 +180,15 @@ def _plan_clean(
 
 def _plan_ours(recovery_input: RecoveryInput, view: ReadTransaction) -> RecoveryPlan:
     """
-    Our own bounds hold: the page's in the same boot, else LMDB's (A5).
+    The bounds of pystore are valid: in the same boot those of the live page, otherwise
+    those of LMDB (A5).
     """
     bounds = view.read(BOUNDS)
     intent = view.read(CUT).intent
     bound = Bound(bounds.synced_end)
     synced = bounds.synced_end
     live = recovery_input.live
-    if live is not None and _binds(live, recovery_input.boot):
+    if live is not None and _is_page_valid(live, recovery_input.boot):
         bound = Bound(max(live.published_end, bound.offset), "published end")
         synced = max(live.synced_end, synced)
     if intent is not None:
@@ -195,10 +197,10 @@ def _plan_ours(recovery_input: RecoveryInput, view: ReadTransaction) -> Recovery
     segments = recovery_input.segments
     start = segments.base_of(min(bounds.synced_end, bound.offset))
     if not segments.bases:
-        start = 0  # all of it is gone: nothing is whole below the bound
+        start = 0  # every segment is gone: no record is whole below the bound
     limit = NO_OFFSET if intent is None else intent
     if limit < start:
-        # All of a log that began above 0 is cut: nothing of it is looked at.
+        # All of a log that began above 0 is cut: nothing of it is scanned.
         survey = Survey(Whole(limit), limit, limit, 0, 0, 0, 0, None, "")
     else:
         survey = survey_ours(segments, bound, start, limit)
@@ -206,13 +208,13 @@ def _plan_ours(recovery_input: RecoveryInput, view: ReadTransaction) -> Recovery
     return replace(made, synced_end=min(synced, made.end_offset), intent=intent)
 
 
-def _binds(live: LiveWords, boot: Boot) -> bool:
+def _is_page_valid(live: LiveWords, boot: Boot) -> bool:
     return (live.boot_id, live.mount_id) == (boot.boot_id, boot.mount_id)
 
 
 def _plan_foreign(recovery_input: RecoveryInput, reasons: list[str]) -> RecoveryPlan:
     """
-    Our bounds are void, or there are none: RocketMQ's evidence decides (A8).
+    The bounds of pystore are void or missing: RocketMQ's evidence decides (A8).
     """
     survey, evidence = survey_evidence(
         recovery_input.segments, recovery_input.queues, recovery_input.opening
@@ -221,7 +223,7 @@ def _plan_foreign(recovery_input: RecoveryInput, reasons: list[str]) -> Recovery
     imported = recovery_input.found.read()
     bound = Bound(evidence.bound, "RocketMQ's evidence")
     made = _base(recovery_input, view, survey, bound, is_clean=False)
-    # What RocketMQ would not even look at was on disk long before.
+    # The bytes that RocketMQ would not scan were on disk long before.
     synced = evidence.start_offset if evidence.is_abort else made.end_offset
     made = replace(
         made,
@@ -240,8 +242,8 @@ def _plan_foreign(recovery_input: RecoveryInput, reasons: list[str]) -> Recovery
 
 def _with_copied_cut(recovery_input: RecoveryInput, made: RecoveryPlan) -> RecoveryPlan:
     """
-    A copy of a store whose cut was unfinished finishes it, if nobody else wrote
-    (A3, A15): what a master ordered to be cut does not come back by copying.
+    In a copy of a store, an unfinished cut is finished, if no other program wrote to it
+    (A3, A15): copying does not bring back bytes that a master ordered to cut.
     """
     view = recovery_input.view
     end = view.read(CUT).intent if view is not None else None
@@ -262,7 +264,8 @@ def _with_copied_cut(recovery_input: RecoveryInput, made: RecoveryPlan) -> Recov
 
 def _with_imported_epochs(made: RecoveryPlan, imported: Import) -> RecoveryPlan:
     """
-    An imported table decides, and may show that the other program cut (A10).
+    An imported epoch table is used, and may show that the other program cut the log
+    (A10).
     """
     if imported.epochs is None:
         return made
@@ -271,7 +274,7 @@ def _with_imported_epochs(made: RecoveryPlan, imported: Import) -> RecoveryPlan:
     if cut is not None and cut < end:
         end = max(cut, made.min_offset)
         made = replace(made, import_cut=end, rule="A10")
-        reason = "the imported epoch table lacks our epoch that starts here"
+        reason = "the imported epoch table does not have the epoch that starts here"
         made = replace(made, cut_reason=reason)
     return replace(
         made,
@@ -291,7 +294,7 @@ def _base(
     is_clean: bool,
 ) -> RecoveryPlan:
     """
-    The plan as the truth in LMDB has it.
+    The plan by the values in LMDB.
     """
     end = survey.end_offset
     bases = recovery_input.segments.bases
@@ -341,11 +344,11 @@ def _with_cut_bytes(recovery_input: RecoveryInput, made: RecoveryPlan) -> Recove
         return replace(made, cut_reason=made.cut_reason if made.import_cut else "")
     reason, rule = made.cut_reason, made.rule
     if not reason:
-        # The scan ended at zeros or at a cut, with more bytes behind.
+        # The scan ended at zeros or at a cut, and more bytes follow.
         reason = (
             "a cut is finished first"
             if made.intent is not None
-            else "bytes stand behind the end"
+            else "there are bytes after the end"
         )
         rule = "A3" if made.intent is not None else "A2"
     return replace(made, cut_bytes=above, cut_reason=reason, rule=rule)
@@ -353,6 +356,6 @@ def _with_cut_bytes(recovery_input: RecoveryInput, made: RecoveryPlan) -> Recove
 
 def is_adopted(made: RecoveryPlan) -> bool:
     """
-    Whether our own truth does not speak of the store as it is.
+    Whether the values in the metastore do not describe the store as it is.
     """
     return made.is_new or bool(made.reasons)

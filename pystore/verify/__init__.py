@@ -1,5 +1,5 @@
 """
-Is a store whole? Every record, seal and consume queue, at the speed of the disk.
+Verification: checks every record, seal and consume queue of a store.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Below which offset nothing of a log may be bad.
+The offset below which no byte of a log may be bad.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def find_bound(
     damages: list[Damage],
 ) -> Bound | Evidence:
     """
-    Returns what opening the store would go by: our own bound, or RocketMQ's
-    evidence (A5, A8).
+    Returns what an opening would use: the bound of pystore, or RocketMQ's evidence
+    (A5, A8).
 
     Args:
-        root: of the store.
-        segments: of its log, all of them.
-        queues: of the store.
-        page: the live page, if it binds.
-        damages: gets a line for each small file that cannot be read.
+        root: the directory of the store.
+        segments: all segments of its log.
+        queues: the consume queues of the store.
+        page: the live page, if it is valid.
+        damages: gets an entry for each small file that cannot be read.
     """
     if page is not None and running_writer(root) is not None:
         return Bound(page.read().published_end, "published end")
@@ -48,8 +48,8 @@ def find_bound(
             if found is not None:
                 return Bound(found.plan.bound, found.plan.bound_name)
     except PystoreError as error:
-        # A small file that cannot be read is damage; the records are checked all
-        # the same, as those of a store that nothing is known of.
+        # A small file that cannot be read is damage. The records are checked
+        # nevertheless, like those of a store without small files.
         damages.append(Damage(error.path or str(root), error.offset, str(error)))
         opening = RocketmqEvidence(is_abort=(root / ABORT).exists())
         return gather_evidence(segments, queues, opening)
@@ -60,12 +60,12 @@ def find_evidence(
     root: Path, segments: Segments, queues: ConsumeQueues, damages: list[Damage]
 ) -> Evidence:
     """
-    Returns what RocketMQ's files show, of a store without bounds of ours (A8).
+    Returns the evidence of RocketMQ's files, for a store without pystore's bounds (A8).
     """
     try:
         opening = opening_of(find(root), queues)
     except PystoreError as error:
-        # As above.
+        # As in `find_bound`.
         damages.append(Damage(error.path or str(root), error.offset, str(error)))
         opening = RocketmqEvidence(is_abort=(root / ABORT).exists())
     return gather_evidence(segments, queues, opening)

@@ -1,11 +1,11 @@
 """
-Which bytes of a record no checksum covers.
+The bytes of a record that no checksum covers.
 
-The property CRC covers a whole record. Without it only the body has a checksum;
-sizes, magic and the embedded offset are held by the structure: whatever they are
-changed to contradicts the rest. The other bytes could be anything.
+The property CRC covers a whole record. Without it only the body has a checksum. The
+structure protects sizes, magic and the embedded offset: every change of them
+contradicts the rest of the record. A change of any other byte is not detected.
 
-A byte counts as uncovered if at least one change of it goes unseen.
+A byte counts as uncovered if at least one change of it is not detected.
 
 Layout: docs/format.md, message record.
 """

@@ -1,10 +1,10 @@
 """
-The consume queues against the log.
+Compares the consume queues with the log.
 
-Queues are derived: whatever is wrong with one can be built anew from the log.
-But until then a consumer is led astray, so it is damage. An entry must name a
-record of its topic, queue and queue offset, with its size and tags code. A
-record without an entry is none: queues follow the log.
+Consume queues are derived from the log and can be rebuilt. Until then a consumer reads
+wrong records, so a wrong entry is damage. An entry must name a record of its topic,
+queue and queue offset, with the size and the tags code of the record. A record without
+an entry is not damage: the queues follow the log.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ __all__ = ["QueueCheck"]
 
 _LIGHT = "%LMQ%"
 _DAMAGES_MAX = 20
-"""Named one by one; of one queue, the rest is counted."""
+"""Listed for one queue; the rest is counted."""
 
 
 class QueueCheck:
     """
-    Compares rows with entries as they come; any thread may bring some.
+    Compares rows of scanned records with queue entries. For any thread.
 
-    A context manager. Queues whose topics begin with ``%LMQ%`` are left alone:
-    their entries belong to records of other topics.
+    A context manager. Queues whose topics begin with ``%LMQ%`` are not checked: their
+    entries belong to records of other topics.
 
     Args:
-        root: of the store.
-        log: names the topics of the rows.
+        root: the directory of the store.
+        log: has the topic names of the rows.
 
     Attributes:
-        queues: of the store.
+        queues: the consume queues of the store.
     """
 
     def __init__(self, root: Path, log: LogReader) -> None:
@@ -57,7 +57,7 @@ class QueueCheck:
         try:
             self.queues.load()
         except PystoreError as error:
-            # A queue that cannot be read is a finding; the rest is not looked at.
+            # A queue that cannot be read is damage; the others are not checked then.
             path = error.path or str(root / CONSUME_QUEUE)
             self._report.damages.append(Damage(path, None, str(error)))
         for queue in self.queues:
@@ -73,13 +73,13 @@ class QueueCheck:
     @property
     def columns(self) -> Check:
         """
-        What a scan must fill in the rows; where there are no queues, nothing.
+        The columns that a scan must fill in; none if there are no queues.
         """
         return Check.TAGS | Check.TOPIC if self._matched else NO_CHECK
 
     def note(self, rows: NDArray[Any]) -> None:
         """
-        Compares the records of a scan with these ``columns``.
+        Compares the records of a scan that filled in ``columns``.
         """
         if not self._matched:
             self._miss(len(rows))
@@ -106,16 +106,16 @@ class QueueCheck:
         first, last = int(slots.min()), int(slots.max())
         stored = queue.entries(queue.first_slot + first, last - first + 1)
         is_equal = stored[slots - first] == entries
-        # One thread per segment, and no two write the same slot as True wrongly.
+        # Threads may set the same slot, but only to True, and only if it is right.
         matched[slots[is_equal]] = True
 
-    def finish(self, end: int, unseen: list[tuple[int, int]]) -> QueueReport:
+    def finish(self, end: int, unscanned: list[tuple[int, int]]) -> QueueReport:
         """
-        Looks at the entries that no record matched.
+        Reports the entries that no record matched.
 
         Args:
-            end: of the log; what lies above it is not judged.
-            unseen: ranges of the log that could not be scanned.
+            end: the end of the log; entries above it are not checked.
+            unscanned: ranges of the log that could not be scanned.
         """
         report = self._report
         start = self._log.ends().min_offset
@@ -128,12 +128,12 @@ class QueueCheck:
             entries = queue.entries(queue.first_slot, len(matched))
             is_bad = ~matched & ~is_filler(entries) & (entries["offset"] >= start)
             is_bad &= entries["offset"] + entries["size"] <= end
-            for low, high in unseen:
+            for low, high in unscanned:
                 is_bad &= (entries["offset"] < low) | (entries["offset"] >= high)
-            self._name(queue, np.flatnonzero(is_bad), entries)
+            self._add_damages(queue, np.flatnonzero(is_bad), entries)
         return report
 
-    def _name(
+    def _add_damages(
         self, queue: ConsumeQueue, slots: NDArray[np.int64], entries: NDArray[Any]
     ) -> None:
         for slot in slots[:_DAMAGES_MAX].tolist():
@@ -141,7 +141,7 @@ class QueueCheck:
             index = queue.first_slot + slot
             text = (
                 f"queue offset {index} names {size} bytes at offset {offset}, which "
-                "is no such record: move the folder away, it is built anew"
+                "are not its record: move the folder away, and it is rebuilt"
             )
             damage = Damage(str(queue.files.folder), offset, text)
             self._report.damages.append(damage)

@@ -1,5 +1,5 @@
 """
-What a verification found: plain values.
+The results of a verification: plain values.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ StoreVerdict = Literal["whole", "torn", "damaged"]
 
 class BadRecord(NamedTuple):
     """
-    A bad record in a segment; what it means is decided later.
+    A bad record in a segment, not yet classified as damage or torn tail.
 
     Attributes:
-        offset: of the record.
+        offset: the offset of the record.
         stop: why it is bad.
-        text: the same as one line.
-        skipped_bytes: from there to where the scan could go on.
-        records_before: in the segment.
-        record_end: of the last of them, ``None`` if there is none.
+        text: the reason as one line.
+        skipped_bytes: the bytes from there to where the scan could continue.
+        records_before: the number of whole records before it in the segment.
+        record_end: the end of the last of them; ``None`` if there is none.
     """
 
     offset: int
@@ -45,13 +45,13 @@ class BadRecord(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Damage:
     """
-    One thing that is not as it should be.
+    One damaged place of a store.
 
     Attributes:
-        path: the file.
-        offset: in the log; ``None`` where it is about a file as a whole.
+        path: the file or directory.
+        offset: the offset in the log; ``None`` if the whole file is meant.
         reason: one line.
-        skipped_bytes: what could not be looked at because of it.
+        skipped_bytes: the bytes that could not be checked because of it.
     """
 
     path: str
@@ -63,19 +63,19 @@ class Damage:
 @dataclass(frozen=True, slots=True)
 class SegmentReport:
     """
-    One segment, scanned from its base.
+    The scan of one segment from its base.
 
     Attributes:
-        base_offset: of the segment.
+        base_offset: the base offset of the segment.
         end_offset: where the scan ended.
-        is_full: it ended at the segment's end.
-        scanned_bytes: that were checked.
-        row_bytes: of whole records.
-        records: how many.
-        unproved: those of them without a property CRC.
-        uncovered_bytes: of them, that no checksum covers.
-        record_end: of the last whole one, ``None`` if there is none.
-        faults: bad records.
+        is_full: whether it ended at the end of the segment.
+        scanned_bytes: the bytes that were checked.
+        row_bytes: the bytes of whole records.
+        records: the number of whole records.
+        unproved: how many of them have no property CRC.
+        uncovered_bytes: the bytes of these records that no checksum covers.
+        record_end: the end of the last whole record; ``None`` if there is none.
+        faults: the bad records.
     """
 
     base_offset: int
@@ -92,7 +92,7 @@ class SegmentReport:
     @property
     def is_empty(self) -> bool:
         """
-        Whether nothing was ever written to it.
+        Whether the segment holds no bytes.
         """
         return self.end_offset == self.base_offset and not self.faults
 
@@ -100,13 +100,13 @@ class SegmentReport:
 @dataclass(slots=True)
 class QueueReport:
     """
-    The consume queues against the log.
+    The consume queues compared with the log.
 
     Attributes:
-        queues: how many there are.
-        entries: that name a record of the log as it is.
-        missing: records whose entries are not written yet: queues follow the log.
-        damages: entries that name something else.
+        queues: the number of consume queues.
+        entries: the number of entries that name a record of the log correctly.
+        missing: the number of records without an entry: the queues follow the log.
+        damages: the wrong entries.
     """
 
     queues: int = 0
@@ -118,23 +118,23 @@ class QueueReport:
 @dataclass(slots=True)
 class StoreReport:
     """
-    One store.
+    The verification of one store.
 
     Attributes:
-        path: of the store.
-        min_offset: its first byte.
-        end_offset: where the log ends, or would after an opening.
-        segments: how many were scanned.
-        records: whole ones.
-        scanned_bytes: of the log, that were checked.
-        seconds: it took.
-        unproved: records without a property CRC.
-        uncovered_bytes: of them, that no checksum covers.
-        seals: that were compared with their segments.
+        path: the directory of the store.
+        min_offset: the offset of the first byte.
+        end_offset: the end of the log, as an opening would find it.
+        segments: the number of scanned segments.
+        records: the number of whole records.
+        scanned_bytes: the bytes of the log that were checked.
+        seconds: the duration.
+        unproved: the number of records without a property CRC.
+        uncovered_bytes: the bytes of these records that no checksum covers.
+        seals: the number of seals compared with their segments.
         queues: the consume queues.
-        damages: everything bad, by offset.
-        torn_bytes: that a crash left behind the end; opening cuts them.
-        torn_reason: why they are no records.
+        damages: all damage, by offset.
+        torn_bytes: the bytes that a crash left after the end; opening cuts them.
+        torn_reason: why these bytes are not records.
     """
 
     path: str
@@ -155,7 +155,7 @@ class StoreReport:
     @property
     def verdict(self) -> StoreVerdict:
         """
-        Damaged, torn (only behind the end, as a crash leaves it) or whole.
+        Damaged, torn (only after the end, as a crash leaves it) or whole.
         """
         if self.damages:
             return "damaged"

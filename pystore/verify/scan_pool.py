@@ -1,8 +1,8 @@
 """
-The segments of one log, scanned by several threads.
+Scans the segments of one log with several threads.
 
-The threads spend their time in the C core, which lets the interpreter go on.
-Segments are taken in order, so that two threads read neighbouring files.
+The threads spend their time in the C core, without the interpreter lock. They take the
+segments in order, so that two threads read neighbouring files.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ __all__ = ["ProgressCallback", "SegmentWork"]
 _POLL_SECONDS = 0.1
 
 ProgressCallback = Callable[[int, int], None]
-"""Called with bytes checked and bytes in all, by the thread that waits."""
+"""Called with the checked and the total bytes, by the thread that called `run`."""
 
 
 class _Stopped(Exception):
     """
-    Another thread failed, or the user wants no more.
+    Another thread failed, or the user stopped the scan.
     """
 
 
 class SegmentWork:
     """
-    What is to be done to each segment, and what was found.
+    The work on each segment, and its results.
 
     Args:
-        log: to scan.
-        queues: to compare records with.
-        seals: to compare segments with.
-        stale_above: as in ``LogReader.scan``; ``None``: nowhere.
+        log: the log to scan.
+        queues: compares the records with the queue entries.
+        seals: compares the segments with their seals.
+        stale_above: as in ``LogReader.scan``; ``None``: no record is stale.
 
     Attributes:
-        seals_checked: how many segments were compared.
-        seal_damages: what differed.
+        seals_checked: the number of segments compared with their seals.
+        seal_damages: the differences.
     """
 
     def __init__(
@@ -76,14 +76,14 @@ class SegmentWork:
         self, jobs: int, progress: ProgressCallback | None = None
     ) -> list[SegmentReport]:
         """
-        Scans every segment and returns what was found, ascending.
+        Scans every segment and returns the reports, by ascending offset.
 
         Args:
-            jobs: threads.
-            progress: told how far it is, about ten times a second.
+            jobs: the number of threads.
+            progress: called about ten times a second.
 
         Raises:
-            PystoreError: of the first thread that failed.
+            PystoreError: the error of the first thread that failed.
         """
         total = sum(min(self._size, self._end - base) for base in self._bases)
         with ThreadPoolExecutor(jobs, "verify") as pool:
@@ -95,7 +95,7 @@ class SegmentWork:
                     if progress is not None:
                         progress(self._done_bytes, total)
             finally:
-                # After Ctrl-C: the pool waits for its threads, which see this soon.
+                # After Ctrl-C the pool waits for its threads, which soon read this.
                 self._is_stopping = True
         if self._error is not None:
             raise self._error
@@ -108,7 +108,7 @@ class SegmentWork:
             # Another thread has the reason.
             raise
         except Exception as error:
-            # Raised by the thread that waits; the others need not go on.
+            # `run` raises it; the other threads can stop.
             self._error = self._error or error
             self._is_stopping = True
             raise
@@ -132,7 +132,7 @@ class SegmentWork:
             with self._lock:
                 self.seals_checked += 1
                 self.seal_damages += damages
-        # What was not scanned is done as well.
+        # Bytes that were not scanned count as done, too.
         self._advance(end - base - report.row_bytes)
         return report
 

@@ -1,5 +1,5 @@
 """
-Sealed segments against their seals.
+Compares sealed segments with their seals.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ SEALS_NAME = "seals"
 
 class SealCheck:
     """
-    The seals of one store. Any thread.
+    The seals of one store. For any thread.
 
     Args:
-        root: of the store; one without ``meta/seals`` has no seals.
+        root: the directory of the store; without ``meta/seals`` it has no seals.
 
     Raises:
         StorageError: the directory cannot be listed.
@@ -36,7 +36,7 @@ class SealCheck:
             try:
                 self.bases = frozenset(list_seals(self._folder))
             except FormatError as error:
-                # A name that is none is a finding; seals cannot be told then.
+                # A wrong file name is damage; the seals are not known then.
                 path = error.path or str(self._folder)
                 self.damages.append(Damage(path, None, str(error)))
 
@@ -45,7 +45,7 @@ class SealCheck:
         Compares one sealed segment with its seal.
 
         Returns:
-            What differs: one for each block of the segment.
+            One damage for each block of the segment that differs.
 
         Raises:
             StorageError: reading failed.
@@ -54,7 +54,7 @@ class SealCheck:
         try:
             seal = read_seal(self._folder, base)
         except FormatError as error:
-            # A seal that does not prove itself is a finding.
+            # A seal with a wrong digest is damage.
             return [Damage(path, base, str(error))]
         if seal is None:  # removed meanwhile, by retention
             return []
@@ -63,7 +63,7 @@ class SealCheck:
             Damage(
                 path,
                 seal.block_range(index)[0],
-                f"bytes {start} to {end} of the log are not what was sealed: "
+                f"bytes {start} to {end} of the log differ from the sealed bytes: "
                 "take the segment from a replica",
             )
             for index in verify_seal(seal, views)

@@ -1,10 +1,10 @@
 """
-The scan of one segment: every record, every checksum.
+Scans one segment: every record and every checksum.
 
-A segment begins with a record, so several threads can scan several segments, and
-one that is damaged does not hide those behind it. Behind a bad record the scan
-goes on if the record's size still leads to another one; else nobody knows where
-the next one begins, and the rest of the segment is passed over.
+A segment begins with a record. Therefore several threads can scan several segments, and
+a damaged segment does not hide later ones. After a bad record the scan continues if
+the size of the bad record leads to another record. Otherwise the start of the next
+record is unknown, and the scan skips the rest of the segment.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def scan_segment(
     Checks every record of a segment.
 
     Args:
-        log: that holds it.
-        base: its base offset.
-        end: its end, or that of the log if it is lower.
-        note: called with the rows as they come.
-        columns: what to fill in the rows beyond what is checked.
+        log: the log that holds the segment.
+        base: the base offset of the segment.
+        end: the end of the segment, or of the log if that is lower.
+        note: called with each array of rows.
+        columns: the columns to fill in, besides those of the checks.
         stale_above: as in ``LogReader.scan``.
 
     Raises:
@@ -74,13 +74,13 @@ def scan_segment(
         if behind is None:
             break
         offset = behind
-    passed_over = sum(f.skipped_bytes for f in faults if f.offset < found.offset)
+    skipped_bytes = sum(f.skipped_bytes for f in faults if f.offset < found.offset)
     return SegmentReport(
         base_offset=base,
         end_offset=found.offset,
         is_full=found.offset >= end,
         record_end=record_end,
-        scanned_bytes=found.offset - base - passed_over,
+        scanned_bytes=found.offset - base - skipped_bytes,
         row_bytes=row_bytes,
         records=records,
         unproved=unproved,

@@ -1,12 +1,12 @@
 """
-One store, all of it: records, seals, consume queues, small files.
+Verifies a whole store: records, seals, consume queues, small files.
 
-The segments are scanned first, by several threads, since that is what takes
-time. What a bad record means is decided afterwards, by the bounds that opening
-the store would use (`pystore.recovery.dry_run`). So the log is read once.
+Several threads first scan the segments. Afterwards the bounds that an opening would use
+(`pystore.recovery.dry_run`) decide whether a bad record is damage. So the log is read
+once.
 
-Nothing is written and no lock is taken. A store may be verified while another
-process appends to it: the log is checked as it was at the beginning.
+Nothing is written and no lock is taken. Another process may append to the store
+meanwhile: the log is checked up to its end at the beginning.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pystore.verify.queues import QueueCheck
 from pystore.verify.report import Damage, SegmentReport, StoreReport
 from pystore.verify.scan_pool import ProgressCallback, SegmentWork
 from pystore.verify.seals import SealCheck
-from pystore.verify.tail import Judgement, judge
+from pystore.verify.tail import EndDecision, decide_end
 
 __all__ = ["verify_store"]
 
@@ -41,12 +41,12 @@ def verify_store(
     Checks every record, seal and consume queue of a store.
 
     Args:
-        root: the store.
-        jobs: threads; each scans a segment at a time.
-        progress: told how far it is, about ten times a second.
+        root: the directory of the store.
+        jobs: the number of threads; each scans one segment at a time.
+        progress: called about ten times a second.
 
     Raises:
-        NotAStoreError: missing, or no store.
+        NotAStoreError: missing, or not a store.
         CutError: the log was cut meanwhile; try again.
         StorageError: the system refused.
     """
@@ -56,7 +56,7 @@ def verify_store(
     try:
         _verify(root, jobs, progress, report)
     except NotAStoreError as error:
-        # A store whose segments do not fit together is one, and a bad one.
+        # A store whose segments do not fit together is a damaged store.
         path = error.path or str(root)
         report.damages.append(Damage(path, error.offset, str(error)))
     report.seconds = time.monotonic() - began
@@ -71,11 +71,11 @@ def _verify(
     with LogReader(root, None, page) as log, QueueCheck(root, log) as queues:
         ends, segments = log.ends(), Segments(log)
         bound = find_bound(root, segments, queues.queues, page, report.damages)
-        # Stale bytes are told by time only where no bounds of ours hold (A8).
+        # Only without valid bounds does the store time mark bytes as stale (A8).
         stale_above = None if isinstance(bound, Bound) else bound.stale_above
         work = SegmentWork(log, queues, seals, stale_above)
         reports = work.run(jobs, progress)
-        judged = judge(
+        decision = decide_end(
             root,
             reports,
             min_offset=ends.min_offset,
@@ -85,25 +85,25 @@ def _verify(
                 segments, queues.queues, offset, _times(bound)
             ),
         )
-        end = judged.end_offset
-        report.queues = queues.finish(end, _unseen(judged))
+        end = decision.end_offset
+        report.queues = queues.finish(end, _unscanned(decision))
         may_be_torn = (
             (page is not None and (root / ABORT).exists())
-            or judged.torn_reason
+            or decision.torn_reason
             or any(one.base_offset >= end and not one.is_empty for one in reports)
         )
-        if may_be_torn and not judged.damages and running_writer(root) is None:
+        if may_be_torn and not decision.damages and running_writer(root) is None:
             with LogReader(root) as whole:
                 behind_end = nonzero_end(root, Segments(whole), end)
             report.torn_bytes = behind_end - end
     _sum_up(report, reports)
-    report.records = judged.records
+    report.records = decision.records
     report.min_offset, report.end_offset = ends.min_offset, end
-    report.torn_reason = judged.torn_reason
+    report.torn_reason = decision.torn_reason
     if report.torn_bytes and not report.torn_reason:
-        report.torn_reason = "bytes stand behind the end"
+        report.torn_reason = "there are bytes after the end"
     report.seals = work.seals_checked
-    report.damages += judged.damages + report.queues.damages
+    report.damages += decision.damages + report.queues.damages
     report.damages += seals.damages + work.seal_damages
     report.damages.sort(key=lambda damage: damage.offset or 0)
 
@@ -112,10 +112,10 @@ def _times(bound: Bound | Evidence) -> int:
     return 0 if isinstance(bound, Bound) else bound.checkpoint_ms
 
 
-def _unseen(judged: Judgement) -> list[tuple[int, int]]:
+def _unscanned(decision: EndDecision) -> list[tuple[int, int]]:
     return [
         (damage.offset, damage.offset + damage.skipped_bytes)
-        for damage in judged.damages
+        for damage in decision.damages
         if damage.offset is not None
     ]
 

@@ -1,10 +1,11 @@
 """
-What the segments' scans mean: where the log ends, and which faults are damage.
+Decides from the scans of the segments where the log ends and which faults are damage.
 
-The same rules decide as at an opening (`pystore.recovery.torn_tail`): a fault below
-what was promised is damage, one above it is a torn tail, as every crash leaves it. One
-thing is different: fields that no writer leaves (A6) make a record torn where the end
-of a log is looked for, but they prove no damage, so they are not asked about here.
+The rules are those of an opening (`pystore.recovery.torn_tail`): a fault below the
+bound is damage, a fault above it is a torn tail, as every crash leaves it. There is one
+difference: a record with fields that no writer writes (A6) is torn when an opening
+searches for the end of the log, but it does not prove damage. So this module does not
+check these fields.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from pystore.recovery.torn_tail import (
 )
 from pystore.verify.report import Damage, SegmentReport
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["EndDecision", "decide_end"]
 
 ReadableBehind = Callable[[int], tuple[int | None, int | None]]
-"""What forbids to cut at an offset: the two last fields of ``Findings``."""
+"""The evidence against a cut at an offset: the two last fields of ``Findings``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class EndDecision:
     """
-    Where the log ends and what is wrong below.
+    The end of the log and the damage below it.
 
     Attributes:
-        end_offset: of the log.
-        records: whole ones below it.
-        damages: by offset.
-        torn_reason: why the bytes at the end are no records; empty: nothing is
-            there, or nobody can tell because of the damage.
+        end_offset: the end of the log.
+        records: the number of whole records below it.
+        damages: the damage, by offset.
+        torn_reason: why the bytes after the end are not records; empty if there are
+            none, or if it is unknown because of damage.
     """
 
     end_offset: int
@@ -51,9 +52,9 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Fault:
     """
-    Where a segment's records end too early, or seem to.
+    An offset where the records of a segment end too early, or seem to.
     """
 
     offset: int
@@ -65,24 +66,24 @@ class _Place:
     base_offset: int
 
 
-def _places(reports: Sequence[SegmentReport], segment_size: int) -> list[_Place]:
+def _faults(reports: Sequence[SegmentReport], segment_size: int) -> list[_Fault]:
     """
-    Every bad record, and every segment's end that is not at its end, ascending.
+    Returns every bad record and every early end of a segment, by ascending offset.
     """
-    places, records = [], 0
+    faults, records = [], 0
     for report in reports:
         for fault in report.faults:
             before = records + fault.records_before
-            places.append(
-                _Place(*fault[:4], before, fault.record_end, report.base_offset)
+            faults.append(
+                _Fault(*fault[:4], before, fault.record_end, report.base_offset)
             )
         has_stopped_bad = (
             report.faults and report.faults[-1].offset == report.end_offset
         )
         if not report.is_full and not has_stopped_bad:
             end = report.base_offset + segment_size
-            places.append(
-                _Place(
+            faults.append(
+                _Fault(
                     report.end_offset,
                     Stop.ZERO,
                     "",
@@ -93,10 +94,10 @@ def _places(reports: Sequence[SegmentReport], segment_size: int) -> list[_Place]
                 )
             )
         records += report.records
-    return places
+    return faults
 
 
-def judge(
+def decide_end(
     root: Path,
     reports: Sequence[SegmentReport],
     *,
@@ -104,36 +105,36 @@ def judge(
     segment_size: int,
     bound: Bound | Evidence,
     behind: ReadableBehind,
-) -> Judgement:
+) -> EndDecision:
     """
-    Tells damage from a torn tail.
+    Separates damage from a torn tail.
 
     Args:
-        root: of the store.
-        reports: of its segments, ascending.
-        min_offset: where the log begins.
-        segment_size: of each segment.
-        bound: below which nothing may be bad.
-        behind: asked where only evidence decides.
+        root: the directory of the store.
+        reports: the scans of its segments, by ascending offset.
+        min_offset: the start of the log.
+        segment_size: the size of each segment.
+        bound: no record below it may be bad.
+        behind: called if only RocketMQ's evidence decides.
     """
     damages: list[Damage] = []
-    for place in _places(reports, segment_size):
+    for fault in _faults(reports, segment_size):
         named, later = (
-            (None, None) if isinstance(bound, Bound) else behind(place.offset)
+            (None, None) if isinstance(bound, Bound) else behind(fault.offset)
         )
         verdict = decide(
-            Findings(place.offset, place.stop, place.record_end, named, later), bound
+            Findings(fault.offset, fault.stop, fault.record_end, named, later), bound
         )
         if not isinstance(verdict, Corrupt):
             reason = verdict.reason if isinstance(verdict, Torn | Stale) else ""
-            return Judgement(verdict.end, place.records_before, damages, reason)
-        reason = place.text or verdict.reason
-        path = root / "commitlog" / f"{place.base_offset:020d}"
-        damages.append(Damage(str(path), place.offset, reason, place.skipped_bytes))
+            return EndDecision(verdict.end, fault.records_before, damages, reason)
+        reason = fault.text or verdict.reason
+        path = root / "commitlog" / f"{fault.base_offset:020d}"
+        damages.append(Damage(str(path), fault.offset, reason, fault.skipped_bytes))
     if reports and not reports[-1].is_full:
-        # Damaged up to where the last segment ends too early.
+        # Damaged up to the early end of the last segment.
         end = reports[-1].end_offset
-        return Judgement(end, sum(one.records for one in reports), damages)
+        return EndDecision(end, sum(one.records for one in reports), damages)
     return _behind_all(root, reports, min_offset, bound, damages)
 
 
@@ -143,9 +144,9 @@ def _behind_all(
     min_offset: int,
     bound: Bound | Evidence,
     damages: list[Damage],
-) -> Judgement:
+) -> EndDecision:
     """
-    Every segment is full: whether there should be one more.
+    Decides, when every segment is full, whether one more segment is missing.
     """
     findings = Findings(min_offset, Stop.LAST)
     if reports:
@@ -157,4 +158,4 @@ def _behind_all(
     if isinstance(verdict, Corrupt):
         path = str(root / "commitlog")
         damages.append(Damage(path, verdict.offset, verdict.reason))
-    return Judgement(verdict.end, sum(one.records for one in reports), damages)
+    return EndDecision(verdict.end, sum(one.records for one in reports), damages)

@@ -1,5 +1,5 @@
 """
-Runs `pystore` for tests: in this process, or as a process of its own.
+Runs `pystore` for tests: in this process, or as a separate process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pystore.store.commit_log import CommitLog
 SEGMENT = 65536
 
 PYSTORE = (sys.executable, "-m", "pystore")
-"""How a process of its own is started."""
+"""The command of a separate process."""
 
 
 def run(*arguments: str | Path) -> Result:
@@ -31,7 +31,7 @@ def run(*arguments: str | Path) -> Result:
 
 def run_json(*arguments: str | Path, exit_code: int = 0) -> dict[str, Any]:
     """
-    Runs a command with ``--json`` and returns the object that it printed.
+    Runs a command with ``--json`` and returns the printed object.
     """
     result = run(*arguments, "--json")
     assert exit_code == result.exit_code, result.output
@@ -46,7 +46,7 @@ def run_process(
     *arguments: str | Path, stdin: bytes = b""
 ) -> subprocess.CompletedProcess[bytes]:
     """
-    Runs a command as a process.
+    Runs a command as a separate process.
     """
     command = [*PYSTORE, *(str(argument) for argument in arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, check=False)

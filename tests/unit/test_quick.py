@@ -1,5 +1,5 @@
 """
-``make quick`` chooses the tests that are near a change and fit into a minute.
+``make quick`` chooses the tests nearest to a change that fit into a minute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ REPORT = """<testsuites><testsuite>
 
 def test_a_changed_module_chooses_its_test_its_package_and_its_importers() -> None:
     """
-    In this order, with the rules for all files behind the first.
+    In this order; the rules for all files come second.
     """
     chosen = quick.choose(["pystore/recovery/plan.py"])
     tests = list(chosen)
@@ -35,7 +35,7 @@ def test_a_changed_module_chooses_its_test_its_package_and_its_importers() -> No
 
 def test_other_changed_files_choose_the_tests_that_read_them() -> None:
     """
-    Of the C core, of a helper, of a page; a changed test chooses itself.
+    A file of the C core, a helper, a page; a changed test chooses itself.
     """
     assert "tests/unit/bindings/test_ffi.py" in quick.choose(["csrc/append.c"])
     assert "tests/unit/cli/test_info.py" in quick.choose(["tests/lib/command_line.py"])
@@ -47,7 +47,7 @@ def test_other_changed_files_choose_the_tests_that_read_them() -> None:
 
 def test_every_chosen_file_exists() -> None:
     """
-    Also after a module or its test was deleted.
+    Even after a module or its test was deleted.
     """
     chosen = quick.choose(["pystore/core/gone.py", "tests/unit/core/test_gone.py"])
 
@@ -57,7 +57,7 @@ def test_every_chosen_file_exists() -> None:
 
 def test_tests_are_taken_until_the_time_is_used_up() -> None:
     """
-    A file that needs too long does not keep out the shorter ones behind it.
+    A file that needs too long does not exclude shorter ones after it.
     """
     times = {"a": 5.0, "b": 50.0, "c": 4.0}
 

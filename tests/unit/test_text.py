@@ -1,5 +1,5 @@
 """
-Numbers are printed for people, and keys for programs.
+Numbers as text for people, and keys for programs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from pystore.text import (
 )
 def test_sizes_have_three_digits_and_a_unit(size: int, text: str) -> None:
     """
-    Units are of 1000, as disks are sold.
+    Units are powers of 1000, as for disks.
     """
     assert text == size_text(size)
 
 
 def test_rates_times_and_counts_are_short() -> None:
     """
-    And a rate over no time is none.
+    A rate over no time is a dash.
     """
     assert "1.50 GB/s" == rate_text(3_000_000_000, 2)
     assert "-" == rate_text(1, 0.0)
@@ -52,7 +52,7 @@ def test_rates_times_and_counts_are_short() -> None:
 
 def test_keys_are_in_camel_case() -> None:
     """
-    As RocketMQ's own are.
+    RocketMQ's keys are in camel case, too.
     """
     assert "endOffset" == camel("end_offset")
     assert {"records": 1, "logBytes": 2} == json_keys({"records": 1, "log_bytes": 2})

@@ -1,3 +1,3 @@
 """
-What the commands share: output, progress, exit codes, sizes.
+Shared by the commands: output, progress, exit codes, sizes.
 """

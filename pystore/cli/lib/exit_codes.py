@@ -1,5 +1,5 @@
 """
-How a command ends: its exit code, and one line when it could not finish.
+The exit codes of commands, and the line for a command that could not finish.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ __all__ = [
 
 DONE = 0
 BAD = 1
-"""The thing that was checked is bad."""
+"""The checked store or data is bad."""
 USAGE = 2
 UNFINISHED = 3
-"""It could not be done, or not to the end; a line on stderr says why."""
+"""The command could not finish; a line on stderr gives the reason."""
 
 INTERRUPTED = 130
-"""Ctrl-C: as a shell reports a process that died of SIGINT."""
+"""Ctrl-C. A shell reports this code for a process that SIGINT ended."""
 PIPE_CLOSED = 141
-"""Nobody reads the output any more: as a shell reports SIGPIPE."""
+"""The reader closed the pipe. A shell reports this code for SIGPIPE."""
 
 
 def error_line(error: Exception) -> str:
     """
     Returns *error* as one line: what is wrong, where, and what to do.
 
-    The path is put in front if the text does not name it.
+    The line begins with the path if the text does not name it.
     """
     if isinstance(error, OSError) and not isinstance(error, PystoreError):
         reason = os.strerror(error.errno) if error.errno else str(error)

@@ -1,8 +1,8 @@
 """
-The group of all commands: whatever happens in one becomes an exit code.
+The group of all commands, which ends each of them with an exit code.
 
-A command returns its exit code. Errors of ours and of the system become one
-line on stderr; a traceback is left to mistakes of the program.
+A command returns its exit code. An error of pystore or of the system becomes one line
+on stderr; only a defect of the program shows a traceback.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def store_argument(command: _Function) -> _Function:
 
 class CommandGroup(click.Group):
     """
-    A group whose commands return exit codes, and are imported when they are asked for:
-    whoever runs one does not wait for the modules of the others.
+    A group whose commands return exit codes. Only the command that runs is imported,
+    which keeps the start short.
 
     Args:
         places: ``module:command`` by the command's name.
-        options: of `click.Group`.
+        options: those of `click.Group`.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """
-        Returns the names of all commands, in their order.
+        Returns the sorted names of all commands.
         """
         return sorted({*super().list_commands(ctx), *self._places})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """
-        Returns the command of that name, if there is one.
+        Returns the command with this name, or ``None``.
         """
         place = self._places.get(cmd_name)
         if place is None:
@@ -85,17 +85,17 @@ class CommandGroup(click.Group):
 
     def main(self, *arguments: Any, **options: Any) -> NoReturn:  # noqa: ANN401
         """
-        Runs the command that the arguments name, and exits.
+        Runs the command that the arguments name, then ends the process.
         """
         options["standalone_mode"] = False
         try:
             code = super().main(*arguments, **options)
         except click.ClickException as error:
-            # Wrong usage, mostly: click says what and how.
+            # Mostly wrong usage: click prints what is wrong and how to do it.
             error.show()
             sys.exit(error.exit_code)
         except (click.Abort, KeyboardInterrupt):
-            # Ctrl-C where a command has nothing of its own to say.
+            # Ctrl-C in a command that does not handle it.
             click.echo("pystore: interrupted", err=True)
             sys.exit(INTERRUPTED)
         sys.exit(code)
@@ -108,14 +108,14 @@ class CommandGroup(click.Group):
             code = super().invoke(ctx)
             sys.stdout.flush()
         except (PystoreError, OSError) as error:
-            # What a user can do something about.
-            return _say(error)
+            # The user can do something about these.
+            return _report(error)
         return DONE if code is None else int(code)
 
 
-def _say(error: PystoreError | OSError) -> int:
+def _report(error: PystoreError | OSError) -> int:
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
-        # Python flushes once more at exit: into nothing, not into the error.
+        # Python flushes stdout at exit: without this, the error would come again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     click.echo(f"pystore: {error_line(error)}", err=True)

@@ -1,9 +1,9 @@
 """
-Ctrl-C that waits for its turn.
+Ctrl-C that waits until an append is counted.
 
-A signal that raises could come between an append and its count, and then the
-count would be wrong. So here a signal only wakes up who waits for input; what is
-being appended is finished and counted.
+An exception raised by a signal could separate an append from its count, and then the
+count would be wrong. Here a signal only ends the wait for input; the append in progress
+is finished and counted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 class Interruption:
     """
-    Whether somebody asked to stop. The main thread's.
+    Whether a signal asked the process to stop. For the main thread.
 
     Attributes:
-        signal_number: the signal that came, 0 if none did.
+        signal_number: the signal that arrived; 0: none did.
     """
 
     def __init__(self, wakeup: int) -> None:
@@ -34,20 +34,20 @@ class Interruption:
 
     def note(self, number: int, _frame: FrameType | None) -> None:
         """
-        Is called by the signal.
+        The signal handler: keeps the number.
         """
         self.signal_number = number
 
     @property
     def exit_code(self) -> int:
         """
-        As a shell reports a process that died of the signal.
+        The code that a shell reports for a process that the signal ended.
         """
         return 128 + self.signal_number
 
     def read(self, descriptor: int, size: int) -> bytes | None:
         """
-        Reads up to *size* bytes; ``None``: somebody asked to stop.
+        Reads up to *size* bytes; ``None``: a signal asked to stop.
 
         Raises:
             OSError: reading failed.
@@ -60,7 +60,7 @@ class Interruption:
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
     """
-    Holds back SIGINT and SIGTERM while the block lasts.
+    Inside the block, SIGINT and SIGTERM only set the signal number.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -1,5 +1,5 @@
 """
-A bar on a terminal, for what takes longer than a second.
+A progress bar on a terminal, for work that takes longer than a second.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-What opening a store found and did, as text and as JSON.
+The report of an opening, as text and as JSON.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ __all__ = ["opening_lines", "recovery_json", "stranded_text"]
 
 def opening_lines(report: RecoveryReport) -> list[str]:
     """
-    Returns what somebody should know who only wanted to open; often nothing.
+    Returns the lines that every opening for writing shows: cuts and other changes.
     """
-    lines = [f"another program was here: {reason}" for reason in report.foreign]
+    lines = [
+        f"another program changed the store: {reason}" for reason in report.foreign
+    ]
     if report.cut_offset is not None:
         lines.append(
             f"{count_text(report.cut_bytes)} bytes were cut at offset "
@@ -29,10 +31,10 @@ def opening_lines(report: RecoveryReport) -> list[str]:
 
 def stranded_text(bases: tuple[int, ...]) -> str:
     """
-    Returns which segments go because they stand behind a missing one.
+    Returns the segments that are removed because they follow a missing one.
     """
     names = ", ".join(f"{base:020}" for base in bases)
-    return f"{names}: nothing in it, behind a missing one (rule A2)"
+    return f"{names}: empty and after a missing segment (rule A2)"
 
 
 def recovery_json(report: RecoveryReport) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """
-RocketMQ's configuration, as far as it changes where RocketMQ sees its end.
+The part of RocketMQ's configuration that decides which end RocketMQ would find.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SETTINGS = {
     "messageIndexEnable": True,
     "messageIndexSafe": False,
 }
-"""The keys that matter, with RocketMQ's defaults."""
+"""The keys that have an effect, with RocketMQ's defaults."""
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -42,7 +42,7 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, str]:
     Returns the ``key=value`` pairs of a command line.
 
     Raises:
-        InvalidError: no such pair, or a key that does not matter.
+        InvalidError: not such a pair, or a key without an effect.
     """
     found = {}
     for text in texts:
@@ -56,7 +56,7 @@ def parse_settings(texts: tuple[str, ...]) -> dict[str, str]:
 
 def adjusted(opening: RocketmqEvidence, texts: Mapping[str, str]) -> RocketmqEvidence:
     """
-    Returns *opening* under this configuration; other keys are passed over.
+    Returns *opening* with this configuration; other keys are ignored.
 
     Raises:
         InvalidError: a value is neither true nor false.

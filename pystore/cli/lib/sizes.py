@@ -18,12 +18,12 @@ def parse_size(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> int | None:
     """
-    Returns the bytes that a text means, one at least: the callback of an option.
+    Returns a size in bytes, at least 1. The callback of an option.
     """
     if value is None:
         return None
     found = _TEXT.fullmatch(value.strip())
     size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if not size:
-        raise click.BadParameter(f"{value!r} is no size: give bytes, or 64m, 10g")
+        raise click.BadParameter(f"{value!r} is not a size: give bytes, or 64m, 10g")
     return size

@@ -24,7 +24,7 @@ from pystore.spark.verify.segment_list import list_segments
 from pystore.spark.verify.task import SegmentCheck
 from pystore.spark.verify.verdicts import Finding
 from pystore.verify.report import SegmentReport
-from pystore.verify.tail import Judgement, judge
+from pystore.verify.tail import EndDecision, decide_end
 
 __all__ = ["StoreFindings", "judge_store"]
 
@@ -137,7 +137,7 @@ def _judge_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> 
         begins, ends = reports[0].base_offset, reports[-1].base_offset + size
         is_last = reports[-1].base_offset == last or ends >= plan.end
         bound = plan.bound if is_last else Bound(ends, "next segment's start")
-        judged = judge(
+        judged = decide_end(
             plan.root,
             reports,
             min_offset=begins,
@@ -166,7 +166,7 @@ def _report_runs(found: StoreFindings, size: int) -> list[list[SegmentReport]]:
 
 
 def _take(
-    found: StoreFindings, judged: Judgement, *, is_last: bool, log_end: int
+    found: StoreFindings, judged: EndDecision, *, is_last: bool, log_end: int
 ) -> None:
     for damage in judged.damages:
         if damage.offset is not None and damage.offset >= log_end:

@@ -1,5 +1,5 @@
 """
-Each line of standard input becomes a record, and what was acknowledged is there.
+Each line of standard input becomes a record; acknowledged records are stored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pystore.store.commit_log import CommitLog
 
 def records(root: Path) -> list[Record]:
     """
-    Every record of a store.
+    Returns every record of a store.
     """
     with CommitLog(root, mode="r") as log:
         return [log.read(int(row["offset"])) for rows in log.scan() for row in rows]
@@ -29,7 +29,7 @@ def records(root: Path) -> list[Record]:
 
 def append_json(root: Path, *options: str, stdin: bytes) -> dict[str, Any]:
     """
-    Appends and returns what was printed.
+    Appends and returns the printed report.
     """
     found = run_process("append", root, "--topic", "T", "--json", *options, stdin=stdin)
     assert (0, b"") == (found.returncode, found.stderr)
@@ -57,7 +57,7 @@ def test_a_record_is_a_line_without_its_newline(tmp_path: Path) -> None:
 
 def test_topic_queue_keys_and_tags_are_those_of_every_record(tmp_path: Path) -> None:
     """
-    And a second run goes on where the first one ended.
+    A second run continues where the first one ended.
     """
     options = ("--queue", "3", "--keys", "k1 k2", "--tags", "blue")
     append_json(tmp_path / "s", *options, "--ack", "leader-synced", stdin=b"a\nb\n")
@@ -69,7 +69,7 @@ def test_topic_queue_keys_and_tags_are_those_of_every_record(tmp_path: Path) -> 
     assert found[2].offset == report["firstOffset"]
 
 
-def test_many_lines_come_through_in_order(tmp_path: Path) -> None:
+def test_many_lines_are_appended_in_order(tmp_path: Path) -> None:
     """
     More than one chunk, with lines longer than a chunk.
     """
@@ -83,7 +83,7 @@ def test_many_lines_come_through_in_order(tmp_path: Path) -> None:
 
 def test_no_input_makes_an_empty_store(tmp_path: Path) -> None:
     """
-    Nothing was appended, and that is said.
+    The output says that no record was appended.
     """
     found = run_process("append", tmp_path / "s", "--topic", "T")
 
@@ -100,11 +100,11 @@ def test_no_input_makes_an_empty_store(tmp_path: Path) -> None:
         (["--topic", "T", "--keys", "k" * 40000], b"too long"),
     ],
 )
-def test_what_no_record_could_hold_is_wrong_usage(
+def test_a_value_that_no_record_can_hold_is_wrong_usage(
     options: list[str], words: bytes, tmp_path: Path
 ) -> None:
     """
-    Said before anything is made.
+    The error comes before the store is created.
     """
     found = run_process("append", tmp_path / "s", *options, stdin=b"a\n")
 
@@ -113,11 +113,11 @@ def test_what_no_record_could_hold_is_wrong_usage(
     assert not (tmp_path / "s").exists()
 
 
-def test_a_line_that_is_too_long_is_named_and_those_before_it_are_there(
+def test_a_line_that_is_too_long_is_named_and_the_lines_before_it_are_appended(
     tmp_path: Path,
 ) -> None:
     """
-    The line says how many records that is.
+    The last line gives the number of appended records.
     """
     lines = b"a\nb\n" + b"x" * 5_000_000 + b"\nc\n"
     found = run_process("append", tmp_path / "s", "--topic", "T", stdin=lines)
@@ -131,7 +131,7 @@ def test_a_line_that_is_too_long_is_named_and_those_before_it_are_there(
 
 def test_a_store_that_another_process_writes_is_refused(tmp_path: Path) -> None:
     """
-    One line says who has it.
+    One line names the process that writes.
     """
     with CommitLog(tmp_path / "s"):
         found = run_process("append", tmp_path / "s", "--topic", "T", stdin=b"a\n")
@@ -142,11 +142,11 @@ def test_a_store_that_another_process_writes_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_after_ctrl_c_what_was_acknowledged_is_there_and_no_more(
+def test_after_ctrl_c_only_the_acknowledged_records_are_stored(
     number: int, tmp_path: Path
 ) -> None:
     """
-    Half a line is not appended; one line tells how many records are there.
+    Half a line is not appended; one line gives the number of records.
     """
     root = tmp_path / "s"
     command = [*PYSTORE, "append", str(root), "--topic", "T"]
@@ -174,13 +174,13 @@ def wait_for_records(root: Path, count: int) -> None:
         try:
             found = len(records(root))
         except Exception:
-            # The store is being made; whoever waits here is killed by a timeout.
+            # The store is still being created.
             continue
 
 
-def test_what_the_opening_cut_is_said_on_stderr(tmp_path: Path) -> None:
+def test_a_cut_of_the_opening_is_reported_on_stderr(tmp_path: Path) -> None:
     """
-    Who appends after a crash should know.
+    A caller that appends after a crash is informed.
     """
     root = tmp_path / "s"
     append_json(root, stdin=b"a\n")
@@ -194,5 +194,5 @@ def test_what_the_opening_cut_is_said_on_stderr(tmp_path: Path) -> None:
 
     lines = found.stderr.decode().splitlines()
     assert 0 == found.returncode
-    assert any("another program was here" in line for line in lines)
+    assert any("another program changed the store" in line for line in lines)
     assert any(f"9 bytes were cut at offset {end}" in line for line in lines)

@@ -1,5 +1,5 @@
 """
-Each kind of bad input is one line that says what is wrong, where, and what to do.
+For each kind of bad input one line says what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ COMMANDS = {
 }
 
 
-def complaint(*arguments: str | Path, stdin: bytes = b"a\n") -> str:
+def error_of(*arguments: str | Path, stdin: bytes = b"a\n") -> str:
     """
-    Runs a command that cannot be done, and returns the one line it says.
+    Runs a command that fails, and returns the one line that it prints.
     """
     found = run_process(*arguments, stdin=stdin)
     text = found.stderr.decode()
@@ -72,19 +72,21 @@ STRUCTURE: dict[str, tuple[Spoil, str]] = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("what", STRUCTURE)
-def test_files_that_make_no_log(what: str, command: str, tmp_path: Path) -> None:
+def test_every_command_refuses_files_that_are_not_a_log(
+    what: str, command: str, tmp_path: Path
+) -> None:
     """
-    Every command refuses them, and names the file.
+    The error names the file.
     """
     root = make_store(tmp_path / "s")
     spoil, words = STRUCTURE[what]
     spoil(root)
     name, *options = COMMANDS[command]
 
-    assert re.search(words, complaint(name, root, *options))
+    assert re.search(words, error_of(name, root, *options))
 
 
-NO_STORES: dict[str, tuple[Spoil, str]] = {
+NOT_STORES: dict[str, tuple[Spoil, str]] = {
     "nothing": (lambda root: root, r"no such directory: check the path"),
     "a file": (Path.touch, r"not a directory: give the root of a store"),
     "another directory": (Path.mkdir, r"not a store: it has no commitlog/: give the "),
@@ -96,21 +98,23 @@ NO_STORES: dict[str, tuple[Spoil, str]] = {
     [
         (command, what)
         for command in [*COMMANDS, "verify"]
-        for what in NO_STORES
-        # An append makes a new store there.
+        for what in NOT_STORES
+        # An append creates a new store there.
         if command != "append" or what == "a file"
     ],
 )
-def test_what_is_no_store(command: str, what: str, tmp_path: Path) -> None:
+def test_every_command_refuses_a_path_that_is_not_a_store(
+    command: str, what: str, tmp_path: Path
+) -> None:
     """
-    Every command says the same of it.
+    Every command prints the same error.
     """
     root = tmp_path / "s"
-    spoil, words = NO_STORES[what]
+    spoil, words = NOT_STORES[what]
     spoil(root)
     name, *options = COMMANDS.get(command, (command,))
 
-    assert re.search(words, complaint(name, root, *options))
+    assert re.search(words, error_of(name, root, *options))
 
 
 SMALL_FILES = {
@@ -123,33 +127,33 @@ SMALL_FILES = {
 
 
 @pytest.mark.parametrize("name", SMALL_FILES)
-def test_a_small_file_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+def test_an_unreadable_small_file_is_named(name: str, tmp_path: Path) -> None:
     """
-    Half-written or garbage: the line names it, and nothing is taken for empty.
+    A half-written file or garbage does not count as empty.
     """
     root = make_store(tmp_path / "s")
     path = root / name
     path.write_bytes(SMALL_FILES[name])
 
     for command in (("info",), APPEND):
-        assert name in complaint(command[0], root, *command[1:])
+        assert name in error_of(command[0], root, *command[1:])
 
 
-def test_a_database_cut_short_or_empty(tmp_path: Path) -> None:
+def test_a_database_that_is_cut_short_or_empty_is_refused(tmp_path: Path) -> None:
     """
-    Neither a crash of the process nor a new beginning.
+    It is neither the result of a crash nor a new store.
     """
     for size in (0, 4096, 10000):
         root = make_store(tmp_path / str(size))
         os.truncate(root / "meta" / "lmdb" / "data.mdb", size)
 
-        assert "data.mdb" in complaint("info", root)
-        assert "data.mdb" in complaint("append", root, "--topic", "T")
+        assert "data.mdb" in error_of("info", root)
+        assert "data.mdb" in error_of("append", root, "--topic", "T")
 
 
-def test_damage_among_promised_bytes(tmp_path: Path) -> None:
+def test_damage_below_the_bound_refuses_an_append(tmp_path: Path) -> None:
     """
-    Appending is refused with the offset and the ways out.
+    The error has the offset and the possible actions.
     """
     root = tmp_path / "s"
     code = "import os, sys; from pystore.store.commit_log import CommitLog; "
@@ -159,14 +163,14 @@ def test_damage_among_promised_bytes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(root)], check=True)
     overwrite(segment_file(root), 28, bytes(8)[:7] + b"\x05")  # claims offset 5
 
-    line = complaint("append", root, "--topic", "T")
+    line = error_of("append", root, "--topic", "T")
     assert "damage at offset 0" in line
     assert "pystore recover --accept-loss" in line
 
 
-def test_a_zero_length_last_file_is_what_a_crash_leaves(tmp_path: Path) -> None:
+def test_an_empty_last_file_as_a_crash_leaves_it_is_accepted(tmp_path: Path) -> None:
     """
-    Nothing is wrong with it.
+    It is not damage.
     """
     root = make_store(tmp_path / "s")
     last = int(max((root / "commitlog").iterdir()).name)
@@ -176,16 +180,16 @@ def test_a_zero_length_last_file_is_what_a_crash_leaves(tmp_path: Path) -> None:
     assert 0 == run_process("append", root, "--topic", "T", stdin=b"a\n").returncode
 
 
-def test_a_lock_that_a_java_process_holds(tmp_path: Path) -> None:
+def test_a_lock_of_a_java_process_refuses_writers(tmp_path: Path) -> None:
     """
-    A POSIX record lock on byte 0, as Java takes it; readers do not care.
+    It is a POSIX record lock on byte 0, as Java takes it; readers ignore it.
     """
     root = make_store(tmp_path / "s")
     with (root / "lock").open("r+b") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
 
-        assert f"(pid {os.getpid()})" in complaint("append", root, "--topic", "T")
-        assert f"(pid {os.getpid()})" in complaint("recover", root)
+        assert f"(pid {os.getpid()})" in error_of("append", root, "--topic", "T")
+        assert f"(pid {os.getpid()})" in error_of("recover", root)
         assert 0 == run_process("verify", root).returncode
 
 
@@ -225,12 +229,14 @@ echo more | $P append s --topic T --json
 """
 
 
-def test_a_full_disk_stops_an_append_and_space_lets_it_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_stops_an_append_and_with_space_the_next_one_succeeds(
+    tmp_path: Path,
+) -> None:
     """
-    What was acknowledged is there and nothing else; when there is space again the
-    next append goes on behind it.
+    Only the acknowledged records are stored; when there is space again, the next
+    append continues after them.
     """
-    first, code, verdict, second, complaint = in_small_file_system(
+    first, code, verdict, second, error = in_small_file_system(
         tmp_path / "small", NEW_STORE + FULL_DISK
     )
 
@@ -238,8 +244,8 @@ def test_a_full_disk_stops_an_append_and_space_lets_it_go_on(tmp_path: Path) -> 
     assert "code 3" == code
     assert 1000 < records < 4_000_000 / 22
     assert verdict.startswith(f"s: whole: {records + 1:,} records")
-    assert f"pystore: line {records + 1}: " in complaint
-    assert "No space left on device" in complaint
+    assert f"pystore: line {records + 1}: " in error
+    assert "No space left on device" in error
     assert (1, None) == (json.loads(second)["records"], json.loads(second)["error"])
     assert json.loads(first)["endOffset"] <= json.loads(second)["firstOffset"]
 
@@ -253,12 +259,12 @@ echo more | $P append s --topic T; echo "code $?"
 """
 
 
-def test_a_read_only_directory_can_be_read_and_not_written(tmp_path: Path) -> None:
+def test_a_read_only_directory_can_be_read_but_not_written(tmp_path: Path) -> None:
     """
-    The line says what the system refused.
+    The line has the error of the system.
     """
-    *codes, complaint = in_small_file_system(tmp_path / "small", NEW_STORE + READ_ONLY)
+    *codes, error = in_small_file_system(tmp_path / "small", NEW_STORE + READ_ONLY)
 
     assert ["code 0"] * 5 + ["code 3"] == codes
-    assert "Read-only file system" in complaint
-    assert "s/" in complaint
+    assert "Read-only file system" in error
+    assert "s/" in error

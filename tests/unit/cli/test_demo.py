@@ -1,5 +1,5 @@
 """
-The demo ends with a table, and with 0 missing.
+The demo ends with a table and 0 missing records.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def a_report(tmp_path: Path, **changes: object) -> DemoReport:
 
 def test_the_table_has_a_line_for_each_writer(tmp_path: Path) -> None:
     """
-    And no line is too wide for a terminal.
+    No line is wider than a terminal.
     """
     text = report_text(a_report(tmp_path), keep=True)
     lines = text.splitlines()
@@ -62,9 +62,9 @@ def test_the_table_has_a_line_for_each_writer(tmp_path: Path) -> None:
     assert 80 >= max(len(line) for line in lines[:4])
 
 
-def test_what_is_missing_is_told_with_its_reason(tmp_path: Path) -> None:
+def test_missing_records_are_reported_with_the_reason(tmp_path: Path) -> None:
     """
-    The last line is what counts.
+    The last line has the number of missing records.
     """
     report = a_report(tmp_path, missing=5, problem="offset 7: a body differs")
     lines = report_text(report, keep=False).splitlines()
@@ -75,7 +75,7 @@ def test_what_is_missing_is_told_with_its_reason(tmp_path: Path) -> None:
 
 def test_json_has_the_sums_and_every_writer(tmp_path: Path) -> None:
     """
-    With the same numbers.
+    The numbers are those of the text.
     """
     found = report_json(a_report(tmp_path, missing=5), keep=False)
 
@@ -85,9 +85,9 @@ def test_json_has_the_sums_and_every_writer(tmp_path: Path) -> None:
     json.dumps(found)
 
 
-def test_a_store_that_is_there_is_not_touched(tmp_path: Path) -> None:
+def test_an_existing_store_is_not_touched(tmp_path: Path) -> None:
     """
-    The demo makes a store of its own.
+    The demo creates its own store.
     """
     (tmp_path / "store").mkdir()
     result = run("demo", "--directory", tmp_path)
@@ -101,19 +101,19 @@ def test_too_small_a_disk_is_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
     """
-    With what is needed and what is free.
+    The error has the needed and the free space.
     """
     result = run("demo", "--directory", tmp_path / "d", "--repeat", "10000")
 
     assert 3 == result.exit_code
-    assert "2.50 TB are needed" in result.stderr
+    assert "needs 2.50 TB" in result.stderr
     assert not (tmp_path / "d" / "store").exists()
 
 
 @pytest.mark.slow
-def test_the_demo_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_demo_loses_no_record_and_removes_its_store(tmp_path: Path) -> None:
     """
-    The real thing, once through the library.
+    A real run over the whole library.
     """
     found = run_json("demo", "--repeat", "1", "--directory", tmp_path)
 
@@ -125,7 +125,7 @@ def test_the_demo_loses_nothing_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_on_a_terminal_bars_are_drawn_and_cleared(tmp_path: Path) -> None:
     """
-    What stays is the table.
+    Only the table remains.
     """
     parent, child = pty.openpty()
     command = [*PYSTORE, "demo", "--repeat", "7", "--directory", str(tmp_path)]
@@ -141,7 +141,7 @@ def test_on_a_terminal_bars_are_drawn_and_cleared(tmp_path: Path) -> None:
             try:
                 drawn += os.read(parent, 65536)
             except OSError:
-                # Linux says so when the other end is closed.
+                # Linux raises this when the other end is closed.
                 break
         assert process.stdout is not None
         table = process.stdout.read().decode()

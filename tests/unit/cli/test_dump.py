@@ -32,7 +32,7 @@ def dump(root: Path, *options: str, exit_code: int = 0) -> list[dict[str, Any]]:
 
 def plain(line: dict[str, Any]) -> dict[str, Any]:
     """
-    A golden line as it is without decompression.
+    Returns a golden line as it is without decompression.
     """
     return {k: v for k, v in line.items() if not k.startswith("uncompressed")}
 
@@ -51,7 +51,7 @@ def test_every_golden_store_is_dumped_field_for_field(
 
 def golden(tmp_path: Path, name: str) -> tuple[GoldenStore, Path]:
     """
-    One golden store by its name.
+    Returns a golden store by its name, extracted.
     """
     (store,) = (store for store in STORES if store.name == name)
     return store, store.extract(tmp_path)
@@ -59,7 +59,7 @@ def golden(tmp_path: Path, name: str) -> tuple[GoldenStore, Path]:
 
 def test_records_are_chosen_by_offset_topic_and_queue(tmp_path: Path) -> None:
     """
-    Offsets need not be those of records.
+    The offsets need not be starts of records.
     """
     store, root = golden(tmp_path, "mixed-clean")
     lines = [plain(line) for line in store.records]
@@ -79,7 +79,7 @@ def test_records_are_chosen_by_offset_topic_and_queue(tmp_path: Path) -> None:
 
 def test_a_body_is_text_or_base64(tmp_path: Path) -> None:
     """
-    Text if it is UTF-8, and an empty one is.
+    Text if it is UTF-8; an empty body is text.
     """
     bodies = ["ä\n".encode(), b"", b"\xff\0"]
     with CommitLog(tmp_path / "s") as log:
@@ -92,9 +92,9 @@ def test_a_body_is_text_or_base64(tmp_path: Path) -> None:
     assert not any("body" in line for line in dump(tmp_path / "s"))
 
 
-def test_bodies_are_as_stored_unless_asked_for_plain(tmp_path: Path) -> None:
+def test_bodies_are_as_stored_without_decompress(tmp_path: Path) -> None:
     """
-    Sizes and digests of both can be told apart.
+    Sizes and digests of both are separate keys.
     """
     import zlib  # noqa: PLC0415
 
@@ -111,7 +111,7 @@ def test_bodies_are_as_stored_unless_asked_for_plain(tmp_path: Path) -> None:
 
 def test_a_body_that_cannot_be_decompressed_is_named(tmp_path: Path) -> None:
     """
-    Which of a million records it is, is what one wants to know.
+    The error has the offset of the record.
     """
     with CommitLog(tmp_path / "s") as log:
         log.append(Message("t", b"fine"))
@@ -123,11 +123,11 @@ def test_a_body_that_cannot_be_decompressed_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"\x7f\xff\xff\xff\xda\xa3\x20\xa7", bytes(100)])
-def test_behind_a_broken_record_the_next_segment_follows(
+def test_after_a_broken_record_the_next_segment_follows(
     damage: bytes, tmp_path: Path
 ) -> None:
     """
-    A line on stderr says so, and the exit code is 1.
+    A line on stderr has the offset, and the exit code is 1.
     """
     root = make_store(tmp_path / "s")
     before = dump(root)
@@ -137,14 +137,14 @@ def test_behind_a_broken_record_the_next_segment_follows(
 
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert before[:20] + [x for x in before if x["offset"] >= 65536] == lines
-    (complaint,) = result.stderr.splitlines()
-    assert f"{root}: offset {broken}: " in complaint
+    (line,) = result.stderr.splitlines()
+    assert f"{root}: offset {broken}: " in line
     assert 1 == result.exit_code
 
 
 def test_an_empty_store_has_nothing_to_dump(tmp_path: Path) -> None:
     """
-    And that is no error.
+    This is not an error.
     """
     CommitLog(tmp_path / "s").close()
 

@@ -1,5 +1,5 @@
 """
-Who wrote what, and where two histories part.
+The epochs of a log, and where two logs diverge.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from pystore.message.columns import gather_columns
 from pystore.store.commit_log import CommitLog
 
 
-def history(root: Path, *epochs: int) -> list[int]:
+def write_epochs(root: Path, *epochs: int) -> list[int]:
     """
-    Writes a store in which each epoch has ten records; returns where they begin.
+    Writes a store with ten records in each epoch; returns the epochs' starts and the
+    end.
     """
     starts = []
     with CommitLog(root) as log:
@@ -28,9 +29,9 @@ def history(root: Path, *epochs: int) -> list[int]:
 
 def test_epochs_are_shown_with_their_bytes(tmp_path: Path) -> None:
     """
-    The last one ends where the log does.
+    The last epoch ends at the end of the log.
     """
-    first, second, end = history(tmp_path / "s", 1, 4)
+    first, second, end = write_epochs(tmp_path / "s", 1, 4)
     found = run_json("epochs", tmp_path / "s")
 
     assert [
@@ -41,12 +42,12 @@ def test_epochs_are_shown_with_their_bytes(tmp_path: Path) -> None:
     assert f"{end - second:,}" in text.splitlines()[-1]
 
 
-def test_the_consistent_point_of_two_histories_is_found(tmp_path: Path) -> None:
+def test_the_consistent_point_of_two_stores_is_found(tmp_path: Path) -> None:
     """
-    The newest common epoch decides; what each has above it is said.
+    The newest common epoch decides; the output has the bytes above it.
     """
-    _, second, end = history(tmp_path / "a", 1, 2)
-    history(tmp_path / "b", 1, 3)
+    _, second, end = write_epochs(tmp_path / "a", 1, 2)
+    write_epochs(tmp_path / "b", 1, 3)
     found = run_json("epochs", tmp_path / "a", "--against", tmp_path / "b")
     text = run("epochs", tmp_path / "a", "--against", tmp_path / "b").stdout
 
@@ -56,12 +57,12 @@ def test_the_consistent_point_of_two_histories_is_found(tmp_path: Path) -> None:
     assert f"{tmp_path / 'a'}: {end - second:,} bytes above it" in text
 
 
-def test_histories_without_a_common_epoch_are_code_1(tmp_path: Path) -> None:
+def test_stores_without_a_common_epoch_are_code_1(tmp_path: Path) -> None:
     """
-    Nothing says that they share a byte.
+    Nothing proves that they share a byte.
     """
-    history(tmp_path / "a", 1)
-    history(tmp_path / "b", 2)
+    write_epochs(tmp_path / "a", 1)
+    write_epochs(tmp_path / "b", 2)
     found = run_json("epochs", tmp_path / "a", "--against", tmp_path / "b", exit_code=1)
     result = run("epochs", tmp_path / "a", "--against", tmp_path / "b")
 
@@ -71,7 +72,7 @@ def test_histories_without_a_common_epoch_are_code_1(tmp_path: Path) -> None:
 
 def test_a_store_may_have_no_epochs(tmp_path: Path) -> None:
     """
-    As one that was never replicated.
+    A store that was never replicated has none.
     """
     root = make_store(tmp_path / "s")
 
@@ -81,7 +82,7 @@ def test_a_store_may_have_no_epochs(tmp_path: Path) -> None:
 
 def test_rocketmqs_own_file_is_read(tmp_path: Path) -> None:
     """
-    In a store that pystore never opened, and nothing is made there.
+    In a store that pystore never opened; no file is created there.
     """
     root = make_store(tmp_path / "s")
     with CommitLog(root) as log:

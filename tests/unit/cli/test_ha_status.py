@@ -1,7 +1,7 @@
 """
-``pystore ha-status``: what a master says when it is asked, or why it does not.
+``pystore ha-status`` shows the state of a master, or why it is not known.
 
-The masters are real services on loopback; what no service does is done by a socket.
+The masters are real services on loopback; sockets take the part of faulty peers.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ V3 = ("--cluster", "c", "--broker-name", "b", "--broker-id", "2")
 
 def address_of(stage: MasterStage) -> str:
     """
-    Where a stage's service listens.
+    Returns the address of the service.
     """
     return "{}:{}".format(*stage.service.address)
 
 
 def fails_with(port: int, *words: str) -> str:
     """
-    Asks; returns the one line that says why there is no answer.
+    Runs the command; returns the one line with the reason of the failure.
     """
     result = run("ha-status", f"127.0.0.1:{port}", "--timeout", "1", *words)
     assert 3 == result.exit_code, result.output
@@ -40,9 +40,9 @@ def fails_with(port: int, *words: str) -> str:
     return line
 
 
-def test_a_v3_master_says_who_it_is_and_what_it_holds(tmp_path: Path) -> None:
+def test_a_v3_master_reports_its_id_and_its_log(tmp_path: Path) -> None:
     """
-    All of it as JSON with stable keys, and as text.
+    As JSON with stable keys, and as text.
     """
     with CommitLog(tmp_path, segment_size=SEGMENT) as log:
         log.begin_epoch(1)
@@ -79,9 +79,9 @@ def test_a_v3_master_says_who_it_is_and_what_it_holds(tmp_path: Path) -> None:
         assert part in text.stdout
 
 
-def test_who_asks_is_nobody_to_the_master(tmp_path: Path) -> None:
+def test_a_query_changes_nothing_at_the_master(tmp_path: Path) -> None:
     """
-    A slave of the very id that is named goes on, and nobody is counted.
+    A slave with the same id continues, and the query is not counted.
     """
     with (
         MasterStage(tmp_path / "m") as stage,
@@ -105,11 +105,11 @@ def test_who_asks_is_nobody_to_the_master(tmp_path: Path) -> None:
         (("--broker-id", "9"), "BROKER_ID"),
     ],
 )
-def test_a_refusal_is_one_line_and_still_says_the_rest(
+def test_a_refusal_is_one_line_and_the_json_has_the_bounds(
     tmp_path: Path, words: tuple[str, ...], name: str
 ) -> None:
     """
-    The result by its name and the master's reason; bounds are in the JSON.
+    The line has the name of the result and the reason of the master.
     """
     with MasterStage(tmp_path) as stage:
         fill(stage.log, 10)
@@ -118,7 +118,7 @@ def test_a_refusal_is_one_line_and_still_says_the_rest(
         line = fails_with(port, *V3, *words)
         found = run("ha-status", address_of(stage), *V3, *words, "--json")
 
-    assert f"refused, {name}: " in line
+    assert f"the master refused: {name}: " in line
     assert words[1] in line
     assert 3 == found.exit_code
     report = json.loads(found.stdout)
@@ -130,7 +130,7 @@ def test_a_refusal_is_one_line_and_still_says_the_rest(
 
 def test_a_java_master_is_asked_as_a_learner(tmp_path: Path) -> None:
     """
-    Its protocol says neither broker id nor segment size.
+    Its protocol has neither broker id nor segment size.
     """
     with CommitLog(tmp_path, segment_size=SEGMENT) as log:
         log.begin_epoch(1)
@@ -165,9 +165,9 @@ def test_a_java_master_is_asked_as_a_learner(tmp_path: Path) -> None:
     assert {0} == set(master.acks)
 
 
-def test_a_port_where_nobody_listens_is_one_line() -> None:
+def test_a_port_without_a_listener_is_one_line() -> None:
     """
-    With what to do: the port may be another one.
+    The line says what to do: check the port.
     """
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -177,7 +177,7 @@ def test_a_port_where_nobody_listens_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "said", "reason"),
+    ("protocol", "sent", "reason"),
     [
         ("v3", b"HTTP/1.1 400 Bad Request\r\n\r\n", "a frame of 1213486160 bytes"),
         ("legacy", b"HTTP/1.1 400 Bad Request\r\n\r\n", "state 1213486160"),
@@ -185,16 +185,16 @@ def test_a_port_where_nobody_listens_is_one_line() -> None:
         ("legacy", b"", "closed the link"),
     ],
 )
-def test_whoever_is_no_master_is_one_line(
-    protocol: str, said: bytes, reason: str
+def test_a_peer_that_is_not_a_master_is_one_line(
+    protocol: str, sent: bytes, reason: str
 ) -> None:
     """
-    Somebody else's answer, or a link that ends.
+    It sends another protocol, or closes the connection.
     """
 
     def answer(link: socket.socket) -> None:
         link.recv(1 << 16)
-        link.sendall(said)
+        link.sendall(sent)
         link.shutdown(socket.SHUT_WR)
         link.recv(1)
 
@@ -205,18 +205,18 @@ def test_whoever_is_no_master_is_one_line(
 
 
 @pytest.mark.parametrize("protocol", ["v3", "legacy"])
-def test_a_peer_that_says_nothing_is_left_after_the_timeout(protocol: str) -> None:
+def test_a_silent_peer_is_left_after_the_timeout(protocol: str) -> None:
     """
-    As a Java master is silent to a v3 handshake.
+    A Java master does not answer a v3 handshake.
     """
     with listening(read_to_the_end) as port:
         line = fails_with(port, "--protocol", protocol)
-    assert "does not answer in time" in line
+    assert "did not answer in time" in line
 
 
 def read_to_the_end(link: socket.socket) -> None:
     """
-    Takes all and says nothing.
+    Reads everything and sends nothing.
     """
     while link.recv(1 << 16):
         pass
@@ -231,9 +231,9 @@ def read_to_the_end(link: socket.socket) -> None:
         ("127.0.0.1:1", "--cluster", "c" * 70_000),
     ],
 )
-def test_what_cannot_be_asked_is_wrong_usage(words: tuple[str, ...]) -> None:
+def test_wrong_arguments_are_wrong_usage(words: tuple[str, ...]) -> None:
     """
-    Before anybody is connected to.
+    The error comes before a connection is made.
     """
     result = run("ha-status", *words)
     assert 2 == result.exit_code, result.output

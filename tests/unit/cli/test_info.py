@@ -1,5 +1,5 @@
 """
-What a store is can be seen without changing it.
+``pystore info`` shows a store without changing it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def test_a_golden_store_shows_javas_offsets(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    Nothing is made in a store that pystore never opened.
+    No file is created in a store that pystore never opened.
     """
     before = sorted(golden_root.rglob("*"))
     found = run_json("info", golden_root)
@@ -50,7 +50,7 @@ def test_a_golden_store_shows_javas_offsets(
 
 def test_a_store_of_ours_is_closed_open_or_crashed(tmp_path: Path) -> None:
     """
-    And who writes it is said.
+    The output has the process that writes.
     """
     root = make_store(tmp_path / "s")
     closed = run_json("info", root)
@@ -74,7 +74,7 @@ def test_a_store_of_ours_is_closed_open_or_crashed(tmp_path: Path) -> None:
 
 def test_epochs_and_identity_are_shown(tmp_path: Path) -> None:
     """
-    Those of our own truth, and those of RocketMQ's files.
+    Those of the metastore, and those of RocketMQ's files.
     """
     root = make_store(tmp_path / "s")
     with CommitLog(root) as log:
@@ -95,9 +95,9 @@ def test_epochs_and_identity_are_shown(tmp_path: Path) -> None:
     assert f"3 from {end}" in text
 
 
-def test_a_visit_by_another_program_is_shown(tmp_path: Path) -> None:
+def test_a_change_by_another_program_is_shown(tmp_path: Path) -> None:
     """
-    Each trace of it in a line.
+    One line for each change.
     """
     root = make_store(tmp_path / "s")
     (root / "abort").write_text("4321")
@@ -108,9 +108,9 @@ def test_a_visit_by_another_program_is_shown(tmp_path: Path) -> None:
     assert "foreign" in run("info", root).stdout
 
 
-def test_damage_that_forbids_to_open_is_shown(tmp_path: Path) -> None:
+def test_damage_that_prevents_an_opening_is_shown(tmp_path: Path) -> None:
     """
-    With its offset.
+    The report has its offset.
     """
     root = tmp_path / "s"
     code = "import sys, os; from lib.command_line import make_store; "

@@ -1,5 +1,5 @@
 """
-What opening would cut stands beside what RocketMQ would do.
+``pystore recover`` shows its own end beside the end of RocketMQ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RULES = {"A2", "A3", "A6", "A8", "A10"}
 
 def settings(store: GoldenStore) -> list[str]:
     """
-    The store's configuration, as far as it matters.
+    Returns the settings of the store that have an effect.
     """
     forced = store.expected["config"].get("forceVerifyPropCRC", "false")
     return ["--set", f"forceVerifyPropCRC={forced}"]
@@ -28,7 +28,7 @@ def settings(store: GoldenStore) -> list[str]:
 
 def dry_run(root: Path, store: GoldenStore) -> dict[str, Any]:
     """
-    Looks at a store; damage is an answer, too.
+    Returns the dry run of a store, also of a damaged one.
     """
     result = run("recover", root, "--dry-run", "--json", *settings(store))
     assert result.exit_code in {0, 1}, result.stderr
@@ -39,7 +39,7 @@ def dry_run(root: Path, store: GoldenStore) -> dict[str, Any]:
 
 def check(found: dict[str, Any], java_end: int) -> None:
     """
-    RocketMQ's end is what Java found, and ours the same or stricter by a rule.
+    RocketMQ's end is the end that Java found; ours is the same, or lower by a rule.
     """
     assert java_end == found["rocketmqEndOffset"]
     assert found["endOffset"] <= java_end
@@ -50,7 +50,7 @@ def check(found: dict[str, Any], java_end: int) -> None:
 
 def snapshot(root: Path) -> dict[Path, bytes]:
     """
-    Every byte of a store, but for what LMDB's readers share while they read.
+    Returns every byte of a store, except the lock file of LMDB's readers.
     """
     files = [path for path in root.rglob("*") if path.is_file()]
     return {path: path.read_bytes() for path in files if path.name != "lock.mdb"}
@@ -60,7 +60,7 @@ def test_a_golden_store_ends_where_java_found_its_end(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    And looking changes nothing.
+    A dry run changes nothing.
     """
     before = snapshot(golden_root)
 
@@ -76,7 +76,7 @@ def test_every_damage_ends_where_java_ended_or_earlier(
     store: GoldenStore, damage: dict[str, Any], tmp_path: Path
 ) -> None:
     """
-    Where Java loads at all.
+    Checked where Java loads the store.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])
@@ -96,7 +96,7 @@ os.kill(os.getpid(), 9)
 
 def crash(root: Path) -> int:
     """
-    Leaves a store as a killed process does, and a torn tail; returns its end.
+    Leaves a store of a killed process with a torn tail; returns its end.
     """
     subprocess.run([sys.executable, "-c", KILLED, str(root)], check=False)
     with CommitLog(root, mode="r") as log:
@@ -107,7 +107,7 @@ def crash(root: Path) -> int:
 
 def test_a_crashed_store_is_cut_and_closed(tmp_path: Path) -> None:
     """
-    The dry run says what the run then does.
+    The dry run reports what the real run does.
     """
     root = tmp_path / "s"
     end = crash(root)
@@ -127,9 +127,9 @@ def test_a_crashed_store_is_cut_and_closed(tmp_path: Path) -> None:
     assert run_json("recover", root)["clean"]
 
 
-def test_the_text_says_the_same(tmp_path: Path) -> None:
+def test_the_text_has_the_same_facts(tmp_path: Path) -> None:
     """
-    For people.
+    The text is for people.
     """
     root = tmp_path / "s"
     end = crash(root)
@@ -204,7 +204,7 @@ def test_rocketmqs_configuration_comes_from_a_file_or_the_command_line(
     tmp_path: Path,
 ) -> None:
     """
-    The command line wins; a key that does not matter is wrong usage.
+    The command line wins; a key without an effect is wrong usage.
     """
     root = make_store(tmp_path / "s", property_crc=False)
     config = tmp_path / "broker.conf"

@@ -33,7 +33,7 @@ WAIT_S = 60
 @pytest.fixture
 def master(tmp_path: Path) -> LegacyMaster:
     """
-    A log of several segments and two epochs.
+    A master whose log has several segments and two epochs.
     """
     with CommitLog(tmp_path / "master", segment_size=SEGMENT) as log:
         log.begin_epoch(1)
@@ -46,7 +46,7 @@ def master(tmp_path: Path) -> LegacyMaster:
 
 def arguments(root: Path, port: int) -> list[str]:
     """
-    Of a learner of a legacy master.
+    Returns the arguments for a learner of a legacy master.
     """
     address = f"127.0.0.1:{port}"
     wishes = ["--protocol", "legacy", "--learner", "--segment-size", str(SEGMENT)]
@@ -56,7 +56,7 @@ def arguments(root: Path, port: int) -> list[str]:
 @contextmanager
 def following(root: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """
-    A replica's process; killed if it is still there at the end.
+    Runs a replica process; kills it at the end if it still runs.
     """
     with subprocess.Popen(
         [*PYSTORE, *arguments(root, port)],
@@ -73,7 +73,7 @@ def wait_for(
     process: subprocess.Popen[bytes], is_so: Callable[[dict[str, Any]], bool]
 ) -> dict[str, Any]:
     """
-    Reads reports until one is as it should be.
+    Reads reports until one fulfils the condition.
     """
     assert process.stdout is not None
     for line in process.stdout:
@@ -90,7 +90,7 @@ def _rest(stream: IO[bytes] | None) -> str:
 
 def stop(process: subprocess.Popen[bytes]) -> tuple[dict[str, Any], str]:
     """
-    Stops a replica as Ctrl-C does; the last report, and what it said.
+    Stops a replica as Ctrl-C does; returns the last report and its stderr.
     """
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WAIT_S)
@@ -100,7 +100,7 @@ def stop(process: subprocess.Popen[bytes]) -> tuple[dict[str, Any], str]:
 
 def assert_equal(root: Path, master: LegacyMaster) -> None:
     """
-    The replica holds the master's bytes and epochs, and verify calls it whole.
+    The replica has the bytes and epochs of the master, and its verdict is whole.
     """
     with CommitLog(root, mode="r") as log:
         held = b"".join(bytes(block.view) for block in log.blocks())
@@ -120,7 +120,7 @@ def test_a_replica_follows_and_stops_cleanly(
     master: LegacyMaster, tmp_path: Path
 ) -> None:
     """
-    Each report has the same keys; the last one says that it is over.
+    Each report has the same keys; the last one has the final state.
     """
     root = tmp_path / "copy"
     with serving(master) as port, following(root, port) as process:
@@ -138,11 +138,11 @@ def test_a_replica_follows_and_stops_cleanly(
     assert_equal(root, master)
 
 
-def test_a_replica_that_was_killed_while_it_caught_up_goes_on(
+def test_a_replica_that_was_killed_while_it_caught_up_continues(
     master: LegacyMaster, tmp_path: Path
 ) -> None:
     """
-    SIGKILL anywhere: not a byte is missing, none is there twice.
+    After SIGKILL at any point no byte is missing or stored twice.
     """
     root = tmp_path / "copy"
     with serving(master) as port:
@@ -173,11 +173,11 @@ main()
 
 
 @pytest.mark.parametrize("step", ["cut_publish", "cut_apply", "cut_end"])
-def test_a_replica_that_was_killed_in_the_middle_of_a_cut_goes_on(
+def test_a_replica_that_was_killed_during_a_cut_continues(
     master: LegacyMaster, tmp_path: Path, step: str
 ) -> None:
     """
-    The next start ends the cut and takes the new master's bytes.
+    The next start finishes the cut and receives the bytes of the new master.
     """
     root, master.confirm = tmp_path / "copy", 0
     with serving(master) as port, following(root, port) as process:
@@ -201,11 +201,11 @@ def test_a_replica_that_was_killed_in_the_middle_of_a_cut_goes_on(
     assert_equal(root, other)
 
 
-def test_a_master_that_is_away_is_said_once_and_ctrl_c_is_prompt(
+def test_an_unreachable_master_is_reported_once_and_ctrl_c_is_prompt(
     tmp_path: Path,
 ) -> None:
     """
-    One line, on stderr; the stop does not wait for the next try.
+    One line on stderr; the stop does not wait for the next attempt.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -218,9 +218,9 @@ def test_a_master_that_is_away_is_said_once_and_ctrl_c_is_prompt(
     assert f"pystore: 127.0.0.1:{port}: {line}\n" == said
 
 
-def test_a_peer_that_is_no_master_is_said(tmp_path: Path) -> None:
+def test_a_peer_that_is_not_a_master_is_reported(tmp_path: Path) -> None:
     """
-    A web server answers in its own way.
+    A web server answers with its own protocol.
     """
 
     def answer(link: socket.socket) -> None:
@@ -255,9 +255,11 @@ tail -n 1 ../reports
 """
 
 
-def test_a_full_disk_is_waited_for(master: LegacyMaster, tmp_path: Path) -> None:
+def test_a_replica_waits_while_the_disk_is_full(
+    master: LegacyMaster, tmp_path: Path
+) -> None:
     """
-    The reason is said, the replica stays, and goes on when there is space.
+    It reports the reason, and continues when there is space.
     """
     with serving(master) as port:
         filler = "head -c 1800000 /dev/zero > filler\n"
@@ -289,7 +291,7 @@ def test_a_poisoned_disk_ends_with_a_clear_line(
     master: LegacyMaster, tmp_path: Path
 ) -> None:
     """
-    Exit code 3, and the disk's own words: it is no lost link.
+    Exit code 3 and the error of the disk: the connection was not lost.
     """
     with serving(master) as port:
         command = [PYSTORE[0], "-c", POISONED, *arguments(tmp_path / "s", port)]
@@ -300,11 +302,11 @@ def test_a_poisoned_disk_ends_with_a_clear_line(
     assert line == done.stderr
 
 
-def test_without_json_and_terminal_only_the_end_is_told(
+def test_without_json_and_terminal_only_the_end_is_printed(
     master: LegacyMaster, tmp_path: Path
 ) -> None:
     """
-    A log file does not fill with lines that a terminal would overwrite.
+    A log file does not get the lines that a terminal overwrites.
     """
     with serving(master) as port:
         command = [*PYSTORE, *arguments(tmp_path / "s", port)[:-1]]
@@ -318,11 +320,11 @@ def test_without_json_and_terminal_only_the_end_is_told(
     assert f"stopped; {tmp_path / 's'} is closed\n" == out.decode()
 
 
-def test_a_terminal_has_one_line_that_is_written_over_and_over(
+def test_a_terminal_has_one_line_that_is_overwritten(
     master: LegacyMaster, tmp_path: Path
 ) -> None:
     """
-    With offset, gap, delay, rate and epoch.
+    The line has offset, gap, delay, rate and epoch.
     """
     ours, theirs = os.openpty()
     with serving(master) as port:
@@ -351,11 +353,11 @@ def test_a_terminal_has_one_line_that_is_written_over_and_over(
         (["--master", "host:1", "--learner", "--protocol", "v2"], "'v2' is not one of"),
     ],
 )
-def test_wrong_usage_is_said_before_a_store_is_made(
+def test_wrong_usage_is_reported_before_a_store_is_created(
     tmp_path: Path, wrong: list[str], complaint: str
 ) -> None:
     """
-    The directory stays as it was: missing.
+    The directory does not exist afterwards.
     """
     result = run("replica", tmp_path / "s", *wrong)
 
@@ -366,7 +368,7 @@ def test_wrong_usage_is_said_before_a_store_is_made(
 
 def test_a_store_that_another_process_writes_is_refused(tmp_path: Path) -> None:
     """
-    Before anybody is called.
+    The replica makes no connection.
     """
     with CommitLog(tmp_path / "s"):
         done = run_process(*arguments(tmp_path / "s", 1))
@@ -377,13 +379,13 @@ def test_a_store_that_another_process_writes_is_refused(tmp_path: Path) -> None:
 
 def test_help_has_an_example() -> None:
     """
-    With a Java master, the case that most come for.
+    The example has a Java master, the most frequent case.
     """
     assert "--protocol legacy --learner" in run("replica", "--help").output
 
 
 def test_the_epochs_of_a_replica_are_its_masters(master: LegacyMaster) -> None:
     """
-    The fixture has two, or the tests above would prove less.
+    The fixture has two epochs; with one the tests above would prove less.
     """
     assert 2 == len(EpochTable.of(master.epochs))

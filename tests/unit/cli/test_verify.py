@@ -33,13 +33,13 @@ def test_one_damaged_store_of_several_is_found_and_the_others_checked(
     tmp_path: Path,
 ) -> None:
     """
-    A line for each; the code is 1, even if one could not be checked at all.
+    One line for each; the code is 1, even if another store cannot be checked.
     """
     stores = [make_store(tmp_path / name) for name in "abc"]
     overwrite(segment_file(stores[1]), 200, b"garbage")
     result = run("verify", "--jobs", "2", *stores[:2], tmp_path / "missing", stores[2])
 
-    verdicts = [line for line in result.stdout.splitlines() if line[0] == "/"]
+    verdicts = [line for line in result.stdout.splitlines() if line.startswith("/")]
     assert ["whole", "damaged", "whole"] == [v.split(": ")[1] for v in verdicts]
     assert 1 == result.exit_code
     assert f"damage: {segment_file(stores[1])}: offset " in result.stdout
@@ -48,7 +48,7 @@ def test_one_damaged_store_of_several_is_found_and_the_others_checked(
 
 def test_json_names_every_damage(tmp_path: Path) -> None:
     """
-    Path, offset, reason, and what was passed over.
+    Path, offset, reason, and the skipped bytes.
     """
     root = make_store(tmp_path / "s")
     overwrite(segment_file(root), 0, b"\x7f")
@@ -66,7 +66,7 @@ def test_json_names_every_damage(tmp_path: Path) -> None:
 
 def test_a_store_that_cannot_be_checked_is_code_3(tmp_path: Path) -> None:
     """
-    Neither good nor bad: nobody knows.
+    The store is neither good nor bad: its state is unknown.
     """
     found = run_json("verify", tmp_path / "no", make_store(tmp_path / "s"), exit_code=3)
 
@@ -74,9 +74,9 @@ def test_a_store_that_cannot_be_checked_is_code_3(tmp_path: Path) -> None:
     assert "no such" in found["stores"][0]["error"]
 
 
-def test_without_property_crc_it_is_said_what_nothing_covers(tmp_path: Path) -> None:
+def test_without_property_crc_the_uncovered_bytes_are_reported(tmp_path: Path) -> None:
     """
-    How many bytes, and in which fields.
+    With their number and their fields.
     """
     root = make_store(tmp_path / "s", property_crc=False)
     (found,) = run_json("verify", root)["stores"]
@@ -103,9 +103,9 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_torn_tail_is_said_and_is_no_damage(tmp_path: Path) -> None:
+def test_a_torn_tail_is_reported_and_is_not_damage(tmp_path: Path) -> None:
     """
-    Opening will cut it.
+    The next opening cuts it.
     """
     root = tmp_path / "s"
     subprocess.run([sys.executable, "-c", KILLED, str(root)], check=False)
@@ -119,4 +119,4 @@ def test_a_torn_tail_is_said_and_is_no_damage(tmp_path: Path) -> None:
         found["tornBytes"],
         found["records"],
     )
-    assert "torn: 4 bytes behind offset" in run("verify", root).stdout
+    assert "torn: 4 bytes after offset" in run("verify", root).stdout

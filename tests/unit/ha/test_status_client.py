@@ -119,8 +119,8 @@ def test_the_segment_size_is_learned_from_the_refusal() -> None:
 @pytest.mark.parametrize(
     ("bodies", "reason"),
     [
-        ([EPOCHS], "ReturnEpoch answers a handshake"),
-        ([SHAKE, DATA], "TransferData instead of epochs"),
+        ([EPOCHS], "answered a handshake with ReturnEpoch"),
+        ([SHAKE, DATA], "sent TransferData instead of epochs"),
         ([SHAKE, replace(EPOCHS, entries=((1, 0, 16), (3, 8, 24)))], "does not follow"),
     ],
 )
@@ -203,15 +203,15 @@ def test_a_legacy_master_that_never_sends_is_left() -> None:
     """
     Half an answer is none: a master without its confirm offset is no status.
     """
-    with pytest.raises(StreamLost, match="does not answer in time"):
+    with pytest.raises(StreamLost, match="did not answer in time"):
         asked_legacy(LegacyEpochs(0, -1, ()), timeout_ms=50)
 
 
 @pytest.mark.parametrize(
     ("frames", "reason"),
     [
-        ([LegacyData(0, 1, 0, 0)], "LegacyData answers a handshake"),
-        ([LegacyEpochs(0, -1, ())] * 2, "LegacyEpochs instead of data"),
+        ([LegacyData(0, 1, 0, 0)], "answered a handshake with LegacyData"),
+        ([LegacyEpochs(0, -1, ())] * 2, "sent LegacyEpochs instead of data"),
         ([LegacyEpochs(9, 1, ((2, 0), (1, 5))), LegacyData(0, 1, 0, 0)], "epochs"),
     ],
 )

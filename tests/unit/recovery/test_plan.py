@@ -1,5 +1,5 @@
 """
-The plan of an opening: which questions are asked, and in which order.
+The plan of an opening: its decisions and their order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pystore.recovery.dry_run import inspect
 from pystore.store.commit_log import CommitLog
 
 
-def _cut_tail(root: Path, at: int, data: bytes) -> None:
+def _overwrite(root: Path, at: int, data: bytes) -> None:
     with (root / "commitlog" / f"{0:020d}").open("r+b") as file:
         file.seek(at)
         file.write(data)
@@ -37,12 +37,12 @@ def test_a_new_store_plans_nothing(tmp_path: Path) -> None:
 
 def test_a_torn_tail_above_the_bound_is_cut_and_counted(tmp_path: Path) -> None:
     """
-    Bytes that nobody was promised go, and the plan says how many.
+    The plan has the number of bytes, none of which was acknowledged.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 10))
     end = inspect(root).plan.end_offset
-    _cut_tail(root, end, b"\0\0\0\x70 half a record")
+    _overwrite(root, end, b"\0\0\0\x70 half a record")
     made = inspect(root).plan
 
     assert end == made.end_offset
@@ -52,11 +52,11 @@ def test_a_torn_tail_above_the_bound_is_cut_and_counted(tmp_path: Path) -> None:
 
 def test_a_bad_record_below_the_bound_is_damage(tmp_path: Path) -> None:
     """
-    The published end of the same boot is a promise (A5).
+    In the same boot the published end is the bound (A5).
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 10))
-    _cut_tail(root, 100, b"\xff")
+    _overwrite(root, 100, b"\xff")
     made = inspect(root).plan
 
     assert made.corrupt is not None
@@ -65,15 +65,16 @@ def test_a_bad_record_below_the_bound_is_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["boot_id", "mount_id"])
-def test_the_live_page_of_another_boot_or_mount_binds_nobody(
+def test_the_live_page_of_another_boot_or_mount_is_ignored(
     tmp_path: Path, word: str
 ) -> None:
     """
-    What a power cut took was promised to live until the next one only (A4, A5).
+    A published end holds in its own boot only: a power cut may take bytes below it
+    (A4, A5).
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 10))
-    _cut_tail(root, 0, bytes(SEGMENT))
+    _overwrite(root, 0, bytes(SEGMENT))
     assert inspect(root).plan.corrupt is not None
 
     other: dict[str, Any] = {"boot_id": bytes(range(16)), "mount_id": 7}
@@ -85,7 +86,7 @@ def test_the_live_page_of_another_boot_or_mount_binds_nobody(
     assert ("synced end", 0) == (made.bound_name, made.end_offset)
 
 
-def test_a_clean_mark_with_bytes_behind_the_end_is_not_believed(
+def test_a_clean_mark_with_bytes_after_the_end_is_ignored(
     tmp_path: Path,
 ) -> None:
     """
@@ -95,33 +96,33 @@ def test_a_clean_mark_with_bytes_behind_the_end_is_not_believed(
     with CommitLog(root, segment_size=SEGMENT) as log:
         fill(log, 10)
         end = log.end_offset
-    _cut_tail(root, end, b"\x01")
+    _overwrite(root, end, b"\x01")
     made = inspect(root).plan
 
     assert not made.is_clean
     assert (end, 1) == (made.end_offset, made.cut_bytes)
 
 
-def test_a_clean_mark_whose_last_record_changed_is_not_believed(
+def test_a_clean_mark_whose_last_record_changed_is_ignored(
     tmp_path: Path,
 ) -> None:
     """
-    The record that the mark names must read back equal (A9).
+    The record that the mark names must be unchanged (A9).
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
         last = fill(log, 10)[-1]
-    _cut_tail(root, last + 100, b"\xff")
+    _overwrite(root, last + 100, b"\xff")
 
     assert inspect(root).plan.corrupt is not None
 
 
 @pytest.mark.parametrize("is_kept", [False, True], ids=["at once", "kept"])
-def test_a_log_without_its_files_is_lost_and_not_empty(
+def test_a_log_without_its_files_is_damaged_and_not_empty(
     tmp_path: Path, is_kept: bool
 ) -> None:
     """
-    A file system that is not mounted must not become a new log over the old one.
+    If its file system is not mounted, no new log may replace the old one.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: (fill(log, 30), is_kept and log.keep()))
@@ -134,12 +135,12 @@ def test_a_log_without_its_files_is_lost_and_not_empty(
         assert 0 == log.end_offset
 
 
-def test_store_times_go_on_behind_a_segment_that_was_just_begun(
+def test_store_times_continue_after_an_empty_segment(
     tmp_path: Path,
 ) -> None:
     """
-    A clock that was set back meanwhile gives no record a time below the last one,
-    wherever that is.
+    After a clock was set back, no record gets a store time below that of the last
+    record.
     """
     root = tmp_path / "store"
 
@@ -156,9 +157,9 @@ def test_store_times_go_on_behind_a_segment_that_was_just_begun(
     assert (last.offset, last.store_ms) == (survey.last_offset, survey.store_ms)
 
 
-def test_a_copy_finishes_the_cut_that_was_copied(tmp_path: Path) -> None:
+def test_a_copy_finishes_the_unfinished_cut_of_its_original(tmp_path: Path) -> None:
     """
-    What was cut does not come back by a copy or a restore (A3, A15).
+    A copy or a restore does not bring back cut bytes (A3, A15).
     """
     root, copy = tmp_path / "store", tmp_path / "copy"
 

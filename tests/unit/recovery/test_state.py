@@ -86,7 +86,7 @@ def test_recover_says_which_segments_it_removed(tmp_path: Path) -> None:
         assert path.exists()
         result = run("recover", root, *options)
         assert 0 == result.exit_code
-        row = f"empty segments  {path.name}: nothing in it, behind a missing one"
+        row = f"empty segments  {path.name}: empty and after a missing segment"
         assert row in result.stdout
     assert not path.exists()
     assert "empty segments" not in run("recover", root).stdout

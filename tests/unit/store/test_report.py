@@ -1,5 +1,5 @@
 """
-What an opening reports.
+The report of an opening.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def test_a_dry_run_and_the_opening_after_it_report_the_same_cut(
     tmp_path: Path,
 ) -> None:
     """
-    Bytes, offset, reason and rule agree; only the work done is added.
+    Bytes, offset, reason and rule agree; the opening adds the work it did.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 10))

@@ -1,5 +1,5 @@
 """
-Below which offset nothing of a log may be bad.
+The offset below which no byte of a log may be bad.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def _find(root: Path) -> tuple[Bound | Evidence, list[Damage]]:
     return found, damages
 
 
-def test_a_running_writer_s_published_end_is_the_bound(tmp_path: Path) -> None:
+def test_the_published_end_of_a_running_writer_is_the_bound(tmp_path: Path) -> None:
     """
-    What it has published it has promised.
+    Published records may have been acknowledged.
     """
     with CommitLog(tmp_path / "s") as log:
         end = log.append(Message("T", b"body")).end
@@ -41,9 +41,9 @@ def test_a_running_writer_s_published_end_is_the_bound(tmp_path: Path) -> None:
         assert (Bound(end, "published end"), []) == _find(tmp_path / "s")
 
 
-def test_a_closed_store_s_own_bound_is_taken(tmp_path: Path) -> None:
+def test_a_closed_store_has_its_own_bound(tmp_path: Path) -> None:
     """
-    It knows up to where it was synced.
+    The bound is its synced end.
     """
     with CommitLog(tmp_path / "s") as log:
         end = log.append(Message("T", b"body")).end
@@ -55,11 +55,11 @@ def test_a_closed_store_s_own_bound_is_taken(tmp_path: Path) -> None:
     assert [] == damages
 
 
-def test_a_small_file_that_cannot_be_read_leaves_rocketmq_s_evidence(
+def test_with_an_unreadable_small_file_the_evidence_of_rocketmq_decides(
     tmp_path: Path,
 ) -> None:
     """
-    The records are checked all the same; the file is told.
+    The records are checked nevertheless; the file is reported.
     """
     with CommitLog(tmp_path / "s") as log:
         log.append(Message("T", b"body"))
@@ -71,9 +71,9 @@ def test_a_small_file_that_cannot_be_read_leaves_rocketmq_s_evidence(
     assert ["epochFileCheckpoint"] == [Path(one.path).name for one in damages]
 
 
-def test_evidence_alone_can_be_asked_for(tmp_path: Path) -> None:
+def test_the_evidence_can_be_read_without_a_bound(tmp_path: Path) -> None:
     """
-    Of a store whose bounds say nothing, as one with a hole.
+    For a store whose bounds are void, such as a log with a hole.
     """
     with CommitLog(tmp_path / "s") as log:
         log.append(Message("T", b"body"))
@@ -87,11 +87,11 @@ def test_evidence_alone_can_be_asked_for(tmp_path: Path) -> None:
     assert [] == damages
 
 
-def test_a_copy_s_evidence_is_found_without_a_look_at_all_records(
+def test_the_evidence_of_a_copy_is_found_without_reading_all_records(
     tmp_path: Path,
 ) -> None:
     """
-    Whoever verifies reads them afterwards, on all processors: once is enough.
+    The verification reads them later, on all processors: once is enough.
     """
     with CommitLog(tmp_path / "s", segment_size=MEBIBYTE) as log:
         for _ in range(8 * 256):

@@ -1,5 +1,5 @@
 """
-What verify calls uncovered is exactly what can change unseen.
+The uncovered bytes are exactly those that can change undetected.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pystore.verify.coverage import uncovered_bytes, uncovered_ranges
 
 CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
 SIZE_MAX = 400
-"""Every bit of larger records would take long and show nothing new."""
+"""Larger records would take long and prove nothing new."""
 
 
-def is_seen(data: bytes, offset: int) -> bool:
+def is_detected(data: bytes, offset: int) -> bool:
     """
-    Whether the checks find something wrong.
+    Whether the checks find an error.
     """
     try:
         record = check_record(data, offset, CHECKS)
@@ -32,27 +32,27 @@ def is_seen(data: bytes, offset: int) -> bool:
     return record.size != len(data)
 
 
-def unseen(data: bytes, offset: int) -> set[int]:
+def undetected(data: bytes, offset: int) -> set[int]:
     """
-    Returns the positions of bytes of which a bit can flip unseen.
+    Returns the positions of bytes with a bit that can flip undetected.
     """
     found = set()
     for at in range(len(data)):
         for bit in range(8):
             changed = bytearray(data)
             changed[at] ^= 1 << bit
-            if not is_seen(bytes(changed), offset):
+            if not is_detected(bytes(changed), offset):
                 found.add(at)
                 break
     return found
 
 
 @pytest.mark.parametrize("name", ["mixed-clean", "propcrc"])
-def test_the_bytes_that_can_flip_unseen_are_the_ones_named(
+def test_the_bytes_that_can_flip_undetected_are_the_uncovered_ones(
     name: str, tmp_path: Path
 ) -> None:
     """
-    Every bit of real records of all shapes; with property CRC none is unseen.
+    Every bit of real records of all shapes; with property CRC each flip is detected.
     """
     (store,) = (store for store in STORES if store.name == name)
     with LogReader(store.extract(tmp_path)) as log:
@@ -64,15 +64,15 @@ def test_the_bytes_that_can_flip_unseen_are_the_ones_named(
             data = log.read(int(row["offset"])).data
             named = {at for one in uncovered_ranges(row) for at in range(*one)}
 
-            assert named == unseen(data, int(row["offset"])), row
+            assert named == undetected(data, int(row["offset"])), row
             assert (name == "propcrc") == (not named)
 
 
-def test_the_sum_over_many_rows_is_that_of_each(
+def test_the_sum_over_many_rows_is_the_sum_of_their_ranges(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    The quick sum and the ranges of single records agree.
+    The fast sum and the ranges of single records agree.
     """
     with LogReader(golden_root) as log:
         rows = np.concatenate(list(log.scan(log.segments()[0], checks=CHECKS)))

@@ -1,5 +1,5 @@
 """
-An entry of a consume queue names the record that it should, or verify says so.
+A consume queue entry that names a wrong record is reported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ENTRY = 20
 
 def a_store(tmp_path: Path) -> tuple[Path, Path]:
     """
-    A golden store, and the file of one of its queues.
+    Returns a golden store and the file of one of its queues.
     """
     (store,) = (store for store in STORES if store.name == "mixed-clean")
     root = store.extract(tmp_path)
@@ -31,9 +31,9 @@ def change(path: Path, at: int, data: bytes) -> None:
     path.write_bytes(content)
 
 
-def test_an_entry_that_names_another_place_is_damage(tmp_path: Path) -> None:
+def test_an_entry_with_another_offset_is_damage(tmp_path: Path) -> None:
     """
-    The queue, the queue offset and the place are said.
+    The report has the queue, the queue offset and the offset.
     """
     root, queue = a_store(tmp_path)
     change(queue, 2 * ENTRY, (12345).to_bytes(8))
@@ -46,7 +46,7 @@ def test_an_entry_that_names_another_place_is_damage(tmp_path: Path) -> None:
 
 def test_an_entry_of_another_size_or_tag_is_damage(tmp_path: Path) -> None:
     """
-    A consumer would read too much, or pass over what it asked for.
+    A consumer would read too much, or miss its records.
     """
     for at in (8 + 3, 12 + 7):
         (tmp_path / str(at)).mkdir()
@@ -59,11 +59,11 @@ def test_an_entry_of_another_size_or_tag_is_damage(tmp_path: Path) -> None:
         ]
 
 
-def test_of_many_bad_entries_some_are_named_and_the_rest_counted(
+def test_many_bad_entries_are_partly_listed_and_otherwise_counted(
     tmp_path: Path,
 ) -> None:
     """
-    A queue that is all wrong does not fill the screen.
+    A completely wrong queue does not fill the screen.
     """
     root, _ = a_store(tmp_path)
     queue = root / "consumequeue" / "TopicA" / "2"
@@ -82,7 +82,7 @@ def test_of_many_bad_entries_some_are_named_and_the_rest_counted(
 
 def test_records_without_entries_are_counted(tmp_path: Path) -> None:
     """
-    Queues follow the log: an entry that is not there yet is no damage.
+    Queues follow the log: an entry that is not yet written is not damage.
     """
     root, queue = a_store(tmp_path)
     for file in queue.parent.iterdir():
@@ -96,7 +96,7 @@ def test_records_without_entries_are_counted(tmp_path: Path) -> None:
 
 def test_a_queue_file_of_a_wrong_size_is_damage(tmp_path: Path) -> None:
     """
-    The records are checked all the same.
+    The records are checked nevertheless.
     """
     root, queue = a_store(tmp_path)
     queue.write_bytes(queue.read_bytes()[:-7])

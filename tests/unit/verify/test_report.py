@@ -1,5 +1,5 @@
 """
-The verdict follows from what was found.
+The verdict follows from the damage and the torn bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pystore.verify.report import Damage, StoreReport
 )
 def test_damage_outweighs_a_torn_tail(damages: int, torn: int, verdict: str) -> None:
     """
-    A torn tail is normal, damage is not.
+    A torn tail is normal after a crash, damage is not.
     """
     found = [Damage("path", 1, "reason")] * damages
 

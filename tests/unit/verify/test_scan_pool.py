@@ -1,5 +1,5 @@
 """
-Several threads scan several segments, and one failure ends them all.
+Several threads scan several segments, and the first failure stops all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def make_store(root: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_any_number_of_threads_finds_the_same(jobs: int, tmp_path: Path) -> None:
+def test_any_number_of_threads_has_the_same_result(jobs: int, tmp_path: Path) -> None:
     """
     The reports come in the order of the log.
     """
@@ -44,7 +44,7 @@ def test_any_number_of_threads_finds_the_same(jobs: int, tmp_path: Path) -> None
     assert 1500 == sum(report.records for report in reports)
 
 
-class Refusing(QueueCheck):
+class FailingCheck(QueueCheck):
     """
     Fails in the middle, as a cut by another process would.
     """
@@ -53,26 +53,26 @@ class Refusing(QueueCheck):
 
     def note(self, rows: NDArray[Any]) -> None:
         """
-        Counts, and then refuses.
+        Counts the calls and fails at the third.
         """
-        Refusing.calls += 1
-        if Refusing.calls == 3:
+        FailingCheck.calls += 1
+        if FailingCheck.calls == 3:
             raise CutError("cut meanwhile")
         super().note(rows)
 
 
-def test_the_first_failure_is_raised_and_ends_the_others(tmp_path: Path) -> None:
+def test_the_first_failure_is_raised_and_stops_the_others(tmp_path: Path) -> None:
     """
-    Segments that were not begun are not scanned any more.
+    Segments that were not yet begun are not scanned.
     """
     root = tmp_path / "s"
     make_store(root)
-    Refusing.calls = 0
+    FailingCheck.calls = 0
     with (
         LogReader(root) as log,
-        Refusing(root, log) as queues,
+        FailingCheck(root, log) as queues,
         pytest.raises(CutError, match="cut meanwhile"),
     ):
         SegmentWork(log, queues, SealCheck(root)).run(1)
 
-    assert Refusing.calls < len(list((root / "commitlog").iterdir()))
+    assert FailingCheck.calls < len(list((root / "commitlog").iterdir()))

@@ -1,5 +1,5 @@
 """
-A sealed segment is what was sealed, or verify names the block.
+A sealed segment equals its seal, or the differing block is reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def sealed_store(root: Path) -> None:
     write_seal(root / "meta" / "seals", seal, root / "meta" / "tmp")
 
 
-def test_a_seal_that_agrees_is_counted(tmp_path: Path) -> None:
+def test_a_matching_seal_is_counted(tmp_path: Path) -> None:
     """
     Every byte of the segment was compared.
     """
@@ -43,9 +43,9 @@ def test_a_seal_that_agrees_is_counted(tmp_path: Path) -> None:
     assert ("whole", 1) == (report.verdict, report.seals)
 
 
-def test_a_change_that_no_record_shows_breaks_the_seal(tmp_path: Path) -> None:
+def test_a_change_outside_of_records_breaks_the_seal(tmp_path: Path) -> None:
     """
-    The filler of a blank record is no record's, but it was sealed.
+    The filler of a blank record belongs to no record, but it was sealed.
     """
     root = tmp_path / "s"
     sealed_store(root)
@@ -59,12 +59,12 @@ def test_a_change_that_no_record_shows_breaks_the_seal(tmp_path: Path) -> None:
         damage.path,
         damage.offset,
     )
-    assert "not what was sealed" in damage.reason
+    assert "differ from the sealed bytes" in damage.reason
 
 
-def test_a_seal_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+def test_an_unreadable_seal_is_damage(tmp_path: Path) -> None:
     """
-    It proves itself by its own digest.
+    Its own digest is wrong.
     """
     root = tmp_path / "s"
     sealed_store(root)
@@ -74,9 +74,9 @@ def test_a_seal_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
     assert [str(path)] == [damage.path for damage in verify_store(root).damages]
 
 
-def test_a_name_that_is_no_seal_is_damage(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_a_seal_is_damage(tmp_path: Path) -> None:
     """
-    Seals are told by their names.
+    The names of the files identify the seals.
     """
     root = tmp_path / "s"
     sealed_store(root)
@@ -86,7 +86,7 @@ def test_a_name_that_is_no_seal_is_damage(tmp_path: Path) -> None:
     assert damage.path.endswith("other")
 
 
-def test_the_seal_of_a_segment_that_a_cut_shortens_says_nothing(
+def test_the_seal_of_a_segment_that_a_cut_shortens_is_ignored(
     tmp_path: Path,
 ) -> None:
     """

@@ -1,5 +1,5 @@
 """
-One segment is scanned to its end, past what is bad if that can be done.
+One segment is scanned to its end, also after bad records if possible.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def root(tmp_path: Path) -> Path:
 
 def ignore(_rows: NDArray[Any]) -> None:
     """
-    Wants to know nothing.
+    Ignores the rows.
     """
 
 
 def rows_of(root: Path) -> NDArray[Any]:
     """
-    Every row of the first segment.
+    Returns every row of the first segment.
     """
     with LogReader(root) as log:
         return np.concatenate(list(log.scan(0, SEGMENT)))
@@ -55,14 +55,16 @@ def damage(root: Path, at: int, data: bytes) -> None:
 
 def test_a_whole_segment_is_scanned_to_its_end(root: Path) -> None:
     """
-    Every row is handed over once, and the blank record belongs to it.
+    Every row is passed on once, and the blank record is part of the segment.
     """
-    seen: list[int] = []
+    offsets: list[int] = []
     with LogReader(root) as log:
-        found = scan_segment(log, 0, SEGMENT, lambda rows: seen.extend(rows["offset"]))
+        found = scan_segment(
+            log, 0, SEGMENT, lambda rows: offsets.extend(rows["offset"])
+        )
 
     rows = rows_of(root)
-    assert rows["offset"].tolist() == seen
+    assert rows["offset"].tolist() == offsets
     assert (SEGMENT, True, ()) == (found.end_offset, found.is_full, found.faults)
     assert (len(rows), int(rows["size"].sum())) == (found.records, found.row_bytes)
     assert SEGMENT == found.scanned_bytes
@@ -70,9 +72,9 @@ def test_a_whole_segment_is_scanned_to_its_end(root: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_the_scan_goes_on_behind_a_bad_body(root: Path, count: int) -> None:
+def test_the_scan_continues_after_a_bad_body(root: Path, count: int) -> None:
     """
-    Its size leads to the next record, also if that one is bad as well.
+    The size leads to the next record, even if that record is bad, too.
     """
     rows = rows_of(root)
     for row in rows[5 : 5 + count]:
@@ -91,7 +93,7 @@ def test_the_scan_goes_on_behind_a_bad_body(root: Path, count: int) -> None:
 
 def test_the_last_record_of_a_segment_may_be_bad(root: Path) -> None:
     """
-    Behind it comes the blank record.
+    The blank record follows it.
     """
     row = rows_of(root)[-1]
     damage(root, int(row["offset"] + row["body_at"]), b"X")
@@ -102,9 +104,9 @@ def test_the_last_record_of_a_segment_may_be_bad(root: Path) -> None:
     assert (int(row["offset"]), int(row["size"])) == (fault.offset, fault.skipped_bytes)
 
 
-def test_behind_a_size_that_leads_nowhere_the_rest_is_passed_over(root: Path) -> None:
+def test_after_a_wrong_size_the_rest_of_the_segment_is_skipped(root: Path) -> None:
     """
-    Nobody knows where the next record begins.
+    The start of the next record is unknown.
     """
     row = rows_of(root)[7]
     at = int(row["offset"])

@@ -1,5 +1,5 @@
 """
-A store is whole, torn or damaged, and verify says which and where.
+Verification reports whether a store is whole, torn or damaged, and where.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pystore.verify import StoreReport, verify_store
 
 SEGMENT = 65536
 SHORT = ("last-file-short",)
-UNSEEN = ("property-byte-flip",)
+UNDETECTED = ("property-byte-flip",)
 """A byte that no checksum covers, in stores without property CRC."""
 
 
@@ -54,7 +54,7 @@ def test_every_golden_store_is_whole(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    Record for record what Java counted, and every entry of its consume queues.
+    It has the records that Java counted and every entry of its consume queues.
     """
     before = {path: path.stat() for path in golden_root.rglob("*")}
     report = verify_store(golden_root)
@@ -73,7 +73,7 @@ def test_every_golden_store_is_whole(
 
 def java_found(result: dict[str, Any]) -> set[int]:
     """
-    Returns the offsets that Java itself called bad.
+    Returns the offsets of the records that Java found bad.
     """
     return {bad["offset"] for bad in result["badRecords"]}
 
@@ -82,12 +82,12 @@ def java_found(result: dict[str, Any]) -> set[int]:
     ("store", "damage"),
     [pytest.param(s, d, id=f"{s.name}-{d['variant']}") for s, d in VARIANTS],
 )
-def test_every_damage_done_to_a_golden_store_is_judged(
+def test_every_damage_of_a_golden_store_has_the_verdict_of_java(
     store: GoldenStore, damage: dict[str, Any], tmp_path: Path
 ) -> None:
     """
-    What Java calls bad is damage with its offset, and a tail that Java cuts is
-    torn or damaged at the very offset where Java cut.
+    A record that Java finds bad is damage with its offset, and a tail that Java cuts
+    is torn or damaged at the offset of that cut.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])
@@ -113,7 +113,7 @@ def test_every_damage_done_to_a_golden_store_is_judged(
         assert bad == {record} or java_end == record
     elif name == "physical-offset-garbled":
         assert "whole" != report.verdict
-    elif name in UNSEEN:
+    elif name in UNDETECTED:
         assert "whole" == report.verdict or bad
     elif java_end == whole and name != "stray-bytes-after-end":
         assert "whole" == report.verdict
@@ -122,10 +122,12 @@ def test_every_damage_done_to_a_golden_store_is_judged(
         assert java_end in offsets | {report.end_offset} or report.damages
 
 
-def test_a_flipped_body_is_named_and_what_follows_is_checked(tmp_path: Path) -> None:
+def test_a_flipped_body_is_reported_and_the_next_records_are_checked(
+    tmp_path: Path,
+) -> None:
     """
-    Two bad records, one hard behind the other segment's begin: both are found,
-    nothing but the two is passed over.
+    Of two bad records one is the first of a segment: both are reported, and only
+    these two are skipped.
     """
     root = tmp_path / "s"
     make_store(root)
@@ -148,10 +150,10 @@ def test_a_flipped_body_is_named_and_what_follows_is_checked(tmp_path: Path) -> 
     assert len(records) - 2 == report.records
 
 
-def test_garbage_hides_the_rest_of_its_segment_only(tmp_path: Path) -> None:
+def test_garbage_hides_only_the_rest_of_its_segment(tmp_path: Path) -> None:
     """
-    A size that leads nowhere: the next segment is checked, and it is said how much
-    was not.
+    After a wrong size the next segment is checked, and the report has the number of
+    skipped bytes.
     """
     root = tmp_path / "s"
     make_store(root)
@@ -165,9 +167,9 @@ def test_garbage_hides_the_rest_of_its_segment_only(tmp_path: Path) -> None:
     assert report.end_offset - SEGMENT < report.scanned_bytes
 
 
-def test_zeros_in_the_middle_are_a_hole(tmp_path: Path) -> None:
+def test_zeros_inside_the_log_are_damage(tmp_path: Path) -> None:
     """
-    A page that was lost looks like the end of a log, but the log goes on.
+    A lost page looks like the end of the log, but the log continues.
     """
     root = tmp_path / "s"
     make_store(root)
@@ -180,9 +182,9 @@ def test_zeros_in_the_middle_are_a_hole(tmp_path: Path) -> None:
     assert "nothing was written here" in report.damages[0].reason
 
 
-def test_a_lost_end_is_damage_below_what_was_synced(tmp_path: Path) -> None:
+def test_a_lost_end_below_the_synced_end_is_damage(tmp_path: Path) -> None:
     """
-    The last record is gone without a trace: only the bound knows.
+    The last record is gone without a trace: only the bound shows it.
     """
     root = tmp_path / "s"
     make_store(root)
@@ -212,7 +214,7 @@ os._exit(1)
 
 def crash(root: Path) -> int:
     """
-    Leaves a store as a killed process does; returns where its log ended.
+    Leaves the store of a killed process; returns the end of its log.
     """
     code = CRASH.format(wait="")
     run = subprocess.run(
@@ -221,9 +223,9 @@ def crash(root: Path) -> int:
     return int(run.stdout)
 
 
-def test_a_torn_tail_after_a_crash_is_no_damage(tmp_path: Path) -> None:
+def test_a_torn_tail_after_a_crash_is_not_damage(tmp_path: Path) -> None:
     """
-    Half a record above the published end: reported, and the store is not bad.
+    Half a record above the published end is reported, but the store is not damaged.
     """
     root = tmp_path / "s"
     end = crash(root)
@@ -236,9 +238,11 @@ def test_a_torn_tail_after_a_crash_is_no_damage(tmp_path: Path) -> None:
     assert 700 == report.records
 
 
-def test_damage_below_the_published_end_of_a_crashed_store(tmp_path: Path) -> None:
+def test_a_fault_below_the_published_end_of_a_crashed_store_is_damage(
+    tmp_path: Path,
+) -> None:
     """
-    In the same boot the live page still binds: nothing below it may be bad.
+    In the same boot the live page is valid: no record below its end may be bad.
     """
     root = tmp_path / "s"
     end = crash(root)
@@ -252,7 +256,7 @@ def test_damage_below_the_published_end_of_a_crashed_store(tmp_path: Path) -> No
 
 def test_a_store_is_verified_while_another_process_writes(tmp_path: Path) -> None:
     """
-    The log as it was at the beginning: whole, whatever stands behind it.
+    The log up to its end at the beginning is whole; later bytes do not matter.
     """
     root = tmp_path / "s"
     code = CRASH.format(wait="sys.stdin.readline()")
@@ -270,7 +274,7 @@ def test_a_store_is_verified_while_another_process_writes(tmp_path: Path) -> Non
 
 def test_a_store_that_this_process_writes_can_be_verified(tmp_path: Path) -> None:
     """
-    Its lock is not touched: the writer goes on.
+    The lock is not touched: the writer continues.
     """
     with CommitLog(tmp_path / "s", segment_size=SEGMENT) as log:
         log.append_columns(gather_columns("topic", [b"body"] * 10))
@@ -280,7 +284,7 @@ def test_a_store_that_this_process_writes_can_be_verified(tmp_path: Path) -> Non
 
 def test_a_missing_segment_is_damage(tmp_path: Path) -> None:
     """
-    A gap between segments is a store, and a bad one.
+    A store with a gap between segments is a damaged store.
     """
     root = tmp_path / "s"
     make_store(root)
@@ -291,9 +295,9 @@ def test_a_missing_segment_is_damage(tmp_path: Path) -> None:
     assert "0000" in report.damages[0].reason
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_store_is_refused(tmp_path: Path) -> None:
     """
-    Nothing can be said about it.
+    There is no report.
     """
     with pytest.raises(NotAStoreError):
         verify_store(tmp_path / "missing")
@@ -305,9 +309,9 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["checkpoint", "epochFileCheckpoint", "brokerIdentity"]
 )
-def test_a_small_file_that_cannot_be_read_is_damage(name: str, tmp_path: Path) -> None:
+def test_an_unreadable_small_file_is_damage(name: str, tmp_path: Path) -> None:
     """
-    Garbage in one of RocketMQ's files does not keep the records from being checked.
+    With garbage in one of RocketMQ's files the records are checked nevertheless.
     """
     root = tmp_path / "s"
     make_store(root)
@@ -321,7 +325,7 @@ def test_a_small_file_that_cannot_be_read_is_damage(name: str, tmp_path: Path) -
 
 def test_a_truncated_database_is_damage(tmp_path: Path) -> None:
     """
-    The records are checked all the same.
+    The records are checked nevertheless.
     """
     root = tmp_path / "s"
     make_store(root)
@@ -333,9 +337,9 @@ def test_a_truncated_database_is_damage(tmp_path: Path) -> None:
     assert 3000 == report.records
 
 
-def test_what_no_checksum_covers_is_counted(tmp_path: Path) -> None:
+def test_bytes_without_a_checksum_are_counted(tmp_path: Path) -> None:
     """
-    With the property CRC it is nothing.
+    With the property CRC there are none.
     """
     counts: list[StoreReport] = []
     for has_crc in (True, False):
@@ -351,7 +355,7 @@ def test_what_no_checksum_covers_is_counted(tmp_path: Path) -> None:
 
 def test_an_empty_store_is_whole(tmp_path: Path) -> None:
     """
-    Nothing is there, and nothing is wrong.
+    There is no record and no damage.
     """
     CommitLog(tmp_path / "s").close()
     report = verify_store(tmp_path / "s")
@@ -361,7 +365,7 @@ def test_an_empty_store_is_whole(tmp_path: Path) -> None:
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:
     """
-    A bar that stops early would look like a hang.
+    A bar that stops early would look like a hanging process.
     """
     make_store(tmp_path / "s")
     steps: list[tuple[int, int]] = []
@@ -371,9 +375,9 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
     assert sorted(steps) == steps
 
 
-def test_a_copy_is_judged_by_its_records(tmp_path: Path) -> None:
+def test_a_copy_is_verified_by_its_records(tmp_path: Path) -> None:
     """
-    The bounds of a copied store are void (A15), its records are whole.
+    The bounds of a copied store are void (A15), but its records are whole.
     """
     make_store(tmp_path / "s")
     shutil.copytree(tmp_path / "s", tmp_path / "copy")

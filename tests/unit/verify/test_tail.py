@@ -1,5 +1,5 @@
 """
-What the scans of segments mean is decided by what was promised.
+The bound decides whether a fault is damage or a torn tail.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 from pystore.bindings.ffi import Stop
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.verify.report import BadRecord, SegmentReport
-from pystore.verify.tail import Judgement, judge
+from pystore.verify.tail import EndDecision, decide_end
 
 SIZE = 1000
 ROOT = Path("/store")
@@ -22,7 +22,7 @@ def scanned(
     base: int, end: int, records: int, faults: tuple[BadRecord, ...] = ()
 ) -> SegmentReport:
     """
-    A segment that was scanned up to *end*.
+    Returns the scan of a segment up to *end*.
     """
     return SegmentReport(
         base_offset=base,
@@ -40,20 +40,20 @@ def scanned(
 
 def fault(offset: int, before: int, skipped: int = 100) -> BadRecord:
     """
-    A record whose body differs.
+    Returns a record with a bad body.
     """
     return BadRecord(offset, Stop.BODY, f"bad at {offset}", skipped, before, offset)
 
 
-def judged(
+def decision_of(
     reports: list[SegmentReport],
     bound: Bound | Evidence,
     behind: tuple[int | None, int | None] = NOTHING_BEHIND,
-) -> Judgement:
+) -> EndDecision:
     """
-    Judges, with the same things behind every place.
+    Returns the decision, with the same evidence after every fault.
     """
-    return judge(
+    return decide_end(
         ROOT,
         reports,
         min_offset=0,
@@ -65,11 +65,11 @@ def judged(
 
 def test_a_log_ends_where_its_records_end() -> None:
     """
-    Full segments, one that is not, an empty one: nothing is wrong.
+    Full segments, a partial one and an empty one are without damage.
     """
     reports = [scanned(0, 1000, 10), scanned(1000, 1300, 3), scanned(2000, 2000, 0)]
 
-    assert Judgement(1300, 13, []) == judged(reports, Bound(1300))
+    assert EndDecision(1300, 13, []) == decision_of(reports, Bound(1300))
 
 
 @pytest.mark.parametrize("bound", [1100, 1299, 1300, 5000])
@@ -81,32 +81,32 @@ def test_below_the_bound_a_fault_is_damage_and_above_it_a_torn_tail(
     """
     at = 1299
     reports = [scanned(0, 1000, 10), scanned(1000, at, 3, (fault(at, 3, 701),))]
-    found = judged(reports, Bound(bound))
+    found = decision_of(reports, Bound(bound))
 
     assert 13 == found.records
     assert ([at] if bound > at else []) == [d.offset for d in found.damages]
     assert bool(found.torn_reason) is not bool(found.damages)
 
 
-def test_records_behind_a_torn_place_do_not_count() -> None:
+def test_records_after_a_torn_record_do_not_count() -> None:
     """
     Opening cuts at the first fault, so the log ends there.
     """
     reports = [scanned(0, 900, 8, (fault(300, 3), fault(500, 5)))]
-    found = judged(reports, Bound(300))
+    found = decision_of(reports, Bound(300))
 
     assert (300, 3, []) == (found.end_offset, found.records, found.damages)
 
 
 def test_every_fault_below_the_bound_is_named() -> None:
     """
-    The first damage hides no other.
+    The first damage does not hide the next.
     """
     reports = [
         scanned(0, 1000, 8, (fault(300, 3), fault(500, 5))),
         scanned(1000, 1100, 1),
     ]
-    found = judged(reports, Bound(1100))
+    found = decision_of(reports, Bound(1100))
 
     assert [300, 500] == [damage.offset for damage in found.damages]
     assert [str(ROOT / "commitlog" / f"{0:020d}")] * 2 == [
@@ -115,39 +115,39 @@ def test_every_fault_below_the_bound_is_named() -> None:
     assert (1100, 9) == (found.end_offset, found.records)
 
 
-def test_a_segment_that_ends_early_with_more_behind_is_a_hole() -> None:
+def test_a_segment_that_ends_before_later_records_is_damage() -> None:
     """
-    By the bound, or by evidence: a later segment begins with a whole record.
+    By the bound, or by the evidence that a later segment begins with a whole record.
     """
     reports = [scanned(0, 400, 4), scanned(1000, 1100, 1)]
     evidence = Evidence(is_abort=True, start_offset=0)
 
-    assert [400] == [d.offset for d in judged(reports, Bound(1100)).damages]
-    assert [400] == [d.offset for d in judged(reports, evidence, (None, 1000)).damages][
-        :1
-    ]
+    assert [400] == [d.offset for d in decision_of(reports, Bound(1100)).damages]
+    assert [400] == [
+        d.offset for d in decision_of(reports, evidence, (None, 1000)).damages
+    ][:1]
 
 
-def test_a_missing_last_segment_is_damage_if_something_was_promised_in_it() -> None:
+def test_a_missing_last_segment_below_the_bound_is_damage() -> None:
     """
-    Every segment is full, and the log should go on.
+    Every segment is full, and the bound is above the last one.
     """
     reports = [scanned(0, 1000, 10)]
 
-    assert [1000] == [d.offset for d in judged(reports, Bound(1200)).damages]
-    assert [] == judged(reports, Bound(1000)).damages
-    assert [0] == [d.offset for d in judged([], Bound(1200)).damages]
-    assert Judgement(0, 0, []) == judged([], Bound(0))
+    assert [1000] == [d.offset for d in decision_of(reports, Bound(1200)).damages]
+    assert [] == decision_of(reports, Bound(1000)).damages
+    assert [0] == [d.offset for d in decision_of([], Bound(1200)).damages]
+    assert EndDecision(0, 0, []) == decision_of([], Bound(0))
 
 
-def test_a_record_named_by_a_queue_behind_a_fault_makes_it_damage() -> None:
+def test_a_queue_entry_after_a_fault_makes_the_fault_damage() -> None:
     """
-    RocketMQ's evidence in stores that have no bounds of ours.
+    It is RocketMQ's evidence in stores without bounds of pystore.
     """
     reports = [scanned(0, 900, 8, (fault(300, 3),))]
     evidence = Evidence(is_abort=True, start_offset=0)
 
-    assert [300] == [d.offset for d in judged(reports, evidence, (500, None)).damages][
-        :1
-    ]
-    assert [] == judged(reports, evidence).damages
+    assert [300] == [
+        d.offset for d in decision_of(reports, evidence, (500, None)).damages
+    ][:1]
+    assert [] == decision_of(reports, evidence).damages

@@ -26,6 +26,6 @@ from pystore.errors import CorruptError, NotAStoreError, StorageError
 )
 def test_the_line_names_the_path_once(error: Exception, line: str) -> None:
     """
-    Ours name it themselves, most often; the system's never do.
+    Errors of pystore mostly contain it; errors of the system never do.
     """
     assert line == error_line(error)

@@ -1,5 +1,5 @@
 """
-Whatever happens in a command becomes an exit code and at most one line.
+Every command ends with an exit code and prints at most one line on stderr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMMANDS = ("append", "dump", "info", "verify", "recover", "epochs", "demo")
 @click.group(cls=CommandGroup)
 def group() -> None:
     """
-    Stands for the command line.
+    The group of the tests.
     """
 
 
@@ -30,7 +30,7 @@ def group() -> None:
 @click.argument("what")
 def fail(what: str) -> int:
     """
-    Ends in one of many ways.
+    Ends with an error or an exit code.
     """
     if what == "error":
         raise NotAStoreError("no store", path="/s")
@@ -51,7 +51,9 @@ def fail(what: str) -> int:
         ("interrupt", 130, "pystore: interrupted\n"),
     ],
 )
-def test_how_a_command_ends_is_its_exit_code(what: str, code: int, line: str) -> None:
+def test_each_end_of_a_command_has_its_exit_code(
+    what: str, code: int, line: str
+) -> None:
     """
     Errors are one line on stderr, with nothing on stdout.
     """
@@ -87,9 +89,9 @@ def test_every_command_has_an_example_and_json(name: str) -> None:
     assert "--json" in result.output
 
 
-def test_nobody_reading_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     """
-    As in ``pystore dump | head``: quiet, with a shell's code for SIGPIPE.
+    ``pystore dump | head`` prints no error and ends with a shell's code for SIGPIPE.
     """
     root = make_store(tmp_path / "s", 3000)
     command = [*PYSTORE, "dump", str(root)]
@@ -100,14 +102,14 @@ def test_nobody_reading_is_no_error(tmp_path: Path) -> None:
         assert process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
-        complaint = process.stderr.read()
+        error = process.stderr.read()
 
-    assert (141, b"") == (process.returncode, complaint)
+    assert (141, b"") == (process.returncode, error)
 
 
-def test_a_full_disk_behind_the_output_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_under_the_output_is_an_error(tmp_path: Path) -> None:
     """
-    Output that was lost is not success.
+    Lost output is not success.
     """
     root = make_store(tmp_path / "s", 3000)
     with Path("/dev/full").open("wb") as full:
@@ -127,7 +129,7 @@ def test_a_full_disk_behind_the_output_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["dump", "info", "recover", "epochs", "verify"])
 def test_a_missing_directory_is_one_line(name: str, tmp_path: Path) -> None:
     """
-    With the path, and no traceback.
+    The line has the path; there is no traceback.
     """
     found = run_process(name, tmp_path / "missing")
 
@@ -138,9 +140,9 @@ def test_a_missing_directory_is_one_line(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["dump", "info", "recover", "epochs", "verify"])
-def test_a_directory_that_is_no_store_is_one_line(name: str, tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_store_is_one_line(name: str, tmp_path: Path) -> None:
     """
-    Whatever else is in it.
+    Other files in it do not matter.
     """
     (tmp_path / "file").write_text("x")
     found = run_process(name, tmp_path)
@@ -151,8 +153,8 @@ def test_a_directory_that_is_no_store_is_one_line(name: str, tmp_path: Path) -> 
     assert ["file"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_a_command_does_not_wait_for_the_modules_of_the_others(tmp_path: Path) -> None:
-    """One that reads a store needs neither controllers nor Spark."""
+def test_a_command_imports_only_its_own_modules(tmp_path: Path) -> None:
+    """A command that reads a store imports neither controllers nor Spark."""
     script = (
         "import sys\n"
         "from pystore.cli import main\n"

@@ -1,5 +1,5 @@
 """
-A signal stops the waiting for input, and nothing else.
+A signal ends the wait for input, and nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pystore.cli.lib.interrupt import interruptible
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
     """
-    A pipe: its reading and its writing end.
+    The reading and the writing end of a pipe.
     """
     ends = os.pipe()
     yield ends
@@ -29,7 +29,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_reading(number: int, pipe: tuple[int, int]) -> None:
     """
-    Even if there is something to read.
+    Even if there is input.
     """
     os.write(pipe[1], b"more")
     with interruptible() as interruption:
@@ -40,9 +40,9 @@ def test_a_signal_ends_the_reading(number: int, pipe: tuple[int, int]) -> None:
         assert 128 + number == interruption.exit_code
 
 
-def test_a_signal_wakes_up_who_waits(pipe: tuple[int, int]) -> None:
+def test_a_signal_wakes_up_a_waiting_read(pipe: tuple[int, int]) -> None:
     """
-    The pipe stays empty: only the signal can end this.
+    The pipe stays empty: only the signal can end the read.
     """
     with interruptible() as interruption:
         code = f"import os; os.kill({os.getpid()}, {signal.SIGINT:d})"
@@ -50,9 +50,9 @@ def test_a_signal_wakes_up_who_waits(pipe: tuple[int, int]) -> None:
             assert interruption.read(pipe[0], 1) is None
 
 
-def test_the_handlers_are_as_before_afterwards() -> None:
+def test_the_old_handlers_are_restored() -> None:
     """
-    Ctrl-C raises again, as Python has it.
+    Ctrl-C raises KeyboardInterrupt again.
     """
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
     with interruptible() as interruption:

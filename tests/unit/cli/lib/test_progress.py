@@ -1,5 +1,5 @@
 """
-A bar is drawn on a terminal only, and only if something takes long.
+A bar is drawn only on a terminal, and only for long work.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ SHOW_CURSOR, CLEAR_LINE = "\x1b[?25h", "\x1b[2K"
 
 class Terminal(io.StringIO):
     """
-    A stream that says it is one.
+    A stream that claims to be a terminal.
     """
 
     def isatty(self) -> bool:
         """
-        Is it?
+        Returns true.
         """
         return True
 
 
 def seconds(*times: float) -> Iterator[float]:
     """
-    Answers one time after the other.
+    Yields one time after the other.
     """
     yield from times
 
 
 def test_nothing_is_drawn_in_the_first_second() -> None:
     """
-    Most commands are over by then.
+    Most commands have ended by then.
     """
     stream, clock = Terminal(), seconds(0.0, 0.5, 0.99)
     with ProgressBar("verify", 100, stream=stream, clock=clock.__next__) as progress:
@@ -45,7 +45,7 @@ def test_nothing_is_drawn_in_the_first_second() -> None:
 
 def test_a_bar_shows_the_label_and_is_cleared_at_the_end() -> None:
     """
-    What stays on the screen is the result.
+    Only the result remains on the screen.
     """
     stream, clock = Terminal(), seconds(0.0, 1.5, 2.0)
     with ProgressBar("verify", 100, stream=stream, clock=clock.__next__) as progress:
@@ -62,7 +62,7 @@ def test_a_bar_shows_the_label_and_is_cleared_at_the_end() -> None:
 
 def test_nothing_is_drawn_without_a_terminal_or_a_length() -> None:
     """
-    A log file is no place for a bar.
+    A log file gets no bar.
     """
     for stream, total in ((io.StringIO(), 100), (Terminal(), 0)):
         clock = seconds(0.0, 5.0)
@@ -74,7 +74,7 @@ def test_nothing_is_drawn_without_a_terminal_or_a_length() -> None:
 
 def test_the_length_may_be_known_later() -> None:
     """
-    As that of a store is, once it was opened.
+    The length of a store is known after it was opened.
     """
     stream, clock = Terminal(), seconds(0.0, 5.0)
     with ProgressBar("x", stream=stream, clock=clock.__next__) as progress:

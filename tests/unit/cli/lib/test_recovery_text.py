@@ -1,5 +1,5 @@
 """
-What an opening cut is told in a line.
+The cut of an opening is reported in one line.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pystore.recovery.salvage import Loss
 from pystore.store.commit_log import CommitLog
 
 
-def test_a_clean_opening_says_nothing(tmp_path: Path) -> None:
+def test_a_clean_opening_has_no_lines(tmp_path: Path) -> None:
     """
-    What is as it should be needs no line.
+    There is nothing to report.
     """
     with CommitLog(make_store(tmp_path / "s")) as log:
         assert [] == opening_lines(log.recovery)
         assert recovery_json(log.recovery)["clean"] is True
 
 
-def test_what_was_cut_and_who_was_here_is_said(tmp_path: Path) -> None:
+def test_cuts_and_changes_by_other_programs_are_reported(tmp_path: Path) -> None:
     """
-    With number, offset, reason and rule.
+    The line has number, offset, reason and rule.
     """
     with CommitLog(make_store(tmp_path / "s")) as log:
         report = replace(
@@ -39,7 +39,7 @@ def test_what_was_cut_and_who_was_here_is_said(tmp_path: Path) -> None:
         )
 
     assert [
-        "another program was here: abort was removed",
+        "another program changed the store: abort was removed",
         "1,234 bytes were cut at offset 70: the reason (rule A6)",
     ] == opening_lines(report)
     found = recovery_json(report)

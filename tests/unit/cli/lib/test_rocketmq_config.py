@@ -1,5 +1,5 @@
 """
-RocketMQ's configuration says where RocketMQ sees the end of its log.
+RocketMQ's configuration decides which end of a log RocketMQ finds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pystore.recovery.rocketmq import RocketmqEvidence
 
 def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
     """
-    Comments, blanks and keys that do not matter are passed over.
+    Comments, blank lines and keys without an effect are ignored.
     """
     path = tmp_path / "broker.conf"
     path.write_text(
@@ -35,7 +35,7 @@ def test_a_broker_conf_is_read_as_java_reads_it(tmp_path: Path) -> None:
 
 def test_the_defaults_are_rocketmqs() -> None:
     """
-    Without any setting nothing changes.
+    Without a setting nothing changes.
     """
     assert RocketmqEvidence(is_abort=True) == adjusted(
         RocketmqEvidence(is_abort=True), {}
@@ -44,7 +44,7 @@ def test_the_defaults_are_rocketmqs() -> None:
 
 def test_an_index_counts_only_if_it_is_written_and_safe() -> None:
     """
-    Two keys make one answer.
+    Two keys decide it together.
     """
     opening = RocketmqEvidence(is_abort=True)
     safe = {"messageIndexSafe": "true"}
@@ -55,9 +55,9 @@ def test_an_index_counts_only_if_it_is_written_and_safe() -> None:
 
 
 @pytest.mark.parametrize("text", ["forceVerifyPropCRC", "other=true", "=true"])
-def test_a_setting_that_does_not_matter_is_refused(text: str) -> None:
+def test_a_setting_without_an_effect_is_refused(text: str) -> None:
     """
-    A key that is spelled wrongly would be passed over in silence.
+    Otherwise a misspelled key would be ignored silently.
     """
     with pytest.raises(InvalidError, match="forceVerifyPropCRC"):
         parse_settings((text,))
@@ -65,7 +65,7 @@ def test_a_setting_that_does_not_matter_is_refused(text: str) -> None:
 
 def test_a_value_is_true_or_false() -> None:
     """
-    All four are switches.
+    All four settings are switches.
     """
     assert dict.fromkeys(SETTINGS, "true") == parse_settings(
         tuple(f"{name}=true" for name in SETTINGS)

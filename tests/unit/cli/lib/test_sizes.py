@@ -24,17 +24,17 @@ def test_a_size_is_read_with_its_unit(text: str, size: int) -> None:
     assert size == parse_size(CONTEXT, OPTION, text)
 
 
-def test_no_size_is_none() -> None:
+def test_a_missing_size_is_none() -> None:
     """
-    An option that was not given.
+    The option was not given.
     """
     assert parse_size(CONTEXT, OPTION, None) is None
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5g", "ten", "10x"])
-def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
+def test_an_invalid_size_is_refused_with_an_example(text: str) -> None:
     """
-    One line says what to give.
+    One line says which values are valid.
     """
     with pytest.raises(click.BadParameter, match="give bytes, or 64m, 10g"):
         parse_size(CONTEXT, OPTION, text)
