@@ -25,7 +25,7 @@ def _name(page: Path) -> str:
 
 def _anchor(heading: str) -> str:
     """
-    Returns what a heading is called in links, as code hosts do it.
+    Returns the anchor of a heading, as code hosts form it.
     """
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 

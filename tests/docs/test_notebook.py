@@ -42,7 +42,7 @@ def test_the_notebook_is_stored_without_outputs(cells: list[dict[str, Any]]) -> 
         assert one.get("execution_count") is None
 
 
-def test_what_the_notebook_takes_from_pystore_is_there(
+def test_the_names_that_the_notebook_imports_exist(
     cells: list[dict[str, Any]],
 ) -> None:
     """

@@ -1,5 +1,5 @@
 """
-What the pages under docs/ say of the source is true of the source.
+The statements of the pages under docs/ about the source are true.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_the_house_names_each_folder_once() -> None:
 
 def test_the_floors_of_the_page_are_those_that_are_enforced() -> None:
     """
-    Every module that exists stands in the table, on its own floor.
+    Every existing module is in the table, on its floor.
     """
     enforced = _assigned(ROOT / "tests/unit/test_floors.py", "FLOORS")
     floors = {name.removeprefix("pystore."): enforced[name] for name in enforced}
@@ -95,7 +95,7 @@ def test_the_floors_of_the_core_are_those_that_are_enforced() -> None:
 
 
 @pytest.mark.parametrize("page", ["format.md", "crash-safety.md"])
-def test_what_the_source_cites_has_a_heading(page: str) -> None:
+def test_each_cited_section_has_a_heading(page: str) -> None:
     """
     Who follows a citation finds the section.
     """
@@ -114,7 +114,7 @@ def test_what_the_source_cites_has_a_heading(page: str) -> None:
     assert [] == sorted(name for name in words if name not in headings)
 
 
-def test_every_rule_says_where_it_is_kept_and_what_proves_it() -> None:
+def test_every_rule_names_its_code_and_its_tests() -> None:
     """
     A1 to A15, each with its code and its tests.
     """
@@ -154,7 +154,7 @@ def _defined_tests() -> set[str]:
 
 def test_each_ack_and_fault_names_a_test_or_promises_nothing() -> None:
     """
-    Every ack there is has a column, and no cell is a claim without a proof.
+    Every ack has a column, and no cell is a promise without a test.
     """
     section = _text("crash-safety.md").split("## Which ack survives which fault")[1]
     lines = re.findall(r"^\| (.*) \|$", section.split("\n## ")[0], re.M)
@@ -172,9 +172,9 @@ def test_each_ack_and_fault_names_a_test_or_promises_nothing() -> None:
     ]
 
 
-def test_each_fault_says_what_happens_and_names_tests_that_exist() -> None:
+def test_each_fault_has_its_effect_and_names_tests_that_exist() -> None:
     """
-    Every row of the page has a line for the operator, or says that there is none.
+    Every row of the page has a line for the operator, or the word none.
     """
     rows = [
         line.strip("| ").split(" | ")
@@ -187,16 +187,16 @@ def test_each_fault_says_what_happens_and_names_tests_that_exist() -> None:
     assert {4} == {len(row) for row in rows}
     assert [] == [row[0] for row in rows if not _quoted(row[3])]
     assert [] == [name for row in rows for name in _quoted(row[3]) if name not in tests]
-    assert [] == [row[0] for row in rows if "*" not in row[2] and row[2] not in _SAID]
+    assert [] == [row[0] for row in rows if "*" not in row[2] and row[2] not in _LINES]
 
 
-_SAID = ("none", "master or slave: what was wrong with the frame")
+_LINES = ("none", "master or slave: what was wrong with the frame")
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
 def test_every_file_of_the_project_that_a_page_names_exists(page: str) -> None:
     """
-    A moved file takes its name on the page along.
+    The page has the current name of a moved file.
     """
     named = re.findall(r"`((?:csrc|pystore|tests|bench|wheels)/[\w./]*)`", _text(page))
 
@@ -205,7 +205,7 @@ def test_every_file_of_the_project_that_a_page_names_exists(page: str) -> None:
 
 def test_the_columns_of_the_spark_page_are_those_of_the_source() -> None:
     """
-    Each with its type and what it holds, in the order of a table.
+    Each column with its type and content, in the order of a table.
     """
     table = _text("spark.md").split("## Columns")[1].split("## Options")[0]
     rows = re.findall(r"^\| `(\w+)` \| ([\w<>,]+) \| (.*) \|$", table, re.M)

@@ -1,5 +1,5 @@
 """
-What docs/protocol.md and docs/replication.md say of the protocols is what is sent.
+The protocol pages describe the bytes that are sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEGACY = [
 
 def _read(table: str, raw: bytes) -> list[tuple[str, int]]:
     """
-    Returns the numbers of a frame where the table says that they are.
+    Returns the numbers of a frame at the positions of the table.
     """
     found = []
     for at, kind, field in ROW.findall(table):
@@ -51,7 +51,7 @@ def _table_after(heading: str) -> str:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_each_number_of_a_frame_is_where_the_page_says(name: str) -> None:
+def test_each_number_of_a_frame_is_at_the_position_of_the_page(name: str) -> None:
     """
     Place, width and sign, by the name of the field; and no field is left out.
     """
@@ -71,7 +71,7 @@ def test_each_number_of_a_frame_is_where_the_page_says(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "frame"), LEGACY)
-def test_each_number_of_a_legacy_frame_is_where_the_page_says(
+def test_each_number_of_a_legacy_frame_is_at_the_position_of_the_page(
     name: str, frame: Any
 ) -> None:
     """

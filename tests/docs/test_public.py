@@ -1,5 +1,5 @@
 """
-What docs/public.md lists is what users can import, and pages import nothing else.
+docs/public.md lists exactly the names that users can import and that pages use.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def imported(code: str) -> set[str]:
 
 def _imports() -> set[str]:
     """
-    Returns what the examples of all pages import.
+    Returns the imports of the examples of all pages.
     """
     return {
         module
@@ -67,7 +67,7 @@ def test_the_page_lists_each_name_of_the_package_once() -> None:
 
 
 @pytest.mark.parametrize("name", SUBMODULES)
-def test_a_public_submodule_imports_and_says_what_it_is(name: str) -> None:
+def test_a_public_submodule_can_be_imported_and_has_a_docstring(name: str) -> None:
     """
     Without Spark, ZooKeeper or anything else that is optional.
     """
@@ -75,9 +75,9 @@ def test_a_public_submodule_imports_and_says_what_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROVISIONAL)
-def test_a_provisional_submodule_is_there_and_says_what_it_is(name: str) -> None:
+def test_a_provisional_submodule_exists_and_has_a_docstring(name: str) -> None:
     """
-    It may need what is optional, so it is read and not imported.
+    It may need optional packages, so it is read and not imported.
     """
     spec = find_spec(name)
 

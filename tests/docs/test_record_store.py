@@ -1,5 +1,5 @@
 """
-What docs/record-store.md says of tests and verbs is true of them.
+docs/record-store.md names existing tests and all verbs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "record-store.md").read_text(encoding="utf-8")
 
 
-def test_each_trap_names_a_test_that_is_there() -> None:
+def test_each_trap_names_an_existing_test() -> None:
     """
     A test that is renamed is renamed on the page.
     """

@@ -35,9 +35,9 @@ def test_each_number_has_one_row() -> None:
 
 
 @pytest.mark.parametrize(("number", "what", "here"), ROWS, ids=lambda one: one[:4])
-def test_a_row_names_tests_that_are_there(number: str, what: str, here: str) -> None:
+def test_a_row_names_existing_tests(number: str, what: str, here: str) -> None:
     """
-    Or says why there is none; a hole always has one.
+    Or it has the reason why there is none; a defect always has a test.
     """
     named = NAMED.findall(here)
     missing = [

@@ -41,7 +41,7 @@ PAGE = re.compile(r"(?<![\w./-])(?:[\w.-]+/)*[\w.-]+\.md\b")
 
 def _files() -> list[Path]:
     """
-    Everything that people read, but for what others wrote and what is drawn.
+    All texts for readers, except drawings and texts of other projects.
     """
     found = [*ROOT.glob("*.md"), *(ROOT / "csrc").rglob("*.[ch]")]
     for folder in ("pystore", "ha", "controller", "bench"):  # pystore may hold two
@@ -73,7 +73,7 @@ def _name(path: Path) -> str:
 
 def _joined(text: str) -> str:
     """
-    Blanks the marks before lines of comments, so that a citation may go on there.
+    Blanks the marks before comment lines, so that a citation may span lines.
     """
     return re.sub(
         r"^[ \t]*(?:#+|/?\*+|//)(?= |$)", lambda m: " " * len(m[0]), text, flags=re.M
@@ -117,7 +117,7 @@ def definitions(text: str) -> list[str]:
 
 def _defined() -> list[str]:
     """
-    Returns what all pages define; the page of RocketMQ's tests defines no more.
+    Returns the rules that all pages define; the page of RocketMQ's tests has no others.
     """
     tests = [one for one in definitions(_text(TESTS_PAGE)) if one[:5] == "RMQ-T"]
     return tests + [rule for page in DEFINING for rule in definitions(_text(page))]
@@ -125,7 +125,7 @@ def _defined() -> list[str]:
 
 def strays(text: str, prose: str) -> list[tuple[int, str]]:
     """
-    Returns old spellings and papers that nobody has, each with its line.
+    Returns old spellings and missing papers, each with its line.
 
     Args:
         text: all of a file.
@@ -142,7 +142,7 @@ def strays(text: str, prose: str) -> list[tuple[int, str]]:
 
 def _prose(path: Path) -> str:
     """
-    Returns what is written for people: of Python its comments and docstrings.
+    Returns the prose of a file: of Python its comments and docstrings.
     """
     text = _text(path)
     if path.suffix == ".md" or not BARE_TEST.search(text):
@@ -209,7 +209,7 @@ def test_each_citation_has_its_definition() -> None:
 
 def test_no_citation_has_the_old_spelling_or_leads_out_of_the_project() -> None:
     """
-    A bare R number or a paper that is not here says nothing to a reader.
+    A reader cannot look up a bare R number or a missing paper.
     """
     found = [
         f"{_name(path)}:{line}: {what}"
@@ -220,9 +220,9 @@ def test_no_citation_has_the_old_spelling_or_leads_out_of_the_project() -> None:
     assert [] == found
 
 
-def test_each_page_that_the_source_names_is_there() -> None:
+def test_each_page_that_the_source_names_exists() -> None:
     """
-    A page is named by its path, or by what it is called beside the one that names it.
+    A page is named by its path, from the root or from the page that names it.
     """
     missing = [
         (_name(path), page)
@@ -256,7 +256,7 @@ def _used() -> set[str]:
     return used
 
 
-def test_the_page_says_which_safety_rules_no_code_keeps_yet() -> None:
+def test_the_page_lists_the_safety_rules_without_code() -> None:
     """
     A rule that nothing cites is planned, and a planned one that is cited is no plan.
     """
@@ -339,7 +339,7 @@ def test_a_planted_citation_without_a_definition_is_found() -> None:
     assert ["A99", "RMQ-R999"] == unknown
 
 
-def test_a_range_is_what_lies_between_its_ends() -> None:
+def test_a_range_has_the_rules_between_its_ends() -> None:
     """
     By numbers, not by their digits; and a range that runs back is an error.
     """

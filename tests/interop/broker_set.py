@@ -1,5 +1,5 @@
 """
-Live RocketMQ processes: a name server, a controller and one broker that is master.
+Running RocketMQ processes: a name server, a controller and one broker, the master.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ SEGMENT = 1 << 20
 
 class BrokerSet:
     """
-    A broker set of one, on free ports of this machine.
+    A broker set with one broker, on free ports of this machine.
 
     Args:
-        folder: where the processes work; the stores are in it.
+        folder: the working directory of the processes, with the stores.
 
     Attributes:
-        store: the broker's.
+        store: the store of the broker.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,13 +34,13 @@ class BrokerSet:
     @property
     def ha_address(self) -> str:
         """
-        Where the broker's slaves connect.
+        The address to which slaves of the broker connect.
         """
         return f"127.0.0.1:{self._broker + 1}"
 
     def start(self) -> None:
         """
-        Starts all three; the broker is master when it returns.
+        Starts all three, and returns when the broker is master.
         """
         self._rig.start("namesrv", self._namesrv)
         self._rig.start("controller", self._controller)
@@ -54,26 +54,26 @@ class BrokerSet:
 
     def kill_master(self) -> None:
         """
-        Ends the broker by SIGKILL.
+        Kills the broker with SIGKILL.
         """
         self._rig.run("stop", "--kill", self._folder / "broker")
 
     def restart_master(self) -> None:
         """
-        Starts the broker on its store again; it is master of a new epoch then.
+        Restarts the broker on its store; it becomes master with a new epoch.
         """
         self._rig.run("restart", self._folder / "broker")
 
     def produce(self, count: int, first: int = 0) -> subprocess.Popen[bytes]:
         """
-        Begins to send so many messages.
+        Starts to send this number of messages.
         """
         words = [f"count={count}", f"from={first}", "size=1024", "retry=1", "quiet"]
         return self._rig.begin("produce", f"namesrv=127.0.0.1:{self._namesrv}", *words)
 
     def stop(self) -> None:
         """
-        Ends all of them.
+        Stops all processes.
         """
         self._rig.stop()
 
@@ -81,7 +81,7 @@ class BrokerSet:
 @contextmanager
 def running(folder: Path) -> Iterator[BrokerSet]:
     """
-    A broker set that is up, and ends with the block.
+    Runs a broker set for the duration of the block.
     """
     brokers = BrokerSet(folder)
     with ExitStack() as stack:

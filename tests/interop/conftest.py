@@ -1,5 +1,5 @@
 """
-A Java process that many tests share, and one of its own for a crash; ZooKeeper.
+A Java process that many tests share, a separate one for crashes, and ZooKeeper.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from lib.remoting.zookeeper_server import ZookeeperServer
 
 STORES_MAX = 24
 
-# Processes that live for seconds: the second compiler is no gain for them.
+# The processes live for seconds: the second compiler is no gain for them.
 os.environ["RIG_TIERED"] = "1"
 
 
 @pytest.fixture(scope="session")
 def compiled_tool() -> None:
     """
-    The jars are there and the tool is compiled.
+    Fetches the jars and compiles the tool.
 
     Without Java or Maven the tests are skipped, except where ``CI=true``.
     """
@@ -38,8 +38,9 @@ def compiled_tool() -> None:
 @pytest.fixture(scope="module")
 def shared_java(compiled_tool: None) -> Iterator[list[jvm.StoreTool]]:  # noqa: ARG001
     """
-    At most one running process, which ``java`` replaces now and then. It ends with the
-    file: its stores' threads would take a fifth of a processor from all that follow.
+    Holds at most one running process, which ``java`` replaces from time to time. The
+    process ends with the file: the threads of its stores would take a fifth of a
+    processor from the later tests.
     """
     tools: list[jvm.StoreTool] = []
     yield tools
@@ -50,10 +51,10 @@ def shared_java(compiled_tool: None) -> Iterator[list[jvm.StoreTool]]:  # noqa: 
 @pytest.fixture
 def java(shared_java: list[jvm.StoreTool]) -> jvm.StoreTool:
     """
-    A process for any test that does not have to kill it.
+    A process for tests that do not kill it.
 
-    The threads of a store that was left open never rest, so a process with many
-    of them makes way for a new one.
+    The threads of an open store run all the time, so a process with many open stores
+    is replaced.
     """
     if shared_java and shared_java[0].stores_opened >= STORES_MAX:
         shared_java.pop().halt()
@@ -65,7 +66,7 @@ def java(shared_java: list[jvm.StoreTool]) -> jvm.StoreTool:
 @pytest.fixture
 def mortal_java(compiled_tool: None) -> Iterator[jvm.StoreTool]:  # noqa: ARG001
     """
-    A process of the test's own, to be halted or killed in the middle.
+    A process for one test, which may halt or kill it.
     """
     with jvm.StoreTool() as tool:
         yield tool
@@ -74,7 +75,7 @@ def mortal_java(compiled_tool: None) -> Iterator[jvm.StoreTool]:  # noqa: ARG001
 @pytest.fixture
 def zookeeper(tmp_path: Path) -> Iterator[ZookeeperServer]:
     """
-    One server of ZooKeeper.
+    A ZooKeeper server.
     """
     if reason := zookeeper_server.missing():
         pytest.skip(reason)

@@ -1,5 +1,5 @@
 """
-A name server and brokers of RocketMQ under controllers of pystore, each a process.
+A name server and brokers of RocketMQ with controllers of pystore, all processes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PATIENCE_S = 180
 
 _T = TypeVar("_T")
 _STRANDED_S = 15
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _FAST = (
     "checkSyncStateSetPeriod=500",
     "syncBrokerMetadataPeriod=500",
@@ -49,13 +49,13 @@ class ControlledSet:
     Brokers of the set ``broker-a`` in the cluster ``rig``.
 
     Args:
-        folder: where the processes work.
-        stores: options of each controller: where its records are.
-        count: how many brokers, three at most.
+        folder: the working directory of the processes.
+        stores: the options of each controller for its record store.
+        count: the number of brokers, at most three.
 
     Attributes:
-        controllers: their addresses.
-        brokers: the brokers' addresses.
+        controllers: the addresses of the controllers.
+        brokers: the addresses of the brokers.
     """
 
     def __init__(self, folder: Path, stores: list[list[str]], count: int) -> None:
@@ -74,7 +74,7 @@ class ControlledSet:
 
     def start(self) -> None:
         """
-        Starts all, side by side; all brokers are in the set when it returns.
+        Starts all processes together, and returns when all brokers are in the set.
         """
         for address in self.controllers:
             self.start_controller(address)
@@ -86,7 +86,7 @@ class ControlledSet:
 
     def start_controller(self, address: str) -> None:
         """
-        Starts a controller, or starts it again.
+        Starts or restarts a controller.
         """
         log = (self._folder / f"controller-{address[-5:]}.log").open("ab")
         self._logs.append(log)
@@ -95,7 +95,7 @@ class ControlledSet:
 
     def kill_controller(self, address: str) -> None:
         """
-        Ends a controller by SIGKILL.
+        Kills a controller with SIGKILL.
         """
         process = self._processes.pop(address)
         process.send_signal(signal.SIGKILL)
@@ -103,7 +103,7 @@ class ControlledSet:
 
     def leader(self) -> str:
         """
-        Returns the address of the controller that leads, once all say the same.
+        Returns the address of the leader, when all controllers agree on it.
         """
 
         def found() -> str | None:
@@ -121,7 +121,7 @@ class ControlledSet:
 
     def info(self) -> tuple[GetReplicaInfoResponse, SyncStateSet] | None:
         """
-        Returns who is master and who is in the set, if a controller says so.
+        Returns the master and the SyncStateSet, if a controller knows them.
         """
         header = encode_fields(GetReplicaInfoRequest("broker-a"))
         for address in self._processes:
@@ -133,10 +133,10 @@ class ControlledSet:
 
     def await_set(self, count: int) -> frozenset[int]:
         """
-        Returns the set, once it has so many members.
+        Returns the set when it has this number of members.
 
-        A slave of RocketMQ that asked the name server before the new master told it
-        follows the old one, and stays there (R164): it begins anew.
+        A slave of RocketMQ that asked the name server before the new master registered
+        follows the old master and stays there (R164): it is restarted.
         """
         stranded_s = time.monotonic() + _STRANDED_S
 
@@ -155,7 +155,7 @@ class ControlledSet:
 
     def not_in_sync(self) -> list[str]:
         """
-        Returns the addresses of brokers that are not in the set, as its leader says.
+        Returns the addresses of brokers that are not in the set, by its leader.
         """
         names = encode_broker_names(["broker-a"])
         code = RequestCode.CONTROLLER_GET_SYNC_STATE_DATA
@@ -165,7 +165,7 @@ class ControlledSet:
 
     def await_master(self, *, other_than: str = "") -> GetReplicaInfoResponse:
         """
-        Returns the master, once it is another.
+        Returns the master when another broker has become master.
         """
 
         def found() -> GetReplicaInfoResponse | None:
@@ -177,13 +177,13 @@ class ControlledSet:
 
     def kill_broker(self, address: str) -> None:
         """
-        Ends a broker by SIGKILL.
+        Kills a broker with SIGKILL.
         """
         self._rig.run("stop", "--kill", self._folder / f"broker-{address[-5:]}")
 
     def restart_broker(self, address: str) -> None:
         """
-        Starts a broker on its store again; it has its role when this returns.
+        Restarts a broker on its store, and returns when it has its role.
         """
         self._rig.run("restart", self._folder / f"broker-{address[-5:]}")
 
@@ -196,7 +196,7 @@ class ControlledSet:
 
     def produce(self, count: int, first: int = 0) -> None:
         """
-        Sends messages, each acknowledged by all of the set.
+        Sends messages; all members of the set acknowledge each of them.
         """
         words = [f"count={count}", f"from={first}", "size=100", "retry=3", "quiet"]
         name_server = f"namesrv=127.0.0.1:{self._namesrv}"
@@ -204,20 +204,20 @@ class ControlledSet:
 
     def consume(self, count: int) -> None:
         """
-        Reads so many messages, each once.
+        Reads this number of messages, each once.
         """
         words = [f"namesrv=127.0.0.1:{self._namesrv}", f"expect={count}", "quiet"]
         self._rig.run("consume", *words)
 
     def admin(self, command: str, *words: str) -> str:
         """
-        Returns what a command of mqadmin prints about the controller that leads.
+        Returns the output of an mqadmin command about the leader.
         """
         return self._mqadmin.run(command, "-a", self.leader(), *words)
 
     def stop(self) -> None:
         """
-        Ends all of them.
+        Stops all processes.
         """
         self._rig.stop()
         for address in list(self._processes):
@@ -240,21 +240,21 @@ class ControlledSet:
 
 def until(found: Callable[[], _T | None]) -> _T:
     """
-    Returns what is looked for, once it is there.
+    Returns the result of *found* when it is not ``None``.
     """
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
         if (one := found()) is not None:
             return one
-        time.sleep(_LOOK_S)
-    raise AssertionError("it never came")
+        time.sleep(_POLL_S)
+    raise AssertionError("no result in time")
 
 
 def ask(
     address: str, code: int, fields: dict[str, str] | None = None, body: bytes = b""
 ) -> RemotingCommand | None:
     """
-    Returns what a controller answers; ``None``: it does not.
+    Returns the answer of a controller; ``None``: it does not answer.
     """
 
     async def answer() -> RemotingCommand:
@@ -265,7 +265,7 @@ def ask(
     try:
         return asyncio.run(answer())
     except PystoreError:
-        # It is dead, or begins only.
+        # It is dead or still starting.
         return None
 
 
@@ -274,7 +274,7 @@ def controlled(
     folder: Path, stores: list[list[str]], count: int = 2
 ) -> Iterator[ControlledSet]:
     """
-    A set of brokers that is complete, and ends with the block.
+    Runs a complete broker set for the duration of the block.
     """
     brokers = ControlledSet(folder, stores, count)
     with ExitStack() as stack:

@@ -16,8 +16,8 @@ KINDS = ("dledger", "jraft")
 @contextmanager
 def running(folder: Path, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, str]]:
     """
-    Those kinds, started at once; the addresses by kind. Each leads when the block
-    begins.
+    Runs controllers of these kinds; yields their addresses by kind. Each one leads when
+    the block begins.
     """
     rig, first = Rig(folder), free_ports()
     ports = {kind: first + 2 * number for number, kind in enumerate(kinds)}

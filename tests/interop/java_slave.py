@@ -1,8 +1,8 @@
 """
-A slave of ours that is RocketMQ's: its store, and its own end of the link.
+A slave of RocketMQ for our master: RocketMQ's store and its HA client.
 
-It is what a broker in controller mode has below it, `DefaultMessageStore` with
-`AutoSwitchHAService`; the tool tells it what a controller would.
+It consists of the parts of a broker in controller mode, `DefaultMessageStore` with
+`AutoSwitchHAService`; the tool sends it the orders of a controller.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONFIG = {
     "maxHashSlotNum": 5_000,
     "maxIndexNum": 20_000,
     "brokerRole": "SLAVE",
-    # Any port: nobody follows a slave.
+    # Any port: no slave follows a slave.
     "haListenPort": 0,
     # It reports its start only after this (R173).
     "haSendHeartbeatInterval": 200,
@@ -34,10 +34,10 @@ _CONFIG = {
 
 class JavaSlave:
     """
-    One store in a process of its own; not for several threads.
+    One store in a separate process. For one thread.
 
     Args:
-        tool: the process; nothing else is in it.
+        tool: the process, with this store only.
         root: the store directory; an empty one is filled.
         config: keys of RocketMQ's ``MessageStoreConfig``, to change.
     """
@@ -57,7 +57,7 @@ class JavaSlave:
 
     def follow(self, address: tuple[str, int], epoch: int) -> None:
         """
-        Makes it a slave of the master at *address*, as a controller does.
+        Makes the store a slave of the master at *address*, as a controller does.
         """
         answer = self._ask(
             {
@@ -71,7 +71,7 @@ class JavaSlave:
 
     def lead(self, epoch: int) -> int:
         """
-        Makes it a master, as a controller does that elects it.
+        Makes the store a master, as a controller does after an election.
 
         Returns:
             the port of its HA listener.
@@ -88,11 +88,11 @@ class JavaSlave:
 
     def wait_for(self, end_offset: int, confirm_offset: int | None = None) -> Json:
         """
-        Waits until its log ends there and is confirmed, and answers how it stands.
+        Waits until the log ends at this offset and is confirmed; returns its state.
 
         Args:
-            end_offset: of the log.
-            confirm_offset: up to which queues are built; ``None``: the end.
+            end_offset: the end of the log.
+            confirm_offset: the end of the built queues; ``None``: the end of the log.
         """
         confirm = end_offset if confirm_offset is None else confirm_offset
         found = self._ask(
@@ -112,27 +112,27 @@ class JavaSlave:
 
     def report(self) -> Json:
         """
-        Everything RocketMQ reads of its store.
+        Returns everything that RocketMQ reads from its store.
         """
         return self._store.report()
 
     def epoch_file(self) -> list[list[int]]:
         """
-        What RocketMQ reads from its epoch file.
+        Returns the epochs that RocketMQ reads from its file.
         """
         entries: list[list[int]] = self._ask({"do": "epochs"})["entries"]
         return entries
 
     def kill(self) -> None:
         """
-        Ends the process by SIGKILL, and opens the store in another one.
+        Kills the process with SIGKILL, and opens the store in another process.
         """
         self._tool.restart()
         self._store = self._open()
 
     def halt(self) -> None:
         """
-        Ends the process and leaves its files as a killed broker does.
+        Ends the process; its files are those of a killed broker.
         """
         self._tool.halt()
 

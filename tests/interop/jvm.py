@@ -1,9 +1,9 @@
 """
-RocketMQ's own store classes, in a Java process that takes orders.
+RocketMQ's store classes in a Java process that executes commands.
 
 ``rocketmq/src/StoreTool.java`` is the other end. One process serves many
-stores, because starting it is what costs time; a process that ends leaves its
-open stores as a killed broker leaves them.
+stores, because its start takes time. The open stores of a process that ends are those
+of a killed broker.
 """
 
 from __future__ import annotations
@@ -30,21 +30,20 @@ Json = dict[str, Any]
 
 class JavaFailure(Exception):
     """
-    The Java side threw what no answer is for; the text is its own.
+    The Java side threw an unexpected exception; the text comes from it.
     """
 
 
 def missing_tools() -> list[str]:
     """
-    Returns the names of the programs that are needed and not installed.
+    Returns the names of required programs that are not installed.
     """
     return [name for name in ("java", "javac", "mvn") if shutil.which(name) is None]
 
 
 def fetch(timeout_s: float = 300) -> None:
     """
-    Brings the jars and compiles the tool, unless that was done before or is being
-    done by another process of the same tests.
+    Fetches the jars and compiles the tool, once for all processes of the tests.
 
     Raises:
         subprocess.CalledProcessError: Maven or the compiler failed.
@@ -64,11 +63,11 @@ def fetch(timeout_s: float = 300) -> None:
 @dataclass(frozen=True)
 class JavaStore:
     """
-    One store that the Java process has open.
+    A store that is open in the Java process.
 
     Attributes:
         root: the store directory.
-        opened: what ``load`` and ``start`` reported.
+        opened: the results of ``load`` and ``start``.
     """
 
     tool: StoreTool
@@ -77,20 +76,21 @@ class JavaStore:
 
     def report(self, queries: list[Json] | None = None) -> Json:
         """
-        Returns everything Java can read of the store, keys as in the golden data.
+        Returns everything that Java reads from the store, with the keys of the golden
+        data.
         """
         job = {"do": "report", "root": str(self.root), "queries": queries or []}
         return self.tool.ask(job)
 
     def append(self, messages: list[Json]) -> list[Json]:
         """
-        Stores messages and batches, and dispatches them.
+        Stores and dispatches messages and batches.
 
         Args:
-            messages: as ``messages.java_message`` and ``java_batch`` give them.
+            messages: of ``messages.java_message`` and ``java_batch``.
 
         Returns:
-            One result for each; all were accepted.
+            One result for each message or batch; all were accepted.
         """
         job = {"do": "append", "root": str(self.root), "messages": messages}
         results: list[Json] = self.tool.ask(job)["results"]
@@ -101,7 +101,7 @@ class JavaStore:
 
     def truncate(self, offset: int) -> Json:
         """
-        Cuts the log at *offset*, as RocketMQ does it: positions move, bytes stay.
+        Cuts the log at *offset* as RocketMQ does: positions change, bytes stay.
         """
         return self.tool.ask(
             {"do": "truncate", "root": str(self.root), "offset": offset}
@@ -116,10 +116,10 @@ class JavaStore:
 
 class StoreTool:
     """
-    One Java process; not for several threads.
+    One Java process. For one thread.
 
     Attributes:
-        stores_opened: how many, also those that were closed again.
+        stores_opened: the number of opened stores, including those closed since.
     """
 
     def __init__(self, *, answer_timeout_s: float = 60) -> None:
@@ -136,10 +136,10 @@ class StoreTool:
 
     def ask(self, job: Json) -> Json:
         """
-        Sends one job and waits for its answer.
+        Sends one command and waits for its answer.
 
         Raises:
-            JavaFailure: the job threw, the process died or did not answer.
+            JavaFailure: the command threw, or the process died or did not answer.
         """
         stdin, stdout = self._pipes()
         stdin.write(json.dumps(job).encode() + b"\n")
@@ -163,8 +163,8 @@ class StoreTool:
             config: keys of RocketMQ's ``MessageStoreConfig``.
 
         Returns:
-            The store. ``opened`` says whether it loaded; where it did not
-            start, it has ``startError``, and nothing else can be asked of it.
+            The store. ``opened`` has the result of the load; if the store did not
+            start, it has ``startError``, and all other commands fail.
         """
         self.stores_opened += 1
         answer = self.ask({"do": "open", "root": str(root), "config": config})
@@ -172,27 +172,27 @@ class StoreTool:
 
     def close_stores(self, *stores: JavaStore) -> None:
         """
-        Shuts several stores down cleanly in the time of one.
+        Shuts several stores down cleanly, all at once.
         """
         self.ask({"do": "close", "roots": [str(store.root) for store in stores]})
 
     def halt(self) -> None:
         """
-        Ends the process without closing any store; safe to call again.
+        Ends the process without closing a store. May be called again.
         """
         stdin, stdout = self._pipes()
         stdin.close()
         try:
             self._process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            # A hung process ends too, only less politely.
+            # A hanging process is killed.
             self._process.kill()
             self._process.wait()
         stdout.close()
 
     def restart(self) -> None:
         """
-        Ends the process by SIGKILL, and starts another one without any store.
+        Kills the process with SIGKILL, and starts another one without stores.
         """
         self._process.kill()
         self.halt()
@@ -218,7 +218,7 @@ class StoreTool:
 
 def java_command(main: str) -> list[str]:
     """
-    Returns how a class of ours is started, with RocketMQ's beside it.
+    Returns the command that runs a class of these tests with RocketMQ's classes.
     """
     opens = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
     return [
@@ -238,10 +238,10 @@ def java_command(main: str) -> list[str]:
 
 def run_once(main: str, job: Json, timeout_s: float = 120) -> Json:
     """
-    Runs a class of ours that does one job and ends.
+    Runs a class of these tests that does one task and ends.
 
     Raises:
-        JavaFailure: it threw.
+        JavaFailure: the class threw.
     """
     done = subprocess.run(
         [*java_command(main), json.dumps(job)],

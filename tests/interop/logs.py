@@ -1,5 +1,5 @@
 """
-Logs of pystore for these tests: opened, filled, read as record lines.
+Opens, fills and reads logs of pystore for these tests.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def new_log(root: Path, segment_size: int, **options: Any) -> Iterator[LogHandle
     Yields a new log in *root*, ready for appends, and closes it.
 
     Args:
-        root: the store directory; it is made.
+        root: the store directory, which is created.
         segment_size: in bytes.
-        options: of ``LogOptions``.
+        options: options of ``LogOptions``.
     """
     for folder in ("commitlog", "meta/tmp"):
         (root / folder).mkdir(parents=True)
@@ -46,8 +46,8 @@ def message_again(record: Record) -> Message:
     """
     Returns the message of *record* for another log.
 
-    A few golden records were born at 0, which to a message means "now": they
-    are born a millisecond later here.
+    A few golden records have the born time 0, which means "now" in a message: here they
+    get the born time 1.
     """
     form = record.message().form
     return Message.from_form(
@@ -75,7 +75,7 @@ def records_of(log: LogReader) -> list[Record]:
 
 def records_at(root: Path) -> list[Record]:
     """
-    Returns every record of the log in *root*, whoever wrote it.
+    Returns every record of the log in *root*.
     """
     with LogReader(root) as log:
         return records_of(log)

@@ -28,11 +28,11 @@ _HOST_BITS = 0x30
 
 def java_message(topic: str, body: bytes, **fields: Any) -> dict[str, Any]:
     """
-    Returns a message as the Java tool takes it.
+    Returns a message in the form of the Java tool.
 
     Args:
         topic: the topic; V2 records are written for more than 127 characters.
-        body: the body as it is to be stored.
+        body: the stored body.
         fields: keys of a record line: ``queueId``, ``flag``, ``sysFlag``,
             ``properties`` or ``propertiesRawHex``, ``bornHost`` and so on.
     """
@@ -41,11 +41,11 @@ def java_message(topic: str, body: bytes, **fields: Any) -> dict[str, Any]:
 
 def java_batch(topic: str, entries: bytes, **fields: Any) -> dict[str, Any]:
     """
-    Returns a batch as the Java tool takes it.
+    Returns a batch in the form of the Java tool.
 
     Args:
-        topic: of all messages.
-        entries: the messages in client form, back to back.
+        topic: the topic of all messages.
+        entries: the messages in client form, one after the other.
         fields: as in ``java_message``.
     """
     return _route(topic) | {"batchBase64": base64.b64encode(entries).decode()} | fields
@@ -81,7 +81,7 @@ def _route(topic: str) -> dict[str, Any]:
 
 def equal_sized(count: int, *, mark: str, topic: str = "T") -> list[dict[str, Any]]:
     """
-    Returns *count* messages whose records are of one size and do not end in zeros.
+    Returns *count* messages whose records have one size and do not end in zeros.
     """
     return [
         java_message(topic, f"{mark}{number:04}".encode(), properties={"TAGS": "t"})

@@ -1,5 +1,5 @@
 """
-RocketMQ's own tool, mqadmin: one process for any number of commands.
+RocketMQ's tool mqadmin: one process for any number of commands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["MqAdmin"]
 
 class MqAdmin:
     """
-    The process; it starts with the first command. One thread.
+    The process, which starts with the first command. For one thread.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class MqAdmin:
 
     def run(self, command: str, *words: str) -> str:
         """
-        Returns what a command prints.
+        Returns the output of a command.
         """
         process = self._process = self._process or subprocess.Popen(
             java_command("AdminTool"),
@@ -39,7 +39,7 @@ class MqAdmin:
 
     def close(self) -> None:
         """
-        Ends it; again is fine.
+        Ends the process. May be called again.
         """
         if self._process is not None:
             self._process.communicate()

@@ -1,5 +1,5 @@
 """
-A process of a new broker that negotiates its id, and is killed where it is told.
+A process of a new broker that negotiates its id and is killed at a given point.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ POINTS = 12
 T = TypeVar("T")
 
 
-class _Fate:
+class _KillPoint:
     """
-    Ends this process by SIGKILL at its n-th point; ``None``: never.
+    Kills this process with SIGKILL at its n-th point; ``None``: never.
     """
 
     def __init__(self, point: int | None) -> None:
@@ -67,7 +67,7 @@ class _Fate:
 
 
 class _MortalStore(IdentityStore):
-    fate: _Fate
+    fate: _KillPoint
 
     def read(self) -> Identity:
         return self.fate.around(super().read)
@@ -83,7 +83,7 @@ class _MortalStore(IdentityStore):
 
 
 class _MortalClient(ControllerClient):
-    fate: _Fate
+    fate: _KillPoint
 
     async def get_next_broker_id(
         self, request: GetNextBrokerId
@@ -116,10 +116,10 @@ class NewBroker:
     A broker that was never started.
 
     Attributes:
-        controller: ``HOST:PORT``.
-        name: of its set.
-        store: a directory that is not there yet.
-        port: of its address, which no other broker has.
+        controller: ``HOST:PORT`` of the controller.
+        name: the name of its set.
+        store: a directory that does not exist yet.
+        port: the port of its address, different for each broker.
     """
 
     controller: str
@@ -132,19 +132,19 @@ class NewBroker:
         Starts a process.
 
         Returns:
-            what waits for its end, and answers the broker's id; ``None``: it was
-            killed, as it was told to be.
+            A function that waits for the end of the process and returns the broker id;
+            ``None``: the process was killed at its point.
         """
         reader, writer = os.pipe()
         with warnings.catch_warnings():
-            # Threads of other tests may live; the child uses none of theirs.
+            # Threads of other tests may run; the child uses none of them.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
             said = "?"
             try:
                 os.close(reader)
-                said = str(asyncio.run(self._negotiate(_Fate(killed_at))))
+                said = str(asyncio.run(self._negotiate(_KillPoint(killed_at))))
             except BaseException as error:
                 said = repr(error)
             os.write(writer, said.encode())
@@ -163,11 +163,11 @@ class NewBroker:
 
     def run(self, killed_at: int | None = None) -> int | None:
         """
-        Starts a process and waits for its end; answers as ``start`` has it.
+        Starts a process, waits for its end, and returns the result of ``start``.
         """
         return self.start(killed_at)()
 
-    async def _negotiate(self, fate: _Fate) -> int:
+    async def _negotiate(self, fate: _KillPoint) -> int:
         named = ConfiguredIdentity(CLUSTER, self.name, f"127.0.0.1:{self.port}")
         with CommitLog(self.store, segment_size=SEGMENT) as log:
             found = Recovery(

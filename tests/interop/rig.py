@@ -1,8 +1,8 @@
 """
 RocketMQ's processes on this machine.
 
-``rocketmq/rig`` starts and stops them, by the process ids that it wrote down, and says
-when each is ready.
+``rocketmq/rig`` starts and stops them by their recorded process ids, and reports when
+each is ready.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _WAITING = frozenset({"start", "restart", "wait"})
 
 class Rig:
     """
-    What is started by one is stopped by it, and nothing else.
+    Stops exactly the processes that it started.
 
     Args:
-        folder: where the processes work, and where it keeps what it wrote down.
+        folder: the working directory of the processes, with their recorded ids.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,42 +35,42 @@ class Rig:
 
     def start(self, kind: str, port: int, *words: str) -> None:
         """
-        Starts the only one of its kind; it is ready when this returns.
+        Starts the only process of a kind, and returns when it is ready.
         """
         place = ("--dir", self._folder / kind, "--port", str(port))
         self.run("start", kind, *place, *words)
 
     def run(self, *words: str | Path) -> None:
         """
-        Runs a command to its end, which may be when somebody is ready.
+        Runs a command to its end, which may be when a process is ready.
         """
         command = self.begin(*words)
         try:
             assert 0 == command.wait(READY_S + 60), words
         finally:
-            # It may hang; one that has ended is not touched.
+            # It may hang; a process that has ended is not touched.
             command.kill()
 
     def begin(self, *words: str | Path) -> subprocess.Popen[bytes]:
         """
-        Begins to run a command.
+        Starts a command.
         """
         limit = ("--timeout", str(READY_S)) if words[0] in _WAITING else ()
         return subprocess.Popen([RIG / "rig", *words, *limit], env=self._environment)
 
     def stop(self) -> None:
         """
-        Ends all of them at once.
+        Stops all processes at once.
         """
         self.run("stop", "--all", "--kill")
 
 
 def free_ports() -> int:
     """
-    The first of a row of ports that nobody listens at: a broker takes three.
+    Returns the first of several consecutive free ports: a broker needs three.
 
-    Two processes of one test run draw from two ranges, or one could take what the
-    other has found free.
+    Two processes of one test run use two ranges, so that they do not find the same
+    ports.
     """
     draw = random.Random()
     lowest = 25_000 if os.environ.get("PYTEST_XDIST_WORKER") == "gw1" else 20_000

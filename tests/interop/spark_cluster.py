@@ -1,5 +1,5 @@
 """
-A standalone cluster of Spark: a master and workers, each a process of its own.
+A standalone cluster of Spark: a master and workers, all separate processes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _START_SECONDS = 60
 @dataclass(frozen=True)
 class Cluster:
     """
-    A cluster that runs.
+    A running cluster.
 
     Attributes:
-        master: its address.
-        workers: process ids.
+        master: the address of the master.
+        workers: the process ids of the workers.
     """
 
     master: str
@@ -40,7 +40,7 @@ class Cluster:
         self, script: Path, *arguments: str | Path, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """
-        Runs a script by spark-submit, to its end.
+        Runs a script with spark-submit to its end.
         """
         command: list[str | Path] = [_BIN / "spark-submit", "--master", self.master]
         command += ["--conf", "spark.driver.host=127.0.0.1", script, *arguments]
@@ -68,8 +68,8 @@ def start_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     Starts a master and workers of one core each, and kills them at the end.
 
     Args:
-        folder: for their logs and work.
-        workers: how many.
+        folder: for logs and working directories.
+        workers: the number of workers.
     """
     with ExitStack() as stack:
         log = folder / "master.log"
@@ -103,7 +103,7 @@ def _start(stack: ExitStack, log: Path, role: str, options: list[str]) -> int:
 
 def _wait(log: Path, pattern: re.Pattern[str]) -> str:
     """
-    What the log says once it is up.
+    Returns the match in the log when the process is ready.
     """
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end:

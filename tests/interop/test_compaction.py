@@ -1,5 +1,5 @@
 """
-RocketMQ serves what pystore compacted: the latest record of each key, and no other.
+RocketMQ serves the compaction of pystore: only the latest record of each key.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ CONFIG = {
     "maxHashSlotNum": "100",
     "maxIndexNum": "400",
     "enableCompaction": "true",
-    # What CHOICE was made of.
+    # The parts of CHOICE.
     "compactionMappedFileSize": "4000",
     "compactionCqMappedFileSize": "1656",
-    # A broker that was restarted and begins another file remembers that one alone,
-    # and skips those between it and the first.
+    # A restarted broker that begins another file knows only that file, and skips the
+    # files between it and the first one.
     "searchBcqByCacheEnable": "false",
 }
 
@@ -40,7 +40,7 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def compacted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """
-    A store with records of every kind, and its compaction.
+    Returns a store with records of every kind, and its compaction.
     """
     folder = tmp_path_factory.mktemp("compaction")
     store, into = folder / "store", folder / "out"
@@ -52,7 +52,7 @@ def compacted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def lines(queues: dict[str, list[Record]]) -> dict[str, list[tuple[Any, ...]]]:
     """
-    What a consumer sees of each queue.
+    Returns the records of each queue as a consumer gets them.
     """
     return {
         name: [(one.queue_offset, one.body, one.keys) for one in records]
@@ -62,7 +62,7 @@ def lines(queues: dict[str, list[Record]]) -> dict[str, list[tuple[Any, ...]]]:
 
 def served(answer: dict[str, list[list[Any]]]) -> dict[str, list[tuple[Any, ...]]]:
     """
-    The same of what Java answers.
+    Returns the same from the answers of Java.
     """
     return {
         name: [(at, base64.b64decode(body), keys) for at, body, keys, _ in messages]
@@ -72,7 +72,7 @@ def served(answer: dict[str, list[list[Any]]]) -> dict[str, list[tuple[Any, ...]
 
 def broker_store(folder: Path, compacted: tuple[Path, Path]) -> Path:
     """
-    A broker's store: the log and the queues as they were, and the compaction.
+    Returns a broker's store: the original log and queues, and the compaction.
     """
     store, into = compacted
     root = folder / "store"
@@ -84,10 +84,11 @@ def broker_store(folder: Path, compacted: tuple[Path, Path]) -> Path:
 
 def serve(root: Path, append: list[Any]) -> dict[str, Any]:
     """
-    What RocketMQ's store serves: at once, after appends, after its own compaction.
+    Returns the records that RocketMQ's store serves at once, after appends, and after
+    its own compaction.
 
-    A file that its compaction replaces while it is being flushed stays behind, as
-    `.delete`, and the store does not load with it.
+    If its compaction replaces a file during a flush, a `.delete` file remains, and the
+    store does not load with it.
     """
     for replaced in root.rglob("*.delete"):
         replaced.unlink()
@@ -105,12 +106,12 @@ def serve(root: Path, append: list[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("compiled_tool")
-def test_rocketmq_serves_the_latest_records_and_goes_on_from_there(
+def test_rocketmq_serves_the_latest_records_and_continues_after_them(
     compacted: tuple[Path, Path], tmp_path: Path
 ) -> None:
     """
-    Its own store loads the files; what is appended then comes behind them, its own
-    compaction keeps what is the latest, and all of that is there after a restart.
+    RocketMQ loads the files. New records follow them, its own compaction keeps the
+    latest records, and a restart finds them all.
     """
     root = broker_store(tmp_path, compacted)
     new = [
@@ -139,9 +140,11 @@ def test_rocketmq_serves_the_latest_records_and_goes_on_from_there(
 
 
 @pytest.mark.usefixtures("compiled_tool")
-def test_each_message_stands_where_it_says(compacted: tuple[Path, Path]) -> None:
+def test_each_message_is_at_the_offset_it_contains(
+    compacted: tuple[Path, Path],
+) -> None:
     """
-    RocketMQ's own reader of a log finds every record whole, property CRC included.
+    RocketMQ's reader finds every record whole, including the property CRC.
     """
     views = sorted((compacted[1] / "compaction" / "logs").glob("*/*"))
     config = {
@@ -165,7 +168,7 @@ def test_a_broker_serves_the_latest_records_to_a_consumer(
     tmp_path: Path,
 ) -> None:
     """
-    A name server, a broker with compacted topics, and RocketMQ's own consumer, which
+    With a name server, a broker with compacted topics, and RocketMQ's consumer, which
     begins at the first offset of each queue.
     """
     root = broker_store(tmp_path / "broker", compacted)

@@ -1,5 +1,5 @@
 """
-Brokers of RocketMQ under controllers of pystore, and mqadmin beside them.
+Brokers of RocketMQ with controllers of pystore, and mqadmin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def test_brokers_elect_fail_over_and_come_back_and_mqadmin_sees_it(
     compiled_tool: None,  # noqa: ARG001
     tmp_path: Path,
 ) -> None:
-    """Two, with LMDB; nothing that all acknowledged is lost."""
+    """Two brokers, records in LMDB; no record is lost that all brokers acknowledged."""
     with controlled(tmp_path / "set", [["--store", str(tmp_path / "records")]]) as it:
         _live_on(it, lambda: None)
 
@@ -28,8 +28,8 @@ def test_the_next_controller_goes_on_where_the_killed_one_was(
     zookeeper: ZookeeperServer,
 ) -> None:
     """
-    Three, with three controllers over ZooKeeper: whoever leads is killed before each
-    thing that befalls the set.
+    Three brokers, three controllers over ZooKeeper: the leader is killed before each
+    event of the set.
     """
     config = tmp_path / "controller.toml"
     config.write_text("zookeeperSessionTimeout = 3000\n")
@@ -40,7 +40,7 @@ def test_the_next_controller_goes_on_where_the_killed_one_was(
             before, leader = until(it.info), it.leader()
             it.kill_controller(leader)
             assert leader != it.leader()
-            # A session can end on a busy machine, and with it who leads.
+            # On a busy machine a session can end, and with it the leadership.
             assert before == until(it.info)
             it.start_controller(leader)
 
@@ -49,7 +49,7 @@ def test_the_next_controller_goes_on_where_the_killed_one_was(
 
 def _live_on(it: ControlledSet, befall: Callable[[], None]) -> None:
     """
-    What becomes of a set: a planned switch, a killed master, and its return.
+    Runs the events of a set: a planned switch, a killed master, and its return.
     """
     first = it.await_master()
     it.produce(200)
@@ -60,7 +60,7 @@ def _live_on(it: ControlledSet, befall: Callable[[], None]) -> None:
 
     def switched() -> bool | None:
         said = it.admin("electMaster", "-b", str(slave_id), *SET)
-        # Whoever has just begun to lead replaces nobody for ten seconds (C3).
+        # A new leader replaces no master in its first ten seconds (C3).
         assert elected in said or "too short a time" in said, said
         return elected in said or None
 
@@ -69,7 +69,7 @@ def _live_on(it: ControlledSet, befall: Callable[[], None]) -> None:
     assert slave_id == second.master_broker_id
     assert second.master_address is not None
     it.await_role(second.master_address, "master")
-    # A Java master does not always take a slave back as long as nothing is appended.
+    # A Java master does not always readmit a slave while nothing is appended.
     it.produce(20, first=200)
     it.await_set(len(it.brokers))
     befall()
@@ -90,7 +90,7 @@ def _live_on(it: ControlledSet, befall: Callable[[], None]) -> None:
 
 def _ask_all(it: ControlledSet) -> None:
     """
-    What mqadmin asks without changing a set.
+    Runs the queries of mqadmin that do not change a set.
     """
     count = len(it.brokers)
     leader, metadata = it.leader(), it.admin("getControllerMetaData")

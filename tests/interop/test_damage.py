@@ -1,5 +1,5 @@
 """
-What pystore made of a damaged store, RocketMQ accepts as it is.
+RocketMQ accepts a damaged store that pystore has recovered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lib.oracle.golden_data import VARIANTS, GoldenStore, apply_patch
 from pystore.errors import NotAStoreError
 from pystore.store.store import Store
 
-# Controller mode is for a broker to set, not for a store.
+# Controller mode is a setting of brokers, not of stores.
 DAMAGES = [
     (store, damage)
     for store, damage in VARIANTS
@@ -32,8 +32,8 @@ def test_rocketmq_agrees_on_the_end_of_a_store_that_pystore_recovered(
     java: StoreTool, tmp_path: Path, store: GoldenStore, damage: dict[str, Any]
 ) -> None:
     """
-    After pystore has opened and closed it, both read the same records to the same
-    end, which is never above the one that RocketMQ alone would have found, and the
+    After pystore has opened and closed it, both programs read the same records to the
+    same end. That end is never above the end that RocketMQ alone would find, and the
     queues end where pystore left them.
     """
     root = store.extract(tmp_path)

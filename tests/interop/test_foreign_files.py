@@ -1,5 +1,5 @@
 """
-What pystore adds to a store directory is nothing to RocketMQ.
+RocketMQ ignores the files that pystore adds to a store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MIXED = next(store for store in STORES if store.name == "mixed-clean")
 
 def test_rocketmq_ignores_a_meta_directory(java: StoreTool, tmp_path: Path) -> None:
     """
-    With ``meta/`` and files in it, RocketMQ finds what it finds without.
+    RocketMQ finds the same records with and without ``meta/``.
     """
     root = MIXED.extract(tmp_path)
     files = {f"meta/{name}": name.encode() for name in ("lmdb/data.mdb", "live")}
@@ -43,8 +43,7 @@ def test_rocketmq_opens_segments_that_were_allocated(
     java: StoreTool, tmp_path: Path, distance: int
 ) -> None:
     """
-    A later segment of allocated zeros changes nothing about the end, for pystore as
-    for RocketMQ.
+    A later segment of allocated zeros does not change the end for either program.
     """
     root = MIXED.extract(tmp_path)
     log = root / "commitlog"
@@ -61,11 +60,12 @@ def test_rocketmq_opens_segments_that_were_allocated(
     assert MIXED.records == store.report()["records"]
 
 
-def test_rocketmq_goes_on_behind_a_hole_after_a_blank_record(
+def test_rocketmq_continues_after_a_hole_that_follows_a_blank_record(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    Its end is where the allocated segment begins; ours stays with the last record.
+    Its end is the start of the allocated segment; the end of pystore is the end of the
+    last record.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -87,7 +87,7 @@ def test_rocketmq_rebuilds_the_consume_queues_of_a_bare_log(
     java: StoreTool, golden_store: GoldenStore, golden_root: Path, tmp_path: Path
 ) -> None:
     """
-    A log alone is a store: every record gets its entry in its queue.
+    A log without queues is a store: every record gets its queue entry.
     """
     bare = tmp_path / "bare"
     bare.mkdir()
@@ -117,7 +117,7 @@ def _allocate(path: Path, size: int) -> None:
 
 def _has_entry(record: dict[str, object]) -> bool:
     """
-    Whether a record is for consumers: neither prepared nor rolled back.
+    Whether consumers get the record: it is neither prepared nor rolled back.
     """
     sys_flag = record["sysFlag"]
     assert isinstance(sys_flag, int)

@@ -1,5 +1,5 @@
 """
-A master of RocketMQ's own classes says how it stands when `pystore ha-status` asks.
+`pystore ha-status` reads the state of a master of RocketMQ's classes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from lib.command_line import run_json
 @pytest.fixture
 def broker(compiled_tool: None, tmp_path: Path) -> Iterator[JavaSlave]:  # noqa: ARG001
     """
-    A broker that nobody has elected yet.
+    A broker that is not yet elected.
     """
     with StoreTool() as tool:
         yield JavaSlave(tool, tmp_path)
 
 
-def test_a_java_master_is_asked_and_goes_on_as_if_nobody_had(broker: JavaSlave) -> None:
+def test_a_query_does_not_disturb_a_java_master(broker: JavaSlave) -> None:
     """
-    Of each epoch it says what its own store says; a learner asked, so nothing waits
-    for it: appends go on, and are confirmed at once.
+    Its epochs are those of its store. The query comes from a learner, so no append
+    waits for it: appends continue and are confirmed at once.
     """
     starts = []
     for epoch in (3, 5):
@@ -45,9 +45,9 @@ def test_a_java_master_is_asked_and_goes_on_as_if_nobody_had(broker: JavaSlave) 
         ] == found["epochs"]
 
 
-def test_a_java_master_without_a_byte_is_asked(broker: JavaSlave) -> None:
+def test_a_java_master_with_an_empty_log_answers(broker: JavaSlave) -> None:
     """
-    It says so with a heartbeat.
+    It answers with a heartbeat.
     """
     port = broker.lead(1)
     found = run_json("ha-status", f"127.0.0.1:{port}", "--protocol", "legacy")

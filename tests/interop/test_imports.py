@@ -1,5 +1,5 @@
 """
-What RocketMQ wrote into the small files is noticed, taken over and reported.
+Changes of RocketMQ in the small files are noticed, imported and reported.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ MESSAGES = [Message("T", f"ours{number:04}".encode()) for number in range(10)]
 
 def epochs(java: StoreTool, root: Path, **changes: object) -> list[tuple[int, int]]:
     """
-    Lets RocketMQ change the epoch file, and returns the table it has then.
+    Lets RocketMQ change the epoch file, and returns its table afterwards.
     """
     answer = java.ask({"do": "epochs", "root": str(root), **changes})
     return [(epoch, start) for epoch, start in answer["entries"]]
 
 
-def test_an_epoch_that_rocketmq_began_is_taken_over(
+def test_an_epoch_that_rocketmq_began_is_imported(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    Our table, then RocketMQ's entry at the end that it found, then our next one.
+    The table has our entries, RocketMQ's entry at the end that it found, and our next
+    one.
     """
     with CommitLog(tmp_path, segment_size=SEGMENT_SIZE) as log:
         log.begin_epoch(1)
@@ -53,11 +54,11 @@ def test_an_epoch_that_rocketmq_began_is_taken_over(
     assert [(1, 0), (2, ours), (3, theirs)] == epochs(java, tmp_path)
 
 
-def test_an_epoch_that_rocketmq_cut_off_takes_its_bytes_along(
+def test_the_bytes_of_an_epoch_that_rocketmq_cut_are_cut(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    RocketMQ truncates log and table; the bytes stay, but our log ends there (A10).
+    RocketMQ truncates log and table and leaves the bytes, but our log ends there (A10).
     """
     with CommitLog(tmp_path, segment_size=SEGMENT_SIZE) as log:
         log.begin_epoch(1)
@@ -84,7 +85,7 @@ def test_an_epoch_that_rocketmq_cut_off_takes_its_bytes_along(
 
 def test_an_identity_that_rocketmq_wrote_stays(java: StoreTool, tmp_path: Path) -> None:
     """
-    It is reported once, and belongs to the store from then on.
+    It is reported once; from then on it is the identity of the store.
     """
     theirs = BrokerIdentity("DefaultCluster", "broker-a", 7)
     with CommitLog(tmp_path, segment_size=SEGMENT_SIZE) as log:
@@ -111,7 +112,7 @@ def test_a_checkpoint_of_pystore_names_no_time_after_its_last_record(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    So RocketMQ's recovery starts early enough, and dispatches what lacks (A11).
+    So RocketMQ's recovery starts early enough and dispatches the missing entries (A11).
     """
     with CommitLog(tmp_path, segment_size=SEGMENT_SIZE) as log:
         log.append_batch(MESSAGES)

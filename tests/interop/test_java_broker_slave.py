@@ -1,7 +1,7 @@
 """
-A whole broker of RocketMQ is the slave of a master of pystore, and then its heir.
+A broker of RocketMQ is the slave of a pystore master, and then its successor.
 
-Both are of one set, under a controller and a name server of pystore.
+Both are in one set, with a controller and a name server of pystore.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from interop.controlled_set import until
-from interop.lines import written_bytes
 from interop.mqadmin import MqAdmin
-from interop.own_broker import OwnBroker, Setting
-from interop.own_name_server import serving
+from interop.pystore_broker import PystoreBroker, Setting
+from interop.pystore_name_server import serving
+from interop.record_lines import written_bytes
 from interop.rig import READY_S, Rig, free_ports
 from lib.command_line import PYSTORE
 from lib.store.stores import bodies, message
@@ -38,14 +38,14 @@ FAST = (
 
 class MixedSet:
     """
-    A broker of pystore and one of RocketMQ, of the set ``broker-a``.
+    A broker of pystore and a broker of RocketMQ in the set ``broker-a``.
 
     Args:
-        folder: where the processes work.
-        name_server: its port.
+        folder: the working directory of the processes.
+        name_server: the port of the name server.
 
     Attributes:
-        stores: of both; the first is that of pystore.
+        stores: the stores of both; the first is that of pystore.
     """
 
     def __init__(self, folder: Path, name_server: int) -> None:
@@ -60,9 +60,9 @@ class MixedSet:
         self.admin = MqAdmin()
 
     @contextmanager
-    def running(self) -> Iterator[OwnBroker]:
+    def running(self) -> Iterator[PystoreBroker]:
         """
-        All of them; ours is master. The broker of RocketMQ may be starting yet.
+        Runs all processes; our broker is master. The other may still be starting.
         """
         with ExitStack() as stack:
             stack.callback(self.admin.close)
@@ -73,7 +73,7 @@ class MixedSet:
             )
             stack.callback(controller.wait)
             stack.callback(controller.kill)
-            own = OwnBroker(
+            own = PystoreBroker(
                 Setting(
                     cluster="rig",
                     broker=NAME,
@@ -89,7 +89,7 @@ class MixedSet:
 
     def start_java(self) -> None:
         """
-        Starts the broker of RocketMQ; it has its role when this returns.
+        Starts the broker of RocketMQ, and returns when it has its role.
         """
         words = ["--namesrv", self._name_server, "--controllers", self._controller]
         for one in FAST:
@@ -99,26 +99,26 @@ class MixedSet:
 
     def await_master(self) -> None:
         """
-        Blocks until the broker of RocketMQ is master, and the controller says so.
+        Blocks until the broker of RocketMQ is master, also for the controller.
         """
         self._rig.run("wait", self._folder, "--role", "master")
 
     def kill_java(self) -> None:
         """
-        Ends the broker of RocketMQ by SIGKILL.
+        Kills the broker of RocketMQ with SIGKILL.
         """
         self._rig.run("stop", "--kill", self._folder)
 
     def produce(self, count: int) -> None:
         """
-        Sends messages, each acknowledged by all of the set.
+        Sends messages; all members of the set acknowledge each of them.
         """
         words = [f"namesrv={self._name_server}", f"count={count}", "retry=3", "quiet"]
         self._rig.run("produce", *words)
 
     def epochs(self) -> dict[str, list[tuple[int, int, int]]]:
         """
-        Returns what mqadmin shows of each broker: epoch, start and end.
+        Returns epoch, start and end of each broker from mqadmin.
         """
         said = self.admin.run("getBrokerEpoch", "-n", self._name_server, "-b", NAME)
         found: dict[str, list[tuple[int, int, int]]] = {}
@@ -137,7 +137,7 @@ class MixedSet:
 
     def status(self) -> dict[str, str]:
         """
-        Returns what mqadmin shows of the broker of RocketMQ itself.
+        Returns the status of the broker of RocketMQ from mqadmin.
         """
         words = ("-n", self._name_server, "-b", self.java)
         lines = self.admin.run("brokerStatus", *words).splitlines()
@@ -163,18 +163,18 @@ class MixedSet:
 @pytest.fixture
 def brokers(compiled_tool: None, tmp_path: Path) -> Iterator[MixedSet]:  # noqa: ARG001
     """
-    A set of which nothing runs yet.
+    A set without running processes.
     """
     with serving() as name_server:
         yield MixedSet(tmp_path, name_server)
 
 
-def test_a_java_broker_follows_our_master_shows_the_same_and_is_elected_after_it(
+def test_a_java_broker_follows_our_master_and_is_elected_after_it(
     brokers: MixedSet,
 ) -> None:
     """
-    It has every record that all acknowledged before the master is killed, and our
-    store follows it then, to the same bytes and epochs.
+    Before the master is killed it has every record that all members acknowledged. Then
+    our store follows it, to the same bytes and epochs.
     """
     with brokers.running() as own:
         alone = own.append(2000, 0)
@@ -212,7 +212,7 @@ def test_a_java_broker_follows_our_master_shows_the_same_and_is_elected_after_it
     while found[ours_count] == message(ours_count).body:
         ours_count += 1
     assert 3000 + acked <= ours_count
-    # What the producer sent again after a timeout may be there twice.
+    # Messages that the producer repeated after a timeout may be stored twice.
     assert ours_count + 100 <= len(found)
 
 
@@ -220,7 +220,7 @@ def _same(
     shown: dict[str, list[tuple[int, int, int]]],
 ) -> dict[str, list[tuple[int, int, int]]] | None:
     """
-    What is shown, if it is the same of both brokers.
+    Returns the value, if both brokers have the same one.
     """
     values = list(shown.values())
     return shown if len(values) == 2 and values[0] == values[1] else None

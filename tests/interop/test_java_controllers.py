@@ -1,5 +1,5 @@
 """
-Brokers of ours under RocketMQ's controllers: ids, killed at any step, and masters.
+Brokers of pystore with RocketMQ's controllers: ids after kills, and masters.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def addresses(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, str]]:
     """
-    Of a DLedger and of a jRaft controller.
+    The addresses of a DLedger and of a jRaft controller.
     """
     with running(tmp_path_factory.mktemp("controllers")) as addresses:
         yield addresses
@@ -51,7 +51,7 @@ def addresses(
 @pytest.fixture(params=KINDS)
 def controller(addresses: dict[str, str], request: pytest.FixtureRequest) -> str:
     """
-    The address of one of them.
+    The address of one controller.
     """
     return addresses[request.param]
 
@@ -63,7 +63,7 @@ async def _next_id(controller: str, name: str) -> Answer:
 
 def next_id(controller: str, name: str) -> Answer:
     """
-    Which id a set would give away next: one more than it has given.
+    Returns the next id of a set: one more than the assigned ids.
     """
     return asyncio.run(_next_id(controller, name))
 
@@ -72,8 +72,7 @@ def test_no_sigkill_leaks_an_id_or_uses_one_twice(
     controller: str, tmp_path: Path
 ) -> None:
     """
-    R19 to R29: before and after each step; who starts again has the one id that was
-    given.
+    R19 to R29: before and after each step; a restarted broker has the one assigned id.
     """
     for point in range(POINTS):
         broker = NewBroker(controller, f"killed-{point}", tmp_path / f"{point}")
@@ -85,7 +84,7 @@ def test_a_broker_that_is_killed_again_and_again_gets_one_id(
     controller: str, tmp_path: Path
 ) -> None:
     """
-    Each process comes further by one point, until none is killed.
+    Each process gets one point further, until the last is not killed.
     """
     broker = NewBroker(controller, "mortal", tmp_path / "store")
     lives = [broker.run(killed_at=point) for point in range(POINTS)]
@@ -99,7 +98,7 @@ def test_two_new_brokers_at_once_get_an_id_each(
     controller: str, tmp_path: Path
 ) -> None:
     """
-    R29: both may be told the same one; one of them is killed besides.
+    R29: both may get the same next id; one of them is also killed.
     """
     for turn, killed_at in enumerate((None, 3, 5, 7)):
         name = f"pair-{turn}"
@@ -115,11 +114,11 @@ def test_two_new_brokers_at_once_get_an_id_each(
         assert NextBrokerId(3) == next_id(controller, name)
 
 
-def test_another_code_does_not_get_an_id_that_is_given(
+def test_another_register_code_does_not_get_an_assigned_id(
     controller: str, tmp_path: Path
 ) -> None:
     """
-    2014, which is no silence: whoever gets it asks for the next one.
+    The answer is 2014: the broker then asks for the next id.
     """
     assert 1 == NewBroker(controller, "taken", tmp_path / "store").run()
 
@@ -135,8 +134,9 @@ def test_another_code_does_not_get_an_id_that_is_given(
 
 def test_two_brokers_get_a_master_and_a_set(controller: str, tmp_path: Path) -> None:
     """
-    904, 1001 to 1005 and 1008, with what pystore adds; Java passes over it, grants no
-    lease, knows members by id, and tells a new master at its broker's address.
+    Codes 904, 1001 to 1005 and 1008, with the fields of pystore. Java ignores these
+    fields, grants no lease, identifies members by id, and notifies a new master at the
+    address of its broker.
     """
     asyncio.run(_life(controller, tmp_path))
 
@@ -171,7 +171,7 @@ async def _life(controller: str, folder: Path) -> None:
         assert agreed == await client.alter_sync_state_set(both)
         info = await client.get_replica_info(GetReplicaInfo("life"))
         assert MasterInfo(Member(1), lead.master_address, 1, agreed) == info
-        # The same one again, another epoch, a version of before, a set without it.
+        # The same set again, another epoch, an old version, a set without the master.
         for refused, code in (
             (_change({1, 2}, set_epoch=2), 2013),
             (_change({1}, epoch=7), 2000),
@@ -194,7 +194,7 @@ def _change(
     broker_ids: set[int], *, epoch: int = 1, set_epoch: int = 2
 ) -> AlterSyncStateSet:
     """
-    What a master of pystore asks for, incarnations included.
+    Returns the request of a pystore master, including incarnations.
     """
     bits = bytes(16)
     members = frozenset(Member(one, Incarnation(one, bits)) for one in broker_ids)

@@ -1,8 +1,8 @@
 """
-RocketMQ's own slave follows a master of ours, whatever happens to either.
+RocketMQ's slave follows a pystore master through restarts, kills and cuts.
 
-What such a slave can still lose is listed in docs/replication.md by rule, and so is
-what a Java master can; nothing else is left out here.
+docs/replication.md lists by rule what such a slave and a Java master can still lose;
+these tests leave out nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from interop.java_slave import PATIENCE_S, QUEUE_FILE_BYTES, JavaSlave
 from interop.jvm import Json, StoreTool
-from interop.lines import written_bytes
+from interop.record_lines import written_bytes
 from lib.ha.master_fixture import EPOCH, MasterStage
 from lib.store.stores import SEGMENT, fill
 
@@ -66,7 +66,7 @@ PATIENT = SetRules(lag_ms_max=10 * WAIT_MS)
 @pytest.fixture
 def slave(compiled_tool: None, tmp_path: Path) -> Iterator[JavaSlave]:  # noqa: ARG001
     """
-    A slave without a master yet.
+    A slave that does not yet have a master.
     """
     with StoreTool(answer_timeout_s=PATIENCE_S + 60) as tool:
         yield JavaSlave(tool, tmp_path / "slave")
@@ -74,12 +74,12 @@ def slave(compiled_tool: None, tmp_path: Path) -> Iterator[JavaSlave]:  # noqa: 
 
 def master_of(root: Path, *broker_ids: int, epoch: int = EPOCH, port: int = 0) -> Any:
     """
-    A master at work in a set of these members; itself is 1.
+    Runs a master, broker 1, in a set of these members.
     """
     members = frozenset(Member(one) for one in (1, *broker_ids))
     return MasterStage(
         root,
-        # Confirm offsets reach a silent slave with heartbeats.
+        # A slave without new data gets confirm offsets with heartbeats.
         {"epoch": epoch, "heartbeat_ms": 200},
         agreed=AgreedSet(members, 1),
         rules=PATIENT,
@@ -90,7 +90,7 @@ def master_of(root: Path, *broker_ids: int, epoch: int = EPOCH, port: int = 0) -
 
 def append(stage: MasterStage, count: int, first: int = 0) -> int:
     """
-    Appends messages, and answers where the log ends.
+    Appends messages and returns the end of the log.
     """
     fill(stage.log, count, first)
     return end_of(stage)
@@ -98,21 +98,21 @@ def append(stage: MasterStage, count: int, first: int = 0) -> int:
 
 def end_of(stage: MasterStage) -> int:
     """
-    Where the master's log ends.
+    Returns the end of the master's log.
     """
     return stage.log.writer.log.ends().published_end
 
 
 def confirm_of(stage: MasterStage) -> int:
     """
-    The master's confirm offset.
+    Returns the master's confirm offset.
     """
     return stage.log.writer.log.ends().confirm_offset
 
 
 def begin(root: Path, epoch: int) -> None:
     """
-    A process that becomes master has begun its epoch before it serves.
+    Begins the epoch of a new master before it serves slaves.
     """
     with CommitLog(root) as log:
         log.begin_epoch(epoch)
@@ -120,14 +120,14 @@ def begin(root: Path, epoch: int) -> None:
 
 def pairs_of(stage: MasterStage) -> list[list[int]]:
     """
-    The epochs of the master.
+    Returns the epochs of the master.
     """
     return [list(pair) for pair in stage.log.epochs.pairs()]
 
 
 def messages_by_queue(report: Json) -> dict[str, list[tuple[int, str]]]:
     """
-    What a consumer of each queue gets: offset of the log, and the record's digest.
+    Returns for each queue the log offsets and digests that a consumer gets.
     """
     records = {line["offset"]: line["recordSha256"] for line in report["records"]}
     return {
@@ -138,9 +138,10 @@ def messages_by_queue(report: Json) -> dict[str, list[tuple[int, str]]]:
 
 def assert_equal(master: Path, slave: JavaSlave, count: int) -> None:
     """
-    After both were closed: same bytes, epochs and queues; ours reads what it wrote.
+    Checks after both were closed: bytes, epochs and queues are equal, and pystore reads
+    the store of the slave.
     """
-    # A master serves its log alone; its queues are built when a store opens.
+    # A master serves only its log; the queues are built when a store opens.
     with Store(master, queue_file_bytes=QUEUE_FILE_BYTES):
         pass
     for folder in ("commitlog", "consumequeue"):
@@ -157,8 +158,8 @@ def test_a_java_slave_acks_and_holds_what_its_master_appends(
     slave: JavaSlave, tmp_path: Path
 ) -> None:
     """
-    The master's confirm offset waits for it and moves with its acks. `all` says that
-    it is worth less; `all-synced`, which it could never keep, is refused.
+    The master's confirm offset waits for it and moves with its acks. `all` reports that
+    the slave guarantees less; `all-synced`, which it cannot guarantee, is refused.
     """
     with master_of(tmp_path / "master", 2) as stage:
         end = append(stage, 1000)
@@ -194,9 +195,9 @@ def test_a_java_slave_follows_its_master_through_restarts_and_kills(
     slave: JavaSlave, tmp_path: Path
 ) -> None:
     """
-    The master comes back at its port with a new epoch, and the slave finds it by
-    itself; then the slave is killed while bytes come, and the epoch changes again
-    before it is back. It knows every epoch, and reports it after yet another start.
+    The master restarts at its port with a new epoch, and the slave finds it. Then the
+    slave is killed while it receives bytes, and the epoch changes again before it
+    restarts. It knows every epoch, and reports them after one more start.
     """
     root = tmp_path / "master"
     with master_of(root, 2) as stage:
@@ -223,12 +224,12 @@ def test_a_java_slave_follows_its_master_through_restarts_and_kills(
     assert_equal(root, slave, 4000)
 
 
-def test_a_java_slave_cuts_what_the_new_master_never_had(
+def test_a_java_slave_cuts_records_that_the_new_master_does_not_have(
     slave: JavaSlave, tmp_path: Path
 ) -> None:
     """
-    It got a tail that another member, who is elected next, did not get: nobody was
-    promised it, and it goes.
+    The member that is elected next did not receive the tail of the slave: the tail was
+    not acknowledged, and it is cut.
     """
     old, new = tmp_path / "old", tmp_path / "new"
     with master_of(old, 2, 3) as stage:
@@ -245,27 +246,27 @@ def test_a_java_slave_cuts_what_the_new_master_never_had(
     begin(new, EPOCH + 1)
     with master_of(new, 2, epoch=EPOCH + 1) as stage:
         slave.follow(stage.service.address, EPOCH + 1)
-        # Less than what was cut: an end that only grew would be noticed.
+        # Less than the cut bytes: a slave that only appended would be noticed.
         end = append(stage, 200, first=1000)
         assert AckOutcome.REACHED is stage.service.wait(Ack.ALL, end, WAIT_MS).outcome
         assert common < end
         assert [[EPOCH, 0], [EPOCH + 1, common]] == slave.wait_for(end)["entries"]
         assert 1200 == slave.report()["recordCount"]
-        # A killed one leaves a segment that it only allocated, behind the hole of the
-        # cut ones; RocketMQ opens that, ours asks for the missing segment.
+        # A killed slave leaves an allocated segment after the hole of the cut ones;
+        # RocketMQ opens the store, pystore reports the missing segment.
         slave.close()
     assert_equal(new, slave, 1200)
     assert SEGMENT < common
 
 
-def test_a_killed_java_slave_keeps_what_it_had_cut(
+def test_a_killed_java_slave_keeps_the_records_it_had_cut(
     slave: JavaSlave, tmp_path: Path
 ) -> None:
     """
-    R167, as it is: the cut moved positions, the bytes stayed, and a restart takes
-    them for records. The master went on meanwhile, so they pass for its own.
+    R167 as it is today: the cut moved positions, the bytes stayed, and a restart reads
+    them as records. The master has continued, so they look like its own.
 
-    Whoever sees this fail has a RocketMQ that cuts for good: strike the rule.
+    If this test fails, RocketMQ cuts the bytes: then remove the rule.
     """
     old, new = tmp_path / "old", tmp_path / "new"
     with master_of(old, 2, 3) as stage:
@@ -305,11 +306,11 @@ def test_a_killed_java_slave_keeps_what_it_had_cut(
         ("A Java master of our slave:", MASTER_LEFT_OUT),
     ],
 )
-def test_what_is_left_out_here_is_what_the_docs_list(
+def test_the_rules_left_out_here_are_those_of_the_docs(
     title: str, left_out: dict[str, str]
 ) -> None:
     """
-    Rule by rule: neither side may grow alone.
+    Rule by rule: neither list has a rule that the other lacks.
     """
     table = DOCS.read_text().split(title)[1].split("\n\n")[1]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]

@@ -1,5 +1,5 @@
 """
-The lock that keeps a second writer out is one and the same for both programs.
+Both programs use the same lock against a second writer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_a_running_rocketmq_holds_a_record_lock_on_the_first_byte(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    ``lock`` says ``lock``; its first byte cannot be locked, and by whom is known.
+    The file contains ``lock``; its first byte is locked, and the owner is known.
     """
     java.open(tmp_path, CONFIG)
 
@@ -44,7 +44,7 @@ def test_rocketmq_does_not_start_where_the_first_byte_is_locked(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    It has loaded by then, and stops before it writes ``abort``.
+    RocketMQ has loaded the store, and stops before it writes ``abort``.
     """
     with (tmp_path / "lock").open("w+b") as file:
         file.write(b"lock")
@@ -57,14 +57,13 @@ def test_rocketmq_does_not_start_where_the_first_byte_is_locked(
     assert not (tmp_path / "abort").exists()
 
 
-def test_a_rocketmq_that_is_kept_out_has_removed_the_next_segment_by_then(
+def test_a_rocketmq_without_the_lock_has_already_removed_the_next_segment(
     java: StoreTool, mortal_java: StoreTool, tmp_path: Path
 ) -> None:
     """
     RocketMQ recovers before it locks: it deletes the segment above the end.
 
-    Another writer, whoever it is, must not go on writing into a file without a
-    name.
+    The other writer must not continue to write into a file without a name.
     """
     store = mortal_java.open(tmp_path, CONFIG)
     store.append(equal_sized(1, mark="a"))
@@ -81,11 +80,11 @@ def test_a_rocketmq_that_is_kept_out_has_removed_the_next_segment_by_then(
     assert names[1] not in second.opened["commitlogFilesAfterRecovery"]
 
 
-def test_pystore_does_not_open_what_a_running_rocketmq_writes(
+def test_pystore_does_not_open_a_store_of_a_running_rocketmq(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    The error names the process, and so does `pystore info`; reading goes on beside it.
+    The error and `pystore info` name the process; readers are not affected.
     """
     store = java.open(tmp_path, CONFIG)
     store.append(equal_sized(3, mark="a"))
@@ -103,7 +102,7 @@ def test_rocketmq_does_not_start_where_pystore_writes(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    And pystore loses nothing by the attempt, across the end of its segment.
+    The attempt costs pystore no record, even at the end of its segment.
     """
     bodies = [f"body {number} ".encode() * 40 for number in range(500)]
     with CommitLog(

@@ -1,5 +1,5 @@
 """
-Our name server beside RocketMQ's: the same talk, the same broker, the same clients.
+The name server of pystore and that of RocketMQ get the same requests.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from interop.name_server_talk import CLIENT, Line, Step, routes, talk
-from interop.own_name_server import serving
+from interop.name_server_steps import CLIENT, RawConnection, Step, routes, set_steps
+from interop.pystore_name_server import serving
 from interop.rig import Rig, free_ports
 from lib.remoting.name_server_peers import said
 
@@ -22,7 +22,7 @@ def rig(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Rig]:
     """
-    RocketMQ's processes.
+    Runs RocketMQ's processes.
     """
     made = Rig(tmp_path_factory.mktemp("rig"))
     try:
@@ -34,7 +34,7 @@ def rig(
 @pytest.fixture(scope="module")
 def their_port(rig: Rig) -> int:
     """
-    Of RocketMQ's name server.
+    The port of RocketMQ's name server.
     """
     found = free_ports()
     rig.start("namesrv", found)
@@ -44,7 +44,7 @@ def their_port(rig: Rig) -> int:
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     """
-    Of our name server.
+    The port of pystore's name server.
     """
     with serving() as found:
         yield found
@@ -52,29 +52,32 @@ def port() -> Iterator[int]:
 
 class Both:
     """
-    Two name servers that are told the same.
+    Two name servers that get the same requests.
     """
 
     def __init__(self, ours: int, theirs: int) -> None:
         self._ports = ours, theirs
-        self._lines: dict[str, tuple[Line, Line]] = {}
+        self._connections: dict[str, tuple[RawConnection, RawConnection]] = {}
 
     def take(self, step: Step) -> None:
         """
-        One step; both answer the same, theirs after a while.
+        Does one step; both give the same answer, RocketMQ's possibly later.
         """
         if step.request is None:
-            for line in self._lines.pop(step.peer):
+            for line in self._connections.pop(step.peer):
                 line.close()
             return
-        if step.peer not in self._lines:
-            self._lines[step.peer] = Line(self._ports[0]), Line(self._ports[1])
-        ours, theirs = self._lines[step.peer]
+        if step.peer not in self._connections:
+            self._connections[step.peer] = (
+                RawConnection(self._ports[0]),
+                RawConnection(self._ports[1]),
+            )
+        ours, theirs = self._connections[step.peer]
         self._agree(step, ours, theirs)
 
-    def _agree(self, step: Step, ours: Line, theirs: Line) -> None:
-        # Both see the end of a connection, and theirs carries out 104, in the
-        # background: what is asked is asked until they agree.
+    def _agree(self, step: Step, ours: RawConnection, theirs: RawConnection) -> None:
+        # RocketMQ's name server handles the end of a connection and code 104 in the
+        # background: the query is repeated until both agree.
         assert step.request is not None
         deadline = time.monotonic() + (AGREE_S if step.peer == CLIENT else 0)
         while True:
@@ -85,14 +88,14 @@ class Both:
 
     def close(self) -> None:
         """
-        All brokers go.
+        Closes the connections of all brokers.
         """
-        for lines in self._lines.values():
+        for lines in self._connections.values():
             for line in lines:
                 line.close()
 
 
-def test_both_name_servers_answer_the_same_to_the_same_talk(
+def test_both_name_servers_give_the_same_answers_to_the_same_requests(
     their_port: int, port: int
 ) -> None:
     """
@@ -100,17 +103,17 @@ def test_both_name_servers_answer_the_same_to_the_same_talk(
     """
     both = Both(port, their_port)
     try:
-        for step in talk():
+        for step in set_steps():
             both.take(step)
     finally:
         both.close()
 
 
-def test_a_java_broker_registers_with_both_and_a_producer_works_through_ours(
+def test_a_java_broker_registers_with_both_and_a_producer_works_with_ours(
     rig: Rig, their_port: int, port: int
 ) -> None:
     """
-    The producer's topic is made on the way, and the routes are the same.
+    The topic of the producer is created, and the routes are the same.
     """
     ours = f"127.0.0.1:{port}"
     servers = f"{ours};127.0.0.1:{their_port}"

@@ -1,5 +1,5 @@
 """
-Consume queues of one log are the same, whoever builds them.
+Both programs build the same consume queues from a log.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from interop import writer
 from interop.jvm import StoreTool
-from interop.lines import written_bytes
 from interop.logs import message_again, records_at
 from interop.messages import CONFIG, equal_sized
+from interop.record_lines import written_bytes
 from lib.oracle.golden_data import GoldenStore
 
 from pystore.store.store import Store
@@ -23,8 +23,8 @@ def test_pystore_builds_the_queue_files_that_rocketmq_builds(
     java: StoreTool, golden_store: GoldenStore, golden_root: Path, tmp_path: Path
 ) -> None:
     """
-    From the log alone RocketMQ makes the same files with the same bytes, whatever
-    the topics, tags, delays and transactions.
+    RocketMQ builds files with the same bytes from the log, for all topics, tags, delays
+    and transactions.
     """
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     size = golden_store.segment_size + 64
@@ -44,7 +44,7 @@ def test_rocketmq_leaves_the_queues_of_pystore_as_they_are(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    Nothing is left to dispatch after a clean close, and nothing is written anew.
+    After a clean close there is nothing to dispatch, and nothing is rewritten.
     """
     size, queue_file_bytes = 65536, 400
     with Store(tmp_path, segment_size=size, queue_file_bytes=queue_file_bytes) as store:

@@ -20,7 +20,7 @@ TIMEOUT_S = 120
 @pytest.fixture
 def ensemble(tmp_path: Path) -> Iterator[list[ZookeeperServer]]:
     """
-    Three servers, all of them serving.
+    Three running servers.
     """
     if reason := missing():
         if os.environ.get("CI") == "true":
@@ -41,12 +41,12 @@ def ensemble(tmp_path: Path) -> Iterator[list[ZookeeperServer]]:
             server.kill()
 
 
-def test_what_was_committed_survives_the_leader_and_commits_go_on(
+def test_commits_survive_the_leader_and_continue(
     ensemble: list[ZookeeperServer],
 ) -> None:
     """
-    The counter goes on where it was: no count is lost and none is made twice,
-    because what is unknown is read. The term goes on with its session.
+    The counter continues: no step is lost or done twice, because an unknown result is
+    read. The term lasts as long as its session.
     """
     # Only here: kazoo is an extra.
     from pystore.records.ops import CheckVersion, Op, Put  # noqa: PLC0415
@@ -67,12 +67,12 @@ def test_what_was_committed_survives_the_leader_and_commits_go_on(
                 value = int(found.value) if found else 0
                 assert value in (counted, counted + 1)
                 if value == counted + 1:
-                    break  # the commit of unknown outcome had been made
+                    break  # the commit with the unknown result was done
                 check = CheckVersion("n", found.version if found else 0)
                 ops: list[Op] = [term.check, check, Put("n", b"%d" % (counted + 1))]
                 assert store.commit(ops)
             except (UnavailableError, UnknownOutcomeError):
-                # The servers elect; what was made is read in the next round.
+                # The servers elect a leader; the result is read in the next round.
                 continue
             break
         counted += 1

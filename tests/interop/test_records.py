@@ -1,5 +1,5 @@
 """
-What pystore writes is what RocketMQ reads, and what RocketMQ would have written.
+RocketMQ reads the records of pystore, and would have written the same bytes.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from interop.jvm import StoreTool
-from interop.lines import message_of
 from interop.logs import append_all, message_again, new_log, records_at, records_of
 from interop.messages import BORN_HOST, BORN_MS, java_again, java_batch
+from interop.record_lines import message_of
 from lib.oracle.golden_data import GoldenStore
 
 from pystore.core.options import Route
@@ -25,7 +25,7 @@ CRC_BYTES = 20
 
 def java_config(segment_size: int, *, property_crc: bool) -> dict[str, str]:
     """
-    Returns a configuration in which RocketMQ insists on the property CRC, or not.
+    Returns a configuration of RocketMQ that requires the property CRC, or not.
     """
     return {
         "mappedFileSizeCommitLog": str(segment_size),
@@ -39,7 +39,7 @@ def java_config(segment_size: int, *, property_crc: bool) -> dict[str, str]:
 
 def segment_size(store: GoldenStore, options: dict[str, Any]) -> int:
     """
-    Returns the segment size of *store*, or a bit more where records grow.
+    Returns the segment size of *store*, or slightly more where records grow.
 
     The ``boundary`` stores hold records that just fit.
     """
@@ -74,8 +74,8 @@ def test_rocketmq_reads_every_kind_of_record_that_pystore_wrote(
     options: dict[str, Any],
 ) -> None:
     """
-    The messages of every golden store, appended again by pystore, come out of
-    RocketMQ as they are in pystore and as the messages that they were.
+    Pystore appends the messages of every golden store again; RocketMQ reads the same
+    records and the same messages.
     """
     root, size = tmp_path / "ours", segment_size(golden_store, options)
     messages = [message_again(record) for record in records_at(golden_root)]
@@ -107,7 +107,7 @@ def test_both_programs_write_the_same_bytes_for_the_same_messages(
     property_crc: bool,
 ) -> None:
     """
-    Offsets, blanks, queue offsets and every byte agree but for the store time.
+    Offsets, blanks, queue offsets and all bytes are equal, except the store time.
     """
     size = segment_size(golden_store, {"property_crc": property_crc})
     records = records_at(golden_root)
@@ -125,13 +125,13 @@ def test_both_programs_write_the_same_bytes_for_the_same_messages(
 
 
 @pytest.mark.parametrize("property_crc", [True, False], ids=["crc", "no-crc"])
-def test_both_programs_take_a_client_batch_apart_in_the_same_way(
+def test_both_programs_split_a_client_batch_in_the_same_way(
     java: StoreTool,
     tmp_path: Path,
     property_crc: bool,
 ) -> None:
     """
-    A batch of messages becomes the same records, also where it starts a segment.
+    A batch of messages becomes the same records, also at the start of a segment.
     """
     batches = [
         b"".join(

@@ -1,5 +1,5 @@
 """
-A replica of pystore follows a live Java master, whatever happens to either.
+A replica of pystore follows a running Java master through kills and epochs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def brokers(compiled_tool: None, tmp_path: Path) -> Iterator[BrokerSet]:  # noqa
 @contextmanager
 def following(root: Path, brokers: BrokerSet) -> Iterator[subprocess.Popen[bytes]]:
     """
-    A learner of the master; killed if it is still there at the end.
+    Runs a learner of the master; kills it at the end if it still runs.
     """
     command = [*PYSTORE, "replica", str(root), "--master", brokers.ha_address]
     wishes = ["--protocol", "legacy", "--learner", "--segment-size", str(SEGMENT)]
@@ -49,7 +49,7 @@ def following(root: Path, brokers: BrokerSet) -> Iterator[subprocess.Popen[bytes
 
 def wait_until(process: subprocess.Popen[bytes], end: int) -> dict[str, Any]:
     """
-    Reads reports until the replica has all below an offset.
+    Reads reports until the replica has all bytes below an offset.
     """
     deadline = time.monotonic() + PATIENCE_S
     assert process.stdout is not None
@@ -63,7 +63,7 @@ def wait_until(process: subprocess.Popen[bytes], end: int) -> dict[str, Any]:
 
 def master_log(brokers: BrokerSet) -> bytes:
     """
-    The bytes of the master's log up to its end, as its files have them.
+    Returns the bytes of the master's log files up to its end.
     """
     with LogReader(brokers.store) as log:
         end = log.scan(log.ends().min_offset).finish().offset
@@ -75,8 +75,8 @@ def test_a_replica_equals_its_java_master_through_kills_and_epochs(
     brokers: BrokerSet, tmp_path: Path
 ) -> None:
     """
-    It is killed while messages arrive, its master is killed and comes back with a
-    new epoch: segments, epoch file and queues are those of the master.
+    The replica is killed while messages arrive; its master is killed and restarts with
+    a new epoch. Segments, epoch file and queues are those of the master.
     """
     root = tmp_path / "copy"
     producer = brokers.produce(3000)
@@ -106,5 +106,5 @@ def test_a_replica_equals_its_java_master_through_kills_and_epochs(
         assert theirs.read_bytes() == segment.read_bytes(), segment.name
     (verified,) = run_json("verify", root)["stores"]
     assert "whole" == verified["verdict"]
-    # What the producer sent again after a timeout may be there twice.
+    # Messages that the producer repeated after a timeout may be stored twice.
     assert verified["records"] >= 5000

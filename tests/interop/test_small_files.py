@@ -55,7 +55,7 @@ def test_an_epoch_file_of_rocketmq_is_written_byte_for_byte_by_pystore(
     java: StoreTool, tmp_path: Path, pairs: list[tuple[int, int]]
 ) -> None:
     """
-    What RocketMQ wrote is read as its table and encodes to the same bytes.
+    The table of RocketMQ is read, and its encoding has the same bytes.
     """
     java.ask({"do": "epochs", "root": str(tmp_path), "append": pairs})
     content = (tmp_path / EPOCH_FILE).read_bytes()
@@ -67,11 +67,11 @@ def test_an_epoch_file_of_rocketmq_is_written_byte_for_byte_by_pystore(
     assert content == encode_epochs(found.table)
 
 
-def test_rocketmq_goes_on_with_an_epoch_table_that_pystore_began(
+def test_rocketmq_continues_an_epoch_table_of_pystore(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    RocketMQ appends to our file, keeps ours as ``.bak``, and we read both.
+    RocketMQ appends to the file and keeps the old one as ``.bak``; pystore reads both.
     """
     ours = EpochTable.of([(1, 0), (2, 100)])
     (tmp_path / EPOCH_FILE).write_bytes(encode_epochs(ours))

@@ -50,11 +50,11 @@ def test_a_job_runs_by_spark_submit_on_two_workers(
     )
 
 
-def test_workers_without_the_package_are_told_in_one_line(
+def test_workers_without_the_package_are_reported_in_one_line(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     """
-    Which interpreter lacks what, and what to do.
+    The line has the interpreter, the missing package, and what to do.
     """
     (root,) = make_replicas(tmp_path, 1)
     bare = tmp_path / "bare"
@@ -67,7 +67,7 @@ def test_workers_without_the_package_are_told_in_one_line(
     )
 
     assert 3 == done.returncode, done.stderr[-3000:]
-    # spark-submit makes one stream of the driver's two.
+    # spark-submit merges both streams of the driver.
     told = [line for line in done.stdout.splitlines() if line.startswith("pystore:")]
     assert 1 == len(told), done.stderr[-3000:]
     assert "the workers' Python has no pystore" in told[0]

@@ -1,8 +1,8 @@
 """
-What a truncation by RocketMQ leaves above the end (formats 1.9).
+Records that a truncation by RocketMQ leaves above the end (formats 1.9).
 
-RocketMQ moves its positions and leaves the bytes, so whole records of a past
-stand behind the end of the present.
+RocketMQ moves its positions and leaves the bytes, so whole old records follow the end
+of the log.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from interop.messages import CONFIG, equal_sized
 
 from pystore.store.commit_log import CommitLog
 
-# Two entries a file: RocketMQ removes the queue files above a truncation, so
-# that no queue names what it leaves in the log.
+# Two entries per file: RocketMQ removes the queue files above a truncation, so no queue
+# names the records that it leaves in the log.
 UNNAMED = CONFIG | {"mappedFileSizeConsumeQueue": "40"}
 
 
@@ -46,7 +46,7 @@ def test_records_that_rocketmq_truncated_come_back_when_it_starts_again(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    Four of the six truncated records stand behind the two new ones, and return.
+    Four of the six truncated records follow the two new ones, and return.
     """
     records = leave_stale_records(java, tmp_path)
 
@@ -65,7 +65,7 @@ def test_pystore_cuts_the_records_that_rocketmq_would_bring_back(
     """
     No queue names them and their store times fall back: they are stale (A8).
 
-    Then RocketMQ sees the same end, since zeros stand behind it.
+    Then RocketMQ finds the same end, because zeros follow it.
     """
     records = leave_stale_records(java, tmp_path)
     last = records[-1]

@@ -1,5 +1,5 @@
 """
-The Java tool reports what the golden data say: so it can be a judge.
+The Java tool reports the golden data: so tests can compare with it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lib.oracle.golden_data import GoldenStore
 BEFORE = {"store", "config", "filesBefore"}
 
 
-def test_the_tool_finds_in_a_golden_store_what_the_golden_data_say(
+def test_the_tool_reads_a_golden_store_as_the_golden_data_have_it(
     java: StoreTool, golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
@@ -34,7 +34,7 @@ def test_the_tool_finds_in_a_golden_store_what_the_golden_data_say(
 
 def expected_config(store: GoldenStore) -> dict[str, str]:
     """
-    Returns the keys with which the store was opened when the data were made.
+    Returns the configuration of the store when the data were written.
     """
     config: dict[str, str] = store.expected["config"]
     return config

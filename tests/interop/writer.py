@@ -1,9 +1,9 @@
 """
-Appends to a store until it is killed, and prints what was acknowledged.
+Appends to a store until it is killed, and prints the acknowledged records.
 
     python writer.py STORE SEGMENT_SIZE
 
-One line per record: its offset, and its number, which its body names.
+One line per record: its offset, and its number, which the body contains.
 """
 
 from __future__ import annotations

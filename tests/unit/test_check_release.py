@@ -1,5 +1,5 @@
 """
-What the check of a release lets through and what it stops.
+The check of a release accepts correct files and stops all others.
 """
 
 from __future__ import annotations

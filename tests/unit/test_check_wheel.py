@@ -1,5 +1,5 @@
 """
-What the wheel check lets through and what it stops.
+The wheel check accepts correct wheels and stops all others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NAME = "pystore_commitlog-1.0-cp311-abi3-linux_x86_64.whl"
 
 def test_a_wheel_for_every_python_passes() -> None:
     """
-    The check does not stop what is right.
+    The check accepts a correct wheel.
     """
     check_wheel.check_tag(Path(NAME))
 
@@ -25,7 +25,7 @@ def test_a_wheel_for_every_python_passes() -> None:
 )
 def test_a_wheel_for_some_pythons_only_is_stopped(part: str, other: str) -> None:
     """
-    The tag must say abi3 from the oldest Python on.
+    The tag must be abi3 with the oldest Python.
     """
     with pytest.raises(WrongError, match="not cp311-abi3"):
         check_wheel.check_tag(Path(NAME.replace(part, other)))
@@ -42,7 +42,7 @@ def test_two_wheels_in_a_folder_are_stopped(tmp_path: Path) -> None:
         only(tmp_path, "*.whl")
 
 
-def test_a_tool_that_complains_stops_the_check() -> None:
+def test_a_failing_tool_stops_the_check() -> None:
     """
     With the command and all that it printed.
     """

@@ -1,5 +1,5 @@
 """
-The C module offers what its headers promise, and its stub says the same.
+The C module has the names of its headers, and the stub lists the same.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from pystore import _core
 HEADER = ffi_build.header_text()
 
 
-def test_the_committed_stub_is_the_one_the_headers_make() -> None:
+def test_the_committed_stub_is_generated_from_the_headers() -> None:
     """
     A changed header without ``python csrc/stub.py`` is noticed.
     """
     assert stub.stub_text(HEADER) == stub.STUB.read_text(encoding="utf-8")
 
 
-def test_the_built_module_offers_every_name_of_the_headers() -> None:
+def test_the_built_module_has_every_name_of_the_headers() -> None:
     """
-    Nothing is lost between the headers and what Python can call.
+    Python can call every function of the headers.
     """
     lines = stub.stub_text(HEADER).split("class Lib:")[1].splitlines()
     names = {

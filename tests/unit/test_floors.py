@@ -11,7 +11,7 @@ from lib.imports import MODULES, ROOT, import_edges, imports_of
 
 # Which package, with the packages in it that have no row of their own, or which single
 # module stands on which floor. A module may import from its own package and from lower
-# floors. The rows of packages that are not there yet say where they will stand.
+# floors. Packages that do not exist yet have rows, too.
 FLOORS = {
     "pystore.clocks": 0,
     "pystore.errors": 0,
@@ -144,7 +144,7 @@ def _circle(edges: Mapping[str, set[str]]) -> list[str]:
     try:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
-        # The second argument is the circle: this is what the test reports.
+        # The second argument is the circle, which the test reports.
         circle: list[str] = error.args[1]
         return circle
     return []
@@ -174,7 +174,7 @@ def _packages() -> set[str]:
 
 def test_no_import_goes_up_or_to_another_package_of_the_same_floor() -> None:
     """
-    A package knows only what is below it.
+    A package imports only from lower floors.
     """
     upward = sorted(
         {
@@ -213,7 +213,7 @@ def _folder(module: str) -> str:
 
 def test_a_circle_is_found() -> None:
     """
-    Else the two tests before could not fail.
+    Otherwise the two tests above could not fail.
     """
     edges = {"a": {"b"}, "b": {"c"}, "c": {"a"}}
 
@@ -230,9 +230,9 @@ def test_at_most_eight_files_stand_at_the_top_of_the_package() -> None:
     assert len(set(FLOORS.values())) <= 13
 
 
-def test_replication_and_controller_do_not_know_each_other() -> None:
+def test_replication_and_controller_do_not_import_each_other() -> None:
     """
-    The broker alone composes them.
+    Only the broker combines them.
     """
     sides = [
         {name for name in edge if f"{name}.".startswith(SIDES)}
@@ -242,9 +242,9 @@ def test_replication_and_controller_do_not_know_each_other() -> None:
     assert [] == [side for side in sides if len({n.split(".")[1] for n in side}) > 1]
 
 
-def test_sockets_threads_clocks_and_chance_stay_at_the_rim() -> None:
+def test_only_the_listed_modules_use_sockets_threads_clocks_and_chance() -> None:
     """
-    And a module that needs them no more leaves the list.
+    A module that no longer needs them is removed from the list.
     """
     users = {
         module

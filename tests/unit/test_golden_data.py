@@ -40,11 +40,11 @@ def test_the_records_of_a_store_are_as_many_as_java_counted(
     VARIANTS,
     ids=[f"{store.name}-{damage['variant']}" for store, damage in VARIANTS],
 )
-def test_a_patch_leaves_what_it_says(
+def test_a_patch_makes_the_changes_it_lists(
     store: GoldenStore, damage: dict[str, Any], tmp_path: Path
 ) -> None:
     """
-    Each step of a patch can be seen in the files afterwards.
+    Each step of a patch is visible in the files afterwards.
     """
     root = store.extract(tmp_path)
 

@@ -1,5 +1,5 @@
 """
-The house rules that a machine can check: sizes, names, docstrings, links.
+The rules of the project that a test can check: sizes, names, docstrings, links.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def test_a_file_with_much_code_has_a_reason() -> None:
 
 def test_no_file_is_longer_than_six_hundred_lines() -> None:
     """
-    Beyond this no reason counts.
+    There are no exceptions.
     """
     sizes = {
         _name(path): path.read_bytes().count(b"\n")
@@ -171,7 +171,7 @@ def test_no_file_is_longer_than_six_hundred_lines() -> None:
 
 def test_a_small_module_with_one_importer_has_a_reason() -> None:
     """
-    Without a reason it belongs into the module that imports it.
+    Without a reason its code belongs in the importing module.
     """
     importers: dict[str, set[str]] = {}
     for path in _files(".py", folders=SOURCE):
@@ -253,7 +253,7 @@ def test_every_folder_of_unit_tests_is_a_package_of_the_source() -> None:
     assert [] == [str(one) for one in packages if not (one / "__init__.py").exists()]
 
 
-def test_every_test_says_in_one_sentence_what_it_shows() -> None:
+def test_every_test_has_a_docstring() -> None:
     """
     A failing test explains itself.
     """
@@ -271,7 +271,7 @@ def test_every_test_says_in_one_sentence_what_it_shows() -> None:
 
 def test_setup_lists_every_package() -> None:
     """
-    The list is the build's truth: what it forgets no wheel holds.
+    The build uses this list: a wheel lacks every package that is not in it.
     """
     listed = re.search(r"packages=(\[.*?\])", (ROOT / "setup.py").read_text(), re.S)
     folders = [
@@ -299,7 +299,7 @@ def test_the_links_for_type_checkers_lead_to_the_folders(name: str) -> None:
 @pytest.mark.slow
 def test_mypy_checks_every_file() -> None:
     """
-    Success on some of the files would be no success.
+    Success on only some of the files would hide errors.
     """
     command = [sys.executable, "-m", "mypy"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

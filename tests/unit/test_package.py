@@ -22,7 +22,7 @@ def test_every_public_name_has_a_home() -> None:
         assert getattr(pystore, name) is not None
 
 
-def test_a_name_that_is_none_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     """
     As of any module.
     """

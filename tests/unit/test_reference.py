@@ -1,5 +1,5 @@
 """
-The oracle reads what RocketMQ wrote as RocketMQ does, and the C scan reads it as
+The oracle reads the stores of RocketMQ as RocketMQ does, and the C scan reads them as
 the oracle does.
 """
 

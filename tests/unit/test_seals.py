@@ -1,5 +1,5 @@
 """
-Seals: equal on replicas, checked to the last bit, and exact about what is bad.
+Seals are equal on replicas, detect every changed bit, and name the bad blocks.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def sealed(*buffers: Buffer, start: int = 0, chain: bytes = NO_CHAIN) -> Seal:
     )
 
 
-def test_a_seal_says_what_the_segment_is() -> None:
+def test_a_seal_describes_its_segment() -> None:
     """Length, blocks, digests and whose bytes they are."""
     seal = sealed()
     assert ("broker-a", 0, len(SEGMENT), 17) == (
@@ -157,8 +157,8 @@ def test_a_seal_survives_its_file(start: int, size: int, group: str) -> None:
     assert seal.encode() == parse_seal(seal.encode()).encode()
 
 
-def test_a_flip_of_any_bit_is_seen() -> None:
-    """A seal proves itself before it proves anything else."""
+def test_a_flip_of_any_bit_is_detected() -> None:
+    """The digest of the seal itself is checked first."""
     content = sealed(b"bytes").encode()
     for bit in range(8 * len(content)):
         damaged = bytearray(content)
@@ -167,8 +167,8 @@ def test_a_flip_of_any_bit_is_seen() -> None:
             parse_seal(bytes(damaged))
 
 
-def test_every_half_written_seal_is_seen() -> None:
-    """Cut at any byte, or with bytes behind it."""
+def test_every_half_written_seal_is_detected() -> None:
+    """Cut at any byte, or followed by more bytes."""
     content = sealed(b"bytes").encode()
     for wrong in (*(content[:size] for size in range(len(content))), content + b"\0"):
         with pytest.raises(
@@ -226,7 +226,7 @@ def test_seals_are_written_read_and_listed(places: tuple[Path, Path]) -> None:
 
 
 def test_a_seal_of_another_segment_is_refused(places: tuple[Path, Path]) -> None:
-    """A copied file does not seal what its name says."""
+    """A copied file does not seal the segment of its new name."""
     directory, temporary = places
     write_seal(directory, sealed(b"x", start=7), temporary)
     (directory / seal_name(7)).rename(directory / seal_name(8))
@@ -252,7 +252,7 @@ def test_a_bad_seal_file_is_named(places: tuple[Path, Path]) -> None:
         read_seal(directory, 9)
 
 
-def test_what_cannot_be_sealed_is_refused() -> None:
+def test_a_segment_that_cannot_be_sealed_is_refused() -> None:
     """No bytes, no chain, no group."""
     with pytest.raises(InvalidError, match="the segment at 0 has no bytes to seal"):
         sealed(b"")

@@ -27,8 +27,8 @@ def test_the_command_prints_the_version_of_the_package() -> None:
     """
     A bug report may take it from either.
     """
-    said = subprocess.check_output(
+    printed = subprocess.check_output(
         [sys.executable, "-m", "pystore", "--version"], text=True
     )
 
-    assert f"pystore, version {pystore.__version__}\n" == said
+    assert f"pystore, version {pystore.__version__}\n" == printed

@@ -1,5 +1,5 @@
 """
-What two name servers are told, step by step, and a line to tell it.
+Requests for two name servers, step by step, and a connection to send them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.framing import CommandReader, encode_frame
 
 CLIENT = "client"
-"""Who asks and changes nothing."""
+"""The peer that only queries."""
 
 
 @dataclass(frozen=True)
 class Step:
     """
-    One thing that happens to a name server.
+    One request to a name server, or the end of a connection.
 
     Attributes:
-        peer: whose connection it is.
-        request: ``None``: the connection closes.
+        peer: the peer of the connection.
+        request: the request; ``None``: the peer closes the connection.
     """
 
     peer: str
@@ -34,7 +34,7 @@ class Step:
 
 def routes(*names: str, cluster: str = "C", broker: str = "s") -> Iterator[Step]:
     """
-    Everything that can be seen is asked for.
+    Yields queries for everything that a name server shows.
     """
     yield Step(CLIENT, request(RequestCode.GET_BROKER_CLUSTER_INFO))
     yield Step(CLIENT, request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER))
@@ -44,9 +44,9 @@ def routes(*names: str, cluster: str = "C", broker: str = "s") -> Iterator[Step]
         yield Step(CLIENT, request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=name))
 
 
-def talk() -> Iterator[Step]:
+def set_steps() -> Iterator[Step]:
     """
-    A set's life, and what can be seen after each step.
+    Yields the steps of a broker set, with queries after each step.
     """
     for step in _steps():
         yield step
@@ -70,7 +70,7 @@ def _steps() -> Iterator[Step]:
     yield Step("a", _named(RequestCode.WIPE_WRITE_PERM_OF_BROKER, "nobody"))
     yield Step("a", _deleted("T2", "another"))
     yield Step("a", _deleted("T2", "C"))
-    # The slave is elected, and the old master does not know.
+    # The slave is elected, and the old master does not know it.
     yield Step("b", registration("b", 0, topics({"T1": topic(6), "T2": topic()}, 1, 7)))
     yield Step("a", registration("a", body=topics(epoch=5)))
     yield Step("a")
@@ -78,7 +78,7 @@ def _steps() -> Iterator[Step]:
     yield Step("b", registration("b", 5, topics(counter=9)))
     yield Step("b", _stopped("b", 5))
     yield Step("d")
-    # A slave that stands in for its master.
+    # A slave that acts as master.
     yield Step("b", registration("b", 2, enableActingMaster="true"))
     yield Step("a", registration("a", enableActingMaster="true"))
     yield Step("a")
@@ -131,9 +131,9 @@ def _stopped(address: str, broker_id: int) -> RemotingCommand:
     )
 
 
-class Line:
+class RawConnection:
     """
-    A connection to a name server, byte by byte.
+    A connection to a name server that sends and returns bytes.
     """
 
     def __init__(self, port: int) -> None:
@@ -153,6 +153,6 @@ class Line:
 
     def close(self) -> None:
         """
-        Ends it.
+        Closes the connection.
         """
         self._socket.close()

@@ -20,7 +20,7 @@ CLOSED_S = 60
 @contextmanager
 def serving() -> Iterator[int]:
     """
-    Our name server, on a loop of its own; its port.
+    Runs the name server on a separate event loop; yields its port.
     """
     loop = asyncio.new_event_loop()
     ours = name_server(lambda: int(loop.time() * 1000))

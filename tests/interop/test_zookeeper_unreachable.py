@@ -1,5 +1,5 @@
 """
-A master of pystore and its controller, while ZooKeeper is away for a while.
+A master of pystore and its controller while ZooKeeper is unreachable.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from interop.own_broker import OwnBroker, Setting
+from interop.pystore_broker import PystoreBroker, Setting
 from interop.rig import free_ports
 from lib.controller.controller_process import ControllerProcess
 from lib.remoting.zookeeper_server import ZookeeperServer
@@ -27,7 +27,7 @@ def controller(
     tmp_path: Path, zookeeper: ZookeeperServer
 ) -> Iterator[ControllerProcess]:
     """
-    One that leads, with a name server on the same port.
+    The leading controller, with a name server on the same port.
     """
     config = tmp_path / "controller.toml"
     config.write_text(f"zookeeperSessionTimeout = {SESSION_MS}\n")
@@ -38,22 +38,22 @@ def controller(
 
 
 @pytest.fixture
-def master(tmp_path: Path, controller: ControllerProcess) -> Iterator[OwnBroker]:
+def master(tmp_path: Path, controller: ControllerProcess) -> Iterator[PystoreBroker]:
     """
     The only broker of its set.
     """
     address, asked = f"127.0.0.1:{free_ports()}", controller.address
     store = str(tmp_path / "store")
-    broker = OwnBroker(Setting("c", "b", address, asked, asked, store, SEGMENT))
+    broker = PystoreBroker(Setting("c", "b", address, asked, asked, store, SEGMENT))
     try:
         yield broker
     finally:
         broker.kill()
 
 
-def append_until(master: OwnBroker, outcome: str) -> None:
+def append_until(master: PystoreBroker, outcome: str) -> None:
     """
-    Appends with ack `leader`, again and again, until that comes of it.
+    Appends with ack `leader` repeatedly, until the result is this one.
     """
     end_s = time.monotonic() + PATIENCE_S
     while (found := master.append(1, 1, Ack.LEADER)["outcomes"]) != [outcome]:
@@ -61,13 +61,13 @@ def append_until(master: OwnBroker, outcome: str) -> None:
         time.sleep(0.05)
 
 
-def test_a_master_goes_on_for_its_lease_and_again_when_zookeeper_is_back(
-    zookeeper: ZookeeperServer, controller: ControllerProcess, master: OwnBroker
+def test_a_master_continues_for_its_lease_and_when_zookeeper_is_back(
+    zookeeper: ZookeeperServer, controller: ControllerProcess, master: PystoreBroker
 ) -> None:
     """
-    R9, R80, C2: under its lease it acknowledges `leader`, then no more; `all` needs no
-    lease. It is away for longer than a session; when it is back nobody has to do
-    anything, and the epoch is the same.
+    R9, R80, C2: during its lease the master acknowledges `leader`, later only `all`,
+    which needs no lease. ZooKeeper is unreachable for longer than a session; when it is
+    back, no operator has to act, and the epoch is the same.
     """
     append_until(master, "REACHED")
     epochs = master.standing()["epochs"]
@@ -76,8 +76,8 @@ def test_a_master_goes_on_for_its_lease_and_again_when_zookeeper_is_back(
     assert ["REACHED"] == master.append(1, 2, Ack.LEADER)["outcomes"]
 
     append_until(master, "FENCED")
-    # A lease that the controller cuts short is counted from when it was asked for, so
-    # it is over a moment before the controller's own time is.
+    # A lease that the controller shortens is measured from its request, so it ends
+    # shortly before the time of the controller.
     while controller.apply(9).code != ResponseCode.CONTROLLER_NOT_LEADER:
         assert time.monotonic() < gone_s
     fenced = master.standing()

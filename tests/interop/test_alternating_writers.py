@@ -1,5 +1,5 @@
 """
-One store, two programs: each goes on where the other left off.
+Two programs write one store by turns: each continues where the other stopped.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from pystore.store.store import Store
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])
 ROUNDS = 3
 
-# RocketMQ dispatches what lies *above* the end of its queues after a clean stop,
-# and so skips the record that begins there, and numbers all that follow one lower.
+# After a clean stop RocketMQ dispatches the records *above* the end of its queues. So
+# it skips the record that begins there, and gives all later ones a queue offset that is
+# one too low.
 
 
 def lines_of(log: CommitLog) -> list[dict[str, Any]]:
@@ -38,7 +39,7 @@ def lines_of(log: CommitLog) -> list[dict[str, Any]]:
 
 def assert_queues_have_no_gap(lines: list[dict[str, Any]]) -> None:
     """
-    Queue offsets of each queue count from 0, whoever assigned them.
+    Checks that the queue offsets of each queue count from 0 without a gap.
     """
     queues = defaultdict(list)
     for line in lines:
@@ -51,7 +52,7 @@ def assert_each_is_found_in_its_queue(
     store: Store, lines: list[dict[str, Any]]
 ) -> None:
     """
-    Topic, queue and queue offset lead to the record.
+    Checks that topic, queue and queue offset lead to each record.
     """
     for line in lines:
         found = store.read(line["topic"], line["queueId"], line["queueOffset"])
@@ -60,7 +61,7 @@ def assert_each_is_found_in_its_queue(
 
 def run_until_killed(root: Path, records: int) -> list[list[str]]:
     """
-    Kills a writer some time after it wrote *records* records.
+    Kills a writer some time after it has written this number of records.
 
     Returns:
         Offset and number of each record that it acknowledged.
@@ -78,7 +79,7 @@ def test_a_store_that_pystore_closed_starts_normally_in_rocketmq(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    No ``abort`` is there, the end and every record are pystore's.
+    There is no ``abort``; RocketMQ finds the end and the records of pystore.
     """
     with CommitLog(tmp_path, segment_size=SEGMENT_SIZE) as log:
         for number in range(1000):
@@ -92,12 +93,12 @@ def test_a_store_that_pystore_closed_starts_normally_in_rocketmq(
     assert lines == store.report()["records"]
 
 
-def test_rocketmq_finds_all_that_a_killed_pystore_acknowledged(
+def test_rocketmq_finds_every_record_that_a_killed_pystore_acknowledged(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    ``abort`` is there, and so is every acknowledged record, at its offset; what
-    stands behind the last of them is at most the one record in flight.
+    There is an ``abort``, and every acknowledged record is at its offset; at most the
+    one record in flight follows the last of them.
     """
     acknowledged = run_until_killed(tmp_path, 2000)
 
@@ -114,11 +115,12 @@ def test_rocketmq_finds_all_that_a_killed_pystore_acknowledged(
     assert_queues_have_no_gap(read)
 
 
-def test_rocketmq_s_visit_after_a_kill_is_noticed(
+def test_a_write_of_rocketmq_after_a_kill_is_noticed(
     mortal_java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    ``abort`` was ours and is RocketMQ's now: our bounds are void, its records in.
+    The ``abort`` of pystore is now RocketMQ's: the bounds of pystore are void, and the
+    records of RocketMQ are kept.
     """
     run_until_killed(tmp_path, 10)
     store = mortal_java.open(tmp_path, CONFIG)
@@ -138,7 +140,7 @@ def test_two_programs_write_one_store_by_turns(
     tmp_path: Path, mortal_java: StoreTool, is_closed: bool
 ) -> None:
     """
-    Nothing is lost, added or numbered twice, and pystore says who was there.
+    No record is lost, added or numbered twice, and pystore reports the other writer.
     """
     numbers = count()
     seen: list[dict[str, Any]] = []
@@ -178,7 +180,7 @@ def test_rocketmq_has_a_queue_entry_for_every_record_that_pystore_appended(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    Also for the first one behind RocketMQ's own, where its queues end.
+    Also for the first record after RocketMQ's records, where its queues end.
     """
     store = java.open(tmp_path, CONFIG)
     store.append(equal_sized(5, mark="java"))

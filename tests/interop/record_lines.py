@@ -1,8 +1,8 @@
 """
-Record lines, and what of them is the message rather than its place.
+Record lines, and the part of them that does not depend on the log.
 
-A record line is what ``Record.as_dict``, the Java tool and the golden data
-give: one record, with RocketMQ's names.
+A record line is one record with RocketMQ's names, as ``Record.as_dict``, the Java tool
+and the golden data have it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Line = dict[str, Any]
 PROPERTY_CRC = "__CRC32#"
 STORE_HOST_IPV6 = 0x20
 
-# Where and when it was stored, and what follows from that or from the rest.
+# Place and time of the record, and values that follow from them or from the rest.
 _PLACE = {
     "offset",
     "size",
@@ -35,7 +35,7 @@ _SCHEDULED = "SCHEDULE_TOPIC_XXXX"
 
 def message_of(line: Line) -> Line:
     """
-    Returns what a record of the same message has in any other log.
+    Returns the values that the same message has in every log.
 
     The tags code of a scheduled message is a time after its store time.
     """
@@ -54,7 +54,7 @@ def written_bytes(folder: Path) -> dict[str, bytes]:
     """
     Returns every file below *folder* without the zeros at its end.
 
-    A file that holds nothing else is left out: it was only allocated.
+    A file that has only zeros is left out: it was only allocated.
     """
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes().rstrip(b"\0")

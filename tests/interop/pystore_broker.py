@@ -1,9 +1,9 @@
 """
-A broker of pystore in a process of its own, which takes orders and can be killed.
+A broker of pystore in a separate process that executes commands and can be killed.
 
 It negotiates its id, registers, asks for an election, sends heartbeats, registers with
-a name server as master, and serves slaves. Each line of standard input is an order, as
-JSON, and so is the line that answers it. `OwnBroker` is the other end.
+a name server as master, and serves slaves. Each line of standard input is a command in
+JSON, and so is its answer. `PystoreBroker` is the other end.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ Json = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class Setting:
     """
-    How a broker is configured; addresses are ``HOST:PORT``.
+    The configuration of a broker; addresses are ``HOST:PORT``.
 
     Attributes:
-        cluster: its name.
-        broker: name of the set.
-        address: where the broker itself listens; slaves connect one port above.
-        controller: whom to ask.
-        name_server: where to register.
-        store: its directory.
+        cluster: the name of the cluster.
+        broker: the name of the set.
+        address: the address of the broker; slaves connect to the next port.
+        controller: the address of the controller.
+        name_server: the address of the name server.
+        store: the directory of the store.
         segment_size: in bytes.
     """
 
@@ -92,14 +92,14 @@ class Setting:
     @property
     def port(self) -> int:
         """
-        Of its address.
+        The port of its address.
         """
         return int(self.address.rpartition(":")[2])
 
 
-class OwnBroker:
+class PystoreBroker:
     """
-    The process; it is master when this returns.
+    The process; the constructor returns when the broker is master.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -116,8 +116,8 @@ class OwnBroker:
 
     def append(self, count: int, first: int, ack: Ack = Ack.ALL) -> Json:
         """
-        Appends messages, and answers as `standing`, once each is there, with how that
-        went as ``outcomes``.
+        Appends messages and returns the values of `standing`, with the results of the
+        appends as ``outcomes``.
         """
         return self._ask({"count": count, "first": first, "ack": ack.name})
 
@@ -129,10 +129,10 @@ class OwnBroker:
 
     def kill_while_appending(self, count: int, first: int) -> int:
         """
-        Ends it by SIGKILL, while it appends as `append` does, a few at a time.
+        Kills the process with SIGKILL while it appends a few messages at a time.
 
         Returns:
-            how many of the messages it acknowledged.
+            The number of acknowledged messages.
         """
         self._send({"count": count, "first": first, "window": WINDOW})
         assert self._process.stdout is not None
@@ -145,7 +145,7 @@ class OwnBroker:
 
     def kill(self) -> None:
         """
-        Ends it by SIGKILL; again is fine.
+        Kills the process with SIGKILL. May be called again.
         """
         self._process.kill()
         self._process.communicate()
@@ -164,7 +164,7 @@ class OwnBroker:
 
 class _Broker:
     """
-    What runs in the process.
+    The broker inside the process.
     """
 
     def __init__(self, setting: Setting, client: ControllerClient) -> None:
@@ -232,7 +232,7 @@ class _Broker:
 
     def told(self, ship: MasterInfo) -> None:
         master = None if ship.master is None else member_of(ship.master)
-        # Nobody is followed here, so it does not matter where others serve slaves.
+        # This broker never follows, so the HA address of other brokers does not matter.
         self.replica.decided(
             Decision(ship.master_epoch, master, "", agreed_of(ship.agreed))
         )
@@ -322,7 +322,7 @@ class _Broker:
         try:
             futures = [self.replica.submit(message(one), ack) for one in numbers]
         except FencedError:
-            # Before a byte was written.
+            # Refused before a byte was written.
             return {AckOutcome.FENCED.name}
         return {one.outcome.name for one in self.replica.wait_all(futures, ACK_MS)}
 
