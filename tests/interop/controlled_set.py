@@ -107,14 +107,14 @@ class ControlledSet:
         """
 
         def found() -> str | None:
-            said = {
+            leaders = {
                 decode_fields(
                     GetMetadataResponse, answer.ext_fields
                 ).controller_leader_address
                 for address in self._processes
                 if (answer := ask(address, RequestCode.CONTROLLER_GET_METADATA_INFO))
             }
-            (one, *more) = said or {None}
+            (one, *more) = leaders or {None}
             return one if not more and one in self._processes else None
 
         return until(found)

@@ -34,8 +34,8 @@ class MqAdmin:
         assert process.stdout is not None
         process.stdin.write(json.dumps([command, *words]) + "\n")
         process.stdin.flush()
-        said: str = json.loads(process.stdout.readline())
-        return said
+        answer: str = json.loads(process.stdout.readline())
+        return answer
 
     def close(self) -> None:
         """

@@ -67,7 +67,7 @@ def _steps() -> Iterator[Step]:
     yield Step("a", _named(RequestCode.WIPE_WRITE_PERM_OF_BROKER))
     yield Step("a", registration("a", body=topics(counter=2, epoch=5)))
     yield Step("a", _named(RequestCode.ADD_WRITE_PERM_OF_BROKER))
-    yield Step("a", _named(RequestCode.WIPE_WRITE_PERM_OF_BROKER, "nobody"))
+    yield Step("a", _named(RequestCode.WIPE_WRITE_PERM_OF_BROKER, "unknown"))
     yield Step("a", _deleted("T2", "another"))
     yield Step("a", _deleted("T2", "C"))
     # The slave is elected, and the old master does not know it.

@@ -141,23 +141,23 @@ class NewBroker:
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
         if pid == 0:
-            said = "?"
+            result = "?"
             try:
                 os.close(reader)
-                said = str(asyncio.run(self._negotiate(_KillPoint(killed_at))))
+                result = str(asyncio.run(self._negotiate(_KillPoint(killed_at))))
             except BaseException as error:
-                said = repr(error)
-            os.write(writer, said.encode())
+                result = repr(error)
+            os.write(writer, result.encode())
             os._exit(0)
         os.close(writer)
 
         def end() -> int | None:
             with os.fdopen(reader) as pipe:
-                said = pipe.read()
+                result = pipe.read()
             status = os.waitpid(pid, 0)[1]
             if os.WIFSIGNALED(status) and killed_at is not None:
                 return None
-            return int(said)
+            return int(result)
 
         return end
 

@@ -150,15 +150,15 @@ class PystoreBroker:
         self._process.kill()
         self._process.communicate()
 
-    def _ask(self, order: Json) -> Json:
+    def _ask(self, command: Json) -> Json:
         assert self._process.stdout is not None
-        self._send(order)
+        self._send(command)
         answer: Json = json.loads(self._process.stdout.readline())
         return answer
 
-    def _send(self, order: Json) -> None:
+    def _send(self, command: Json) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
 
 
@@ -170,7 +170,7 @@ class _Broker:
     def __init__(self, setting: Setting, client: ControllerClient) -> None:
         self._setting = setting
         self._client = client
-        self._remoting = RemotingClient(say=_say)
+        self._remoting = RemotingClient(say=_report)
 
     async def identify(self) -> BrokerIdentity:
         now = self._setting
@@ -182,7 +182,7 @@ class _Broker:
                 IdentityStore(log.writer),
                 self._client,
                 lambda failures: asyncio.sleep(0.1 * failures),
-                _say,
+                _report,
             )
             identity = (await registration.run()).identity
         assert identity is not None
@@ -190,23 +190,23 @@ class _Broker:
 
     async def run(self, identity: BrokerIdentity) -> None:
         now, loop = self._setting, asyncio.get_running_loop()
-        self.asked = ThreadedGateway(self._client, loop, identity, self.told)
-        place = ReplicaConfig(
+        self.gateway = ThreadedGateway(self._client, loop, identity, self.apply_master)
+        config = ReplicaConfig(
             now.cluster,
             now.broker,
             identity.broker_id,
             port=now.port + 1,
             rules=RULES,
-            say=_say,
+            say=_report,
         )
         self.replica = Replica(
-            now.store, place, self.asked, segment_size=now.segment_size
+            now.store, config, self.gateway, segment_size=now.segment_size
         )
         handlers: dict[int, Handler] = {
-            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self.told),
+            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self.apply_master),
             RequestCode.GET_BROKER_EPOCH_CACHE: self._epochs,
         }
-        await RemotingServer(handlers, say=_say).start(port=now.port)
+        await RemotingServer(handlers, say=_report).start(port=now.port)
         recovery = Recovery(
             self.replica.log.incarnation,
             position=self._position(),
@@ -222,30 +222,30 @@ class _Broker:
         elect = ElectMaster(now.cluster, now.broker, identity.broker_id)
         elected = await self._client.elect_master(elect)
         assert isinstance(elected, MasterInfo), elected
-        self.told(elected)
-        beating = asyncio.create_task(self._go_on(identity.broker_id))
+        self.apply_master(elected)
+        beating = asyncio.create_task(self._send_heartbeats(identity.broker_id))
         is_master = lambda standing: standing.role is Role.MASTER  # noqa: E731
         await asyncio.to_thread(self.replica.wait_for, is_master)
         while line := await asyncio.to_thread(sys.stdin.readline):
-            await asyncio.to_thread(self._obey, json.loads(line))
+            await asyncio.to_thread(self._execute, json.loads(line))
         beating.cancel()
 
-    def told(self, ship: MasterInfo) -> None:
+    def apply_master(self, ship: MasterInfo) -> None:
         master = None if ship.master is None else member_of(ship.master)
         # This broker never follows, so the HA address of other brokers does not matter.
         self.replica.decided(
             Decision(ship.master_epoch, master, "", agreed_of(ship.agreed))
         )
 
-    async def _go_on(self, broker_id: int) -> None:
+    async def _send_heartbeats(self, broker_id: int) -> None:
         while True:
             await self._beat(broker_id)
-            await self.asked.learn_brokers()
+            await self.gateway.learn_brokers()
             found = await self._client.get_replica_info(
                 GetReplicaInfo(self._setting.broker)
             )
             if isinstance(found, MasterInfo):
-                self.told(found)
+                self.apply_master(found)
             await self._register_route()
             await asyncio.sleep(BEAT_S)
 
@@ -256,7 +256,7 @@ class _Broker:
             *(now.cluster, now.broker, broker_id, now.address),
             *(at.epoch, at.end, confirm),
             vitals=HeartbeatExtension(
-                self.replica.log.incarnation, resigned_epoch=self.asked.resigned_epoch
+                self.replica.log.incarnation, resigned_epoch=self.gateway.resigned_epoch
             ),
         )
         boottime_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -306,14 +306,14 @@ class _Broker:
         }
         return Reply(body=json.dumps(cache).encode())
 
-    def _obey(self, order: Json) -> None:
-        first, count = order.get("first", 0), order.get("count", 0)
-        window = order.get("window", count)
+    def _execute(self, command: Json) -> None:
+        first, count = command.get("first", 0), command.get("count", 0)
+        window = command.get("window", count)
         while True:
             numbers = range(first, first + min(window, count))
-            outcomes = self._appended(numbers, Ack[order.get("ack", "ALL")])
-            said = self._standing() | {"outcomes": sorted(outcomes)}
-            print(json.dumps(said), flush=True)
+            outcomes = self._appended(numbers, Ack[command.get("ack", "ALL")])
+            answer = self._standing() | {"outcomes": sorted(outcomes)}
+            print(json.dumps(answer), flush=True)
             first, count = first + window, count - window
             if count <= 0:
                 return
@@ -342,18 +342,18 @@ def _code(address: str) -> str:
     return check_code(address, time.time_ns() // 1_000_000, os.urandom(8))
 
 
-def _say(line: object) -> None:
+def _report(line: object) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 async def _main(setting: Setting) -> None:
     later: list[Callable[[MasterInfo], object]] = []
     async with ControllerClient(
-        [setting.controller], lambda ship: [tell(ship) for tell in later], say=_say
+        [setting.controller], lambda ship: [apply(ship) for apply in later], say=_report
     ) as client:
         broker = _Broker(setting, client)
         identity = await broker.identify()
-        later.append(broker.told)
+        later.append(broker.apply_master)
         await broker.run(identity)
 
 

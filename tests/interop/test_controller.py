@@ -59,10 +59,10 @@ def _live_on(it: ControlledSet, befall: Callable[[], None]) -> None:
     elected = f"#MasterEpoch\t{(first.master_epoch or 0) + 1}"
 
     def switched() -> bool | None:
-        said = it.admin("electMaster", "-b", str(slave_id), *SET)
+        output = it.admin("electMaster", "-b", str(slave_id), *SET)
         # A new leader replaces no master in its first ten seconds (C3).
-        assert elected in said or "too short a time" in said, said
-        return elected in said or None
+        assert elected in output or "too short a time" in output, output
+        return elected in output or None
 
     until(switched)
     second = it.await_master(other_than=first.master_address or "")

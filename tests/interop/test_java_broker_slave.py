@@ -120,10 +120,10 @@ class MixedSet:
         """
         Returns epoch, start and end of each broker from mqadmin.
         """
-        said = self.admin.run("getBrokerEpoch", "-n", self._name_server, "-b", NAME)
+        output = self.admin.run("getBrokerEpoch", "-n", self._name_server, "-b", NAME)
         found: dict[str, list[tuple[int, int, int]]] = {}
         entries: list[tuple[int, int, int]] = []
-        for line in said.splitlines():
+        for line in output.splitlines():
             if match := re.search(r"#brokerAddr\s+(\S+)", line, re.IGNORECASE):
                 entries = found.setdefault(match[1], [])
             numbers = re.findall(r"(\w+)=(\d+)", line)
@@ -132,7 +132,7 @@ class MixedSet:
                 names = ("epoch", "startOffset", "endOffset")
                 epoch, start, end = (by_name[name] for name in names)
                 entries.append((epoch, start, end))
-        assert found, said
+        assert found, output
         return found
 
     def status(self) -> dict[str, str]:

@@ -142,9 +142,9 @@ def test_two_brokers_get_a_master_and_a_set(controller: str, tmp_path: Path) -> 
 
 
 async def _life(controller: str, folder: Path) -> None:
-    told: asyncio.Queue[MasterInfo] = asyncio.Queue()
+    notified: asyncio.Queue[MasterInfo] = asyncio.Queue()
     handlers: dict[int, Handler] = {
-        RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(told.put_nowait)
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(notified.put_nowait)
     }
     async with (
         RemotingServer(handlers) as server,
@@ -164,7 +164,7 @@ async def _life(controller: str, folder: Path) -> None:
         lead = MasterInfo(Member(1), f"127.0.0.1:{port}", 1, alone)
         assert MasterInfo(*_facts(lead), is_new=True) == first
         assert lead == await client.elect_master(ElectMaster(CLUSTER, "life", 2))
-        assert lead == await asyncio.wait_for(told.get(), 10)
+        assert lead == await asyncio.wait_for(notified.get(), 10)
 
         both = _change({1, 2}, set_epoch=1)
         agreed = AgreedSet(frozenset({Member(1), Member(2)}), 2)
@@ -181,9 +181,9 @@ async def _life(controller: str, folder: Path) -> None:
             answer = await client.alter_sync_state_set(refused)
             assert isinstance(answer, CallRefused)
             assert (code, None) == (answer.code, answer.agreed)
-        nobody = await client.get_replica_info(GetReplicaInfo("nobody"))
-        assert isinstance(nobody, CallRefused)
-        assert 2008 == nobody.code
+        unknown = await client.get_replica_info(GetReplicaInfo("unknown"))
+        assert isinstance(unknown, CallRefused)
+        assert 2008 == unknown.code
 
 
 def _facts(lead: MasterInfo) -> tuple[Member | None, str, int, AgreedSet]:

@@ -68,7 +68,7 @@ def test_workers_without_the_package_are_reported_in_one_line(
 
     assert 3 == done.returncode, done.stderr[-3000:]
     # spark-submit merges both streams of the driver.
-    told = [line for line in done.stdout.splitlines() if line.startswith("pystore:")]
-    assert 1 == len(told), done.stderr[-3000:]
-    assert "the workers' Python has no pystore" in told[0]
-    assert "PYSPARK_PYTHON" in told[0]
+    lines = [line for line in done.stdout.splitlines() if line.startswith("pystore:")]
+    assert 1 == len(lines), done.stderr[-3000:]
+    assert "the workers' Python has no pystore" in lines[0]
+    assert "PYSPARK_PYTHON" in lines[0]

@@ -125,7 +125,7 @@ def test_a_replica_follows_and_stops_cleanly(
     root = tmp_path / "copy"
     with serving(master) as port, following(root, port) as process:
         found = wait_for(process, lambda it: it["endOffset"] == master.end)
-        last, said = stop(process)
+        last, stderr = stop(process)
 
     assert found.keys() == last.keys()
     assert 1 == found["schemaVersion"]
@@ -134,7 +134,7 @@ def test_a_replica_follows_and_stops_cleanly(
         for key in ("state", "epoch", "masterEndOffset", "gapBytes", "protocol")
     )
     assert ("SHUTDOWN", "") == (last["state"], last["reason"])
-    assert "" == said
+    assert "" == stderr
     assert_equal(root, master)
 
 
@@ -211,11 +211,11 @@ def test_an_unreachable_master_is_reported_once_and_ctrl_c_is_prompt(
         port = server.getsockname()[1]
     with following(tmp_path / "copy", port) as process:
         found = wait_for(process, lambda it: it["reason"] != "")
-        _, said = stop(process)
+        _, stderr = stop(process)
 
     line = f"cannot connect to 127.0.0.1:{port}: Connection refused"
     assert line == found["reason"]
-    assert f"pystore: 127.0.0.1:{port}: {line}\n" == said
+    assert f"pystore: 127.0.0.1:{port}: {line}\n" == stderr
 
 
 def test_a_peer_that_is_not_a_master_is_reported(tmp_path: Path) -> None:
@@ -229,9 +229,9 @@ def test_a_peer_that_is_not_a_master_is_reported(tmp_path: Path) -> None:
 
     with listening(answer) as port, following(tmp_path / "copy", port) as process:
         wait_for(process, lambda it: "no answer of a master" in it["reason"])
-        _, said = stop(process)
+        _, stderr = stop(process)
 
-    assert 1 == said.count("\n")
+    assert 1 == stderr.count("\n")
 
 
 FULL_DISK = """
