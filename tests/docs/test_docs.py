@@ -102,7 +102,7 @@ def _run(lines: str) -> None:
 
 def test_the_readme_is_short_enough_to_be_read() -> None:
     """
-    What does not fit has a page under docs/.
+    Longer texts have a page under docs/.
     """
     assert 150 >= (ROOT / "README.md").read_text(encoding="utf-8").count("\n")
 

@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 @pytest.fixture(scope="module")
 def cells() -> list[dict[str, Any]]:
     """
-    Of the notebook that the page links to.
+    Returns the cells of the notebook that the page links to.
     """
     (name,) = set(re.findall(r"\((\w+\.ipynb)\)", (DOCS / "spark.md").read_text()))
     notebook = json.loads((DOCS / name).read_text())

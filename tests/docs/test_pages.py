@@ -57,7 +57,7 @@ def _assigned(path: Path, name: str) -> dict[str, int]:
 
 def test_the_house_names_each_folder_once() -> None:
     """
-    And each of the folders that are listed is there.
+    Each listed folder exists.
     """
     table = _text("architecture.md").split("| folder | |")[1].split("\n\n")[0]
     folders = re.findall(
@@ -205,7 +205,7 @@ def test_every_file_of_the_project_that_a_page_names_exists(page: str) -> None:
 
 def test_the_columns_of_the_spark_page_are_those_of_the_source() -> None:
     """
-    Each column with its type and content, in the order of a table.
+    The page has each column with its type and content, in the order of a table.
     """
     table = _text("spark.md").split("## Columns")[1].split("## Options")[0]
     rows = re.findall(r"^\| `(\w+)` \| ([\w<>,]+) \| (.*) \|$", table, re.M)

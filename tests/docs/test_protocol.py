@@ -96,7 +96,7 @@ def test_each_number_of_a_legacy_frame_is_at_the_position_of_the_page(
 )
 def test_the_numbers_of_the_page_are_those_of_the_source(kind: type[IntEnum]) -> None:
     """
-    With their names.
+    The names are equal, too.
     """
     table = f"| {kind.__name__} |" + PROTOCOL.split(f"| {kind.__name__} |")[1]
     rows = re.findall(r"^\| (-?\d+) \| ([A-Z_]+) \|", table.split("\n\n")[0], re.M)
@@ -106,7 +106,7 @@ def test_the_numbers_of_the_page_are_those_of_the_source(kind: type[IntEnum]) ->
 
 def test_the_types_of_the_page_are_those_of_the_source() -> None:
     """
-    With their names.
+    The names are equal, too.
     """
     table = _table_after("### 1.2 Types")
     rows = re.findall(r"^\| (\d+) \| ([A-Z_]+) \|", table, re.M)
@@ -116,7 +116,7 @@ def test_the_types_of_the_page_are_those_of_the_source() -> None:
 
 def test_the_flags_of_the_page_are_those_of_the_source() -> None:
     """
-    By bit, of every kind.
+    Each kind of flag has the same bits.
     """
     rows = re.findall(r"^\| (\w+Flag) \| (\d) \| ([A-Z_]+) \|", PROTOCOL, re.M)
     kinds = [

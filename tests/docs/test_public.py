@@ -110,7 +110,7 @@ def test_a_provisional_submodule_is_one_that_an_example_uses() -> None:
 
 def test_imports_of_an_example_are_found() -> None:
     """
-    In each form, and no others.
+    Each form of an import is found, and nothing else.
     """
     code = (
         "import pystore.spark, numpy\ndef f():\n    from pystore.ha.role import Role\n"

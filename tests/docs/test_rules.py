@@ -195,7 +195,7 @@ DEFINED = set(_defined())
 
 def test_each_citation_has_its_definition() -> None:
     """
-    Of a range both ends are defined.
+    Both ends of a range are defined.
     """
     unknown = [
         f"{_name(path)}:{line}: {rule}"
@@ -306,7 +306,7 @@ def test_citations_are_found_and_nothing_else(
     text: str, expected: list[tuple[int, str]]
 ) -> None:
     """
-    In comments of any language, over the ends of lines, in lists and ranges.
+    They may be in comments of any language, span lines, and be lists or ranges.
     """
     assert expected == citations(text)
 
@@ -341,7 +341,7 @@ def test_a_planted_citation_without_a_definition_is_found() -> None:
 
 def test_a_range_has_the_rules_between_its_ends() -> None:
     """
-    By numbers, not by their digits; and a range that runs back is an error.
+    Rules are ordered by number, not by digits; a reversed range is an error.
     """
     rules = {"RMQ-R9", "RMQ-R10", "RMQ-R11", "RMQ-T10", "formats 4.9", "formats 4.10"}
     leases = {"C1", "C2", "C2a", "C3"}

@@ -180,7 +180,7 @@ def test_rocketmq_has_a_queue_entry_for_every_record_that_pystore_appended(
     java: StoreTool, tmp_path: Path
 ) -> None:
     """
-    Also for the first record after RocketMQ's records, where its queues end.
+    The first record after RocketMQ's records, where its queues end, has one, too.
     """
     store = java.open(tmp_path, CONFIG)
     store.append(equal_sized(5, mark="java"))

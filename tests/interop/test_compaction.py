@@ -168,8 +168,8 @@ def test_a_broker_serves_the_latest_records_to_a_consumer(
     tmp_path: Path,
 ) -> None:
     """
-    With a name server, a broker with compacted topics, and RocketMQ's consumer, which
-    begins at the first offset of each queue.
+    The test runs a name server, a broker with compacted topics, and RocketMQ's
+    consumer, which begins at the first offset of each queue.
     """
     root = broker_store(tmp_path / "broker", compacted)
     (root / "config").mkdir()

@@ -80,7 +80,7 @@ def test_no_sigkill_leaks_an_id_or_uses_one_twice(
         assert NextBrokerId(2) == next_id(controller, broker.name), point
 
 
-def test_a_broker_that_is_killed_again_and_again_gets_one_id(
+def test_a_broker_that_is_killed_repeatedly_gets_one_id(
     controller: str, tmp_path: Path
 ) -> None:
     """

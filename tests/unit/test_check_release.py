@@ -52,7 +52,7 @@ def test_one_wheel_for_each_platform_passes() -> None:
 )
 def test_a_release_with_other_wheels_is_stopped(wheels: list[Path]) -> None:
     """
-    What is promised is there, and nothing that was built by mistake.
+    Every promised wheel exists, and no wheel that was built by mistake.
     """
     with pytest.raises(WrongError, match="wanted one wheel for each of"):
         check_release.check_platforms(wheels)

@@ -33,7 +33,7 @@ def test_a_wheel_for_some_pythons_only_is_stopped(part: str, other: str) -> None
 
 def test_two_wheels_in_a_folder_are_stopped(tmp_path: Path) -> None:
     """
-    One left from an earlier build is not checked in place of the new one.
+    A wheel of an earlier build is not checked instead of the new one.
     """
     for name in (NAME, NAME.replace("1.0", "0.9")):
         (tmp_path / name).touch()
@@ -44,7 +44,7 @@ def test_two_wheels_in_a_folder_are_stopped(tmp_path: Path) -> None:
 
 def test_a_failing_tool_stops_the_check() -> None:
     """
-    With the command and all that it printed.
+    The error has the command and its output.
     """
     with pytest.raises(WrongError, match=r"-c import sys.*:\nbefore\n"):
         run("-c", "import sys; print('before'); sys.exit(1)")

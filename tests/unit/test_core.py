@@ -35,7 +35,7 @@ def test_the_built_module_has_every_name_of_the_headers() -> None:
 
 def test_the_cdef_keeps_all_but_preprocessor_lines_comments_and_the_marker() -> None:
     """
-    What cffi reads is the header's own text.
+    The tool cffi reads the text of the header itself.
     """
     header = """\
 /* # not a line for the preprocessor { */

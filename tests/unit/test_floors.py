@@ -222,7 +222,7 @@ def test_a_circle_is_found() -> None:
 
 def test_at_most_eight_files_stand_at_the_top_of_the_package() -> None:
     """
-    And there are at most thirteen floors.
+    There are at most thirteen floors.
     """
     flat = [path for path in (ROOT / "pystore").glob("*.py") if path.is_file()]
 

@@ -214,7 +214,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 def test_no_line_of_c_is_wider_than_half_a_screen() -> None:
     """
-    Two files fit side by side.
+    Two files fit side by side on a screen.
     """
     wide = [
         f"{_name(path)}:{number}"

@@ -14,7 +14,7 @@ import pystore
 
 def test_every_public_name_has_a_home() -> None:
     """
-    And ``dir`` shows it before it was loaded.
+    ``dir`` shows it even before it was loaded.
     """
     assert sorted(pystore._HOMES) == sorted(pystore.__all__)
     assert set(pystore.__all__) <= set(dir(pystore))
@@ -24,7 +24,7 @@ def test_every_public_name_has_a_home() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """
-    As of any module.
+    The error is that of any module.
     """
     with pytest.raises(AttributeError, match="'pystore' has no attribute 'NoSuchName'"):
         _ = pystore.NoSuchName  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ REPORT = """<testsuites><testsuite>
 
 def test_a_changed_module_chooses_its_test_its_package_and_its_importers() -> None:
     """
-    In this order; the rules for all files come second.
+    The order is this one; the rules for all files come second.
     """
     chosen = quick.choose(["pystore/recovery/plan.py"])
     tests = list(chosen)
@@ -47,7 +47,7 @@ def test_other_changed_files_choose_the_tests_that_read_them() -> None:
 
 def test_every_chosen_file_exists() -> None:
     """
-    Even after a module or its test was deleted.
+    This holds even after a module or its test was deleted.
     """
     chosen = quick.choose(["pystore/core/gone.py", "tests/unit/core/test_gone.py"])
 
@@ -66,6 +66,6 @@ def test_tests_are_taken_until_the_time_is_used_up() -> None:
 
 def test_the_times_of_a_file_are_added_up() -> None:
     """
-    Of all its tests, by the report of an earlier run.
+    The report of an earlier run has the times of single tests.
     """
     assert {"tests/unit/fs/test_atomic.py": 0.75} == quick.measured(REPORT)

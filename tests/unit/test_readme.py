@@ -12,7 +12,7 @@ TEXT = "[a](docs/a.md#b), [c](https://c.example/), [d](#d), [mail](mailto:e@f.ex
 
 def test_links_into_the_project_show_the_pages_of_the_release() -> None:
     """
-    And all other links stay as they are.
+    All other links stay unchanged.
     """
     absolute = f"[a]({SOURCE}/blob/v1.2/docs/a.md#b)"
 

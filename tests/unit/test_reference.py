@@ -82,7 +82,7 @@ def test_the_oracle_hashes_as_java_does(vector: str, code: int) -> None:
 
 def test_the_columns_are_those_of_the_core() -> None:
     """
-    By name, type and place; and so are the reasons to stop.
+    Names, types and offsets are equal, and so are the reasons to stop.
     """
     reasons = {name: getattr(reference, f"STOP_{name}") for name in Stop.__members__}
 

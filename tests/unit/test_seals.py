@@ -151,7 +151,7 @@ def test_a_whole_digest_that_differs_makes_all_blocks_suspect() -> None:
     [(0, 1, "g"), (2**50, 4 << 20, "集群"), (7, 9, "b" * 65535)],
 )
 def test_a_seal_survives_its_file(start: int, size: int, group: str) -> None:
-    """What is encoded is parsed, and encodes to the same bytes."""
+    """An encoded seal can be parsed, and encodes to the same bytes again."""
     seal = replace(sealed(b"x" * size, start=start), group=group)
     assert seal == parse_seal(seal.encode())
     assert seal.encode() == parse_seal(seal.encode()).encode()
@@ -179,7 +179,7 @@ def test_every_half_written_seal_is_detected() -> None:
 
 
 def test_lengths_that_contradict_each_other_are_refused() -> None:
-    """Also under a digest that fits: a defect of the writer."""
+    """A matching digest does not help: the writer had a defect."""
     content = sealed(b"bytes").encode()[:-16] + b"\0"
     with pytest.raises(FormatError, match="its lengths contradict each other"):
         parse_seal(content + xxhash.xxh3_128_digest(content))
@@ -211,7 +211,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_seals_are_written_read_and_listed(places: tuple[Path, Path]) -> None:
-    """By base offset, in order; a segment without a seal has none."""
+    """The list is ordered by base offset; a segment without a seal is not in it."""
     directory, temporary = places
     assert [] == list_seals(directory)
     for start in (2**30, 0):

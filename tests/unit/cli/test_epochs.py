@@ -82,7 +82,7 @@ def test_a_store_may_have_no_epochs(tmp_path: Path) -> None:
 
 def test_rocketmqs_own_file_is_read(tmp_path: Path) -> None:
     """
-    In a store that pystore never opened; no file is created there.
+    The store was never opened by pystore, and no file is created in it.
     """
     root = make_store(tmp_path / "s")
     with CommitLog(root) as log:

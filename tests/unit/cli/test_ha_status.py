@@ -42,7 +42,7 @@ def fails_with(port: int, *words: str) -> str:
 
 def test_a_v3_master_reports_its_id_and_its_log(tmp_path: Path) -> None:
     """
-    As JSON with stable keys, and as text.
+    The report is JSON with stable keys, or text.
     """
     with CommitLog(tmp_path, segment_size=SEGMENT) as log:
         log.begin_epoch(1)

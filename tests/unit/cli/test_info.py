@@ -97,7 +97,7 @@ def test_epochs_and_identity_are_shown(tmp_path: Path) -> None:
 
 def test_a_change_by_another_program_is_shown(tmp_path: Path) -> None:
     """
-    One line for each change.
+    Each change has a line.
     """
     root = make_store(tmp_path / "s")
     (root / "abort").write_text("4321")

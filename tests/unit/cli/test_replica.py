@@ -205,7 +205,7 @@ def test_an_unreachable_master_is_reported_once_and_ctrl_c_is_prompt(
     tmp_path: Path,
 ) -> None:
     """
-    One line on stderr; the stop does not wait for the next attempt.
+    There is one line on stderr; the stop does not wait for the next attempt.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -18,7 +18,7 @@ def test_every_golden_store_passes(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    With all of its records.
+    The report has all its records.
     """
     (found,) = run_json("verify", golden_root)["stores"]
 
@@ -33,7 +33,7 @@ def test_one_damaged_store_of_several_is_found_and_the_others_checked(
     tmp_path: Path,
 ) -> None:
     """
-    One line for each; the code is 1, even if another store cannot be checked.
+    Each store has a line; the code is 1, even if another store cannot be checked.
     """
     stores = [make_store(tmp_path / name) for name in "abc"]
     overwrite(segment_file(stores[1]), 200, b"garbage")
@@ -48,7 +48,7 @@ def test_one_damaged_store_of_several_is_found_and_the_others_checked(
 
 def test_json_names_every_damage(tmp_path: Path) -> None:
     """
-    Path, offset, reason, and the skipped bytes.
+    The report has path, offset, reason, and the skipped bytes.
     """
     root = make_store(tmp_path / "s")
     overwrite(segment_file(root), 0, b"\x7f")
@@ -76,7 +76,7 @@ def test_a_store_that_cannot_be_checked_is_code_3(tmp_path: Path) -> None:
 
 def test_without_property_crc_the_uncovered_bytes_are_reported(tmp_path: Path) -> None:
     """
-    With their number and their fields.
+    The report has their number and their fields.
     """
     root = make_store(tmp_path / "s", property_crc=False)
     (found,) = run_json("verify", root)["stores"]

@@ -73,7 +73,7 @@ def test_with_an_unreadable_small_file_the_evidence_of_rocketmq_decides(
 
 def test_the_evidence_can_be_read_without_a_bound(tmp_path: Path) -> None:
     """
-    For a store whose bounds are void, such as a log with a hole.
+    This is for a store whose bounds are void, such as a log with a hole.
     """
     with CommitLog(tmp_path / "s") as log:
         log.append(Message("T", b"body"))

@@ -117,7 +117,7 @@ def test_every_fault_below_the_bound_is_named() -> None:
 
 def test_a_segment_that_ends_before_later_records_is_damage() -> None:
     """
-    By the bound, or by the evidence that a later segment begins with a whole record.
+    The bound shows it, or the evidence of a whole record in a later segment.
     """
     reports = [scanned(0, 400, 4), scanned(1000, 1100, 1)]
     evidence = Evidence(is_abort=True, start_offset=0)

@@ -68,7 +68,7 @@ def test_each_end_of_a_command_has_its_exit_code(
 
 def test_wrong_usage_is_code_2() -> None:
     """
-    For a command, an option and an argument.
+    The usage of a command, an option or an argument may be wrong.
     """
     for arguments in (["no"], ["verify"], ["dump", "x", "--from", "-1"]):
         result = run(*arguments)
@@ -80,7 +80,7 @@ def test_wrong_usage_is_code_2() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_an_example_and_json(name: str) -> None:
     """
-    In its help.
+    The help shows both.
     """
     result = run(name, "--help")
 

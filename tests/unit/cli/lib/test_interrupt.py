@@ -29,7 +29,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_reading(number: int, pipe: tuple[int, int]) -> None:
     """
-    Even if there is input.
+    The read ends even if there is input.
     """
     os.write(pipe[1], b"more")
     with interruptible() as interruption:

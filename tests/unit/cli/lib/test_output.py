@@ -59,7 +59,7 @@ def test_without_a_terminal_text_is_plain_and_no_line_is_wrapped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
-    Even where the environment asks for colour: scripts read it. Square brackets are
+    Scripts read the text, so the environment cannot add colour. Square brackets are
     text.
     """
     monkeypatch.setenv("FORCE_COLOR", "1")
