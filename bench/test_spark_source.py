@@ -30,7 +30,7 @@ from pystore.spark.export.run import ExportRequest
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.schema import Column, ddl
 from pystore.spark.plan.selection import Selection
-from pystore.spark.plan.splits import asked_columns, plan_splits
+from pystore.spark.plan.splits import plan_splits, requested_columns
 from pystore.spark.scan.task import read_split
 from pystore.store.open_reader import open_reader
 from pystore.store.store import Store
@@ -100,7 +100,7 @@ def test_counting_by_topic_on_spark(
     root = stores.closed
     log_bytes = _log_bytes(root)
     asked = SourceOptions((str(root),), columns=wanted)
-    columns, arrow = asked_columns(asked), folder()
+    columns, arrow = requested_columns(asked), folder()
     ready = _write(root, arrow, columns)
     numbers = session.range(0, len(ready), 1, len(ready))
     options = {"columns": ",".join(wanted)} if wanted else {}
@@ -155,7 +155,7 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
     `format("pystore")`, whose rows Spark copies once more.
     """
     root, arrow = stores.closed, folder()
-    columns = asked_columns(SourceOptions((str(root),), include_body=with_body))
+    columns = requested_columns(SourceOptions((str(root),), include_body=with_body))
     ready = _write(root, arrow, columns)
     tasks = len(ready)
     with pa.memory_map(str(ready[0])) as mapped, pa.ipc.open_file(mapped) as file:

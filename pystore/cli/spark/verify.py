@@ -133,7 +133,7 @@ def verify(
                 if into and budget
                 else None,
             )
-            code = _worst(code, _tell(found, into, as_json=as_json))
+            code = _worst(code, _report(found, into, as_json=as_json))
     return code
 
 
@@ -141,7 +141,7 @@ def _worst(code: int, other: int) -> int:
     return BAD if BAD in (code, other) else max(code, other)
 
 
-def _tell(found: VerifyRun, into: Path | None, *, as_json: bool) -> int:
+def _report(found: VerifyRun, into: Path | None, *, as_json: bool) -> int:
     """
     Writes and prints a round, and returns the exit code that it means.
     """

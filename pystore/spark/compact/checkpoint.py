@@ -24,7 +24,7 @@ from pystore.fs.atomic import (
 from pystore.spark.compact.copy import marker_name
 from pystore.spark.compact.counts import CompactionDamage
 from pystore.spark.compact.layout import QueueLayout, parse_layout
-from pystore.spark.compact.plan import CompactionChoice, CompactionPlan, still_holds
+from pystore.spark.compact.plan import CompactionChoice, CompactionPlan, is_unchanged
 
 __all__ = [
     "WORK",
@@ -66,7 +66,7 @@ class CompactionWork:
         """
         return self.folder / "compaction"
 
-    def keep_layouts(self, layouts: Iterable[QueueLayout]) -> None:
+    def save_layouts(self, layouts: Iterable[QueueLayout]) -> None:
         """
         Remembers that the places are planned, and what becomes of each queue.
 
@@ -125,7 +125,7 @@ def find_work(
             # It was killed before it had a plan, or is none of ours.
             continue
         is_same = (plan.store, plan.choice, plan.id) == (store, choice, folder.name)
-        if is_same and still_holds(plan):
+        if is_same and is_unchanged(plan):
             return CompactionWork(folder, plan)
     return None
 

@@ -24,7 +24,7 @@ from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
 from pystore.spark.plan.split import Split
 from pystore.store.open_reader import binding_page, open_reader
 
-__all__ = ["CompactionChoice", "CompactionPlan", "make_plan", "still_holds"]
+__all__ = ["CompactionChoice", "CompactionPlan", "is_unchanged", "make_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def make_plan(store: Path, choice: CompactionChoice) -> CompactionPlan:
         )
 
 
-def still_holds(plan: CompactionPlan) -> bool:
+def is_unchanged(plan: CompactionPlan) -> bool:
     """
     Whether the store still has everything that a plan was made of, unchanged.
     """

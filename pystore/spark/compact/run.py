@@ -135,7 +135,7 @@ def _compact(
     layouts = work.layouts()
     if layouts is None:
         layouts = list(_queues(jobs.lay_out(work)))
-        work.keep_layouts(layouts)
+        work.save_layouts(layouts)
     done = work.copied()
     _check_space(into, layouts, sum(size for _, size in done.values()))
     prepare_output(work, layouts)

@@ -203,7 +203,7 @@ class _Scan:
                 topic = self._segment.topic(int(row["topic_id"]))
                 self._hashes.append(queue_hash(topic, int(row["queue_id"])))
                 if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
-                    self._spoil(row, f"topic {topic!r} is no name of a directory")
+                    self._note_damage(row, f"topic {topic!r} is no name of a directory")
             numbers[at] = number
         return numbers[places]
 
@@ -217,7 +217,7 @@ class _Scan:
         is_bad[starts] = False
         if is_bad.any():
             at = int(np.flatnonzero(is_bad)[0])
-            self._spoil_order(rows[at], int(rows["queue_offset"][at - 1]))
+            self._note_disorder(rows[at], int(rows["queue_offset"][at - 1]))
             return
         ends = np.append(starts[1:], len(rows))
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
@@ -245,14 +245,14 @@ class _Scan:
         elif found.is_behind(self.counts[queue]):
             self.counts[queue] = self.counts[queue].plus(found)
         else:
-            self._spoil_order(first, self.counts[queue].last_queue_offset)
+            self._note_disorder(first, self.counts[queue].last_queue_offset)
 
-    def _spoil_order(self, row: NDArray[Any], before: int) -> None:
+    def _note_disorder(self, row: NDArray[Any], before: int) -> None:
         topic = self._segment.topic(int(row["topic_id"]))
         queue_id, queue_offset = int(row["queue_id"]), int(row["queue_offset"])
-        self._spoil(row, out_of_order(topic, queue_id, queue_offset, before))
+        self._note_damage(row, out_of_order(topic, queue_id, queue_offset, before))
 
-    def _spoil(self, row: NDArray[Any], text: str) -> None:
+    def _note_damage(self, row: NDArray[Any], text: str) -> None:
         if self.damage is None:
             offset = int(row["offset"])
             whole = f"record at offset {offset}: {text}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from pystore.errors import FormatError
-from pystore.spark.source.offsets import StreamOffsets, parse_positions, show_positions
+from pystore.spark.source.offsets import StreamOffsets, format_offsets, parse_offsets
 
 __all__ = [
     "COMPRESSIONS",
@@ -166,7 +166,7 @@ def format_commit(commit: Commit) -> bytes:
     Returns the file of a run.
     """
     whole = {"schemaVersion": _SCHEMA_VERSION, **_plain(commit)}
-    whole["positions"] = show_positions(commit.positions)
+    whole["positions"] = format_offsets(commit.positions)
     return json.dumps(whole, ensure_ascii=True, indent=1).encode() + b"\n"
 
 
@@ -210,7 +210,7 @@ def _commit(whole: Mapping[str, Any]) -> Commit:
             tuple(shape["columns"]), tuple(shape["topics"]), shape["compression"]
         ),
         ranges=several("ranges", lambda one: _of(StoreRange, one)),
-        positions=parse_positions(whole["positions"]),
+        positions=parse_offsets(whole["positions"]),
         gaps=several("gaps", lambda one: _of(LogGap, one)),
         damages=several("damages", lambda one: _of(DamagedRange, one)),
         files=several("files", lambda one: _of(ExportedFile, one)),

@@ -66,17 +66,17 @@ class StoreExport:
     ) -> None:
         self.store = str(store)
         self._followed = FollowedStore(store, published=False)
-        with self._followed.look() as sight:
-            self.from_offset, self.gap = _start(sight, before, bounds)
-            top = sight.top
+        with self._followed.snapshot() as snapshot:
+            self.from_offset, self.gap = _start(snapshot, before, bounds)
+            top = snapshot.top
             if bounds.to_offset is not None:
-                top = min(top, first_from(sight.log, bounds.to_offset, sight.end))
+                top = min(top, first_from(snapshot.log, bounds.to_offset, snapshot.end))
             self.position = StreamOffset(self.from_offset)
             if top > self.from_offset:
-                self.position = sight.last(self.from_offset, top)
+                self.position = snapshot.last(self.from_offset, top)
             elif before and not self.gap:
                 self.position = before
-            self._generation = sight.generation
+            self._generation = snapshot.generation
 
     @property
     def size(self) -> int:
@@ -100,13 +100,13 @@ class StoreExport:
             return []
         options = SourceOptions((self.store,), split_bytes=split_bytes)
         chosen = Selection().offsets(self.from_offset, self.position.offset)
-        with self._followed.look() as sight:
+        with self._followed.snapshot() as snapshot:
             return plan_range(
                 Path(self.store),
-                sight.log,
+                snapshot.log,
                 options,
                 chosen,
-                sight.end,
+                snapshot.end,
                 with_epochs=with_epochs,
                 record_at=self.from_offset,
                 generation=self._generation,
@@ -119,8 +119,8 @@ class StoreExport:
         Raises:
             CutError: it was cut meanwhile.
         """
-        with self._followed.look() as sight:
-            if not sight.holds(self.position):
+        with self._followed.snapshot() as snapshot:
+            if not snapshot.holds(self.position):
                 raise CutError(
                     f"{self.store}: the log was cut below {self.position.offset} while "
                     "it was exported: nothing was published, run again",
@@ -130,34 +130,34 @@ class StoreExport:
 
 
 def _start(
-    sight: StoreSnapshot, before: StreamOffset | None, bounds: ExportBounds
+    snapshot: StoreSnapshot, before: StreamOffset | None, bounds: ExportBounds
 ) -> tuple[int, LogGap | None]:
     """
     Where a record begins from which on nothing was exported.
     """
     if before is None:
-        start = max(bounds.from_offset, sight.min_offset)
-        return first_from(sight.log, start, sight.end), None
+        start = max(bounds.from_offset, snapshot.min_offset)
+        return first_from(snapshot.log, start, snapshot.end), None
     at = before.offset
     kind: type[PystoreError] = OffsetOutOfRange
-    if at < sight.min_offset:
-        start = sight.min_offset
+    if at < snapshot.min_offset:
+        start = snapshot.min_offset
         reason = f"offsets {at} to {start} were deleted before they were exported"
-    elif not sight.holds(before):
+    elif not snapshot.holds(before):
         # What was written since the cut is new; where it was, the page may know.
-        start = min(sight.cut_offset, sight.end)
-        start = max(sight.min_offset, start if start <= at else sight.end)
+        start = min(snapshot.cut_offset, snapshot.end)
+        start = max(snapshot.min_offset, start if start <= at else snapshot.end)
         reason, kind = f"the log was cut below {at}, where the last run ended", CutError
     elif at < bounds.from_offset:
-        start = first_from(sight.log, bounds.from_offset, sight.end)
+        start = first_from(snapshot.log, bounds.from_offset, snapshot.end)
         reason = f"offsets {at} to {start} were never exported"
     else:
         return at, None
     if not bounds.allow_gap:
         raise kind(
-            f"{sight.store}: {reason}: --allow-gap goes on at {start} and records the "
-            "gap, another directory starts over",
+            f"{snapshot.store}: {reason}: --allow-gap continues at offset {start} and "
+            "records the gap; another directory starts a new export",
             offset=at,
-            path=sight.store,
+            path=snapshot.store,
         )
-    return start, LogGap(sight.store, at, start, reason)
+    return start, LogGap(snapshot.store, at, start, reason)

@@ -32,10 +32,14 @@ from numpy.typing import NDArray
 
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
 from pystore.fs.layout import ABORT, CONSUME_QUEUE
-from pystore.spark.plan.peek import open_for_peeks, peek_bytes, peek_record
+from pystore.spark.plan.record_head import (
+    open_without_readahead,
+    read_record_head,
+    read_segment_bytes,
+)
 from pystore.spark.plan.selection import Selection
 
-__all__ = ["Bare", "bare_segments"]
+__all__ = ["PrunableSegments", "prunable_segments"]
 
 _LIGHT = "%LMQ%"  # such a queue names records of other topics
 _BLANK = (0xCBD43194).to_bytes(4)
@@ -44,7 +48,7 @@ _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
+class PrunableSegments:
     """
     What the queues tell.
 
@@ -57,15 +61,15 @@ class Bare:
     bytes_read: int = 0
 
 
-class _Doubt(Exception):
+class _Unproven(Exception):
     """
     A queue is not what it should be: nothing is proven.
     """
 
 
-def bare_segments(
+def prunable_segments(
     store: Path, size: int, bases: Sequence[int], end: int, selection: Selection
-) -> Bare:
+) -> PrunableSegments:
     """
     Returns the segments that surely hold no record of the wanted queues.
 
@@ -77,18 +81,18 @@ def bare_segments(
         selection: what can be wanted.
     """
     if not bases or not selection.needs_queues or (store / ABORT).exists():
-        return Bare()
+        return PrunableSegments()
     proof = _Proof(store, size, bases, end, selection)
     try:
         proof.read(store / CONSUME_QUEUE)
         found = frozenset(proof.proven() & set(bases))
-    except (_Doubt, OSError, ValueError):
+    except (_Unproven, OSError, ValueError):
         # Whatever it is: without queues, everything is read.
-        return Bare(bytes_read=proof.bytes_read)
+        return PrunableSegments(bytes_read=proof.bytes_read)
     if (store / ABORT).exists():
         # Somebody began to write meanwhile.
-        return Bare(bytes_read=proof.bytes_read)
-    return Bare(found, proof.bytes_read)
+        return PrunableSegments(bytes_read=proof.bytes_read)
+    return PrunableSegments(found, proof.bytes_read)
 
 
 class _Proof:
@@ -147,7 +151,7 @@ class _Proof:
             pages.add(slot * ENTRY_SIZE // mmap.PAGESIZE)
             return int(_read(file, slot, 1)[0][name])
 
-        with open_for_peeks(path) as file:
+        with open_without_readahead(path) as file:
             every = range(os.fstat(file).st_size // ENTRY_SIZE)
             used = every[: bisect_left(every, 1, key=lambda at: field(at, "size") <= 0)]
             low, high = (
@@ -165,10 +169,10 @@ class _Proof:
     ) -> None:
         offset = int(entry["offset"])
         base = self._first + (offset - self._first) // self._size * self._size
-        found = peek_record(self._store, base, offset)
+        found = read_record_head(self._store, base, offset)
         self.bytes_read += 2 * mmap.PAGESIZE
         if found is None or found[:3] != (topic, queue_id, index):
-            raise _Doubt
+            raise _Unproven
 
     def _sum(
         self, indexes: NDArray[np.int64], entries: Entries, *, is_wanted: bool
@@ -176,7 +180,7 @@ class _Proof:
         starts = entries["offset"].astype(np.int64)
         ends = starts + entries["size"].astype(np.int64)
         if (starts[1:] < ends[:-1]).any() or starts[0] < self._first:
-            raise _Doubt
+            raise _Unproven
         segments = (starts - self._first) // self._size
         edges = np.flatnonzero(np.diff(segments, prepend=-1))
         at = segments[edges]
@@ -220,7 +224,7 @@ class _Proof:
         if rest < 8 or top > self._end:
             return False
         self.bytes_read += mmap.PAGESIZE
-        found = peek_bytes(self._store, base, top, 8)
+        found = read_segment_bytes(self._store, base, top, 8)
         return found == rest.to_bytes(4) + _BLANK
 
 
@@ -231,7 +235,7 @@ def _read(file: int, slot: int, count: int) -> Entries:
     """
     data = os.pread(file, count * ENTRY_SIZE, slot * ENTRY_SIZE)
     if len(data) != count * ENTRY_SIZE:
-        raise _Doubt  # somebody shortened it
+        raise _Unproven  # somebody shortened it
     return np.frombuffer(data, ENTRY_DTYPE)
 
 

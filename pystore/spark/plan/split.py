@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pystore.errors import CutError, OffsetOutOfRange, PystoreError
 
-__all__ = ["Damaged", "Split", "gone", "nothing_written", "over_the_end"]
+__all__ = ["Damaged", "Split", "past_end_text", "segment_gone", "unwritten_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +76,21 @@ class Damaged:
     text: str
 
 
-def nothing_written(offset: int) -> str:
+def unwritten_text(offset: int) -> str:
     """
     What is wrong where the log goes on behind zeros.
     """
     return f"nothing was written at offset {offset}, but the log goes on behind it"
 
 
-def over_the_end(offset: int, end: int) -> str:
+def past_end_text(offset: int, end: int) -> str:
     """
     What is wrong with a last record that the log's end would cut.
     """
     return f"record at offset {offset}: it reaches over the end of the log at {end}"
 
 
-def gone(split: Split, bases: Sequence[int]) -> PystoreError:
+def segment_gone(split: Split, bases: Sequence[int]) -> PystoreError:
     """
     Why a segment is not there that was when the work was planned.
 

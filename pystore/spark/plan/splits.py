@@ -16,14 +16,14 @@ from pystore.core.options import LogOptions
 from pystore.epochs.file import read_epochs
 from pystore.fs.layout import EPOCH_FILE, EPOCH_FILE_BACKUP, require_store
 from pystore.spark.plan.options import SourceOptions
-from pystore.spark.plan.peek import peek_record
+from pystore.spark.plan.record_head import read_record_head
 from pystore.spark.plan.schema import Column, choose_columns, without_nulls
-from pystore.spark.plan.segment_pruning import bare_segments
+from pystore.spark.plan.segment_pruning import prunable_segments
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
 from pystore.store.open_reader import binding_page, open_reader
 
-__all__ = ["asked_columns", "asked_rows", "plan_range", "plan_splits"]
+__all__ = ["plan_range", "plan_splits", "requested_columns", "requested_rows"]
 
 _STALE_MS = 3000
 
@@ -113,7 +113,7 @@ def plan_range(
         and base < top
         and _may_hold(store, base, following, chosen)
     ]
-    bare = bare_segments(store, size, asked, end, chosen).bases
+    bare = prunable_segments(store, size, asked, end, chosen).bases
     splits = []
     for base in asked:
         if base in bare:
@@ -159,7 +159,7 @@ def _may_hold(store: Path, base: int, following: int | None, chosen: Selection) 
 
 def _first_ms(store: Path, base: int) -> int | None:
     # A blank segment, or one that was deleted meanwhile, says nothing.
-    found = peek_record(store, base, base)
+    found = read_record_head(store, base, base)
     return None if found is None else found.store_ms
 
 
@@ -180,7 +180,7 @@ def _content(path: Path) -> bytes | None:
         return None
 
 
-def asked_columns(options: SourceOptions) -> tuple[Column, ...]:
+def requested_columns(options: SourceOptions) -> tuple[Column, ...]:
     """
     Returns the columns, where the user gave no schema.
     """
@@ -191,7 +191,7 @@ def asked_columns(options: SourceOptions) -> tuple[Column, ...]:
     return without_nulls(columns, with_damage=with_damage)
 
 
-def asked_rows(options: SourceOptions) -> Selection:
+def requested_rows(options: SourceOptions) -> Selection:
     """
     Returns what topics and times leave.
     """

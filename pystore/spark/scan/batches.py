@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY
 from pystore.spark.plan.schema import BODY, DAMAGE, Column
 from pystore.spark.plan.split import Damaged, Split
-from pystore.spark.scan.python_columns import PlainColumns
+from pystore.spark.scan.python_columns import PythonColumns
 
 __all__ = ["BatchBuilder"]
 
@@ -64,7 +64,7 @@ class BatchBuilder:
         split: Split,
         columns: Sequence[Column],
         topic: Callable[[int], str],
-        texts: type[PlainColumns],
+        texts: type[PythonColumns],
     ) -> None:
         self._split = split
         self._names = frozenset(column.name for column in columns)
@@ -103,7 +103,7 @@ class BatchBuilder:
         return pa.RecordBatch.from_pylist([known], schema=self.schema)
 
     def _array(
-        self, name: str, rows: NDArray[Any], text: PlainColumns | None
+        self, name: str, rows: NDArray[Any], text: PythonColumns | None
     ) -> pa.Array:
         kind = self.schema.field(name).type
         if name in _NUMBERS:
@@ -172,7 +172,7 @@ _ROWS_ALONE: dict[str, Callable[[NDArray[Any]], pa.Array]] = {
 }
 """Columns that rows are enough for."""
 
-_TEXTS: dict[str, Callable[[PlainColumns], pa.Array]] = {
+_TEXTS: dict[str, Callable[[PythonColumns], pa.Array]] = {
     "keys": lambda texts: texts.named(KEYS),
     "tags": lambda texts: texts.named(TAGS),
     "uniqKey": lambda texts: texts.named(UNIQUE_KEY),

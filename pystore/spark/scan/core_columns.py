@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pystore.bindings.ffi import RECORD_DTYPE, borrow, check, ffi, give_back, lib
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY
-from pystore.spark.scan.python_columns import PlainColumns
+from pystore.spark.scan.python_columns import PythonColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ _NAMED = {
 }
 
 
-class CoreColumns(PlainColumns):
+class CoreColumns(PythonColumns):
     """
     The same arrays as without the core.
 

@@ -19,7 +19,13 @@ from pystore.core.options import LogOptions
 from pystore.core.results import Cursor
 from pystore.core.resync import following
 from pystore.errors import OffsetOutOfRange
-from pystore.spark.plan.split import Damaged, Split, gone, nothing_written, over_the_end
+from pystore.spark.plan.split import (
+    Damaged,
+    Split,
+    past_end_text,
+    segment_gone,
+    unwritten_text,
+)
 from pystore.store.open_reader import binding_page
 
 __all__ = ["CoreSegment"]
@@ -66,7 +72,7 @@ class CoreSegment:
             self._log.acquire(split.base, 1)
         except OffsetOutOfRange as error:
             # It was there, and reached that far, when the work was planned.
-            raise gone(split, self._log.segments()) from error
+            raise segment_gone(split, self._log.segments()) from error
 
     def unchanged(self) -> None:
         """
@@ -118,8 +124,8 @@ class CoreSegment:
 
     def _text(self, found: Cursor) -> str:
         if found.stop == Stop.LIMIT:
-            return over_the_end(found.offset, self._split.limit)
-        return found.text or nothing_written(found.offset)
+            return past_end_text(found.offset, self._split.limit)
+        return found.text or unwritten_text(found.offset)
 
     def _behind(self, found: Cursor) -> int | None:
         return following(self._log, found, self._split.limit)

@@ -19,13 +19,13 @@ from pystore.spark.scan.gather import gather
 from pystore.spark.scan.host_columns import address_texts, message_ids
 from pystore.spark.scan.property_maps import PropertyMaps, parse_property_maps
 
-__all__ = ["PlainColumns"]
+__all__ = ["PythonColumns"]
 
 _BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
 _BORN_HOST_AT = 48
 
 
-class PlainColumns:
+class PythonColumns:
     """
     The columns of one batch, each made when it is asked for.
 

@@ -30,9 +30,15 @@ from pystore.message.properties import (
     parse_properties,
     tags_code,
 )
-from pystore.spark.plan.split import Damaged, Split, gone, nothing_written, over_the_end
+from pystore.spark.plan.split import (
+    Damaged,
+    Split,
+    past_end_text,
+    segment_gone,
+    unwritten_text,
+)
 
-__all__ = ["PlainSegment"]
+__all__ = ["PythonSegment"]
 
 _V1, _V2, _BLANK = 0xDAA320A7, 0xDAA320AB, 0xCBD43194
 _RECORD_MIN, _BLANK_MIN = 91, 8
@@ -65,7 +71,7 @@ class _Bad(Exception):
         self.stop = stop
 
 
-class PlainSegment:
+class PythonSegment:
     """
     As `pystore.spark.scan.core_segment.CoreSegment`.
     """
@@ -83,7 +89,7 @@ class PlainSegment:
         except FileNotFoundError as error:
             # Deleted since the work was planned, or everything above is.
             names = sorted(os.listdir(os.path.join(split.store, "commitlog")))
-            raise gone(split, [int(name) for name in names]) from error
+            raise segment_gone(split, [int(name) for name in names]) from error
         except (OSError, ValueError) as error:  # an empty file cannot be mapped
             raise StorageError(f"{path}: cannot read it: {error}", path=path) from error
         self._data = memoryview(self._map)
@@ -200,7 +206,7 @@ class PlainSegment:
                     f"record at offset {offset}: {rest} bytes remain in the segment, "
                     "none starts in so few",
                 )
-            raise _Bad(Stop.ZERO, nothing_written(offset))
+            raise _Bad(Stop.ZERO, unwritten_text(offset))
         size, magic = struct.unpack_from(">II", self._data, at)
         if magic not in (_V1, _V2):
             _check_blank(offset, size, magic, rest)
@@ -212,7 +218,7 @@ class PlainSegment:
                 f"{_RECORD_MIN} to the {rest} that remain",
             )
         if offset + size > split.limit:
-            raise _Bad(Stop.LIMIT, over_the_end(offset, split.limit))
+            raise _Bad(Stop.LIMIT, past_end_text(offset, split.limit))
         record = self._data[at : at + size]
         row = _taken_apart(record, offset)
         row["proof"] = _proof(record, row, offset, checks)
@@ -236,7 +242,7 @@ def _check_blank(offset: int, size: int, magic: int, rest: int) -> None:
     What begins no record fills the segment, or is bad.
     """
     if size == magic == 0:
-        raise _Bad(Stop.ZERO, nothing_written(offset))
+        raise _Bad(Stop.ZERO, unwritten_text(offset))
     if magic != _BLANK:
         raise _Bad(
             Stop.MAGIC,

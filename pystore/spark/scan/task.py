@@ -21,8 +21,8 @@ from pystore.spark.plan.schema import BODY, Column, needs_of
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Damaged, Split
 from pystore.spark.scan.batches import BatchBuilder
-from pystore.spark.scan.python_columns import PlainColumns
-from pystore.spark.scan.python_segment import PlainSegment
+from pystore.spark.scan.python_columns import PythonColumns
+from pystore.spark.scan.python_segment import PythonSegment
 from pystore.spark.scan.text_filter import rows_with
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _read(
 
 
 def _batches(
-    segment: CoreSegment | PlainSegment,
+    segment: CoreSegment | PythonSegment,
     split: Split,
     columns: Sequence[Column],
     selection: Selection,
@@ -139,7 +139,7 @@ def _batches(
                 yield batch
 
 
-def _data(rows: NDArray[Any], segment: CoreSegment | PlainSegment) -> memoryview:
+def _data(rows: NDArray[Any], segment: CoreSegment | PythonSegment) -> memoryview:
     first, last = rows[0], rows[-1]
     start = int(first["offset"])
     return segment.data(start, int(last["offset"]) + int(last["size"]) - start)
@@ -163,17 +163,17 @@ def _holding(
     return rows, data
 
 
-def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PlainSegment:
+def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PythonSegment:
     try:
         from pystore.spark.scan.core_segment import CoreSegment  # noqa: PLC0415
     except ImportError:  # no wheel here, only Python files: slower, and the same
-        return PlainSegment(split, checks, rows)
+        return PythonSegment(split, checks, rows)
     return CoreSegment(split, checks, rows)
 
 
-def _texts(segment: CoreSegment | PlainSegment) -> type[PlainColumns]:
-    if isinstance(segment, PlainSegment):
-        return PlainColumns
+def _texts(segment: CoreSegment | PythonSegment) -> type[PythonColumns]:
+    if isinstance(segment, PythonSegment):
+        return PythonColumns
     # Where a segment is the core's, so may its columns be.
     from pystore.spark.scan.core_columns import CoreColumns  # noqa: PLC0415
 
@@ -193,7 +193,7 @@ def _checks(columns: Sequence[Column], selection: Selection) -> Check:
 
 
 def _parts(
-    rows: NDArray[Any], selection: Selection, segment: CoreSegment | PlainSegment
+    rows: NDArray[Any], selection: Selection, segment: CoreSegment | PythonSegment
 ) -> Iterator[NDArray[Any]]:
     """
     The rows that can be wanted, in parts that fit into a batch.

@@ -19,7 +19,7 @@ from pystore.spark.plan.paths import find_stores
 from pystore.spark.plan.schema import Column, ddl, needs_of
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
-from pystore.spark.plan.splits import asked_columns, asked_rows, plan_splits
+from pystore.spark.plan.splits import plan_splits, requested_columns, requested_rows
 from pystore.spark.source.partition import SplitPartition, read_partition
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFr
     if paths:
         given["paths"] = json.dumps([str(path) for path in paths])
     asked = parse_options(given, is_stream=False)
-    columns, rows = asked_columns(asked), asked_rows(asked)
+    columns, rows = requested_columns(asked), requested_rows(asked)
     splits = plan_splits(
         find_stores(asked.paths), asked, rows, with_epochs="epochs" in needs_of(columns)
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from pystore.errors import FormatError
 
-__all__ = ["StreamOffset", "StreamOffsets", "parse_positions", "show_positions"]
+__all__ = ["StreamOffset", "StreamOffsets", "format_offsets", "parse_offsets"]
 
 _VERSION = 1
 
@@ -41,7 +41,7 @@ StreamOffsets = dict[str, StreamOffset]
 """By the root of the store."""
 
 
-def show_positions(positions: Mapping[str, StreamOffset]) -> dict[str, Any]:
+def format_offsets(positions: Mapping[str, StreamOffset]) -> dict[str, Any]:
     """
     Returns what Spark keeps, as values of JSON.
     """
@@ -61,7 +61,7 @@ def _shown(position: StreamOffset) -> dict[str, int]:
     }
 
 
-def parse_positions(kept: Mapping[str, Any]) -> StreamOffsets:
+def parse_offsets(kept: Mapping[str, Any]) -> StreamOffsets:
     """
     Returns the positions that Spark kept.
 

@@ -30,7 +30,7 @@ from pystore.spark.plan.schema import (
     needs_of,
     without_nulls,
 )
-from pystore.spark.plan.splits import asked_columns, asked_rows
+from pystore.spark.plan.splits import requested_columns, requested_rows
 from pystore.spark.source.filters import select
 from pystore.spark.source.partition import SplitPartition, read_partition
 
@@ -57,7 +57,7 @@ class PystoreSource(DataSource):
         """
         The columns, where the user gave no schema.
         """
-        return ddl(asked_columns(parse_options(self.options)))
+        return ddl(requested_columns(parse_options(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """
@@ -101,7 +101,7 @@ class PystoreReader(DataSourceReader):
     def __init__(self, options: SourceOptions, columns: Sequence[Column]) -> None:
         self._options = options
         self._columns = tuple(columns)
-        self._selection = asked_rows(options)
+        self._selection = requested_rows(options)
 
     def partitions(self) -> Sequence[InputPartition]:
         """

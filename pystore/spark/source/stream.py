@@ -24,8 +24,8 @@ from pystore.spark.plan.split import Split
 from pystore.spark.source.offsets import (
     StreamOffset,
     StreamOffsets,
-    parse_positions,
-    show_positions,
+    format_offsets,
+    parse_offsets,
 )
 from pystore.spark.source.partition import SplitPartition, read_partition
 from pystore.spark.source.read_limits import (
@@ -76,10 +76,10 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         if self._initial is None:
             self._initial = {}
             for store in self._stores({}):
-                with self._follow(store).look() as sight:
-                    self._initial[store] = self._start(sight)
+                with self._follow(store).snapshot() as snapshot:
+                    self._initial[store] = self._start(snapshot)
             self._reached = self._reached or self._initial
-        return show_positions(self._initial)
+        return format_offsets(self._initial)
 
     def latestOffset(  # noqa: N802  Spark's name
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
@@ -91,29 +91,29 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
             start: where it begins; not told by PySpark 4.1.
             limit: what Spark wants at most; likewise.
         """
-        begun = self._reached if start is None else parse_positions(start)
+        begun = self._reached if start is None else parse_offsets(start)
         known = begun or {}
         reached = dict(known)
         with ExitStack() as stack:
-            sights = {
-                store: stack.enter_context(self._follow(store).look())
+            snapshots = {
+                store: stack.enter_context(self._follow(store).snapshot())
                 for store in self._stores(known)
                 if self._targets is None or store in self._targets
             }
             begins = {
-                store: sight.resume(known.get(store), fails=self._fails)
-                for store, sight in sights.items()
+                store: snapshot.resume(known.get(store), fails=self._fails)
+                for store, snapshot in snapshots.items()
             }
-            limits = limits_of(limit, self._options.stream, len(sights))
+            limits = limits_of(limit, self._options.stream, len(snapshots))
             if begun is None:
                 # PySpark 4.1 behind a restart: nobody says where the batch begins.
-                limits = ReadLimits(len(sights))
+                limits = ReadLimits(len(snapshots))
             # The short ones first: what they leave is for the others.
             for store in sorted(
-                sights, key=lambda one: self._top(sights[one]) - begins[one]
+                snapshots, key=lambda one: self._top(snapshots[one]) - begins[one]
             ):
-                sight, begin = sights[store], begins[store]
-                position, records = self._admit(sight, begin, limits)
+                snapshot, begin = snapshots[store], begins[store]
+                position, records = self._admit(snapshot, begin, limits)
                 limits = limits.without(position.offset - begin, records)
                 # The same position must read the same: Spark compares texts.
                 if store not in known or not (
@@ -121,7 +121,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
                 ):
                     reached[store] = position
         self._reached = reached
-        return show_positions(reached)
+        return format_offsets(reached)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
         """
@@ -135,9 +135,9 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         """
         tops = {}
         for store in self._stores(self._reached or {}):
-            with self._follow(store).look() as sight:
-                tops[store] = StreamOffset(sight.top)
-        return show_positions(tops)
+            with self._follow(store).snapshot() as snapshot:
+                tops[store] = StreamOffset(snapshot.top)
+        return format_offsets(tops)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """
@@ -145,8 +145,8 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         """
         self._targets = {}
         for store in self._stores({}):
-            with self._follow(store).look() as sight:
-                self._targets[store] = sight.top
+            with self._follow(store).snapshot() as snapshot:
+                self._targets[store] = snapshot.top
 
     def partitions(
         self, start: dict[str, Any], end: dict[str, Any]
@@ -154,7 +154,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         """
         What the tasks of one batch read.
         """
-        begins, ends = parse_positions(start), parse_positions(end)
+        begins, ends = parse_offsets(start), parse_offsets(end)
         self._reached = ends
         there = set(self._stores(ends))
         return [
@@ -219,29 +219,33 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
             )
         return list(found)
 
-    def _start(self, sight: StoreSnapshot) -> StreamOffset:
+    def _start(self, snapshot: StoreSnapshot) -> StreamOffset:
         from pystore.spark.source.record_walk import first_from  # noqa: PLC0415
 
         starting = self._options.stream.starting
         if starting == "earliest":
-            return sight.first()
+            return snapshot.first()
         if starting == "latest":
-            return sight.last(sight.min_offset, sight.top)
-        return StreamOffset(first_from(sight.log, int(starting), sight.top))
+            return snapshot.last(snapshot.min_offset, snapshot.top)
+        return StreamOffset(first_from(snapshot.log, int(starting), snapshot.top))
 
-    def _top(self, sight: StoreSnapshot) -> int:
+    def _top(self, snapshot: StoreSnapshot) -> int:
         targets = self._targets
-        return sight.top if targets is None else min(sight.top, targets[sight.store])
+        return (
+            snapshot.top
+            if targets is None
+            else min(snapshot.top, targets[snapshot.store])
+        )
 
     def _admit(
-        self, sight: StoreSnapshot, begin: int, limits: ReadLimits
+        self, snapshot: StoreSnapshot, begin: int, limits: ReadLimits
     ) -> tuple[StreamOffset, int]:
         """
         Where one store's part of a batch ends, and how many records are counted.
         """
         from pystore.spark.source.record_walk import last_below, walk  # noqa: PLC0415
 
-        log, end, top = sight.log, sight.end, self._top(sight)
+        log, end, top = snapshot.log, snapshot.end, self._top(snapshot)
         size, records = limits.share()
         below = top if size is None else min(top, begin + size)
         if records is not None:
@@ -251,7 +255,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         if step.offset == begin and below < top:
             # One record is larger than that, and the stream must go on.
             step = walk(log, begin, top, end, 1)
-        return sight.mark(step), step.records
+        return snapshot.mark(step), step.records
 
     def _splits(
         self, store: str, begin: StreamOffset | None, position: StreamOffset
@@ -262,21 +266,21 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         from pystore.spark.plan.splits import plan_range  # noqa: PLC0415
         from pystore.spark.source.record_walk import last_below  # noqa: PLC0415
 
-        with self._follow(store).look() as sight:
-            first = sight.resume(begin, fails=self._fails)
+        with self._follow(store).snapshot() as snapshot:
+            first = snapshot.resume(begin, fails=self._fails)
             end = position.offset
-            if not sight.holds(position):
-                sight.resume(position, fails=self._fails)
+            if not snapshot.holds(position):
+                snapshot.resume(position, fails=self._fails)
                 end = last_below(
-                    sight.log, first, min(end, sight.end), sight.end
+                    snapshot.log, first, min(end, snapshot.end), snapshot.end
                 ).offset
             return plan_range(
                 Path(store),
-                sight.log,
+                snapshot.log,
                 self._options,
                 self._selection.offsets(first, end),
                 end,
                 with_epochs="epochs" in needs_of(self._columns),
                 record_at=first,
-                generation=sight.generation,
+                generation=snapshot.generation,
             )

@@ -157,7 +157,7 @@ class FollowedStore:
         self._known: StreamOffset | None = None
 
     @contextmanager
-    def look(self) -> Iterator[StoreSnapshot]:
+    def snapshot(self) -> Iterator[StoreSnapshot]:
         """
         Yields what there is now; the log is closed with the block.
 

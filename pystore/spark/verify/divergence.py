@@ -18,14 +18,14 @@ from pystore.spark.verify.block_diff import (
     first_difference,
     read_pages,
 )
+from pystore.spark.verify.check_replicas import Difference
 from pystore.spark.verify.executors import RunTasks
-from pystore.spark.verify.judge_replicas import Difference
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
-__all__ = ["settle"]
+__all__ = ["complete_verdicts"]
 
 
-def settle(differences: Sequence[Difference], run: RunTasks) -> None:
+def complete_verdicts(differences: Sequence[Difference], run: RunTasks) -> None:
     """
     Completes the verdicts of copies that differ.
 

@@ -14,10 +14,10 @@ from pystore.core.live_page import LivePage
 from pystore.errors import InvalidError, StorageError
 from pystore.fs.layout import LIVE_NAME, META_NAME
 from pystore.spark.plan.paths import find_stores
-from pystore.spark.verify.divergence import settle
+from pystore.spark.verify.check_replicas import check_replicas
+from pystore.spark.verify.check_store import StoreFindings, check_store
+from pystore.spark.verify.divergence import complete_verdicts
 from pystore.spark.verify.executors import RunTasks
-from pystore.spark.verify.judge_replicas import judge_group
-from pystore.spark.verify.judge_store import StoreFindings, judge_store
 from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
 from pystore.spark.verify.segment_list import list_segments
 from pystore.spark.verify.task import SegmentCheck, SegmentTask, check_segment
@@ -109,19 +109,19 @@ def _judge(
         by_store[check.store][check.base] = check
     groups: dict[str, list[StoreFindings]] = defaultdict(list)
     for plan in plans:
-        found = judge_store(plan, by_store[str(plan.root)], is_whole=is_whole)
+        found = check_store(plan, by_store[str(plan.root)], is_whole=is_whole)
         groups[plan.group].append(found)
     verdicts: list[SegmentVerdict] = []
     for members in groups.values():
-        judged, differences = judge_group(members)
-        settle(differences, run)
+        judged, differences = check_replicas(members)
+        complete_verdicts(differences, run)
         verdicts += judged
     for plan in plans:
-        _excuse(plan, [v for v in verdicts if v.store == str(plan.root)])
+        _discount_changes(plan, [v for v in verdicts if v.store == str(plan.root)])
     return verdicts
 
 
-def _excuse(plan: StorePlan, verdicts: Sequence[SegmentVerdict]) -> None:
+def _discount_changes(plan: StorePlan, verdicts: Sequence[SegmentVerdict]) -> None:
     """
     What happened to a live store while it was checked is not held against it.
     """

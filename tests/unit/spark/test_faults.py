@@ -21,7 +21,7 @@ from pystore.spark.plan.split import Split
 from pystore.spark.plan.splits import plan_splits
 from pystore.spark.scan import task
 from pystore.spark.scan.batches import BatchBuilder
-from pystore.spark.scan.python_segment import PlainSegment
+from pystore.spark.scan.python_segment import PythonSegment
 from pystore.store.commit_log import CommitLog
 
 MEBIBYTE = 1 << 20
@@ -33,7 +33,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     With the core, and as on an executor without the wheel.
     """
     if request.param == "plain":
-        monkeypatch.setattr(task, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PythonSegment)
     kind: str = request.param
     return kind
 

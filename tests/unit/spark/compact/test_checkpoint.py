@@ -90,7 +90,7 @@ def test_layouts_are_read_as_they_were_kept(
     texts = LocalJobs().lay_out(work)
     layouts = [one for one in map(parse_layout, texts) if isinstance(one, QueueLayout)]
 
-    work.keep_layouts(layouts)
+    work.save_layouts(layouts)
 
     assert layouts == work.layouts()
     assert len(layouts) == 9

@@ -29,7 +29,7 @@ def work(tmp_path: Path) -> CompactionWork:
     (tmp_path / "out").mkdir()
     plan = make_plan(make_store(tmp_path), CHOICE)
     work = begin_work(tmp_path / "out", plan)
-    work.keep_layouts(
+    work.save_layouts(
         one
         for one in map(parse_layout, LocalJobs().lay_out(work))
         if isinstance(one, QueueLayout)

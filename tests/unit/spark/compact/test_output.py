@@ -28,7 +28,7 @@ def work(tmp_path: Path) -> CompactionWork:
     )
     texts = LocalJobs().lay_out(work)
     layouts = [one for one in map(parse_layout, texts) if isinstance(one, QueueLayout)]
-    work.keep_layouts(layouts)
+    work.save_layouts(layouts)
     prepare_output(work, layouts)
     LocalJobs().copy(work, layouts, ())
     return work

@@ -18,7 +18,7 @@ from pystore.errors import NotAStoreError
 from pystore.fs.layout import CHECKPOINT, EPOCH_FILE
 from pystore.message.message import Message
 from pystore.rocketmq.side_files import CheckpointTimes
-from pystore.spark.compact.plan import CompactionPlan, make_plan, still_holds
+from pystore.spark.compact.plan import CompactionPlan, is_unchanged, make_plan
 from pystore.store.commit_log import CommitLog
 
 
@@ -47,7 +47,7 @@ def test_a_plan_reads_every_segment_up_to_the_end(root: Path) -> None:
     assert [split.base for split in splits] == list(range(0, plan.end, SEGMENT_SIZE))
     assert plan.end == splits[-1].limit == splits[-1].to_offset
     assert plan.end == plan.input_bytes
-    assert still_holds(plan)
+    assert is_unchanged(plan)
 
 
 def test_a_plan_is_read_as_it_was_written(root: Path) -> None:
@@ -83,13 +83,13 @@ def test_a_plan_holds_while_the_log_only_grows(tmp_path: Path) -> None:
         ends = append(log, 20)
         plan = make_plan(root, CHOICE)
         append(log, 20)
-        assert still_holds(plan)
+        assert is_unchanged(plan)
         assert ends[-1] == plan.end
     with open_log(root) as log:
         append(log, 3)
-        assert not still_holds(plan)
+        assert not is_unchanged(plan)
         append(log, 60)
-        assert not still_holds(plan)
+        assert not is_unchanged(plan)
 
 
 def test_a_plan_does_not_hold_without_its_segments(root: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_plan_does_not_hold_without_its_segments(root: Path) -> None:
 
     (root / "commitlog" / f"{0:020d}").unlink()
 
-    assert not still_holds(plan)
+    assert not is_unchanged(plan)
 
 
 def test_an_empty_store_has_an_empty_plan(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_empty_store_has_an_empty_plan(tmp_path: Path) -> None:
     plan = make_plan(root, CHOICE)
 
     assert ([], 0) == (plan.splits(), plan.input_bytes)
-    assert still_holds(plan)
+    assert is_unchanged(plan)
 
 
 def test_a_member_of_a_set_is_read_up_to_the_confirm_offset(tmp_path: Path) -> None:

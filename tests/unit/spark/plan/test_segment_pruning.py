@@ -24,7 +24,7 @@ from pystore.fs.layout import ABORT
 from pystore.message.columns import gather_columns
 from pystore.message.message import Message
 from pystore.spark.plan.options import SourceOptions
-from pystore.spark.plan.segment_pruning import Bare, bare_segments
+from pystore.spark.plan.segment_pruning import PrunableSegments, prunable_segments
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.splits import plan_splits
 from pystore.store.open_reader import open_reader
@@ -47,14 +47,14 @@ def bytes_of(root: Path, selection: Selection) -> int:
     return sum(split.to_offset - split.from_offset for split in splits)
 
 
-def bare(root: Path, selection: Selection) -> Bare:
+def bare(root: Path, selection: Selection) -> PrunableSegments:
     """
     What the queues of a store tell.
     """
     log, _ = open_reader(root, LogOptions())
     with log:
         size, end = log.ends().segment_size, log.ends().published_end
-        return bare_segments(root, size, log.segments(), end, selection)
+        return prunable_segments(root, size, log.segments(), end, selection)
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_a_store_that_is_open_is_read_as_a_whole(tmp_path: Path) -> None:
         for _ in range(100):
             store.log.append(Message("T", bytes(2000)))
         store.keep()
-        assert Bare() == bare(store.log.path, selection)
+        assert PrunableSegments() == bare(store.log.path, selection)
     assert 4 == len(bare(store.log.path, selection).bases)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pickle
 
 from pystore.errors import CutError, OffsetOutOfRange
-from pystore.spark.plan.split import Split, gone
+from pystore.spark.plan.split import Split, segment_gone
 
 
 def test_a_split_ends_with_its_segment_or_the_log() -> None:
@@ -36,6 +36,8 @@ def test_a_segment_that_is_gone_was_deleted_or_cut() -> None:
     split = Split("/s", 1000, 500, 1000, 1500, 1400)
 
     for bases in ([], [1500, 2000]):
-        assert isinstance(gone(split, bases), OffsetOutOfRange)
-    assert isinstance(gone(split, [0, 500]), CutError)
-    assert "/s/commitlog/00000000000000001000: the log was cut" in str(gone(split, [0]))
+        assert isinstance(segment_gone(split, bases), OffsetOutOfRange)
+    assert isinstance(segment_gone(split, [0, 500]), CutError)
+    assert "/s/commitlog/00000000000000001000: the log was cut" in str(
+        segment_gone(split, [0])
+    )

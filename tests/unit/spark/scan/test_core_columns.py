@@ -18,7 +18,7 @@ from pystore.bindings.row import RECORD_DTYPE
 from pystore.errors import InvalidError
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
 from pystore.spark.scan.core_columns import CoreColumns
-from pystore.spark.scan.python_columns import PlainColumns
+from pystore.spark.scan.python_columns import PythonColumns
 
 ALL = frozenset({"properties", "keys", "tags", "uniqKey"})
 NAMES = (KEYS, TAGS, UNIQUE_KEY)
@@ -86,7 +86,7 @@ def laid_out(records: list[Record]) -> tuple[NDArray[Any], memoryview]:
     return rows, memoryview(bytes(data[:end]))
 
 
-def shown(columns: PlainColumns) -> dict[str, pa.Array]:
+def shown(columns: PythonColumns) -> dict[str, pa.Array]:
     """
     Every array, checked to be whole.
     """
@@ -124,7 +124,7 @@ def test_all_columns_are_those_made_without_the_core(
     start = int(first["offset"]) - BASE
     memory = memory[start : int(last["offset"] + last["size"]) - BASE]
 
-    assert shown(PlainColumns(chosen, memory, ALL)) == shown(
+    assert shown(PythonColumns(chosen, memory, ALL)) == shown(
         CoreColumns(chosen, memory, ALL)
     )
 
@@ -156,7 +156,7 @@ def test_what_is_no_text_is_replaced_as_without_the_core(
     raws.insert(at % (len(raws) + 1), before + broken + behind)
     rows, data = strings(raws)
 
-    assert shown(PlainColumns(rows, data, ALL)) == shown(CoreColumns(rows, data, ALL))
+    assert shown(PythonColumns(rows, data, ALL)) == shown(CoreColumns(rows, data, ALL))
 
 
 @pytest.mark.parametrize("kinds", [1, 7, 31, 32, 33, 34, 40, 1000, 8191])
@@ -170,7 +170,7 @@ def test_the_last_entry_of_a_name_wins_among_many(kinds: int) -> None:
 
     found = CoreColumns(rows, data, ALL)
 
-    assert PlainColumns(rows, data, ALL).maps() == found.maps()
+    assert PythonColumns(rows, data, ALL).maps() == found.maps()
     assert [list(parse_properties(raws[2]).items())] == found.maps()[2:].to_pylist()
 
 
@@ -183,7 +183,7 @@ def test_a_batch_takes_no_more_memory_than_what_it_holds_twice_over() -> None:
     arrays = shown(CoreColumns(rows, data, ALL))
 
     held = sum(array.get_total_buffer_size() for array in arrays.values())
-    plain = shown(PlainColumns(rows, data, ALL))
+    plain = shown(PythonColumns(rows, data, ALL))
     assert 2 * sum(array.nbytes for array in plain.values()) > held
 
 

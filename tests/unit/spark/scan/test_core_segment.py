@@ -11,7 +11,7 @@ import pytest
 from lib.spark.reading import make_store, read
 
 from pystore.spark.scan import task
-from pystore.spark.scan.python_segment import PlainSegment
+from pystore.spark.scan.python_segment import PythonSegment
 
 
 @pytest.mark.parametrize("split_bytes", [1, 1000, 4096, 65536])
@@ -35,7 +35,7 @@ def test_splits_hold_each_record_once(
     start, stop = options.get("from_offset", 0), options.get("to_offset", 1 << 60)
 
     if not has_core:
-        monkeypatch.setattr(task, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PythonSegment)
     found = [row["offset"] for row in read(root, ["offset"], **options)]
 
     assert [offset for offset in whole if start <= offset < stop] == found

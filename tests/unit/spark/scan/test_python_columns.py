@@ -12,7 +12,7 @@ from lib.store.logs import make_root, open_log
 from pystore.core.log_reader import LogReader
 from pystore.message.message import Message
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY, parse_properties
-from pystore.spark.scan.python_columns import PlainColumns
+from pystore.spark.scan.python_columns import PythonColumns
 
 COUNT = 12
 
@@ -37,7 +37,7 @@ def test_columns_are_what_one_record_at_a_time_says(tmp_path: Path, step: int) -
         size = int(last["offset"] + last["size"] - first["offset"])
         data = log.acquire(int(first["offset"]), size)
 
-        columns = PlainColumns(rows, data, frozenset())
+        columns = PythonColumns(rows, data, frozenset())
 
         maps = [dict(one) for one in columns.maps().to_pylist()]
         raws = [

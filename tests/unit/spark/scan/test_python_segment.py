@@ -17,7 +17,7 @@ from lib.spark.reading import make_store, read
 
 from pystore.errors import PystoreError
 from pystore.spark.scan import task
-from pystore.spark.scan.python_segment import PlainSegment
+from pystore.spark.scan.python_segment import PythonSegment
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_every_damage_is_told_alike_with_the_core_and_without(
             return str(error)
 
     with_core = told()
-    monkeypatch.setattr(task, "_open", PlainSegment)
+    monkeypatch.setattr(task, "_open", PythonSegment)
     assert with_core == told()
 
 

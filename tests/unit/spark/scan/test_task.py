@@ -17,7 +17,7 @@ from lib.store.logs import SEGMENT_SIZE
 from pystore.errors import CorruptError
 from pystore.spark.plan.selection import Selection
 from pystore.spark.scan import task
-from pystore.spark.scan.python_segment import PlainSegment
+from pystore.spark.scan.python_segment import PythonSegment
 
 Reader = Callable[..., list[dict[str, Any]]]
 
@@ -28,7 +28,7 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> R
     ``read`` with the core, and as on an executor without the wheel.
     """
     if request.param == "plain":
-        monkeypatch.setattr(task, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PythonSegment)
     return read
 
 

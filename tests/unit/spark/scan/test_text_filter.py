@@ -17,7 +17,7 @@ from pystore.bindings.row import RECORD_DTYPE
 from pystore.message.message import Message
 from pystore.spark.plan.selection import Selection
 from pystore.spark.scan import task
-from pystore.spark.scan.python_segment import PlainSegment
+from pystore.spark.scan.python_segment import PythonSegment
 from pystore.spark.scan.text_filter import rows_with
 
 
@@ -72,7 +72,7 @@ def test_a_key_makes_the_rows_that_have_it(
     And not those that only speak of it.
     """
     if not has_core:
-        monkeypatch.setattr(task, "_open", PlainSegment)
+        monkeypatch.setattr(task, "_open", PythonSegment)
     root = make_root(tmp_path)
     with open_log(root) as log:
         for number in range(300):

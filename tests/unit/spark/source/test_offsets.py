@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pystore.errors import FormatError
-from pystore.spark.source.offsets import StreamOffset, parse_positions, show_positions
+from pystore.spark.source.offsets import StreamOffset, format_offsets, parse_offsets
 
 
 def test_positions_come_back_as_they_were_and_their_text_is_stable() -> None:
@@ -19,10 +19,10 @@ def test_positions_come_back_as_they_were_and_their_text_is_stable() -> None:
     """
     one, other = StreamOffset(10), StreamOffset(2**40, 2**39, 0xFFFFFFFF)
 
-    shown = show_positions({"/b": other, "/a": one})
+    shown = format_offsets({"/b": other, "/a": one})
 
-    assert json.dumps(shown) == json.dumps(show_positions({"/a": one, "/b": other}))
-    assert {"/a": one, "/b": other} == parse_positions(json.loads(json.dumps(shown)))
+    assert json.dumps(shown) == json.dumps(format_offsets({"/a": one, "/b": other}))
+    assert {"/a": one, "/b": other} == parse_offsets(json.loads(json.dumps(shown)))
     assert 1 == shown["version"]
 
 
@@ -43,4 +43,4 @@ def test_offsets_of_another_program_are_refused(
     A guess would lose records, or repeat them.
     """
     with pytest.raises(FormatError, match=said):
-        parse_positions(kept)
+        parse_offsets(kept)

@@ -26,18 +26,18 @@ def test_a_live_store_is_followed_to_its_published_end(tmp_path: Path) -> None:
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         followed = FollowedStore(log.path, published=False)
-        with followed.look() as sight:
-            assert (0, 0) == (sight.top, sight.end)
-            assert StreamOffset(0) == sight.last(0, sight.top)
+        with followed.snapshot() as snapshot:
+            assert (0, 0) == (snapshot.top, snapshot.end)
+            assert StreamOffset(0) == snapshot.last(0, snapshot.top)
 
         offsets = fill(log, 1000)
 
-        with followed.look() as sight:
-            found = sight.last(0, sight.top)
-            assert log.end_offset == sight.top == found.offset
+        with followed.snapshot() as snapshot:
+            found = snapshot.last(0, snapshot.top)
+            assert log.end_offset == snapshot.top == found.offset
             assert offsets[-1] == found.record
-            assert sight.holds(found)
-            assert sight.generation is not None
+            assert snapshot.holds(found)
+            assert snapshot.generation is not None
 
 
 def test_a_store_of_a_set_is_followed_to_its_confirm_offset(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ def test_a_store_of_a_set_is_followed_to_its_confirm_offset(tmp_path: Path) -> N
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 10)
         log.writer.log.confirm(offsets[5])
-        with FollowedStore(log.path, published=False).look() as sight:
-            assert offsets[5] == sight.top
-            assert offsets[5] == sight.last(0, sight.top).offset
-        with FollowedStore(log.path, published=True).look() as sight:
-            assert log.end_offset == sight.top
+        with FollowedStore(log.path, published=False).snapshot() as snapshot:
+            assert offsets[5] == snapshot.top
+            assert offsets[5] == snapshot.last(0, snapshot.top).offset
+        with FollowedStore(log.path, published=True).snapshot() as snapshot:
+            assert log.end_offset == snapshot.top
 
 
 def test_a_killed_writers_store_is_followed_to_what_it_published(
@@ -62,8 +62,8 @@ def test_a_killed_writers_store_is_followed_to_what_it_published(
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 100))
-    with FollowedStore(root, published=False).look() as sight:
-        end = sight.end
+    with FollowedStore(root, published=False).snapshot() as snapshot:
+        end = snapshot.end
     abort = root / "abort"
     text = abort.read_text()
     incarnation = next(word for word in text.split() if "-" in word)
@@ -74,8 +74,8 @@ def test_a_killed_writers_store_is_followed_to_what_it_published(
         file.seek(end)
         file.write(record)
 
-    with FollowedStore(root, published=False).look() as sight:
-        assert end == sight.end
+    with FollowedStore(root, published=False).snapshot() as snapshot:
+        assert end == snapshot.end
 
 
 def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
@@ -97,13 +97,13 @@ def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
     with open_log(root) as log:
         body = Message("T", bytes(5000)).form
         log.append(body)
-        with followed.look() as sight:
-            assert log.ends().published_end == sight.end
-            assert sight.generation is None
+        with followed.snapshot() as snapshot:
+            assert log.ends().published_end == snapshot.end
+            assert snapshot.generation is None
         for _ in range(20):
             log.append(body)
-            with followed.look() as sight:
-                assert log.ends().published_end == sight.end
+            with followed.snapshot() as snapshot:
+                assert log.ends().published_end == snapshot.end
         assert log.ends().published_end > SEGMENT_SIZE
         assert 1 == len(searched)
 
@@ -113,8 +113,8 @@ def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
         file.seek(fifth)
         file.write(bytes(SEGMENT_SIZE - fifth))
 
-    with followed.look() as sight:
-        assert fifth == sight.end
+    with followed.snapshot() as snapshot:
+        assert fifth == snapshot.end
     assert 2 == len(searched)
 
 
@@ -126,21 +126,24 @@ def test_a_cut_below_the_position_is_one_line(tmp_path: Path) -> None:
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 100)
         followed = FollowedStore(log.path, published=False)
-        with followed.look() as sight:
-            position = sight.last(0, offsets[50])
+        with followed.snapshot() as snapshot:
+            position = snapshot.last(0, offsets[50])
         log.cut(offsets[70])
-        with followed.look() as sight:
-            assert offsets[50] == sight.resume(position, fails=True)
+        with followed.snapshot() as snapshot:
+            assert offsets[50] == snapshot.resume(position, fails=True)
 
         log.cut(offsets[30])
         for first in (30, 1000):
-            with followed.look() as sight:
+            with followed.snapshot() as snapshot:
                 with pytest.raises(CutError, match=r"store: the log was cut below"):
-                    sight.resume(position, fails=True)
-                assert offsets[30] == sight.resume(position, fails=False)
+                    snapshot.resume(position, fails=True)
+                assert offsets[30] == snapshot.resume(position, fails=False)
             fill(log, 60, 500 + first)
-    with followed.look() as sight, pytest.raises(CutError, match="failOnDataLoss"):
-        sight.resume(position, fails=True)
+    with (
+        followed.snapshot() as snapshot,
+        pytest.raises(CutError, match="failOnDataLoss"),
+    ):
+        snapshot.resume(position, fails=True)
 
 
 def test_the_same_records_written_again_are_no_loss(tmp_path: Path) -> None:
@@ -150,15 +153,15 @@ def test_the_same_records_written_again_are_no_loss(tmp_path: Path) -> None:
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 20)
         followed = FollowedStore(log.path, published=False)
-        with followed.look() as sight:
-            position = sight.last(0, sight.top)
+        with followed.snapshot() as snapshot:
+            position = snapshot.last(0, snapshot.top)
         end = log.end_offset
         kept = bytes(log.reader.acquire(offsets[10], end - offsets[10]))
         log.cut(offsets[10])
         log.writer.log.append_raw(offsets[10], kept)
 
-        with followed.look() as sight:
-            assert end == sight.resume(position, fails=True)
+        with followed.snapshot() as snapshot:
+            assert end == snapshot.resume(position, fails=True)
 
 
 def test_segments_deleted_before_they_were_read_are_one_line(tmp_path: Path) -> None:
@@ -168,14 +171,14 @@ def test_segments_deleted_before_they_were_read_are_one_line(tmp_path: Path) -> 
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 2000)
         followed = FollowedStore(log.path, published=False)
-        with followed.look() as sight:
-            position = sight.last(0, 1000)
+        with followed.snapshot() as snapshot:
+            position = snapshot.last(0, 1000)
         log.delete_before(2 * SEGMENT)
 
-        with followed.look() as sight:
+        with followed.snapshot() as snapshot:
             with pytest.raises(OffsetOutOfRange, match="were deleted before the str"):
-                sight.resume(position, fails=True)
-            assert 2 * SEGMENT == sight.resume(position, fails=False)
+                snapshot.resume(position, fails=True)
+            assert 2 * SEGMENT == snapshot.resume(position, fails=False)
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
@@ -184,6 +187,6 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     """
     with (
         pytest.raises(NotAStoreError, match="no such directory"),
-        FollowedStore(tmp_path / "nothing", published=False).look(),
+        FollowedStore(tmp_path / "nothing", published=False).snapshot(),
     ):
         pass

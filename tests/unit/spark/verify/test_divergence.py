@@ -14,8 +14,8 @@ from lib.spark.verify_job import SEGMENT, make_replicas, run_here
 
 from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.block_diff import PAGE_BYTES, BlockTask
-from pystore.spark.verify.divergence import settle
-from pystore.spark.verify.judge_replicas import Difference
+from pystore.spark.verify.check_replicas import Difference
+from pystore.spark.verify.divergence import complete_verdicts
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 LARGE = 3 * BLOCK_BYTES
@@ -87,7 +87,7 @@ def settled(one: Difference) -> SegmentVerdict:
     """
     Its verdict, after a closer look.
     """
-    settle([one], run_here)
+    complete_verdicts([one], run_here)
     return one.verdict
 
 
@@ -270,7 +270,7 @@ def test_only_pages_travel(large: tuple[Path, Path]) -> None:
 
     root, good = large
     change(root, 0, 5000, LARGE)
-    settle([difference(root, good, 0, LARGE, blocks=(0, 1, 2))], run)
+    complete_verdicts([difference(root, good, 0, LARGE, blocks=(0, 1, 2))], run)
     digests, pages = asked
 
     stores = {str(root), str(good)}
@@ -300,7 +300,7 @@ def test_a_question_is_asked_once(roots: tuple[Path, Path], tmp_path: Path) -> N
         return run_here(tasks, function, size)
 
     one, other = difference(root, good), difference(tmp_path / "c", good)
-    settle([one, other], run)
+    complete_verdicts([one, other], run)
 
     assert len(set(asked)) == len(asked) == 6
     assert [SEGMENT + 100, SEGMENT + 200] == [
@@ -312,4 +312,4 @@ def test_nothing_to_look_at_is_fine() -> None:
     """
     As in most rounds.
     """
-    settle([], run_here)
+    complete_verdicts([], run_here)

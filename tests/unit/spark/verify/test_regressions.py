@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lib.spark.made_replicas import Made, judge, words
+from lib.spark.checked_store import findings_of, places
+from lib.spark.letter_replicas import LetterReplica, verdict_words, verdicts_of
 from lib.spark.verify_job import SEGMENT, by_word, check, make_replicas, run_here
-from lib.store.judged_store import judged, places
 from lib.store.segment_files import flip, offsets, restart_machine, segment, write
 
 from pystore.message.message import Message
 from pystore.spark.verify.block_diff import read_pages
-from pystore.spark.verify.judge_store import judge_store
+from pystore.spark.verify.check_store import check_store
 from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.run import verify_stores
 from pystore.spark.verify.task import check_segment
@@ -36,7 +36,7 @@ def test_an_epoch_at_the_end_is_fine_after_a_restart(tmp_path: Path) -> None:
             log.append(Message("T", b"x" * 300))
         log.begin_epoch(2)
     restart_machine(root)
-    assert [] == places(judged(root))
+    assert [] == places(findings_of(root))
 
 
 def test_a_store_that_lost_every_segment_is_bad(tmp_path: Path) -> None:
@@ -86,10 +86,11 @@ def test_a_copy_whose_only_peer_could_not_be_read_is_unsealed() -> None:
     """
     Nobody vouched for it.
     """
-    verdicts, _ = judge(
-        Made("a", {}, errors={0: "no such disk"}), Made("b", {0: "ABCD"})
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {}, errors={0: "no such disk"}),
+        LetterReplica("b", {0: "ABCD"}),
     )
-    assert "UNSEALED" == words(verdicts)["b"]
+    assert "UNSEALED" == verdict_words(verdicts)["b"]
 
 
 def test_a_reference_that_is_gone_is_no_reason_to_cut(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_segments_that_vanish_do_not_end_the_job(tmp_path: Path) -> None:
     checks = {one.base: check_segment(one) for one in plan_tasks([plan])}
     for path in (root / "commitlog").iterdir():
         path.unlink()
-    judge_store(plan, checks)
+    check_store(plan, checks)
 
 
 def test_many_bad_records_are_no_fault_of_the_queue(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_many_bad_records_are_no_fault_of_the_queue(tmp_path: Path) -> None:
             store.log.append(Message("T", b"x" * 100))
     for start in offsets(root, 0, SEGMENT)[:200:2]:
         flip(segment(root, 0), start + 110)
-    assert [] == judged(root).of_store
+    assert [] == findings_of(root).of_store
 
 
 def test_nothing_is_told_twice(tmp_path: Path) -> None:
@@ -231,6 +232,6 @@ def test_a_bad_last_record_of_a_closed_copy_is_damage(tmp_path: Path) -> None:
 
     verdicts = check(*roots, replicas="all")
 
-    words = by_word(verdicts)
-    assert [("c", SEGMENT)] == words.pop("CORRUPT")
-    assert {"OK"} == set(words)
+    verdict_words = by_word(verdicts)
+    assert [("c", SEGMENT)] == verdict_words.pop("CORRUPT")
+    assert {"OK"} == set(verdict_words)

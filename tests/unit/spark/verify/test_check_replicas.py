@@ -5,10 +5,10 @@ Which copy of a segment is wrong: by its seal, by the majority, or nobody can te
 from __future__ import annotations
 
 import pytest
-from lib.spark.made_replicas import Made, judge, seal, words
+from lib.spark.letter_replicas import LetterReplica, seal, verdict_words, verdicts_of
 
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.judge_replicas import judge_group
+from pystore.spark.verify.check_replicas import check_replicas
 from pystore.spark.verify.verdicts import Finding, Verdict
 
 
@@ -16,9 +16,11 @@ def test_equal_copies_are_ok() -> None:
     """
     Each vouches for the others.
     """
-    verdicts, differences = judge(*(Made(name, {0: "ABCD"}) for name in "abc"))
+    verdicts, differences = verdicts_of(
+        *(LetterReplica(name, {0: "ABCD"}) for name in "abc")
+    )
 
-    assert dict.fromkeys("abc", "OK") == words(verdicts)
+    assert dict.fromkeys("abc", "OK") == verdict_words(verdicts)
     assert [] == differences
     assert {2} == {one.replicas for one in verdicts.values()}
 
@@ -27,8 +29,10 @@ def test_the_digests_of_equal_copies_are_equal() -> None:
     """
     And those of others are not, also if the same blocks stand elsewhere.
     """
-    verdicts, _ = judge(
-        Made("a", {0: "AB"}), Made("b", {0: "AB"}), Made("c", {0: "BA"})
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "AB"}),
+        LetterReplica("b", {0: "AB"}),
+        LetterReplica("c", {0: "BA"}),
     )
     a, b, c = (verdicts[name, 0].digest for name in "abc")
 
@@ -40,18 +44,18 @@ def test_a_store_by_itself_is_unsealed() -> None:
     """
     Nobody vouches for it, and nothing is wrong.
     """
-    verdicts, _ = judge(Made("a", {0: "ABCD"}))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD"}))
 
-    assert {"a": "UNSEALED"} == words(verdicts)
+    assert {"a": "UNSEALED"} == verdict_words(verdicts)
 
 
 def test_a_sealed_segment_needs_no_replica() -> None:
     """
     Its seal vouches for it.
     """
-    verdicts, _ = judge(Made("a", {0: "ABCD"}, seals={0: "ABCD"}))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD"}, seals={0: "ABCD"}))
 
-    assert {"a": "OK"} == words(verdicts)
+    assert {"a": "OK"} == verdict_words(verdicts)
     assert verdicts["a", 0].is_sealed
 
 
@@ -59,20 +63,22 @@ def test_blocks_that_agree_with_the_seal_are_ok() -> None:
     """
     Of a segment that was read in part.
     """
-    verdicts, _ = judge(Made("a", {0: "A..D"}, seals={0: "ABCD"}))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "A..D"}, seals={0: "ABCD"}))
 
-    assert {"a": "OK"} == words(verdicts)
+    assert {"a": "OK"} == verdict_words(verdicts)
 
 
 def test_most_copies_are_right() -> None:
     """
     The other one differs, and says in which blocks.
     """
-    verdicts, (found,) = judge(
-        Made("a", {0: "ABCD"}), Made("b", {0: "AxCD"}), Made("c", {0: "ABCD"})
+    verdicts, (found,) = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}),
+        LetterReplica("b", {0: "AxCD"}),
+        LetterReplica("c", {0: "ABCD"}),
     )
 
-    assert {"a": "OK", "b": "DIVERGENT!", "c": "OK"} == words(verdicts)
+    assert {"a": "OK", "b": "DIVERGENT!", "c": "OK"} == verdict_words(verdicts)
     assert verdicts["b", 0] is found.verdict
     assert (1,) == found.blocks == found.verdict.blocks
     assert ("/a", False, True) == (found.reference, found.is_tie, found.agrees_behind)
@@ -82,11 +88,13 @@ def test_every_block_has_a_majority_of_its_own() -> None:
     """
     Two copies with damage in different places mend each other.
     """
-    verdicts, differences = judge(
-        Made("a", {0: "xBCD"}), Made("b", {0: "ABCx"}), Made("c", {0: "ABCD"})
+    verdicts, differences = verdicts_of(
+        LetterReplica("a", {0: "xBCD"}),
+        LetterReplica("b", {0: "ABCx"}),
+        LetterReplica("c", {0: "ABCD"}),
     )
 
-    assert {"a": "DIVERGENT!", "b": "DIVERGENT!", "c": "OK"} == words(verdicts)
+    assert {"a": "DIVERGENT!", "b": "DIVERGENT!", "c": "OK"} == verdict_words(verdicts)
     assert [((0,), "/b"), ((3,), "/a")] == [
         (one.blocks, one.reference) for one in differences
     ]
@@ -96,13 +104,13 @@ def test_the_seal_says_more_than_most_copies() -> None:
     """
     A damaged disk image may have been copied.
     """
-    verdicts, differences = judge(
-        Made("a", {0: "ABCD"}, seals={0: "ABCD"}),
-        Made("b", {0: "AxCD"}),
-        Made("c", {0: "AxCD"}),
+    verdicts, differences = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}, seals={0: "ABCD"}),
+        LetterReplica("b", {0: "AxCD"}),
+        LetterReplica("c", {0: "AxCD"}),
     )
 
-    assert {"a": "OK", "b": "DIVERGENT!", "c": "DIVERGENT!"} == words(verdicts)
+    assert {"a": "OK", "b": "DIVERGENT!", "c": "DIVERGENT!"} == verdict_words(verdicts)
     assert {"/a"} == {one.reference for one in differences}
 
 
@@ -110,22 +118,22 @@ def test_seals_that_contradict_each_other_say_nothing() -> None:
     """
     The majority decides then.
     """
-    verdicts, _ = judge(
-        Made("a", {0: "AxCD"}, seals={0: "AxCD"}),
-        Made("b", {0: "ABCD"}, seals={0: "ABCD"}),
-        Made("c", {0: "ABCD"}),
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "AxCD"}, seals={0: "AxCD"}),
+        LetterReplica("b", {0: "ABCD"}, seals={0: "ABCD"}),
+        LetterReplica("c", {0: "ABCD"}),
     )
 
-    assert {"a": "DIVERGENT!", "b": "OK", "c": "OK"} == words(verdicts)
+    assert {"a": "DIVERGENT!", "b": "OK", "c": "OK"} == verdict_words(verdicts)
 
 
 def test_a_seal_of_other_blocks_is_not_compared() -> None:
     """
     It may have been made by another version; the copies have a majority.
     """
-    made = [Made(name, {0: "ABCD"}).found() for name in "abc"]
+    made = [LetterReplica(name, {0: "ABCD"}).found() for name in "abc"]
     made[0].checks[0].seal = seal(0, "UVWXYZ", block_bytes=BLOCK_BYTES // 2)
-    verdicts, differences = judge_group(made)
+    verdicts, differences = check_replicas(made)
 
     assert [Verdict.OK] * 3 == [one.verdict for one in verdicts]
     assert [] == differences
@@ -138,14 +146,14 @@ def test_without_a_majority_nobody_can_tell(copies: list[str]) -> None:
     """
     Half of the copies is none; every one is named.
     """
-    verdicts, differences = judge(
+    verdicts, differences = verdicts_of(
         *(
-            Made(name, {0: "A" + letter})
+            LetterReplica(name, {0: "A" + letter})
             for name, letter in zip("abcd", copies, strict=False)
         )
     )
 
-    assert {"DIVERGENT!"} == set(words(verdicts).values())
+    assert {"DIVERGENT!"} == set(verdict_words(verdicts).values())
     assert len(copies) == len(differences)
     for one in differences:
         assert one.is_tie
@@ -157,8 +165,11 @@ def test_the_reference_of_a_tie_has_the_block_otherwise() -> None:
     """
     Else nothing would differ.
     """
-    _, differences = judge(
-        *(Made(name, {0: letter}) for name, letter in zip("abcd", "AAxx", strict=True))
+    _, differences = verdicts_of(
+        *(
+            LetterReplica(name, {0: letter})
+            for name, letter in zip("abcd", "AAxx", strict=True)
+        )
     )
 
     assert ["/c", "/c", "/a", "/a"] == [one.reference for one in differences]
@@ -168,11 +179,11 @@ def test_a_damaged_copy_has_no_say() -> None:
     """
     Of two copies the one that is whole is right.
     """
-    verdicts, (found,) = judge(
-        Made("a", {0: "AxCD"}, own={0: [1]}), Made("b", {0: "ABCD"})
+    verdicts, (found,) = verdicts_of(
+        LetterReplica("a", {0: "AxCD"}, own={0: [1]}), LetterReplica("b", {0: "ABCD"})
     )
 
-    assert {"a": "CORRUPT!", "b": "OK"} == words(verdicts)
+    assert {"a": "CORRUPT!", "b": "OK"} == verdict_words(verdicts)
     assert ("/b", False) == (found.reference, found.is_tie)
     assert (1,) == verdicts["a", 0].blocks
 
@@ -181,24 +192,25 @@ def test_a_damaged_copy_has_a_say_about_its_whole_blocks() -> None:
     """
     With it there are two against one.
     """
-    verdicts, _ = judge(
-        Made("a", {0: "xBCD"}, own={0: [0]}),
-        Made("b", {0: "ABCD"}),
-        Made("c", {0: "ABCx"}),
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "xBCD"}, own={0: [0]}),
+        LetterReplica("b", {0: "ABCD"}),
+        LetterReplica("c", {0: "ABCx"}),
     )
 
-    assert {"a": "CORRUPT!", "b": "OK", "c": "DIVERGENT!"} == words(verdicts)
+    assert {"a": "CORRUPT!", "b": "OK", "c": "DIVERGENT!"} == verdict_words(verdicts)
 
 
 def test_where_all_copies_are_damaged_none_is_called_another_log() -> None:
     """
     Each is bad by what it says itself.
     """
-    verdicts, differences = judge(
-        Made("a", {0: "AxCD"}, own={0: [1]}), Made("b", {0: "AyCD"}, own={0: [1]})
+    verdicts, differences = verdicts_of(
+        LetterReplica("a", {0: "AxCD"}, own={0: [1]}),
+        LetterReplica("b", {0: "AyCD"}, own={0: [1]}),
     )
 
-    assert {"a": "CORRUPT!", "b": "CORRUPT!"} == words(verdicts)
+    assert {"a": "CORRUPT!", "b": "CORRUPT!"} == verdict_words(verdicts)
     assert [] == differences
 
 
@@ -206,10 +218,10 @@ def test_the_blocks_of_damage_and_of_a_difference_are_named_together() -> None:
     """
     One copy may have both.
     """
-    verdicts, _ = judge(
-        Made("a", {0: "xBCx"}, own={0: [0]}),
-        Made("b", {0: "ABCD"}),
-        Made("c", {0: "ABCD"}),
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "xBCx"}, own={0: [0]}),
+        LetterReplica("b", {0: "ABCD"}),
+        LetterReplica("c", {0: "ABCD"}),
     )
 
     assert (0, 3) == verdicts["a", 0].blocks
@@ -220,9 +232,9 @@ def test_a_finding_that_spans_blocks_names_all_of_them() -> None:
     """
     Where a scan could not go on, all that it passed over is bad.
     """
-    made = Made("a", {0: "ABCD"}).found()
+    made = LetterReplica("a", {0: "ABCD"}).found()
     made.add(Finding("record", BLOCK_BYTES - 1, "zeros", BLOCK_BYTES + 2))
-    (verdict,), _ = judge_group([made])
+    (verdict,), _ = check_replicas([made])
 
     assert (0, 1, 2) == verdict.blocks
 
@@ -232,11 +244,11 @@ def test_a_wrong_queue_offset_says_nothing_about_bytes() -> None:
     The segment is bad, and none of its blocks is; it keeps its say.
     """
     finding = Finding("queueOffset", 100, "queue offset 8 and not 5")
-    verdicts, differences = judge(
-        Made("a", {0: "AB"}, of_store=[finding]), Made("b", {0: "AB"})
+    verdicts, differences = verdicts_of(
+        LetterReplica("a", {0: "AB"}, of_store=[finding]), LetterReplica("b", {0: "AB"})
     )
 
-    assert {"a": "CORRUPT!", "b": "OK"} == words(verdicts)
+    assert {"a": "CORRUPT!", "b": "OK"} == verdict_words(verdicts)
     assert () == verdicts["a", 0].blocks
     assert ["queueOffset: queue offset 8 and not 5"] == verdicts["a", 0].evidence
     assert [] == differences

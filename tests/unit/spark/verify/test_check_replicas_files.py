@@ -4,10 +4,10 @@ Segments that are not there, not whole, or not to be compared; and what is besid
 
 from __future__ import annotations
 
-from lib.spark.made_replicas import SIZE, Made, judge, words
+from lib.spark.letter_replicas import SIZE, LetterReplica, verdict_words, verdicts_of
 
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.judge_replicas import judge_group
+from pystore.spark.verify.check_replicas import check_replicas
 from pystore.spark.verify.verdicts import Finding, Verdict
 
 # -- what is not there -----------------------------------------------------------
@@ -17,9 +17,9 @@ def test_a_segment_that_is_missing_between_others_is_absent() -> None:
     """
     Somebody has to bring it back.
     """
-    verdicts, _ = judge(
-        Made("a", {0: "ABCD", 2: "ABCD"}),
-        Made("b", {0: "ABCD", 1: "ABCD", 2: "ABCD"}),
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD", 2: "ABCD"}),
+        LetterReplica("b", {0: "ABCD", 1: "ABCD", 2: "ABCD"}),
     )
 
     assert (Verdict.ABSENT, True) == (
@@ -34,7 +34,7 @@ def test_a_hole_is_found_without_a_replica() -> None:
     """
     Its neighbours are here.
     """
-    verdicts, _ = judge(Made("a", {0: "ABCD", 2: "ABCD"}))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD", 2: "ABCD"}))
 
     assert [Verdict.UNSEALED, Verdict.ABSENT, Verdict.UNSEALED] == [
         verdicts["a", number].verdict for number in range(3)
@@ -45,7 +45,7 @@ def test_a_missing_last_segment_is_bad_if_the_store_says_that_it_was_there() -> 
     """
     By its own bound.
     """
-    verdicts, _ = judge(Made("a", {0: "ABCD"}, expected_end=SIZE + 100))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD"}, expected_end=SIZE + 100))
 
     assert (Verdict.ABSENT, True) == (
         verdicts["a", 1].verdict,
@@ -57,8 +57,9 @@ def test_what_retention_deleted_is_absent_and_not_bad() -> None:
     """
     Replicas delete each at its own time.
     """
-    verdicts, _ = judge(
-        Made("a", {2: "ABCD"}), Made("b", {0: "ABCD", 1: "ABCD", 2: "ABCD"})
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {2: "ABCD"}),
+        LetterReplica("b", {0: "ABCD", 1: "ABCD", 2: "ABCD"}),
     )
 
     for number in (0, 1):
@@ -71,8 +72,9 @@ def test_a_replica_that_lags_has_not_got_the_rest_yet() -> None:
     """
     It says how far behind it is.
     """
-    verdicts, _ = judge(
-        Made("a", {0: "ABCD"}), Made("b", {0: "ABCD", 1: "AB"}, end=SIZE + 1000)
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD"}),
+        LetterReplica("b", {0: "ABCD", 1: "AB"}, end=SIZE + 1000),
     )
     one = verdicts["a", 1]
 
@@ -84,9 +86,9 @@ def test_a_segment_of_a_wrong_size_is_corrupt() -> None:
     """
     It is there, and is not what it should be.
     """
-    verdicts, _ = judge(
-        Made("a", {0: "ABCD", 2: "ABCD"}, odd={1: 7}),
-        Made("b", {0: "ABCD", 1: "ABCD", 2: "ABCD"}),
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "ABCD", 2: "ABCD"}, odd={1: 7}),
+        LetterReplica("b", {0: "ABCD", 1: "ABCD", 2: "ABCD"}),
     )
     one = verdicts["a", 1]
 
@@ -98,9 +100,9 @@ def test_a_segment_that_another_round_checks_gets_no_verdict() -> None:
     """
     It is there; nobody looked at it.
     """
-    made = Made("a", {0: "ABCD", 1: "ABCD"}).found()
+    made = LetterReplica("a", {0: "ABCD", 1: "ABCD"}).found()
     del made.checks[0]
-    verdicts, _ = judge_group([made])
+    verdicts, _ = check_replicas([made])
 
     assert [SIZE] == [one.segment for one in verdicts]
 
@@ -109,13 +111,13 @@ def test_a_segment_that_could_not_be_read_is_unknown() -> None:
     """
     That is no mark against it; the other copies are judged without it.
     """
-    verdicts, _ = judge(
-        Made("a", {}, errors={0: "no such disk"}),
-        Made("b", {0: "ABCD"}),
-        Made("c", {0: "ABCD"}),
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {}, errors={0: "no such disk"}),
+        LetterReplica("b", {0: "ABCD"}),
+        LetterReplica("c", {0: "ABCD"}),
     )
 
-    assert {"a": "UNKNOWN", "b": "OK", "c": "OK"} == words(verdicts)
+    assert {"a": "UNKNOWN", "b": "OK", "c": "OK"} == verdict_words(verdicts)
     assert ["no such disk"] == verdicts["a", 0].evidence
 
 
@@ -123,7 +125,7 @@ def test_a_segment_above_the_log_s_end_is_an_orphan() -> None:
     """
     It holds something, and opening removes it; nobody has to act.
     """
-    verdicts, _ = judge(Made("a", {0: "AB", 1: "AB"}, end=BLOCK_BYTES))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "AB", 1: "AB"}, end=BLOCK_BYTES))
     one = verdicts["a", 1]
 
     assert (Verdict.ORPHAN, False) == (one.verdict, one.is_bad)
@@ -134,7 +136,7 @@ def test_an_empty_segment_above_the_end_is_not_worth_a_word() -> None:
     """
     The writer makes it ahead of time.
     """
-    verdicts, _ = judge(Made("a", {0: "AB", 1: ""}, end=BLOCK_BYTES))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "AB", 1: ""}, end=BLOCK_BYTES))
 
     assert [("a", 0)] == list(verdicts)
 
@@ -143,9 +145,9 @@ def test_a_torn_tail_is_told_and_is_not_bad() -> None:
     """
     A crash leaves one, and opening cuts it.
     """
-    made = Made("a", {0: "AB"}, end=BLOCK_BYTES).found()
+    made = LetterReplica("a", {0: "AB"}, end=BLOCK_BYTES).found()
     made.torn_reason = "half a record"
-    (verdict,), _ = judge_group([made])
+    (verdict,), _ = check_replicas([made])
 
     assert (Verdict.UNSEALED, False) == (verdict.verdict, verdict.is_bad)
     assert [f"torn at {BLOCK_BYTES}: half a record; opening cuts it"] == (
@@ -157,7 +159,7 @@ def test_a_segment_has_as_many_bytes_as_its_log_reaches_into_it() -> None:
     """
     The last one is not full.
     """
-    verdicts, _ = judge(Made("a", {0: "ABCD", 1: "A"}, end=SIZE + 5000))
+    verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD", 1: "A"}, end=SIZE + 5000))
 
     assert [SIZE, 5000] == [verdicts["a", number].length for number in (0, 1)]
     assert [40, 10] == [verdicts["a", number].records for number in (0, 1)]
@@ -171,10 +173,10 @@ def test_segments_of_two_sizes_cannot_be_compared() -> None:
     Nothing is said about replicas, and damage is still damage.
     """
     small = SIZE // 2
-    verdicts, differences = judge_group(
+    verdicts, differences = check_replicas(
         [
-            Made("a", {0: "ABCD"}).found(),
-            Made("b", {0: "xy", 1: "zz"}, size=small, own={0: [1]}).found(),
+            LetterReplica("a", {0: "ABCD"}).found(),
+            LetterReplica("b", {0: "xy", 1: "zz"}, size=small, own={0: [1]}).found(),
         ]
     )
     found = {(one.store, one.segment): one for one in verdicts}
@@ -192,9 +194,13 @@ def test_an_empty_store_does_not_make_replicas_incomparable() -> None:
     """
     It has no segments, and so no size.
     """
-    verdicts, _ = judge(Made("a", {0: "A"}), Made("b", {0: "A"}), Made("c", {}))
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "A"}),
+        LetterReplica("b", {0: "A"}),
+        LetterReplica("c", {}),
+    )
 
-    assert {"a": "OK", "b": "OK", "c": "ABSENT"} == words(verdicts)
+    assert {"a": "OK", "b": "OK", "c": "ABSENT"} == verdict_words(verdicts)
     assert "the log is empty" in verdicts["c", 0].evidence[0]
 
 
@@ -203,7 +209,9 @@ def test_each_file_that_is_no_segment_has_a_verdict() -> None:
     With its name, and what to do.
     """
     orphans = (("a.bak", "no segment has this name"), ("x", "it is not a file"))
-    verdicts, _ = judge_group([Made("a", {0: "A"}, orphans=orphans).found()])
+    verdicts, _ = check_replicas(
+        [LetterReplica("a", {0: "A"}, orphans=orphans).found()]
+    )
 
     assert [("a.bak", None), ("x", None)] == [
         (one.name, one.segment) for one in verdicts if one.verdict is Verdict.ORPHAN
@@ -220,9 +228,11 @@ def test_what_is_wrong_beside_the_segments_is_one_verdict() -> None:
         Finding("consumeQueue", 5, "names nothing"),
         Finding("epoch", None, "unreadable"),
     ]
-    verdicts, _ = judge(Made("a", {0: "A"}, of_store=findings), Made("b", {0: "A"}))
+    verdicts, _ = verdicts_of(
+        LetterReplica("a", {0: "A"}, of_store=findings), LetterReplica("b", {0: "A"})
+    )
 
-    assert {"a": "OK", "b": "OK"} == words(verdicts)
+    assert {"a": "OK", "b": "OK"} == verdict_words(verdicts)
     one = verdicts["a", None]
     assert (Verdict.CORRUPT, True) == (one.verdict, one.is_bad)
     assert ["consumeQueue: names nothing", "epoch: unreadable"] == one.evidence
@@ -233,4 +243,4 @@ def test_no_stores_have_no_verdicts() -> None:
     """
     Nor differences.
     """
-    assert ([], []) == judge_group([])
+    assert ([], []) == check_replicas([])

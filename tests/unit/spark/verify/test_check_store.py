@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lib.spark.checked_store import findings_of, places
 from lib.spark.verify_job import SEGMENT, make_replicas
-from lib.store.judged_store import judged, places
 from lib.store.segment_files import end_of, offsets, segment, write
 from lib.store.stores import fill, kill_while
 
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.spark.verify.judge_store import StoreFindings, judge_store
+from pystore.spark.verify.check_store import StoreFindings, check_store
 from pystore.spark.verify.plan import StorePlan, plan_store, plan_tasks
 from pystore.spark.verify.task import SegmentCheck, check_segment
 from pystore.spark.verify.verdicts import Finding
@@ -63,7 +63,7 @@ def test_nothing_is_found_in_a_whole_store(store: Path) -> None:
     """
     It ends where its last record does.
     """
-    found = judged(store)
+    found = findings_of(store)
 
     assert [] == places(found)
     assert (end_of(store), end_of(store), "") == (
@@ -77,7 +77,7 @@ def test_a_whole_store_of_rocketmq_ends_at_its_last_record(root: Path) -> None:
     """
     Which no bound says, but the scan.
     """
-    found = judged(root)
+    found = findings_of(root)
 
     assert [] == places(found)
     assert end_of(root) == found.end
@@ -91,7 +91,7 @@ def test_a_torn_tail_is_not_damage(root: Path) -> None:
     head = segment(root, 0).read_bytes()[:50]
     write(segment(root, 4 * SEGMENT), end - 4 * SEGMENT, head)
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert [] == places(found)
     assert end == found.end
@@ -105,7 +105,7 @@ def test_what_a_killed_writer_left_is_not_damage(tmp_path: Path) -> None:
     root = tmp_path / "a"
     kill_while(root, lambda log: fill(log, 900))
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert [] == places(found)
     assert end_of(root) == found.end
@@ -119,7 +119,7 @@ def test_a_bad_record_below_our_own_bound_is_damage(tmp_path: Path) -> None:
     last = offsets(root, SEGMENT, SEGMENT)[-1]
     write(segment(root, SEGMENT), last - SEGMENT + 120, b"\xff")
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert isinstance(found.plan.bound, Bound)
     assert [("record", last)] == places(found)
@@ -132,7 +132,7 @@ def test_a_bad_record_that_a_queue_names_is_damage(root: Path) -> None:
     last = offsets(root, 4 * SEGMENT, SEGMENT)[-3]
     write(segment(root, 4 * SEGMENT), last - 4 * SEGMENT + 120, b"\xff")
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert isinstance(found.plan.bound, Evidence)
     assert [("record", last)] == places(found)
@@ -145,7 +145,7 @@ def test_a_bad_last_record_without_any_evidence_is_torn(lone: Path) -> None:
     *_, before, last = offsets(lone, 4 * SEGMENT, SEGMENT)
     write(segment(lone, 4 * SEGMENT), last - 4 * SEGMENT + 120, b"\xff")
 
-    found = judged(lone)
+    found = findings_of(lone)
 
     assert before < last == found.end
     assert [] == places(found)
@@ -159,7 +159,7 @@ def test_a_bad_record_with_a_segment_behind_it_is_damage(lone: Path) -> None:
     start = offsets(lone, SEGMENT, SEGMENT)[4]
     write(segment(lone, SEGMENT), start - SEGMENT + 120, b"\xff")
 
-    found = judged(lone)
+    found = findings_of(lone)
 
     assert [("record", start)] == places(found)
     assert [SEGMENT] == list(found.by_segment)
@@ -177,7 +177,7 @@ def test_every_bad_record_is_named(root: Path) -> None:
     for start in starts:
         write(segment(root, start // SEGMENT * SEGMENT), start % SEGMENT + 120, b"\xff")
 
-    assert [("record", start) for start in starts] == places(judged(root))
+    assert [("record", start) for start in starts] == places(findings_of(root))
 
 
 def test_what_could_not_be_looked_at_belongs_to_the_damage(root: Path) -> None:
@@ -187,7 +187,7 @@ def test_what_could_not_be_looked_at_belongs_to_the_damage(root: Path) -> None:
     start = offsets(root, SEGMENT, SEGMENT)[7]
     write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
 
-    found = judged(root)
+    found = findings_of(root)
 
     (finding,) = found.by_segment[SEGMENT]
     assert (start, 2 * SEGMENT - start) == (finding.offset, finding.size)
@@ -203,7 +203,7 @@ def test_a_hole_is_no_finding(root: Path) -> None:
     end = end_of(root)
     segment(root, 2 * SEGMENT).unlink()
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert [] == places(found)
     assert end == found.end
@@ -217,7 +217,7 @@ def test_a_segment_before_a_hole_must_be_full(lone: Path) -> None:
     segment(lone, 2 * SEGMENT).unlink()
     write(segment(lone, SEGMENT), start - SEGMENT, bytes(2 * SEGMENT - start))
 
-    assert [("record", start)] == places(judged(lone))
+    assert [("record", start)] == places(findings_of(lone))
 
 
 def test_a_store_says_that_its_last_segment_was_there(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_store_says_that_its_last_segment_was_there(tmp_path: Path) -> None:
     end = end_of(root)
     segment(root, 3 * SEGMENT).unlink()
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert [] == places(found)
     assert (3 * SEGMENT, end) == (found.end, found.expected_end)
@@ -242,7 +242,7 @@ def test_queues_say_that_the_last_segment_was_there(root: Path) -> None:
     end = end_of(root)
     segment(root, 4 * SEGMENT).unlink()
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert [] == places(found)
     assert end == found.expected_end
@@ -263,7 +263,7 @@ def test_a_block_that_is_not_what_was_sealed_is_named(store: Path) -> None:
         one.digests[0] ^= 1
         one.is_sealed_whole = False
 
-    found = judged(store, change)
+    found = findings_of(store, change)
 
     text = f"bytes {SEGMENT} to {2 * SEGMENT} are not what was sealed"
     assert {SEGMENT: [Finding("seal", SEGMENT, text, SEGMENT)]} == found.by_segment
@@ -279,7 +279,7 @@ def test_where_all_blocks_agree_and_the_whole_does_not_all_are_suspect(
     def change(checks: dict[int, SegmentCheck]) -> None:
         checks[SEGMENT].is_sealed_whole = False
 
-    found = judged(store, change)
+    found = findings_of(store, change)
 
     assert [("seal", SEGMENT)] == places(found)
 
@@ -295,7 +295,7 @@ def test_the_seal_of_what_a_cut_shortens_says_nothing(store: Path) -> None:
     last = replace(seal, start_offset=4 * SEGMENT)
     checks[4 * SEGMENT].seal = last
 
-    assert [] == places(judge_store(plan, checks))
+    assert [] == places(check_store(plan, checks))
 
 
 def test_a_seal_that_does_not_prove_itself_is_the_store_s(store: Path) -> None:
@@ -308,7 +308,7 @@ def test_a_seal_that_does_not_prove_itself_is_the_store_s(store: Path) -> None:
             checks[0], seal=None, seal_problem="it has 3 bytes", is_sealed_whole=False
         )
 
-    found = judged(store, change)
+    found = findings_of(store, change)
 
     assert {} == found.by_segment
     assert [Finding("seal", 0, "it has 3 bytes")] == found.of_store
@@ -324,7 +324,7 @@ def test_bad_records_of_a_sample_are_damage(root: Path) -> None:
     start = offsets(root, SEGMENT, SEGMENT)[4]
     write(segment(root, SEGMENT), start - SEGMENT + 120, b"\xff")
 
-    assert [("record", start)] == places(judged(root, percent=0))
+    assert [("record", start)] == places(findings_of(root, percent=0))
 
 
 def test_the_blocks_of_a_sample_are_compared_with_the_seal(store: Path) -> None:
@@ -336,7 +336,7 @@ def test_the_blocks_of_a_sample_are_compared_with_the_seal(store: Path) -> None:
         checks[0].digests.clear()
         checks[SEGMENT].digests[0] ^= 1
 
-    assert [("seal", SEGMENT)] == places(judged(store, change, percent=0))
+    assert [("seal", SEGMENT)] == places(findings_of(store, change, percent=0))
 
 
 def test_a_sample_says_nothing_about_queues(root: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_sample_says_nothing_about_queues(root: Path) -> None:
     queue = next((root / "consumequeue" / "T1" / "0").iterdir())
     write(queue, 7 * ENTRY + 7, b"\xff")
 
-    assert [] == places(judged(root, percent=0))
+    assert [] == places(findings_of(root, percent=0))
 
 
 def test_segments_that_another_round_checks_are_not_missed(root: Path) -> None:
@@ -358,7 +358,7 @@ def test_segments_that_another_round_checks_are_not_missed(root: Path) -> None:
         for base in (0, 2 * SEGMENT, 4 * SEGMENT):
             del checks[base]
 
-    assert [] == places(judged(root, choose))
+    assert [] == places(findings_of(root, choose))
 
 
 def test_a_store_without_segments_has_no_findings(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ def test_a_store_without_segments_has_no_findings(tmp_path: Path) -> None:
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT):
         pass
-    found = judged(tmp_path / "a")
+    found = findings_of(tmp_path / "a")
 
     assert ([], 0, 0) == (places(found), found.end, found.expected_end)
 

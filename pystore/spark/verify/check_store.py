@@ -26,7 +26,7 @@ from pystore.spark.verify.verdicts import Finding
 from pystore.verify.report import SegmentReport
 from pystore.verify.tail import EndDecision, decide_end
 
-__all__ = ["StoreFindings", "judge_store"]
+__all__ = ["StoreFindings", "check_store"]
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class StoreFindings:
             self.by_segment.setdefault(base, []).append(finding)
 
 
-def judge_store(
+def check_store(
     plan: StorePlan, checks: Mapping[int, SegmentCheck], *, is_whole: bool = True
 ) -> StoreFindings:
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 from lib.oracle.golden_data import GoldenStore
 
 from pystore.core.options import LogOptions
-from pystore.spark.plan.peek import peek_bytes, peek_record
+from pystore.spark.plan.record_head import read_record_head, read_segment_bytes
 from pystore.store.open_reader import open_reader
 
 
@@ -25,7 +25,10 @@ def test_each_golden_record_says_what_the_core_reads(
         for line in golden_store.records:
             offset = line["offset"]
             base = max(one for one in bases if one <= offset)
-            found, record = peek_record(golden_root, base, offset), log.read(offset)
+            found, record = (
+                read_record_head(golden_root, base, offset),
+                log.read(offset),
+            )
             assert found is not None
             assert record.topic == found.topic == line["topic"]
             assert (record.queue_id, record.queue_offset) == found[1:3]
@@ -38,7 +41,7 @@ def test_what_is_no_record_says_nothing(golden_root: Path) -> None:
     """
     base = min(int(path.name) for path in (golden_root / "commitlog").iterdir())
 
-    assert peek_record(golden_root, base, base + 4) is None
-    assert peek_record(golden_root, base, base + (1 << 40)) is None
-    assert peek_record(golden_root, base + 1, base + 1) is None
-    assert b"" == peek_bytes(golden_root, base, base + (1 << 40), 8)
+    assert read_record_head(golden_root, base, base + 4) is None
+    assert read_record_head(golden_root, base, base + (1 << 40)) is None
+    assert read_record_head(golden_root, base + 1, base + 1) is None
+    assert b"" == read_segment_bytes(golden_root, base, base + (1 << 40), 8)

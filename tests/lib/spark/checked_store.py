@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pystore.spark.verify.judge_store import StoreFindings, judge_store
+from pystore.spark.verify.check_store import StoreFindings, check_store
 from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.task import SegmentCheck, check_segment
 
-__all__ = ["judged", "places"]
+__all__ = ["findings_of", "places"]
 
 
-def judged(
+def findings_of(
     root: Path,
     change: Callable[[dict[int, SegmentCheck]], object] = lambda _: None,
     percent: int = 100,
@@ -30,7 +30,7 @@ def judged(
     plan = plan_store(root)
     checks = {one.base: check_segment(one) for one in plan_tasks([plan], percent)}
     change(checks)
-    return judge_store(plan, checks, is_whole=percent == 100)
+    return check_store(plan, checks, is_whole=percent == 100)
 
 
 def places(found: StoreFindings) -> list[tuple[str, int | None]]:

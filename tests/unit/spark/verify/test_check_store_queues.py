@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from lib.spark.checked_store import findings_of, places
 from lib.spark.verify_job import SEGMENT, make_replicas
-from lib.store.judged_store import judged, places
 from lib.store.segment_files import end_of, offsets, segment, write
 from lib.store.stores import fill
 
@@ -18,7 +18,7 @@ from pystore.epochs.file import encode_epochs
 from pystore.epochs.table import EpochTable
 from pystore.fs.layout import EPOCH_FILE
 from pystore.message.message import Message
-from pystore.spark.verify.judge_store import judge_store
+from pystore.spark.verify.check_store import check_store
 from pystore.spark.verify.plan import plan_store, plan_tasks
 from pystore.spark.verify.task import SegmentCheck, check_segment
 from pystore.spark.verify.verdicts import Finding
@@ -69,7 +69,7 @@ def test_an_entry_that_is_not_its_record_s_is_the_store_s(root: Path) -> None:
     queue = next((root / "consumequeue" / "T1" / "0").iterdir())
     write(queue, 7 * ENTRY + 7, b"\xff")
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert {} == found.by_segment
     (finding,) = found.of_store
@@ -90,7 +90,7 @@ def test_entries_above_a_torn_end_are_not_judged(lone: Path, store: Path) -> Non
     checks = {one.base: check_segment(one) for one in plan_tasks([plan])}
     shutil.copytree(store / "consumequeue", lone / "consumequeue")
 
-    found = judge_store(plan, checks)
+    found = check_store(plan, checks)
 
     assert start == found.end
     assert [] == places(found)
@@ -104,7 +104,7 @@ def test_what_queues_miss_across_damage_is_no_finding_of_its_own(root: Path) -> 
     write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
     segment(root, 3 * SEGMENT).unlink()
 
-    assert [("record", start)] == places(judged(root))
+    assert [("record", start)] == places(findings_of(root))
 
 
 def test_a_segment_that_could_not_be_read_explains_what_is_missing(
@@ -117,7 +117,7 @@ def test_a_segment_that_could_not_be_read_explains_what_is_missing(
     def lose(checks: dict[int, SegmentCheck]) -> None:
         checks[2 * SEGMENT] = SegmentCheck(str(root), 2 * SEGMENT, error="gone")
 
-    found = judged(root, lose)
+    found = findings_of(root, lose)
 
     assert [] == places(found)
     assert end_of(root) == found.end
@@ -134,7 +134,7 @@ def test_a_log_put_together_of_two_repeats_queue_offsets(
             log.append(Message("T1", b"another one " * 23))
     shutil.copy(segment(tmp_path / "other", SEGMENT), segment(root, SEGMENT))
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert "queueOffset" in {one.kind for one in found.by_segment[SEGMENT]}
     assert {"queueOffset"} == {
@@ -150,7 +150,7 @@ def test_queues_that_cannot_be_read_do_not_hide_the_log(root: Path) -> None:
     start = offsets(root, SEGMENT, SEGMENT)[4]
     write(segment(root, SEGMENT), start - SEGMENT + 120, b"\xff")
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert [("record", start)] == [
         (one.kind, one.offset) for one in found.by_segment[SEGMENT]
@@ -169,7 +169,7 @@ def test_an_epoch_that_begins_within_a_record_is_told(root: Path) -> None:
     table = EpochTable.of([(1, 0), (2, start), (3, start + 1)])
     (root / EPOCH_FILE).write_bytes(encode_epochs(table))
 
-    found = judged(root)
+    found = findings_of(root)
 
     assert {} == found.by_segment
     assert [Finding("epoch", start + 1, found.of_store[0].text)] == found.of_store
@@ -187,7 +187,7 @@ def test_epochs_that_a_log_was_written_in_are_fine(tmp_path: Path) -> None:
             if epoch < 7:
                 fill(log, 150)
 
-    assert [] == places(judged(root))
+    assert [] == places(findings_of(root))
 
 
 def test_what_the_plan_found_is_kept(root: Path) -> None:
@@ -196,6 +196,6 @@ def test_what_the_plan_found_is_kept(root: Path) -> None:
     """
     (root / EPOCH_FILE).write_bytes(b"nonsense")
 
-    kinds = {one.kind for one in judged(root).of_store}
+    kinds = {one.kind for one in findings_of(root).of_store}
 
     assert "epoch" in kinds

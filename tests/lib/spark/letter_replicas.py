@@ -11,22 +11,22 @@ from pathlib import Path
 from pystore.bindings.row import NO_OFFSET
 from pystore.recovery.torn_tail import Bound
 from pystore.seals import BLOCK_BYTES, Seal
-from pystore.spark.verify.judge_replicas import Difference, judge_group
-from pystore.spark.verify.judge_store import StoreFindings
+from pystore.spark.verify.check_replicas import Difference, check_replicas
+from pystore.spark.verify.check_store import StoreFindings
 from pystore.spark.verify.plan import StorePlan
 from pystore.spark.verify.segment_list import SegmentList
 from pystore.spark.verify.task import SegmentCheck, StoreShare
 from pystore.spark.verify.verdicts import Finding, SegmentVerdict
 from pystore.verify.report import SegmentReport
 
-__all__ = ["SIZE", "Made", "judge", "seal", "words"]
+__all__ = ["SIZE", "LetterReplica", "seal", "verdict_words", "verdicts_of"]
 
 BLOCKS = 4
 SIZE = BLOCKS * BLOCK_BYTES
 
 
 @dataclass
-class Made:
+class LetterReplica:
     """
     A replica in a few words.
 
@@ -138,13 +138,13 @@ def seal(base: int, letters: str, block_bytes: int = BLOCK_BYTES) -> Seal:
     )
 
 
-def judge(
-    *made: Made,
+def verdicts_of(
+    *made: LetterReplica,
 ) -> tuple[dict[tuple[str, int | None], SegmentVerdict], list[Difference]]:
     """
     The verdicts by name of the store and number of the segment, and what differs.
     """
-    verdicts, differences = judge_group([one.found() for one in made])
+    verdicts, differences = check_replicas([one.found() for one in made])
     sizes = {f"/{one.name}": one.size for one in made}
     by_place: dict[tuple[str, int | None], SegmentVerdict] = {}
     for one in verdicts:
@@ -154,7 +154,9 @@ def judge(
     return by_place, differences
 
 
-def words(verdicts: Mapping[tuple[str, int | None], SegmentVerdict]) -> dict[str, str]:
+def verdict_words(
+    verdicts: Mapping[tuple[str, int | None], SegmentVerdict],
+) -> dict[str, str]:
     """
     The words of the first segment's copies, with a mark behind the bad ones.
     """

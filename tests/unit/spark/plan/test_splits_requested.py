@@ -5,12 +5,12 @@ What the options of a table ask for.
 from __future__ import annotations
 
 from pystore.spark.plan.options import parse_options
-from pystore.spark.plan.splits import asked_columns, asked_rows
+from pystore.spark.plan.splits import requested_columns, requested_rows
 
 
 def _names(**given: str) -> list[str]:
     options = parse_options({"path": "store", **given})
-    return [column.name for column in asked_columns(options)]
+    return [column.name for column in requested_columns(options)]
 
 
 def test_bodies_and_damage_are_columns_where_an_option_asks_for_them() -> None:
@@ -36,7 +36,7 @@ def test_the_end_of_a_time_is_left_out() -> None:
     """
     day = {"fromTime": "1970-01-01T00:00:01", "toTime": "1970-01-01T00:00:02"}
 
-    chosen = asked_rows(parse_options({"path": "store", **day}))
+    chosen = requested_rows(parse_options({"path": "store", **day}))
 
     assert (1000, 1999) == (chosen.from_ms, chosen.to_ms)
 
@@ -45,4 +45,4 @@ def test_without_options_every_row_is_asked_for() -> None:
     """
     A table is all of its stores.
     """
-    assert not asked_rows(parse_options({"path": "store"})).needs_topics
+    assert not requested_rows(parse_options({"path": "store"})).needs_topics

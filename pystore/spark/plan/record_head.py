@@ -14,7 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["RecordHead", "open_for_peeks", "peek_bytes", "peek_record"]
+__all__ = [
+    "RecordHead",
+    "open_without_readahead",
+    "read_record_head",
+    "read_segment_bytes",
+]
 
 _MAGICS = {0xDAA320A7: 1, 0xDAA320AB: 2}
 """Of a record, with the bytes of its topic's length."""
@@ -37,7 +42,7 @@ class RecordHead(NamedTuple):
 
 
 @contextmanager
-def open_for_peeks(path: Path) -> Iterator[int]:
+def open_without_readahead(path: Path) -> Iterator[int]:
     """
     Yields a descriptor of a file; what is read of it is brought in, and nothing else.
 
@@ -53,7 +58,7 @@ def open_for_peeks(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def peek_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
+def read_segment_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
     """
     Returns bytes of a segment, fewer where the file ends.
 
@@ -66,11 +71,11 @@ def peek_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
     Raises:
         OSError: the system refused.
     """
-    with open_for_peeks(store / "commitlog" / f"{base:020d}") as descriptor:
+    with open_without_readahead(store / "commitlog" / f"{base:020d}") as descriptor:
         return os.pread(descriptor, size, offset - base)
 
 
-def peek_record(store: Path, base: int, offset: int) -> RecordHead | None:
+def read_record_head(store: Path, base: int, offset: int) -> RecordHead | None:
     """
     Returns what the record at an offset says; ``None``: there is none, or nobody
     knows.
@@ -81,7 +86,7 @@ def peek_record(store: Path, base: int, offset: int) -> RecordHead | None:
         offset: of the record.
     """
     try:
-        head = peek_bytes(store, base, offset, _HEAD_BYTES)
+        head = read_segment_bytes(store, base, offset, _HEAD_BYTES)
         size, magic, queue_id, queue_offset, said, flags = _HEAD.unpack_from(head)
         if magic not in _MAGICS or said != offset:
             return None
@@ -93,7 +98,7 @@ def peek_record(store: Path, base: int, offset: int) -> RecordHead | None:
         width = _MAGICS[magic]
         if at + width > size:
             return None
-        tail = peek_bytes(store, base, offset + at, min(size - at, 256))
+        tail = read_segment_bytes(store, base, offset + at, min(size - at, 256))
     except (OSError, struct.error):
         # Deleted, cut short or unreadable: whoever reads it says so.
         return None

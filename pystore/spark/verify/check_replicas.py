@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 import xxhash
 
 from pystore.seals import BLOCK_BYTES
-from pystore.spark.verify.judge_store import StoreFindings
+from pystore.spark.verify.check_store import StoreFindings
 from pystore.spark.verify.task import SegmentCheck
 from pystore.spark.verify.verdicts import Finding, SegmentVerdict, Verdict
 
-__all__ = ["Difference", "judge_group"]
+__all__ = ["Difference", "check_replicas"]
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class _Truth:
     sealed: set[int] = field(default_factory=set)
 
 
-def judge_group(
+def check_replicas(
     stores: Sequence[StoreFindings],
 ) -> tuple[list[SegmentVerdict], list[Difference]]:
     """
@@ -116,7 +116,7 @@ def judge_group(
                 _call_incomparable(verdict, sizes)
             elif copy.wrong:
                 differences.append(_difference(verdict, copy, copies, truth))
-    return verdicts + [v for one in stores for v in _beside(one)], differences
+    return verdicts + [v for one in stores for v in _store_rows(one)], differences
 
 
 def _bases(one: StoreFindings) -> list[int]:
@@ -340,7 +340,7 @@ def _absent(
     return verdict
 
 
-def _beside(one: StoreFindings) -> list[SegmentVerdict]:
+def _store_rows(one: StoreFindings) -> list[SegmentVerdict]:
     """
     What a store has beside its segments: a row for all, and one for each orphan.
     """
