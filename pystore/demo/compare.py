@@ -20,11 +20,11 @@ from pystore.demo.ack_channel import Acks
 from pystore.demo.workload import AppendJobs, Piece
 from pystore.errors import PystoreError
 from pystore.message.lines import Strings
+from pystore.message.properties import CRC_SIZE
 
 __all__ = ["AckComparison", "compare"]
 
 _KEYS_HEAD, _KEYS_TAIL = b"KEYS\x01", b"\x02"
-_CRC_BYTES = 20
 _NOTE_EACH = 256
 
 
@@ -101,7 +101,7 @@ def _difference(log: LogReader, offset: int, end: int, count: int, piece: Piece)
 
 def _difference_of_bytes(log: LogReader, rows: NDArray[Any], piece: Piece) -> str:
     key_sizes = np.diff(piece.keys[0])
-    around = len(_KEYS_HEAD) + len(_KEYS_TAIL) + _CRC_BYTES
+    around = len(_KEYS_HEAD) + len(_KEYS_TAIL) + CRC_SIZE
     if (rows["properties_size"] != key_sizes + around).any():
         return "the properties have other sizes"
     end = int(rows["offset"][-1]) + int(rows["size"][-1])

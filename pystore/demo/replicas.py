@@ -16,11 +16,12 @@ from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
 from pystore.errors import UnavailableError
 
-__all__ = ["COPIES", "ReplicaReport", "show_replicas"]
+__all__ = ["COPIES", "ReplicaReport", "StepCallback", "show_replicas"]
 
 COPIES = 2
 
-Note = Callable[[str, int, int], None]
+StepCallback = Callable[[str, int, int], None]
+"""Called with a step's label, how far the step is and how far it goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class ReplicaReport:
 
 
 def show_replicas(
-    store: Path, into: Path, note: Note, master: str = "local[*]"
+    store: Path, into: Path, note: StepCallback, master: str = "local[*]"
 ) -> ReplicaReport:
     """
     Copies the store twice, damages one copy and verifies all three on Spark.

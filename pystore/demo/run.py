@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sysconfig
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from pystore.demo.ack_channel import ACK_DTYPE, Acks, read_acks
 from pystore.demo.compare import compare
 from pystore.demo.corpus import Corpus, read_corpus
-from pystore.demo.replicas import ReplicaReport
+from pystore.demo.replicas import ReplicaReport, StepCallback
 from pystore.demo.workload import AppendJobs
 from pystore.demo.writer_process import Task
 from pystore.errors import PystoreError
@@ -144,11 +143,7 @@ class DemoReport:
         return all(one.missing == 0 and one.verdict == "whole" for one in self.rounds)
 
 
-Note = Callable[[str, int, int], None]
-"""Told what goes on: a label, how far it is and how far it goes."""
-
-
-def run_demo(settings: DemoSettings, note: Note) -> DemoReport:
+def run_demo(settings: DemoSettings, note: StepCallback) -> DemoReport:
     """
     Runs the demonstration.
 
@@ -175,7 +170,11 @@ class _Demo:
     """
 
     def __init__(
-        self, settings: DemoSettings, library: Path, jobs: AppendJobs, note: Note
+        self,
+        settings: DemoSettings,
+        library: Path,
+        jobs: AppendJobs,
+        note: StepCallback,
     ) -> None:
         self._settings = settings
         self._task = Task(

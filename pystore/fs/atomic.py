@@ -26,6 +26,8 @@ __all__ = [
     "sweep",
     "sync_descriptor",
     "sync_directory",
+    "sync_file",
+    "sync_tree",
 ]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -94,6 +96,40 @@ def sync_directory(path: Path, calls: Calls = SYSTEM) -> None:
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("sync directory", path, error) from error
+
+
+def sync_file(path: Path, calls: Calls = SYSTEM) -> None:
+    """
+    Put the content of a file onto the disk.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    try:
+        descriptor = calls.open(path, os.O_RDONLY)
+        try:
+            calls.sync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # The caller gets the path with it.
+        raise storage_error("sync", path, error) from error
+
+
+def sync_tree(top: Path, calls: Calls = SYSTEM) -> None:
+    """
+    Put every file below a directory onto the disk, then the directories' names.
+
+    Symbolic links are not followed.
+
+    Raises:
+        StorageError: the system refused.
+    """
+    for folder, _, names in os.walk(top, topdown=False):
+        for path in (Path(folder, name) for name in names):
+            if not path.is_symlink():
+                sync_file(path, calls)
+        sync_directory(Path(folder), calls)
 
 
 def _write_whole(path: Path, content: bytes, calls: Calls) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pystore.errors import InvalidError, PystoreError
-from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
+from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory, sync_tree
 from pystore.fs.boot import place_of
 from pystore.fs.layout import META_NAME, SEALS_NAME, TEMPORARY_NAME
 from pystore.metastore.database import MetaStore
@@ -68,7 +68,7 @@ def create_meta(
             directory.mkdir()
         MetaStore.create(draft, first_records).close()
         fill(draft)
-        _sync_tree(draft, calls)
+        sync_tree(draft, calls)
         calls.rename(draft, meta)
     except PystoreError:
         # It names its path already.
@@ -78,17 +78,3 @@ def create_meta(
         raise storage_error("create", meta, error) from error
     sync_directory(store, calls)
     return meta
-
-
-def _sync_tree(top: Path, calls: Calls) -> None:
-    """
-    Files first, then the directories that name them, the top last.
-    """
-    for folder, _, names in os.walk(top, topdown=False):
-        for name in names:
-            descriptor = calls.open(Path(folder, name), os.O_RDONLY)
-            try:
-                calls.sync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_directory(Path(folder), calls)

@@ -9,7 +9,6 @@ What is in it is believed only where a file, written last and synced, says so.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ from pathlib import Path
 from pystore.fs.atomic import (
     replace_file,
     storage_error,
-    sync_descriptor,
     sync_directory,
+    sync_tree,
 )
 from pystore.spark.compact.copy import marker_name
 from pystore.spark.compact.counts import CompactionDamage
@@ -32,7 +31,6 @@ __all__ = [
     "begin_work",
     "find_work",
     "remove_work",
-    "sync_tree",
 ]
 
 WORK = "compacting"
@@ -166,24 +164,3 @@ def remove_work(into: Path) -> None:
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("remove", into / WORK, error) from error
-
-
-def sync_tree(top: Path) -> None:
-    """
-    Puts every file below a directory onto the disk, and every name.
-
-    Raises:
-        StorageError: the system refused.
-    """
-    for folder, _, names in os.walk(top, topdown=False):
-        for name in names:
-            path = Path(folder, name)
-            if path.is_symlink():
-                continue
-            try:
-                with path.open("rb") as file:
-                    sync_descriptor(file.fileno())
-            except OSError as error:
-                # The caller gets the path with it.
-                raise storage_error("sync", path, error) from error
-        sync_directory(Path(folder))

@@ -23,6 +23,7 @@ from pystore.message.record_batch import move_records
 from pystore.spark.compact.files import ENTRY_DTYPE, LOGS, QUEUES, OutputFiles
 from pystore.spark.compact.plan import CompactionPlan
 from pystore.spark.compact.sizes import ENTRY_BYTES
+from pystore.spark.plan.arrow_schema import arrow_schema
 from pystore.spark.scan.core_segment import CoreSegment
 
 __all__ = ["COPIED", "COPIED_OF", "copy_records", "marker_name"]
@@ -33,9 +34,7 @@ COPIED_OF = ("segment", "queue", "offset", "size", "place", "file", "entry")
 COPIED = "segment int, records bigint, bytes bigint"
 """What a task answers for each segment."""
 
-_SCHEMA = pa.schema(
-    [("segment", pa.int32()), ("records", pa.int64()), ("bytes", pa.int64())]
-)
+_SCHEMA = arrow_schema(COPIED)
 _PART_BYTES = 64 << 20
 _GAP_BYTES = 1 << 20  # so much that nobody wants is not read
 

@@ -32,6 +32,7 @@ from pystore.spark.compact.counts import (
 from pystore.spark.compact.plan import CompactionPlan
 from pystore.spark.compact.scan import NOTE, RECORD
 from pystore.spark.compact.sizes import ENTRY_BYTES, Packer
+from pystore.spark.plan.arrow_schema import arrow_schema
 
 __all__ = ["PLACES", "PLACES_SCHEMA", "QueueLayout", "lay_out", "parse_layout"]
 
@@ -45,19 +46,7 @@ where it is and its size, where it goes in the log of its queue, the base of the
 there, and the number of its entry. Of a queue as a whole, or of damage: the text.
 """
 
-PLACES_SCHEMA = pa.schema(
-    [
-        ("kind", pa.int32()),
-        ("segment", pa.int32()),
-        ("queue", pa.int64()),
-        ("offset", pa.int64()),
-        ("size", pa.int32()),
-        ("place", pa.int64()),
-        ("file", pa.int64()),
-        ("entry", pa.int32()),
-        ("text", pa.string()),
-    ]
-)
+PLACES_SCHEMA = arrow_schema(PLACES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from pystore.errors import InvalidError
-from pystore.fs.atomic import storage_error, sync_directory
-from pystore.spark.compact.checkpoint import CompactionWork, remove_work, sync_tree
+from pystore.fs.atomic import storage_error, sync_directory, sync_tree
+from pystore.spark.compact.checkpoint import CompactionWork, remove_work
 from pystore.spark.compact.files import LOGS, make_files
 from pystore.spark.compact.layout import QueueLayout
 from pystore.spark.compact.plan import CompactionPlan

@@ -16,12 +16,12 @@ from typing import Any
 from pystore.core.live_page import LivePage
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.epochs.file import read_epochs
 from pystore.errors import OffsetOutOfRange, PystoreError
-from pystore.fs.layout import CHECKPOINT, EPOCH_FILE, EPOCH_FILE_BACKUP
+from pystore.fs.layout import CHECKPOINT
 from pystore.rocketmq.side_files import parse_checkpoint
 from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
 from pystore.spark.plan.split import Split
+from pystore.spark.plan.store_files import read_epoch_table, read_if_present
 from pystore.store.open_reader import binding_page, open_reader
 
 __all__ = ["CompactionChoice", "CompactionPlan", "is_unchanged", "make_plan"]
@@ -187,13 +187,12 @@ def _confirmed(store: Path, log: LogReader, page: LivePage | None) -> int:
     ends = log.ends()
     if page is not None and ends.confirm_offset:
         return ends.confirm_offset
-    contents = [_content(store / name) for name in (EPOCH_FILE, EPOCH_FILE_BACKUP)]
-    epochs = read_epochs(contents[0], contents[1], str(store / EPOCH_FILE))
-    if epochs is None or not epochs.table.entries:
+    epochs = read_epoch_table(store)
+    if epochs is None or not epochs.entries:
         return ends.published_end
     if page is not None:
         return ends.confirm_offset
-    times = _content(store / CHECKPOINT)
+    times = read_if_present(store / CHECKPOINT)
     if times is None:
         return ends.published_end
     return parse_checkpoint(times, str(store / CHECKPOINT)).confirm_offset
@@ -220,11 +219,3 @@ def _proof(log: LogReader, offset: int) -> str:
     except OffsetOutOfRange:
         # It was deleted: nothing proves that the rest is the same.
         return ""
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        # A store without replicas has none.
-        return None

@@ -28,6 +28,7 @@ from pystore.spark.compact.output import (
     prepare_output,
 )
 from pystore.spark.compact.plan import CompactionChoice, CompactionPlan, make_plan
+from pystore.spark.plan.paths import store_around
 
 __all__ = ["Compaction", "CompactionJobs", "compact", "survey"]
 
@@ -174,13 +175,13 @@ def _queues(texts: Iterable[str]) -> tuple[QueueLayout, ...]:
 
 
 def _check_place(store: Path, into: Path) -> None:
-    for folder in (into, *into.parents):
-        if folder == store or (folder / "commitlog").is_dir():
-            raise InvalidError(
-                f"{into} is in the store {folder}, and originals are not touched: give "
-                "a directory outside",
-                path=str(into),
-            )
+    above = store if store in (into, *into.parents) else store_around(into)
+    if above is not None:
+        raise InvalidError(
+            f"{into}: this directory is in the store {above}, and a compaction changes "
+            "no store: give a directory outside",
+            path=str(into),
+        )
 
 
 def _published(store: Path, into: Path, choice: CompactionChoice) -> Compaction | None:

@@ -9,7 +9,6 @@ that comes again in a later piece has two rows, of which Spark keeps one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from pystore.spark.compact.counts import (
     out_of_order,
     queue_hash,
 )
+from pystore.spark.plan.arrow_schema import arrow_schema
+from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Damaged, Split
 from pystore.spark.scan.core_segment import CoreSegment
 from pystore.spark.scan.gather import gather, texts
@@ -44,15 +45,7 @@ The rows of a scan. Of a record: the hash of its queue, its key, where it is, an
 twice its size, plus one if it is a tombstone. Of a note: the note is the key.
 """
 
-SCANNED_SCHEMA = pa.schema(
-    [
-        ("queue", pa.int64()),
-        ("kind", pa.int32()),
-        ("key", pa.binary()),
-        ("offset", pa.int64()),
-        ("value", pa.int64()),
-    ]
-)
+SCANNED_SCHEMA = arrow_schema(SCANNED)
 
 _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TOPIC | Check.ONCE
 _ROWS = 32768
@@ -79,13 +72,12 @@ def scan_segment(split: Split, topics: tuple[str, ...]) -> Iterator[pa.RecordBat
         OffsetOutOfRange, CutError: it is gone, or the log was cut below.
         NotAStoreError, StorageError: it cannot be read.
     """
-    path = f"{split.store}/commitlog/{split.base:020d}"
     with CoreSegment(split, _CHECKS, _ROWS) as segment:
-        scan = _Scan(segment, topics, path)
+        scan = _Scan(segment, topics, split.path)
         for piece in segment.pieces():
             if isinstance(piece, Damaged):
                 yield _notes(
-                    [CompactionDamage(path, piece.offset, piece.text)], split.base
+                    [CompactionDamage(split.path, piece.offset, piece.text)], split.base
                 )
                 return
             scan.add(piece)
@@ -108,7 +100,7 @@ class _Scan:
         self, segment: CoreSegment, topics: tuple[str, ...], path: str
     ) -> None:
         self._segment = segment
-        self._topics = topics
+        self._selection = Selection().only_like(topics) if topics else Selection()
         self._path = path
         self._wanted: dict[int, bool] = {}
         self._numbers: dict[int, int] = {}
@@ -178,13 +170,10 @@ class _Scan:
         ids = rows["topic_id"]
         for one in np.unique(ids).tolist():
             if one not in self._wanted:
-                self._wanted[one] = self._is_wanted(self._segment.topic(one))
+                self._wanted[one] = self._selection.has_topic(self._segment.topic(one))
         wanted = [one for one, is_wanted in self._wanted.items() if is_wanted]
         mask: NDArray[np.bool_] = (rows["sys_flag"] & _UNQUEUED) == 0
         return mask & np.isin(ids, wanted) if len(wanted) < len(self._wanted) else mask
-
-    def _is_wanted(self, topic: str) -> bool:
-        return not self._topics or any(fnmatchcase(topic, p) for p in self._topics)
 
     def _queues(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """

@@ -10,13 +10,13 @@ one has to read.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from pystore.errors import FormatError
 from pystore.spark.source.offsets import StreamOffsets, format_offsets, parse_offsets
+from pystore.text import camel
 
 __all__ = [
     "COMPRESSIONS",
@@ -219,7 +219,7 @@ def _commit(whole: Mapping[str, Any]) -> Commit:
 
 def _of(kind: type[_Kind], given: Mapping[str, Any]) -> _Kind:
     names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{name: given[_camel(name)] for name in names})
+    return kind(**{name: given[camel(name)] for name in names})
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  of any field
@@ -227,10 +227,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  of any field
         return [_plain(one) for one in value]
     if hasattr(value, "__dataclass_fields__"):
         return {
-            _camel(one.name): _plain(getattr(value, one.name)) for one in fields(value)
+            camel(one.name): _plain(getattr(value, one.name)) for one in fields(value)
         }
     return value
-
-
-def _camel(name: str) -> str:
-    return re.sub("_(.)", lambda found: found[1].upper(), name)

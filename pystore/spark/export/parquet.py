@@ -7,7 +7,6 @@ the largest part is written first, so that rare topics still get one file each.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pystore.fs.atomic import storage_error, sync_descriptor
+from pystore.fs.atomic import storage_error, sync_file
 
 __all__ = ["ParquetParts", "PartFile", "PartitionKey", "WriterLimits"]
 
@@ -200,12 +199,8 @@ class ParquetParts:
         try:
             file.writer.close()
             file.sink.close()
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                sync_descriptor(descriptor)
-                size = os.fstat(descriptor).st_size
-            finally:
-                os.close(descriptor)
+            sync_file(path)
+            size = path.stat().st_size
         except OSError as error:
             # The caller gets the path with it.
             raise storage_error("write", path, error) from error

@@ -27,6 +27,7 @@ from pystore.spark.export.layout import (
     run_number,
     staging_folder,
 )
+from pystore.spark.plan.paths import store_around
 
 __all__ = ["last_commit", "lock_export", "move_file", "publish", "staging"]
 
@@ -67,12 +68,12 @@ def lock_export(into: Path) -> Iterator[None]:
 
 
 def _require_ours(into: Path) -> None:
-    for above in (into, *into.parents):
-        if (above / "commitlog").is_dir():
-            raise InvalidError(
-                f"{into}: it lies in the store {above}, where RocketMQ would take it "
-                "for its own: give a directory elsewhere"
-            )
+    store = store_around(into)
+    if store is not None:
+        raise InvalidError(
+            f"{into}: this directory is in the store {store}, and RocketMQ would use "
+            "it as its own: give a directory outside"
+        )
     if into.is_dir() and not (into / HIDDEN).is_dir() and any(into.iterdir()):
         raise InvalidError(
             f"{into}: not empty, and no export: give a new or an empty directory"

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from pystore.errors import InvalidError, NotAStoreError
 
-__all__ = ["find_stores"]
+__all__ = ["find_stores", "store_around"]
 
 
 def find_stores(paths: Iterable[str]) -> list[Path]:
@@ -41,6 +41,13 @@ def find_stores(paths: Iterable[str]) -> list[Path]:
             )
         found.update(dict.fromkeys(roots))
     return list(found)
+
+
+def store_around(folder: Path) -> Path | None:
+    """
+    Returns the root of the store that a directory is in, or is; ``None``: no store.
+    """
+    return next(filter(_is_store, (folder, *folder.parents)), None)
 
 
 def _local(path: str) -> str:

@@ -46,6 +46,13 @@ class Split:
     generation: int | None = None
 
     @property
+    def path(self) -> str:
+        """
+        The segment's file.
+        """
+        return f"{self.store}/commitlog/{self.base:020d}"
+
+    @property
     def first(self) -> int:
         """
         Where the walk to the first record of the range begins.
@@ -98,16 +105,16 @@ def segment_gone(split: Split, bases: Sequence[int]) -> PystoreError:
         split: of the segment.
         bases: of the segments that there are now, ascending.
     """
-    where = f"{split.store}/commitlog/{split.base:020d}"
     if bases and bases[0] <= split.base:
         return CutError(
-            f"{where}: the log was cut below it while it was to be read: read again",
+            f"{split.path}: the log was cut below this segment before it was read: "
+            "read again",
             offset=split.base,
-            path=where,
+            path=split.path,
         )
     return OffsetOutOfRange(
-        f"{where}: the segment was deleted before it was read: read again from "
+        f"{split.path}: the segment was deleted before it was read: read again from "
         "what is left, or pass over it with failOnDataLoss=false",
         offset=split.base,
-        path=where,
+        path=split.path,
     )

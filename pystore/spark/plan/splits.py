@@ -13,14 +13,14 @@ from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
-from pystore.epochs.file import read_epochs
-from pystore.fs.layout import EPOCH_FILE, EPOCH_FILE_BACKUP, require_store
+from pystore.fs.layout import require_store
 from pystore.spark.plan.options import SourceOptions
 from pystore.spark.plan.record_head import read_record_head
 from pystore.spark.plan.schema import Column, choose_columns, without_nulls
 from pystore.spark.plan.segment_pruning import prunable_segments
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Split
+from pystore.spark.plan.store_files import read_epoch_table
 from pystore.store.open_reader import binding_page, open_reader
 
 __all__ = ["plan_range", "plan_splits", "requested_columns", "requested_rows"]
@@ -164,20 +164,11 @@ def _first_ms(store: Path, base: int) -> int | None:
 
 
 def _epochs(store: Path, end: int) -> tuple[tuple[int, int, int], ...]:
-    texts = [_content(store / name) for name in (EPOCH_FILE, EPOCH_FILE_BACKUP)]
-    found = read_epochs(texts[0], texts[1], str(store / EPOCH_FILE))
-    if found is None:
+    table = read_epoch_table(store)
+    if table is None:
         return ()
-    ranges = found.table.ranges(0, end)
+    ranges = table.ranges(0, end)
     return tuple((one.epoch, one.start_offset, one.end_offset) for one in ranges)
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        # A store without a controller has none.
-        return None
 
 
 def requested_columns(options: SourceOptions) -> tuple[Column, ...]:

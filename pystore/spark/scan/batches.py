@@ -16,20 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY
+from pystore.spark.plan.arrow_schema import ARROW_TYPES
 from pystore.spark.plan.schema import BODY, DAMAGE, Column
 from pystore.spark.plan.split import Damaged, Split
 from pystore.spark.scan.python_columns import PythonColumns
 
 __all__ = ["BatchBuilder"]
 
-_TYPES = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "map<string,string>": pa.map_(pa.string(), pa.string()),
-    "binary": pa.binary(),
-}
 _NUMBERS = {
     "offset": "offset",
     "size": "size",
@@ -72,7 +65,8 @@ class BatchBuilder:
         self._texts = texts
         self._same: dict[str, pa.Array] = {}
         fields = [
-            pa.field(one.name, _TYPES[one.type], one.is_nullable) for one in columns
+            pa.field(one.name, ARROW_TYPES[one.type], one.is_nullable)
+            for one in columns
         ]
         self.schema = pa.schema(fields)
 

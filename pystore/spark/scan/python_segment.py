@@ -82,7 +82,7 @@ class PythonSegment:
         self._rows = rows
         self._topics: dict[bytes, int] = {}
         self.unchanged()
-        path = os.path.join(split.store, "commitlog", f"{split.base:020d}")
+        path = split.path
         try:
             with open(path, "rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)

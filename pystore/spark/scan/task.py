@@ -113,11 +113,10 @@ def _batches(
         if isinstance(piece, Damaged):
             segment.unchanged()  # or it is no damage
             if on_damage == "fail":
-                path = f"{split.store}/commitlog/{split.base:020d}"
                 raise CorruptError(
-                    f"{path}: {piece.text} ({piece.size} bytes): {_ADVICE}",
+                    f"{split.path}: {piece.text} ({piece.size} bytes): {_ADVICE}",
                     offset=piece.offset,
-                    path=path,
+                    path=split.path,
                 )
             if on_damage == "report":
                 yield batches.of_damage(piece)

@@ -18,12 +18,12 @@ import xxhash
 from pystore.bindings.ffi import NO_OFFSET
 from pystore.consumequeue.queues import ConsumeQueues, queue_file_size_of
 from pystore.core.log_reader import LogReader
-from pystore.epochs.file import read_epochs
 from pystore.errors import PystoreError
-from pystore.fs.layout import ABORT, EPOCH_FILE, EPOCH_FILE_BACKUP, IDENTITY_FILE
+from pystore.fs.layout import ABORT, IDENTITY_FILE
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.rocketmq.side_files import parse_identity
+from pystore.spark.plan.store_files import read_epoch_table
 from pystore.spark.verify.digests import blocks_of
 from pystore.spark.verify.segment_list import SegmentList, list_segments
 from pystore.spark.verify.segment_view import open_view
@@ -242,23 +242,16 @@ def _epochs(root: Path, end: int, findings: list[Finding]) -> tuple[int, ...]:
     """
     Where epochs begin; what is wrong with the table becomes a finding.
     """
-    texts: list[bytes | None] = []
-    for name in (EPOCH_FILE, EPOCH_FILE_BACKUP):
-        try:
-            texts.append((root / name).read_bytes())
-        except FileNotFoundError:
-            # A store without a controller has none.
-            texts.append(None)
     try:
-        found = read_epochs(texts[0], texts[1], str(root / EPOCH_FILE))
+        table = read_epoch_table(root)
     except PystoreError as error:
         # A small file that does not prove itself.
         findings.append(Finding("epoch", None, str(error)))
         return ()
-    if found is None:
+    if table is None:
         return ()
     starts = []
-    for entry in found.table.entries:
+    for entry in table.entries:
         if entry.start_offset > end:
             text = f"epoch {entry.epoch} begins at {entry.start_offset}, above the end"
             findings.append(Finding("epoch", entry.start_offset, f"{text} {end}"))

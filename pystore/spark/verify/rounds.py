@@ -19,8 +19,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from pystore.errors import InvalidError
-from pystore.fs.atomic import storage_error
-from pystore.spark.verify.frame import row_of
+from pystore.fs.atomic import storage_error, sync_directory, sync_tree
+from pystore.spark.plan.arrow_schema import arrow_schema
+from pystore.spark.verify.frame import COLUMNS, row_of
 from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.task import SegmentTask
 
@@ -30,27 +31,7 @@ AUDIT = "audit"
 """The folder of the rounds."""
 
 _NAME = re.compile(r"round=([0-9]+)")
-_SCHEMA = pa.schema(
-    [
-        ("verifiedAt", pa.timestamp("us", "UTC")),
-        ("group", pa.string()),
-        ("store", pa.string()),
-        ("segment", pa.int64()),
-        ("name", pa.string()),
-        ("verdict", pa.string()),
-        ("isBad", pa.bool_()),
-        ("length", pa.int64()),
-        ("checkedBytes", pa.int64()),
-        ("records", pa.int64()),
-        ("isSealed", pa.bool_()),
-        ("replicas", pa.int32()),
-        ("blocks", pa.list_(pa.int32())),
-        ("firstDifference", pa.int64()),
-        ("digest", pa.string()),
-        ("evidence", pa.list_(pa.string())),
-        ("seconds", pa.float64()),
-    ]
-)
+_SCHEMA = arrow_schema({name: COLUMNS[name] for name in COLUMNS if name != "round"})
 """The column ``round`` is the folder's name, as Parquet readers take it."""
 
 
@@ -85,26 +66,17 @@ def write_round(folder: Path, found: VerifyRun) -> Path:
         draft.mkdir(parents=True)
         table = pa.Table.from_pylist(rows, _SCHEMA)
         pq.write_table(table, draft / "verdicts.parquet")
-        for path in (draft / "verdicts.parquet", draft):
-            _sync(path)
+        sync_tree(draft)
         if target.exists():
             raise InvalidError(f"{target} is there already: does another job write?")
         draft.rename(target)
-        _sync(target.parent)
+        sync_directory(target.parent)
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("write", target, error) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return target
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def last_verified(folder: Path) -> dict[tuple[str, int], datetime]:

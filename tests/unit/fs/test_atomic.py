@@ -23,6 +23,7 @@ from pystore.fs.atomic import (
     replace_file,
     sweep,
     sync_directory,
+    sync_tree,
 )
 
 NEEDS_MOUNTS = pytest.mark.skipif(
@@ -238,3 +239,21 @@ def test_a_read_only_directory_is_named(tmp_path: Path) -> None:
         check=False,
     )
     assert f"cannot replace {tmp_path}/file: Read-only file system" in done.stderr
+
+
+def test_a_tree_is_synced_without_its_links(tmp_path: Path) -> None:
+    """
+    Files come first, the directories that name them after; a link may lead nowhere.
+    """
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "file").write_bytes(b"x")
+    (tmp_path / "a" / "b" / "link").symlink_to("nowhere")
+    opened: list[Path] = []
+
+    def note(path: Path, flags: int) -> int:
+        opened.append(path.relative_to(tmp_path))
+        return os.open(path, flags)
+
+    sync_tree(tmp_path / "a", Calls(open=note))
+
+    assert [Path("a/b"), Path("a/file"), Path("a")] == opened

@@ -15,7 +15,6 @@ from pystore.spark.compact.checkpoint import (
     begin_work,
     find_work,
     remove_work,
-    sync_tree,
 )
 from pystore.spark.compact.layout import QueueLayout, parse_layout
 from pystore.spark.compact.plan import CompactionPlan, make_plan
@@ -94,17 +93,6 @@ def test_layouts_are_read_as_they_were_kept(
 
     assert layouts == work.layouts()
     assert len(layouts) == 9
-
-
-def test_a_tree_is_synced_with_its_links(tmp_path: Path) -> None:
-    """
-    Also where a link leads nowhere.
-    """
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    (tmp_path / "a" / "file").write_bytes(b"x")
-    (tmp_path / "a" / "b" / "link").symlink_to("nowhere")
-
-    sync_tree(tmp_path / "a")
 
 
 def test_a_place_for_work_that_is_none_is_told(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     ):
         pass
     with (
-        pytest.raises(InvalidError, match="lies in the store"),
+        pytest.raises(InvalidError, match="is in the store"),
         lock_export(tmp_path / "store" / "commitlog" / "out"),
     ):
         pass
