@@ -1,3 +1,3 @@
 """
-The demonstration: real input, a writer that is killed, and nothing lost.
+The demo: real input, a killed writer, and no lost record.
 """

@@ -1,8 +1,8 @@
 """
-What was acknowledged, kept outside of the process that will be killed.
+Acknowledgements, kept outside the process that will be killed.
 
-The writer says so on a pipe, a fixed number of bytes each time, which a pipe
-takes all or none. What the parent has read counts as acknowledged.
+The writer sends each one through a pipe. Each has the same small size, so the pipe
+takes it whole or not at all. The parent counts an acknowledgement when it has read it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["ACK_DTYPE", "Acks", "read_acks", "send_ack"]
 ACK_DTYPE = np.dtype(
     [("job", "=i8"), ("offset", "=i8"), ("end", "=i8"), ("count", "=i8")]
 )
-"""One acknowledgement: the job, and where its records are."""
+"""One acknowledgement: the job, and the range of its records."""
 
 Acks = NDArray[np.void]
 """An array of ``ACK_DTYPE``."""
@@ -30,7 +30,7 @@ _READ_BYTES = 65536
 
 def send_ack(pipe: int, job: int, appended: Appended) -> None:
     """
-    Tells the parent that *job* is acknowledged. Any thread.
+    Sends the acknowledgement of *job* to the parent. Any thread.
     """
     ack = (job, appended.offset, appended.end, appended.count)
     os.write(pipe, np.array(ack, ACK_DTYPE).tobytes())
@@ -38,9 +38,9 @@ def send_ack(pipe: int, job: int, appended: Appended) -> None:
 
 def read_acks(pipe: int) -> Iterator[Acks]:
     """
-    Yields acknowledgements as they come, until nobody can send any more.
+    Yields acknowledgements as they arrive, until the pipe is closed.
 
-    What is less than one of them at the very end does not count.
+    An incomplete one at the end does not count.
     """
     rest = b""
     while data := os.read(pipe, _READ_BYTES):

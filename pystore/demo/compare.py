@@ -1,8 +1,8 @@
 """
-Everything acknowledged, read back and compared byte for byte.
+Reads all acknowledged records back, and compares them byte for byte.
 
-The records of one acknowledgement lie one behind the other. Their bodies are
-gathered out of the log by numpy and compared with the file's lines in one go.
+The records of one acknowledgement follow each other in the log. numpy gathers their
+bodies and compares them with the file's lines at once.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _NOTE_EACH = 256
 @dataclass(slots=True)
 class AckComparison:
     """
-    What is there of what was acknowledged.
+    The result of a comparison.
 
     Attributes:
-        records: acknowledged.
-        body_bytes: of them, compared.
-        missing: records that are not there, or are not what was appended.
-        problem: the first of these, in words.
+        records: number of acknowledged records.
+        body_bytes: size of their bodies.
+        missing: number of records that are missing or differ.
+        problem: text about the first of these; empty: there is none.
     """
 
     records: int = 0
@@ -53,16 +53,16 @@ def compare(
     progress: Callable[[int], None] | None = None,
 ) -> AckComparison:
     """
-    Compares every acknowledged record with the line it came from.
+    Compares every acknowledged record with its line.
 
-    Topic, queue, key and body are compared; checksums are the verification's. One
-    acknowledgement counts as missing as a whole.
+    Topic, queue, key and body are compared; the verification checks checksums. If one
+    record of an acknowledgement differs, all its records count as missing.
 
     Args:
         log: to read.
         acks: in any order.
         jobs: what was appended.
-        progress: told how many acknowledgements are done, now and then.
+        progress: called now and then with the number of compared acknowledgements.
     """
     result = AckComparison()
     ordered = np.sort(acks, order="offset").tolist()
@@ -75,7 +75,7 @@ def compare(
         try:
             problem = _difference(log, offset, end, count, piece)
         except PystoreError as error:
-            # Not even readable: then it is not there.
+            # An unreadable record counts as missing.
             problem = str(error)
         if problem:
             result.missing += count
@@ -88,14 +88,14 @@ def _difference(log: LogReader, offset: int, end: int, count: int, piece: Piece)
     rows = next(log.scan(offset, end, checks, rows=count + 1), None)
     found = 0 if rows is None else len(rows)
     if rows is None or found != count or count != piece.end - piece.first:
-        return f"{found} records are there, {count} were acknowledged"
+        return f"{found} records were found, {count} were acknowledged"
     if int(rows["offset"][-1]) + int(rows["size"][-1]) != end:
-        return f"the last record does not end at {end}"
+        return f"the last record does not end at offset {end}"
     ids = np.unique(rows["topic_id"]).tolist()
     if {log.topic(number) for number in ids} != {piece.file.topic}:
-        return f"a topic is not {piece.file.topic}"
+        return f"a record is not in topic {piece.file.topic}"
     if (rows["queue_id"] != piece.file.queue_id).any():
-        return f"a queue is not {piece.file.queue_id}"
+        return f"a record is not in queue {piece.file.queue_id}"
     return _difference_of_bytes(log, rows, piece)
 
 
@@ -107,7 +107,7 @@ def _difference_of_bytes(log: LogReader, rows: NDArray[Any], piece: Piece) -> st
     end = int(rows["offset"][-1]) + int(rows["size"][-1])
     done = 0
     while done < len(rows):
-        # A block lies in one segment, so most often this runs once.
+        # A block is in one segment, so this mostly runs once.
         start = int(rows["offset"][done])
         view = log.acquire(start, end - start)
         some = rows[done:]
@@ -116,11 +116,11 @@ def _difference_of_bytes(log: LogReader, rows: NDArray[Any], piece: Piece) -> st
         block = np.frombuffer(view, np.uint8)
         body_at, sizes = at + some["body_at"], some["body_size"]
         if not _is_equal(block, body_at, sizes, _some(piece.bodies, done, len(some))):
-            return f"a body is not its line of {piece.file.name}"
+            return f"a body differs from its line of {piece.file.name}"
         key_at = at + some["properties_at"] + len(_KEYS_HEAD)
         sizes = key_sizes[done : done + len(some)]
         if not _is_equal(block, key_at, sizes, _some(piece.keys, done, len(some))):
-            return f"a key does not name its line of {piece.file.name}"
+            return f"a key differs from its line of {piece.file.name}"
         done += len(some)
     return ""
 

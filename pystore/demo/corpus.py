@@ -1,9 +1,9 @@
 """
-What the demo ingests: every text file of the running Python's standard library.
+The input of the demo: every text file of the running Python's standard library.
 
-A file becomes columns: its lines without the newline are the bodies, its name
-and the line's number the keys. They are made once and then appended as often as
-the demo repeats itself.
+Each line of a file is a record. The body is the line without its newline, the key is
+the file's name and the line's number. The columns are made once and appended several
+times.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class TextFile:
 
     Attributes:
         name: its path below the library, with ``/``.
-        topic: made of its suffix.
-        queue_id: of the topic.
-        bodies: its lines without the newline.
+        topic: made from the file's suffix.
+        queue_id: queue of the topic.
+        bodies: its lines without the newlines.
         keys: ``name:number`` of each line, from 1.
     """
 
@@ -47,7 +47,7 @@ class TextFile:
     @property
     def lines(self) -> int:
         """
-        How many there are.
+        Number of lines.
         """
         return len(self.bodies[0]) - 1
 
@@ -63,32 +63,32 @@ class Corpus:
     @property
     def lines(self) -> int:
         """
-        Of all files.
+        Number of lines of all files.
         """
         return sum(file.lines for file in self.files)
 
     @property
     def size_bytes(self) -> int:
         """
-        Of all lines, without their newlines.
+        Size of all lines without their newlines.
         """
         return sum(len(file.bodies[1]) for file in self.files)
 
     @property
     def topics(self) -> int:
         """
-        How many there are.
+        Number of topics.
         """
         return len({file.topic for file in self.files})
 
 
 def read_corpus(root: Path | None = None, queues: int = 4) -> Corpus:
     """
-    Reads every text file: those without a NUL byte.
+    Reads every text file, that is every file without a NUL byte.
 
     Args:
-        root: the library; ``None`` is the running Python's.
-        queues: of each topic; the files take them in turn.
+        root: of the library; ``None``: the running Python's.
+        queues: number of queues of each topic; the files take them in turn.
 
     Raises:
         OSError: a file cannot be read.

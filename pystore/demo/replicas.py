@@ -1,8 +1,8 @@
 """
-The demonstration's end: the store and two copies of it, checked by Spark.
+The last part of the demo: Spark verifies the store and two copies of it.
 
-One copy is damaged on purpose, by one bit, so that one can see what that looks
-like: the verification has to name it, and nothing else.
+One bit of one copy is changed on purpose. The verification must report this segment and
+no other one.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ StepCallback = Callable[[str, int, int], None]
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
     """
-    What Spark said.
+    The result of the verification on Spark.
 
     Attributes:
-        segments: of the store and its copies.
-        checked_bytes: of them.
-        seconds: the job took, in a session that ran.
-        planted: store and base offset of the segment that was damaged.
-        named: those that the verification calls bad.
-        evidence: what it says of the first one.
-        page: the report.
-        skipped: why nothing was done, in one line; empty: it was.
+        segments: number of segments of the store and its copies.
+        checked_bytes: size of these segments.
+        seconds: that the job took, without the start of the session.
+        planted: store and base offset of the damaged segment.
+        named: segments that the verification reports as bad.
+        evidence: of the first one.
+        page: path of the report.
+        skipped: why the job did not run, in one line; empty: it ran.
     """
 
     segments: int = 0
@@ -52,7 +52,7 @@ class ReplicaReport:
     @property
     def is_good(self) -> bool:
         """
-        Whether exactly what was planted was named.
+        Whether exactly the damaged segment was reported.
         """
         return bool(self.skipped) or (self.planted,) == self.named
 
@@ -65,14 +65,14 @@ def show_replicas(
 
     Args:
         store: closed; the copies are made beside it.
-        into: where the round and its page are written.
-        note: told what goes on.
+        into: directory of the round and its page.
+        note: called with the progress.
         master: of Spark.
 
     Raises:
         PystoreError: a store cannot be read, or Spark failed.
     """
-    # PySpark is needed from here on, if anybody asks for this part.
+    # PySpark is needed from here on; the rest of the demo does not need it.
     from pystore.spark.session import open_session  # noqa: PLC0415
 
     roots = [store]
@@ -100,7 +100,7 @@ def show_replicas(
             )
             write_output(into, found)
     except UnavailableError as error:
-        # The rest of the demonstration needs no Java.
+        # The rest of the demo does not need Java.
         return ReplicaReport(skipped=str(error))
     finally:
         for root in roots[1:]:

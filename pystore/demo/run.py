@@ -1,10 +1,10 @@
 """
-The demonstration: a writer is killed again and again, and nothing is lost.
+The demo: a writer is killed several times, and no acknowledged record is lost.
 
-Each round starts a writer process and reads its acknowledgements from a pipe. In
-all rounds but the last the writer is killed by SIGKILL in the middle of its work.
-Then this process opens the store, which recovers it, reads everything back that
-was ever acknowledged, closes the store and verifies every record.
+Each round starts a writer process and reads its acknowledgements from a pipe. In all
+rounds but the last, SIGKILL kills the writer while it appends. Then this process opens
+the store, which recovers it. It reads all acknowledged records back, closes the store
+and verifies every record.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _PIPE_BYTES = 4096
 
 class WriterFailed(PystoreError):
     """
-    The writer process ended by itself, with an error.
+    The writer process ended with an error.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSettings:
     """
-    What to do.
+    The settings of the demo.
 
     Attributes:
         store: an empty or missing directory.
-        repeat: how often the files are appended.
-        kills: how many writers are killed.
-        threads: of a writer.
+        repeat: how many times the files are appended.
+        kills: number of writers that are killed.
+        threads: number of threads of a writer.
         segment_size: in bytes.
-        library: the files; ``None``: the running Python's standard library.
+        library: folder of the files; ``None``: the running Python's standard library.
     """
 
     store: Path
@@ -68,26 +68,27 @@ class DemoSettings:
 @dataclass(slots=True)
 class DemoRound:
     """
-    One writer process and what was found after it.
+    One writer process, and the state of the store after it.
 
     Attributes:
-        number: from 1.
-        is_killed: or it came to its end, perhaps before the signal reached it.
-        records: that it had acknowledged.
-        log_bytes: of them.
-        append_seconds: from its first acknowledgement to its last.
-        recovery_seconds: that opening took.
-        cut_bytes, cut_reason: what opening cut.
-        scanned_bytes: what opening checked.
-        compared: acknowledged records read back, those of earlier rounds too.
-        compare_seconds: it took.
-        missing: of them.
-        problem: what is wrong with the first one.
-        verified: records in the log.
-        verified_bytes: of the log.
-        verify_seconds: it took.
+        number: of the round, from 1.
+        is_killed: whether SIGKILL ended the writer; else the writer completed its work,
+            perhaps before the signal arrived.
+        records: number of records that the writer acknowledged.
+        log_bytes: size of these records.
+        append_seconds: from the first acknowledgement to the last.
+        recovery_seconds: that opening the store took.
+        cut_bytes, cut_reason: bytes that the recovery cut, and why.
+        scanned_bytes: bytes that the recovery checked.
+        compared: number of acknowledged records read back, of all rounds.
+        compare_seconds: that reading them took.
+        missing: number of acknowledged records that are missing.
+        problem: text about the first missing one.
+        verified: number of records in the log.
+        verified_bytes: size of the log.
+        verify_seconds: that the verification took.
         verdict: of the verification.
-        extra: records that are there though nobody was told so.
+        extra: number of records in the log without an acknowledgement.
     """
 
     number: int
@@ -113,16 +114,16 @@ class DemoRound:
 @dataclass(slots=True)
 class DemoReport:
     """
-    The whole demonstration.
+    The result of the demo.
 
     Attributes:
-        store: the directory.
-        corpus: what was appended.
-        repeat: how often.
+        store: root of the store.
+        corpus: the appended files.
+        repeat: how many times they were appended.
         rounds: one for each writer.
-        body_bytes: of all acknowledged records, compared at the end.
-        seconds: it all took.
-        replicas: what Spark said of the store and its copies, if it was asked.
+        body_bytes: size of the bodies of all acknowledged records.
+        seconds: that the demo took.
+        replicas: result of the verification on Spark; ``None``: it was not requested.
     """
 
     store: Path
@@ -136,7 +137,7 @@ class DemoReport:
     @property
     def is_good(self) -> bool:
         """
-        Whether nothing was missing and nothing damaged, ever, but what was planted.
+        Whether no record was missing, and only the planted damage was found.
         """
         if self.replicas is not None and not self.replicas.is_good:
             return False
@@ -145,10 +146,10 @@ class DemoReport:
 
 def run_demo(settings: DemoSettings, note: StepCallback) -> DemoReport:
     """
-    Runs the demonstration.
+    Runs the demo.
 
     Raises:
-        WriterFailed: a writer ended by itself.
+        WriterFailed: a writer ended with an error.
         PystoreError: the store cannot be opened.
     """
     began = time.monotonic()
@@ -166,7 +167,7 @@ def run_demo(settings: DemoSettings, note: StepCallback) -> DemoReport:
 
 class _Demo:
     """
-    The state between rounds: what was acknowledged.
+    The state between rounds: the acknowledgements.
     """
 
     def __init__(
@@ -188,16 +189,16 @@ class _Demo:
     @property
     def has_pending(self) -> bool:
         """
-        Whether there is something left to append.
+        Whether there are jobs without an acknowledgement.
         """
         return len(self._acknowledged()) < self._jobs.count
 
     def round(self, number: int) -> DemoRound:
         """
-        Starts a writer, kills it unless it is the last, and looks at the store.
+        Starts a writer, kills it unless it is the last one, and checks the store.
         """
         kills = self._settings.kills
-        # Evenly over the work, so that each finds a longer log.
+        # The kills are spread evenly, so that each finds a longer log.
         limit = self._jobs.count * number // (kills + 1) if number <= kills else None
         found = DemoRound(number)
         acks = self._write(found, limit)
@@ -217,7 +218,7 @@ class _Demo:
 
     def _write(self, found: DemoRound, limit: int | None) -> Acks:
         """
-        Runs a writer until *limit* jobs of all are acknowledged, or to its end.
+        Runs a writer until *limit* of all jobs are acknowledged; ``None``: all jobs.
         """
         pending = self._pending()
         done = self._jobs.count - len(pending)
@@ -235,21 +236,21 @@ class _Demo:
                     if limit is not None and done >= limit:
                         process.send_signal(signal.SIGKILL)
             except BaseException:
-                # Whatever happened here, no writer is left behind.
+                # After any error the writer must not stay.
                 process.kill()
                 raise
         code = process.returncode
         found.is_killed = code == -signal.SIGKILL
         if code and (limit is None or not found.is_killed):
             raise WriterFailed(
-                f"writer {found.number} ended by itself, with code {code}: see above",
+                f"writer {found.number} ended with code {code}: see the error above",
                 path=str(self._settings.store),
             )
         found.append_seconds = last - first
         return np.concatenate(read)
 
     def _start(self, pending: NDArray[np.int64]) -> subprocess.Popen[bytes]:
-        # In a session of its own, Ctrl-C is for this process, which then kills it.
+        # In its own session the writer gets no Ctrl-C; this process kills it then.
         process = subprocess.Popen(
             self._task.arguments(),
             stdin=subprocess.PIPE,
@@ -259,10 +260,10 @@ class _Demo:
         assert process.stdin is not None
         assert process.stdout is not None
         if hasattr(fcntl, "F_SETPIPE_SZ"):
-            # A short pipe: what the writer is ahead of us is soon acknowledged.
+            # A short pipe, so that few acknowledgements are in it at a kill.
             fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
-            # A writer that died at its start is told of by its exit code.
+            # The exit code reports a writer that failed at its start.
             stdin.write(pending.tobytes())
         return process
 

@@ -1,8 +1,8 @@
 """
-Who appends what: the corpus in pieces, repeated.
+The jobs of the demo: pieces of the corpus, appended several times.
 
-A job is a number. Parent and writer count alike, so a number says which lines of
-which file in which repetition.
+A job is a number. Parent and writer number the pieces alike, so the number identifies
+the file, its lines and the repetition.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pystore.message.lines import Strings
 __all__ = ["LINES_MAX", "AppendJobs", "Piece"]
 
 LINES_MAX = 4096
-"""Lines of one piece: an append takes long enough to be hit by a kill."""
+"""Lines of one piece: enough that a kill often hits an append."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """
-    Some lines of one file: what one append takes.
+    Some lines of one file, for one append.
 
     Attributes:
         file: the file.
-        first: the index of its first line, from 0.
-        end: of its last line, exclusive.
+        first: index of the first line, from 0.
+        end: index after the last line.
     """
 
     file: TextFile
@@ -37,7 +37,7 @@ class Piece:
     @property
     def bodies(self) -> Strings:
         """
-        The lines; the offsets are those of the whole file's strings.
+        The lines; their offsets are relative to the whole file's text.
         """
         offsets, data = self.file.bodies
         return offsets[self.first : self.end + 1], data
@@ -45,14 +45,14 @@ class Piece:
     @property
     def keys(self) -> Strings:
         """
-        Their keys, in the same way.
+        The keys of the lines, in the same form.
         """
         offsets, data = self.file.keys
         return offsets[self.first : self.end + 1], data
 
     def columns(self) -> Columns:
         """
-        Returns the records that the lines become.
+        Returns the lines as columns of records.
         """
         file = self.file
         return gather_columns(
@@ -62,15 +62,15 @@ class Piece:
 
 class AppendJobs:
     """
-    The pieces of the corpus, again and again.
+    The pieces of the corpus, repeated.
 
     Args:
         corpus: the files.
-        repeat: how often.
-        lines_max: of one piece.
+        repeat: how many times the corpus is appended.
+        lines_max: most lines of one piece.
 
     Attributes:
-        count: of all jobs: their numbers are those below it.
+        count: number of jobs; jobs are numbered from 0.
     """
 
     def __init__(
@@ -85,6 +85,6 @@ class AppendJobs:
 
     def piece(self, number: int) -> Piece:
         """
-        Returns what a job appends.
+        Returns the piece that a job appends.
         """
         return self._pieces[number % len(self._pieces)]

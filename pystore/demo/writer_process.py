@@ -1,7 +1,8 @@
 """
-The writer process of the demo: it appends until it is done, or killed.
+The writer process of the demo: it appends until all jobs are done, or it is killed.
 
-It is given its jobs on standard input and acknowledges each on standard output.
+It reads its jobs from standard input, and writes an acknowledgement of each to standard
+output.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ __all__ = ["Task", "write"]
 @dataclass(frozen=True, slots=True)
 class Task:
     """
-    What a writer is started with.
+    The arguments of a writer process.
 
     Attributes:
-        store: the directory.
-        library: where the files are.
-        segment_size: of a new store.
-        threads: that append.
+        store: root of the store.
+        library: folder of the files.
+        segment_size: of a new store, in bytes.
+        threads: number of appending threads.
     """
 
     store: Path
@@ -53,7 +54,7 @@ class Task:
     @classmethod
     def parse(cls, arguments: list[str]) -> Task:
         """
-        Returns what ``arguments`` said, in the process itself.
+        Parses the result of ``arguments``, in the writer process.
         """
         store, library, segment_size, threads = arguments
         return cls(Path(store), Path(library), int(segment_size), int(threads))
@@ -61,15 +62,15 @@ class Task:
 
 def write(task: Task, pending: NDArray[np.int64], pipe: int) -> None:
     """
-    Does the jobs that are pending, with several threads.
+    Appends the pending jobs with several threads.
 
     Args:
-        task: where.
-        pending: numbers of jobs.
-        pipe: for the acknowledgements.
+        task: the arguments.
+        pending: numbers of the jobs.
+        pipe: descriptor for the acknowledgements.
 
     Raises:
-        PystoreError: the log refused.
+        PystoreError: an append failed.
     """
     jobs = AppendJobs(read_corpus(task.library), repeat=1)
     waiting = deque(pending.tolist())

@@ -1,8 +1,8 @@
 """
 Commit logs in Spark: ``spark.read.format("pystore").load(path)``.
 
-``register(session)`` makes the format known. ``load(session, path)`` is the same table
-for whoever wants all of it: Spark copies its rows once less.
+``register(session)`` adds the format to a session. ``load(session, path)`` returns the
+same table, and is faster for reading whole logs: Spark copies each row once less.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 def register(session: SparkSession, *, push_filters: bool = False) -> None:
     """
-    Make ``format("pystore")`` known to a session.
+    Adds ``format("pystore")`` to a session.
 
-    Filters are pushed down only on request, because Spark (4.3 at least) keeps what it
-    pushed into a Python source with the loaded table: a later query on the same
-    DataFrame, or another branch of the same query, would read what an earlier filter
-    had left. Whoever asks for it loads the table anew for each query. The options
-    ``topics``, ``fromTime`` and ``toTime`` leave out as much, and are always safe.
+    Filters are pushed down only on request, because Spark (4.3 at least) keeps pushed
+    filters with the loaded table: a later query on the same DataFrame, or another
+    branch of the same query, would read only the records that an earlier filter left.
+    With ``push_filters`` load the table again for each query. The options ``topics``,
+    ``fromTime`` and ``toTime`` leave out as much, and are always safe.
 
     Args:
         session: of PySpark 4.1 or newer.
-        push_filters: let filters reach the source.
+        push_filters: whether Spark may pass filters to the source.
     """
     # PySpark is needed from here on; the package alone must not need it.
     from pystore.spark.source.source import FilteringSource, PystoreSource  # noqa: PLC0415
@@ -45,16 +45,16 @@ def register(session: SparkSession, *, push_filters: bool = False) -> None:
 
 def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFrame:
     """
-    Returns the records of stores as a table, as they are now.
+    Returns the current records of stores as a table.
 
     Args:
-        session: of PySpark 4.1 or newer; the format need not be registered.
+        session: of PySpark 4.1 or newer; `register` is not needed.
         paths: roots of stores, file URLs or globs.
-        options: those of ``format("pystore")`` for a batch, by the same names.
+        options: the batch options of ``format("pystore")``, by the same names.
 
     Raises:
-        InvalidError: an option that is unknown or means nothing, or no path.
-        NotAStoreError: a path matches nothing, or no store.
+        InvalidError: an option is unknown or invalid, or there is no path.
+        NotAStoreError: a path is no store, or a glob matches no store.
     """
     # PySpark is needed from here on; the package alone must not need it.
     from pystore.spark.source.load import load as load_table  # noqa: PLC0415

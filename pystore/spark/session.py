@@ -1,8 +1,8 @@
 """
-A Spark session for a job of ours: started if there is none, and stopped again.
+The Spark session of a job: started if there is none, and stopped afterwards.
 
-What is missing (Java, PySpark, pyarrow) is one line that says how to get it, and so
-is what went wrong in a task.
+If Java, PySpark or pyarrow is missing, the error is one line that explains how to
+install it. The error of a task is one line, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["java_problem", "job_errors", "open_session"]
 _JAVA_LEAST = 17
 _JAVA_ADVICE = (
     "install Java 17 or 21 (Debian: apt-get install openjdk-17-jre-headless; "
-    "macOS: brew install openjdk@17) or let JAVA_HOME name it"
+    "macOS: brew install openjdk@17) or set JAVA_HOME"
 )
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _QUIET = Path(__file__).with_name("log4j2.properties")
@@ -48,17 +48,17 @@ def open_session(
     """
     Yields the session of this process, or a new one that ends with the block.
 
-    Workers run the interpreter that runs this, unless ``PYSPARK_PYTHON`` or the
-    setting ``spark.pyspark.python`` names another one.
+    Workers run this Python interpreter, unless ``PYSPARK_PYTHON`` or the setting
+    ``spark.pyspark.python`` names another one.
 
     Args:
         name: of the application.
-        master: as in Spark; ``None``: what spark-submit says, else ``local[*]``.
-        settings: further ones of Spark, for a new session.
+        master: as in Spark; ``None``: the master of spark-submit, else ``local[*]``.
+        settings: more settings of Spark, for a new session.
 
     Raises:
-        UnavailableError: no PySpark or pyarrow, no Java or one that is too old, or
-            no cluster there.
+        UnavailableError: PySpark, pyarrow or Java is missing, Java is too old, or the
+            cluster cannot be reached.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     problem = None if is_submitted or _has_session() else java_problem()
@@ -92,8 +92,8 @@ def open_session(
 @contextmanager
 def _interrupted_later() -> Iterator[None]:
     """
-    Holds Ctrl-C back until Spark's Java process is there: PySpark, interrupted while
-    it waits for that process, would leave it behind for ever.
+    Delays Ctrl-C until Spark's Java process has started. If PySpark is interrupted
+    while it waits for that process, it never ends the process.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -107,7 +107,7 @@ def _interrupted_later() -> Iterator[None]:
     try:
         yield
     finally:
-        # PySpark puts its own handler there in the end.
+        # PySpark may have installed its own handler.
         if signal.getsignal(signal.SIGINT) is hold:
             signal.signal(signal.SIGINT, before)
     if came:
@@ -116,7 +116,7 @@ def _interrupted_later() -> Iterator[None]:
 
 def _has_session() -> bool:
     """
-    Whether Spark runs already, so that nobody has to ask for Java.
+    Whether a session runs already, so that Java need not be checked.
     """
     running = sys.modules.get("pyspark.sql")
     return running is not None and running.SparkSession.getActiveSession() is not None
@@ -135,7 +135,7 @@ def _settings(
             f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
         )
         if chosen["spark.master"].startswith("local"):
-            # Nobody else has to reach a driver that is the whole cluster.
+            # The driver is the whole cluster: no other host connects to it.
             chosen["spark.driver.host"] = "127.0.0.1"
             chosen["spark.driver.bindAddress"] = "127.0.0.1"
             chosen["spark.ui.enabled"] = "false"
@@ -146,15 +146,15 @@ def _settings(
 
 def java_problem() -> str | None:
     """
-    Returns what is wrong with the machine's Java and what to do; ``None``: nothing.
+    Returns the problem of this machine's Java and what to do; ``None``: no problem.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if java is None:
-        where = f"JAVA_HOME={home} has no bin/java" if home else "no Java here"
-        return f"{where}, and Spark runs on it: {_JAVA_ADVICE}"
+        where = f"JAVA_HOME={home} has no bin/java" if home else "Java is missing"
+        return f"{where}, and Spark needs Java: {_JAVA_ADVICE}"
     try:
-        asked = subprocess.run(
+        version = subprocess.run(
             [java, "-version"],
             capture_output=True,
             text=True,
@@ -162,9 +162,9 @@ def java_problem() -> str | None:
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.CalledProcessError) as error:
-        # A wrapper without a Java behind it, as macOS has one.
+        # For example the wrapper of macOS, if Java is not installed.
         return f"{java} does not run ({error}): {_JAVA_ADVICE}"
-    found = _VERSION.search(asked.stderr + asked.stdout)
+    found = _VERSION.search(version.stderr + version.stdout)
     if found and int(found[1]) < _JAVA_LEAST:
         return f"{java} is Java {found[1]}, too old for Spark: {_JAVA_ADVICE}"
     return None
@@ -173,10 +173,10 @@ def java_problem() -> str | None:
 @contextmanager
 def job_errors() -> Iterator[None]:
     """
-    Turns what Spark raises within the block into one line.
+    Turns an error of Spark, of Py4J or of a task into one line.
 
     Raises:
-        UnavailableError: instead of an error of Spark, of Py4J or of a task.
+        UnavailableError: in place of that error.
     """
     from py4j.protocol import Py4JError  # noqa: PLC0415  comes with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -184,20 +184,20 @@ def job_errors() -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        # Pages of frames of two languages; what a user can act on is one line.
+        # The traces of two languages fill pages; one line of them helps a user.
         raise UnavailableError(_one_line(str(error))) from error
 
 
 def _one_line(text: str) -> str:
     """
-    What went wrong, out of the traces of a worker and of the JVM.
+    The cause of an error, from the traces of a worker and of the JVM.
     """
     missing = _NO_MODULE.search(text)
     if missing:
         return (
             f"the workers' Python has no {missing[1]}: install "
-            "pystore-commitlog[spark] for it, or let PYSPARK_PYTHON name one that has "
-            "it"
+            "pystore-commitlog[spark] there, or set PYSPARK_PYTHON to a Python that "
+            "has it"
         )
     raised = [
         found
@@ -207,4 +207,4 @@ def _one_line(text: str) -> str:
     if raised:
         return f"in a task: {raised[-1]['text']}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"Spark: {lines[0] if lines else 'failed without a word'}"
+    return f"Spark: {lines[0] if lines else 'failed without a message'}"

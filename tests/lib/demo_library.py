@@ -9,7 +9,7 @@ from pathlib import Path
 
 def make_library(root: Path, files: int = 12, lines: int = 200) -> Path:
     """
-    Writes text files, blank lines among them, and some that are no text.
+    Writes text files with blank lines, and some files that are no text.
     """
     for number in range(files):
         suffix = (".py", ".txt", "")[number % 3]

@@ -49,7 +49,7 @@ def session(environment: None) -> Iterator[SparkSession]:  # noqa: ARG001
 @pytest.fixture
 def pushing(session: SparkSession) -> Iterator[SparkSession]:
     """
-    The same, while filters reach the source.
+    The same session, with filters pushed to the source.
     """
     register(session, push_filters=True)
     yield session

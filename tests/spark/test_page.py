@@ -1,5 +1,5 @@
 """
-The examples of docs/spark.md: whoever copies them sees them work.
+The examples of docs/spark.md run as they are printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def test_the_examples_of_the_page_run_one_after_another(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """
-    In a folder with a store.
+    They run in a folder with a store.
     """
     assert session is not None
     with CommitLog(tmp_path / "store", segment_size=65536) as log:

@@ -1,5 +1,5 @@
 """
-A Spark session ends with who began it, whenever that is.
+A Spark session ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _await(what: str, is_there: bool, group: int) -> None:
 
 def _others(group: int) -> list[int]:
     """
-    Who of Spark lives in a group of processes, but for its leader.
+    The processes of Spark in a process group, without its leader.
     """
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -46,7 +46,7 @@ def test_an_interrupt_while_spark_starts_leaves_no_process_behind(
     tmp_path: Path,
 ) -> None:
     """
-    Ctrl-C as soon as PySpark waits for its Java process.
+    Ctrl-C comes as soon as PySpark waits for its Java process.
     """
     CommitLog(tmp_path, segment_size=SEGMENT).close()
     with subprocess.Popen(
@@ -58,9 +58,9 @@ def test_an_interrupt_while_spark_starts_leaves_no_process_behind(
         try:
             _await("Spark never began", is_there=True, group=command.pid)
             os.kill(command.pid, signal.SIGINT)
-            _, said = command.communicate(timeout=PATIENCE_S)
-            assert 130 == command.returncode, said
-            assert b"Traceback" not in said
+            _, message = command.communicate(timeout=PATIENCE_S)
+            assert 130 == command.returncode, message
+            assert b"Traceback" not in message
             _await("Java was left behind", is_there=False, group=command.pid)
         finally:
             command.kill()

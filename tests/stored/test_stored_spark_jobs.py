@@ -139,7 +139,7 @@ def test_an_export_goes_on_with_its_next_run(
     assert sorted(OFFSETS) == sorted(row["offset"] for row in rows)
     assert {1, 2} == {row["run"] for row in rows}
     again = run("spark", "export", store, "--into", into)
-    assert f"{into}: nothing is new\n" == again.stdout
+    assert f"{into}: there are no new records\n" == again.stdout
 
 
 def test_an_unfinished_compaction_is_resumed(

@@ -1,5 +1,5 @@
 """
-``pystore spark``: the jobs that run on Spark, on this machine or on a cluster.
+``pystore spark``: jobs on Spark, on this machine or on a cluster.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PLACES = {
 )
 def spark() -> None:
     """
-    Jobs that read stores on Spark: needs Java 17 or 21 and the extra "spark".
+    Jobs that read stores on Spark. They need Java 17 or 21 and the extra "spark".
 
-    Without --master a job runs in this process, on every processor; a script for
-    spark-submit is two lines: "from pystore.cli import main" and "main()".
+    Without --master a job runs on this machine, on every processor. A script for
+    spark-submit has two lines: "from pystore.cli import main" and "main()".
     """
 
 
@@ -44,6 +44,6 @@ def master_option(command: _Function) -> _Function:
     return click.option(
         "--master",
         metavar="URL",
-        help="Where to run: local[2], spark://host:7077. By default what spark-submit "
-        "says, else local[*].",
+        help="Where to run, for example local[2] or spark://host:7077. By default the "
+        "master of spark-submit, else local[*].",
     )(command)

@@ -1,5 +1,5 @@
 """
-``pystore spark compact``: of each key, the latest record alone.
+``pystore spark compact``: keeps the latest record of each key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["compact"]
 
 _EXAMPLE = """\b
-Example: what would go, and then a compaction of the topics of prices
+Example: show what a compaction would remove, then compact the topics of prices
   pystore spark compact /data/store
   pystore spark compact --topic 'price-*' --into /data/compacted /data/store
 """
@@ -36,9 +36,9 @@ _HEADER = (
     "bytes",
     "tombstones",
     "keys",
-    "stay",
-    "bytes stay",
-    "bytes go",
+    "kept",
+    "bytes kept",
+    "bytes removed",
 )
 _SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "32768"}
 
@@ -49,19 +49,19 @@ _SETTINGS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "32768"}
     "--into",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write the compaction store DIR/compaction. Without it nothing is written.",
+    help="Write the compaction store DIR/compaction. By default nothing is written.",
 )
 @click.option(
     "--topic",
     "topics",
     multiple=True,
     metavar="GLOB",
-    help="Only topics that match; may be given several times.",
+    help="Compact only topics that match; may be given several times.",
 )
 @click.option(
     "--keep-tombstones",
     is_flag=True,
-    help="Keep the newest record of a key also if it has no body, for consumers that "
+    help="Keep the newest record of a key even if it has no body, for consumers that "
     "lag.",
 )
 @click.option(
@@ -94,15 +94,15 @@ def compact(
     as_json: bool,
 ) -> int:
     """
-    Show, or with --into write, the latest record of each key in every queue of STORE.
+    Count, or with --into write, the latest record of each key in each queue of STORE.
 
-    The key is KEYS, as a whole; records without it are in no compaction. A key whose
-    latest record has no body goes, too: that is a tombstone. The newest record of a
-    queue always stays. STORE is not changed, and may be in use; nothing above its
-    confirm offset is read.
+    The key is the whole property KEYS; records without it are left out. A record
+    without a body is a tombstone: it is removed with all older records of its key.
+    The newest record of a queue always stays. STORE is not changed, and may be in
+    use. Nothing above its confirm offset is read.
 
-    DIR/compaction appears at once when it is complete. A run that was killed is gone
-    on with by the same command. It is what RocketMQ 5.3 loads as its compaction store;
+    DIR/compaction appears when it is complete. After a killed run, the same command
+    continues the work. RocketMQ 5.3 can load DIR/compaction as its compaction store.
     DIR/compaction/logs/TOPIC/QUEUE is the root of an ordinary log.
 
     The exit code is 1 if a record is bad; then nothing is compacted.
@@ -117,10 +117,10 @@ def compact(
     try:
         sizes = file_sizes(log_file_bytes, queue_file_bytes)
     except InvalidError as error:
-        # The numbers are the user's.
+        # The numbers come from the command line.
         raise click.UsageError(str(error)) from error
     choice = CompactionChoice(topics, keep_tombstones, sizes)
-    root = Path(os.path.abspath(store))  # workers stand in another directory
+    root = Path(os.path.abspath(store))  # workers have another current directory
     try:
         with open_session("pystore compact", master, _SETTINGS) as session:
             jobs = SparkJobs(session)
@@ -130,7 +130,7 @@ def compact(
                 target = Path(os.path.abspath(into))
                 found = run.compact(jobs, root, target, choice)
     except CorruptError as error:
-        # The store was checked, and is bad.
+        # The result of a check: the store is damaged.
         click.echo(f"pystore: {error_line(error)}", err=True)
         if as_json:
             echo_json({"store": str(store), "error": str(error)})
@@ -144,24 +144,23 @@ def compact(
 
 def _lines(found: Compaction, store: Path, into: Path | None) -> list[str]:
     records = sum(queue.count.records for queue in found.queues)
-    stay = sum(queue.records for queue in found.queues)
+    kept = sum(queue.records for queue in found.queues)
     sizes = [_sizes(queue) for queue in found.queues]
     before, after = (sum(column) for column in zip((0, 0), *sizes, strict=True))
     keyless = sum(queue.count.keyless for queue in found.queues)
-    did = "would go" if into is None else "are left out"
+    did = "would be removed" if into is None else "are removed"
     lines = [
         _table(found.queues),
-        f"{store}: {count_text(records - stay)} of {count_text(records)} records, "
+        f"{store}: {count_text(records - kept)} of {count_text(records)} records, "
         f"{size_text(before - after)} of {size_text(before)}, {did}; up to offset "
         f"{found.plan.end}",
     ]
     if keyless:
         lines.append(
-            f"  note: {count_text(keyless)} records have no keys: they are in no "
-            "compaction"
+            f"  note: {count_text(keyless)} records have no keys and are left out"
         )
     if into is None:
-        lines.append("  nothing was written: --into DIR does it")
+        lines.append("  nothing was written: use --into DIR to write")
     else:
         lines.append(f"{into / 'compaction'}: {size_text(after)}")
     return lines

@@ -1,5 +1,5 @@
 """
-``pystore spark export``: what is new in stores, as Parquet.
+``pystore spark export``: writes the new records of stores as Parquet.
 """
 
 from __future__ import annotations
@@ -30,65 +30,66 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 _EXAMPLE = """\b
-Example: what is new of the orders topics, with bodies; run it again for more
+Example: export new records of the orders topics, with bodies; run it again later
   pystore spark export /data/store --into /lake/messages --topic 'orders*' --bodies
 """
 
 
-@click.command(short_help="Export what is new, as Parquet.", epilog=_EXAMPLE)
+@click.command(short_help="Export new records as Parquet.", epilog=_EXAMPLE)
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True)
 @click.option(
     "--into",
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
-    help="Where the Parquet files go: one export, new or continued. Every host that "
-    "runs tasks must have it under this path.",
+    help="Directory of the export: a new one, or one to continue. Every host that runs "
+    "tasks must have it under this path.",
 )
 @click.option(
     "--topic",
     "topics",
     multiple=True,
     metavar="GLOB",
-    help="Only topics that match; may be given several times. By default all.",
+    help="Export only topics that match; may be given several times. By default all.",
 )
 @click.option(
     "--columns",
     metavar="NAMES",
-    help="Columns of the files, with commas between them. By default all but bodies.",
+    help="Columns of the files, separated by commas. By default all but bodies.",
 )
-@click.option("--bodies", is_flag=True, help="All columns, and bodies as stored.")
+@click.option("--bodies", is_flag=True, help="All columns, with bodies as stored.")
 @click.option(
     "--from",
     "start",
     type=click.IntRange(0),
     default=0,
     metavar="OFFSET",
-    help="Where the first run begins. By default where the log does.",
+    help="Offset at which the first run begins. By default the start of the log.",
 )
 @click.option(
     "--to",
     "end",
     type=click.IntRange(0),
     metavar="OFFSET",
-    help="Only records that begin below OFFSET. By default all that is confirmed.",
+    help="Export only records that begin below OFFSET. By default all confirmed ones.",
 )
 @click.option(
     "--on-damage",
     type=click.Choice(ON_DAMAGE),
     default="fail",
-    help="What damaged bytes in a log do: nothing is exported; they are passed over, "
-    "and the exit code is 1; they are passed over.",
+    help="What to do at damaged bytes: fail, and export nothing; report and skip them, "
+    "with exit code 1; or only skip them.",
 )
 @click.option(
     "--allow-gap",
     is_flag=True,
-    help="Go on where records were deleted, or the log was cut, since the last run.",
+    help="Continue even if records were deleted, or the log was cut, since the last "
+    "run.",
 )
 @click.option(
     "--compression",
     type=click.Choice(COMPRESSIONS),
-    help="Of the Parquet files; by default zstd.",
+    help="Compression of the Parquet files; by default zstd.",
 )
 @master_option
 @json_option
@@ -110,19 +111,21 @@ def export(
     """
     Write the records of each STORE into Parquet files, each record exactly once.
 
-    STORE is a root or a glob over roots. A run goes on where the last one into the
-    same directory ended, up to the confirm offset of a replicated store, else to the
-    end of the log; stores may be in use. It shows in DIR at once and whole, as
-    run=N/topic=T/day=D, or not at all: whatever is killed, run it again.
+    STORE is a root or a glob over roots. A run begins where the last run into the same
+    directory ended. It ends at the confirm offset of a replicated store, else at the
+    end of the log. Stores may be in use. The files of a run, run=N/topic=T/day=D,
+    appear in DIR all together or not at all. If a run is killed, run it again.
 
-    Columns, topics and compression are chosen by the first run.
+    The first run chooses columns, topics and compression for all runs.
     """
     if columns is not None and bodies:
-        raise click.UsageError("--columns says it all: name body there, not --bodies")
+        raise click.UsageError(
+            "--bodies cannot be used with --columns: name the column body in --columns"
+        )
     chosen = None if columns is None else _names(columns)
-    find_stores(stores)  # told before Spark starts, which takes seconds
+    find_stores(stores)  # before Spark starts, which takes seconds
     with open_session("pystore spark export", master) as session:
-        # pyarrow is there: the session looked.
+        # The session has checked that pyarrow is installed.
         from pystore.spark.export.job import export as run  # noqa: PLC0415
         from pystore.spark.export.run import ExportRequest  # noqa: PLC0415
 
@@ -151,7 +154,7 @@ def _names(text: str) -> tuple[str, ...]:
     try:
         choose_columns(names, with_body=False, with_damage=False)
     except InvalidError as error:
-        # Wrong usage, as of any other option.
+        # Click reports it as it reports other invalid options.
         raise click.BadParameter(str(error), param_hint="--columns") from error
     return names
 
@@ -160,7 +163,7 @@ def _lines(
     into: Path, commit: Commit | None, seconds: float, *, reports: str
 ) -> list[str]:
     if commit is None:
-        return [f"{into}: nothing is new"]
+        return [f"{into}: there are no new records"]
     read = sum(one.to_offset - one.from_offset for one in commit.ranges)
     size = sum(file.size for file in commit.files)
     lines = [
@@ -178,14 +181,14 @@ def _lines(
     if reports == "report":
         return lines + [
             f"  damage: {one.store}: offset {one.offset}: {one.text} "
-            f"({count_text(one.size)} bytes passed over)"
+            f"({count_text(one.size)} bytes skipped)"
             for one in commit.damages
         ]
     if commit.damages:
         size = sum(one.size for one in commit.damages)
         lines.append(
-            f"  note: {count_text(len(commit.damages))} damaged ranges were passed "
-            f"over, {size_text(size)}; run={commit.run}/_commit.json lists them"
+            f"  note: {count_text(len(commit.damages))} damaged ranges were skipped, "
+            f"{size_text(size)}; run={commit.run}/_commit.json lists them"
         )
     return lines
 

@@ -1,5 +1,5 @@
 """
-``pystore spark verify``: stores checked on Spark, and replicas with each other.
+``pystore spark verify``: checks stores on Spark, and compares replicas.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 _EXAMPLE = """\b
-Examples: three replicas with each other; a tenth of a terabyte each hour
+Examples: compare three replicas; check 100 GB each hour
   pystore spark verify --replicas all --into audit /data/a /data/b /data/c
   pystore spark verify --continuous --budget 100g --pause 3600 --into audit '/data/*'
 """
 
 
-@click.command(
-    short_help="Check stores, and replicas with each other.", epilog=_EXAMPLE
-)
+@click.command(short_help="Check stores, and compare replicas.", epilog=_EXAMPLE)
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True)
 @click.option(
     "--replicas",
@@ -53,19 +51,19 @@ Examples: three replicas with each other; a tenth of a terabyte each hour
     type=click.IntRange(0, 100),
     default=100,
     metavar="PERCENT",
-    help="Read only so many of each segment's blocks, others in each round; records "
-    "are then checked in the first block only.",
+    help="Read only this share of each segment's blocks, other blocks in each round. "
+    "Records are then checked in the first block only.",
 )
 @click.option(
     "--budget",
     callback=parse_size,
     metavar="SIZE",
-    help="Read at most so much in a round: what was never checked, then what was "
-    "longest ago. Needs --into, which remembers.",
+    help="Read at most SIZE in a round: first segments that were never checked, then "
+    "those with the oldest check. Needs --into, which keeps the rounds.",
 )
-@click.option("--continuous", is_flag=True, help="Round after round, until Ctrl-C.")
+@click.option("--continuous", is_flag=True, help="Run round after round, until Ctrl-C.")
 @click.option(
-    "--rounds", type=click.IntRange(1), metavar="N", help="End after N rounds."
+    "--rounds", type=click.IntRange(1), metavar="N", help="Stop after N rounds."
 )
 @click.option(
     "--pause",
@@ -73,7 +71,7 @@ Examples: three replicas with each other; a tenth of a terabyte each hour
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="Between two rounds.",
+    help="Time between two rounds.",
 )
 @master_option
 @json_option
@@ -91,22 +89,23 @@ def verify(
     as_json: bool,
 ) -> int:
     """
-    Check every segment of each STORE on Spark; nothing of a store is changed.
+    Check every segment of each STORE on Spark. No store is changed.
 
-    STORE is a root, a glob or a file: URL. Each segment of each store gets a verdict:
-    OK, UNSEALED (whole, but neither a seal nor a replica vouches for it), ABSENT,
-    CORRUPT, DIVERGENT, ORPHAN or UNKNOWN, and the evidence. Checked are records,
-    checksums, queue offsets, consume queues, epochs and seals; replicas are compared
-    block by block.
+    STORE is a root, a glob or a file: URL. The job checks records, checksums, queue
+    offsets, consume queues, epochs and seals, and compares replicas block by block.
+    Each segment of each store gets a verdict with its evidence: OK, UNSEALED (valid,
+    but there is no seal and no replica to compare with), ABSENT, CORRUPT, DIVERGENT,
+    ORPHAN or UNKNOWN.
 
-    The exit code is 1 if somebody has to act, and 3 if something could not be checked.
+    The exit code is 1 if an operator has to act, and 3 if something could not be
+    checked.
     """
-    # PySpark is needed from here on; other commands must not need it. It takes seconds
-    # to start, so what is wrong with the options and the paths is told first.
+    # PySpark is needed from here on; other commands must not need it. Spark takes
+    # seconds to start, so options and paths are checked first.
     from pystore.spark.plan.paths import find_stores  # noqa: PLC0415
 
     if budget is not None and into is None:
-        raise click.UsageError("--budget needs --into DIR, which remembers the rounds")
+        raise click.UsageError("--budget needs --into DIR, which keeps the rounds")
     find_stores(stores)
     from pystore.spark.session import open_session  # noqa: PLC0415
     from pystore.spark.verify.executors import on_spark  # noqa: PLC0415
@@ -143,7 +142,7 @@ def _worst(code: int, other: int) -> int:
 
 def _report(found: VerifyRun, into: Path | None, *, as_json: bool) -> int:
     """
-    Writes and prints a round, and returns the exit code that it means.
+    Writes and prints a round, and returns its exit code.
     """
     from pystore.spark.verify.output import write_output  # noqa: PLC0415
     from pystore.spark.verify.summary import (  # noqa: PLC0415

@@ -1,12 +1,12 @@
 """
-Compaction of a store on Spark: of each key of a queue, the latest record alone.
+Compaction of a store on Spark: keeps the latest record of each key of a queue.
 
-The log is scanned once, a task for each segment; Spark finds the latest record of
-each key; where each of them goes is planned for a queue as a whole; then it is copied
-there, again a task for each segment. Because the places are planned, a task that
-runs twice writes the same bytes to the same places: neither a retry nor speculation
-can change the result.
+The log is scanned once, with a task for each segment. Spark finds the latest record of
+each key. The new offset of each record is planned, queue by queue. Then the records
+are copied, again with a task for each segment. Because the offsets are planned, a task
+that runs twice writes the same bytes to the same places: retries and speculative tasks
+cannot change the result.
 
-What is made appears by one rename, and is RocketMQ's compaction store: the log of
-each queue can be read as the log of a store, too.
+The result is RocketMQ's compaction store. It appears by one rename. The log of each
+queue can also be read as the log of a store.
 """

@@ -1,9 +1,9 @@
 """
-The directory of unfinished work: what a run that is killed leaves to the next one.
+The directory of unfinished work: a killed run leaves it, the next run continues it.
 
-It stands in the directory that the result appears in, so that publishing is a rename.
-Its name is that of the plan: work on another plan is never mistaken for this one.
-What is in it is believed only where a file, written last and synced, says so.
+It is in the directory of the result, so that publishing is a rename. The id of the plan
+is its name, so that work on another plan is never taken for this one. A part of the
+work counts as done only if its marker file exists, which is written last and synced.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class CompactionWork:
     The work on one plan.
 
     Attributes:
-        folder: its directory.
-        plan: what is done.
+        folder: directory of the work.
+        plan: of the compaction.
     """
 
     folder: Path
@@ -53,43 +53,43 @@ class CompactionWork:
     @property
     def rows(self) -> Path:
         """
-        Where Spark keeps the place of every record.
+        Directory of the rows with the new place of every record.
         """
         return self.folder / "layout"
 
     @property
     def output(self) -> Path:
         """
-        What is made.
+        Directory of the result.
         """
         return self.folder / "compaction"
 
     def save_layouts(self, layouts: Iterable[QueueLayout]) -> None:
         """
-        Remembers that the places are planned, and what becomes of each queue.
+        Saves the layout of each queue: from now on the places are planned.
 
         Raises:
             StorageError: the system refused.
         """
         sync_tree(self.rows)
         content = "".join(f"{layout.text()}\n" for layout in layouts)
-        self._keep(_LAYOUT, content)
+        self._save(_LAYOUT, content)
 
     def layouts(self) -> list[QueueLayout] | None:
         """
-        Returns what becomes of each queue; ``None``: it is not planned yet.
+        Returns the layout of each queue; ``None``: the places are not planned yet.
         """
         try:
             text = (self.folder / _LAYOUT).read_text(encoding="utf-8")
         except FileNotFoundError:
-            # The run before did not get so far.
+            # The last run ended before that.
             return None
         found = [parse_layout(line) for line in text.splitlines()]
         return [one for one in found if not isinstance(one, CompactionDamage)]
 
     def copied(self) -> dict[int, tuple[int, int]]:
         """
-        Returns records and bytes of each segment that is done, by its number.
+        Returns records and bytes of each copied segment, by the segment's number.
         """
         found = {}
         for number, base in enumerate(self.plan.bases):
@@ -99,7 +99,7 @@ class CompactionWork:
                 found[number] = counts["records"], counts["bytes"]
         return found
 
-    def _keep(self, name: str, content: str) -> None:
+    def _save(self, name: str, content: str) -> None:
         raw = content.encode("utf-8", "surrogateescape")
         replace_file(self.folder / name, raw, self.folder / "tmp")
 
@@ -108,8 +108,7 @@ def find_work(
     into: Path, store: str, choice: CompactionChoice
 ) -> CompactionWork | None:
     """
-    Returns the work that goes on: it was begun for the same store with the same
-    choice, and everything that it was planned for is still there.
+    Returns unfinished work for the same store and choice, if its plan is still valid.
 
     Args:
         into: directory of the result.
@@ -120,7 +119,7 @@ def find_work(
         try:
             plan = CompactionPlan.parse((folder / _PLAN).read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError):
-            # It was killed before it had a plan, or is none of ours.
+            # The run was killed before it had a plan, or the folder is not ours.
             continue
         is_same = (plan.store, plan.choice, plan.id) == (store, choice, folder.name)
         if is_same and is_unchanged(plan):
@@ -130,7 +129,7 @@ def find_work(
 
 def begin_work(into: Path, plan: CompactionPlan) -> CompactionWork:
     """
-    Makes the directory of a plan; what was begun for others goes.
+    Makes the directory of a plan, and removes the work of other plans.
 
     Raises:
         StorageError: the system refused.
@@ -143,7 +142,7 @@ def begin_work(into: Path, plan: CompactionPlan) -> CompactionWork:
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("make", work.folder, error) from error
-    work._keep(_PLAN, plan.text())
+    work._save(_PLAN, plan.text())
     for path in (into / WORK, into, into.parent):
         sync_directory(path)
     return work
@@ -159,7 +158,7 @@ def remove_work(into: Path) -> None:
     try:
         shutil.rmtree(into / WORK)
     except FileNotFoundError:
-        # There was none.
+        # There is none.
         return
     except OSError as error:
         # The caller gets the path with it.

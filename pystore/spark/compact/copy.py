@@ -1,8 +1,8 @@
 """
-The records of one segment to their places: read once, in order, and written in runs.
+Copies the records of one segment to their new places.
 
-Within a part of the segment, what goes to the same queue stands together there, so
-that a part is one call of the core, and one write for each queue.
+The segment is read once, in parts. Within a part, the records of one queue are written
+together: a part takes one call of the core, and one write for each queue.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from pystore.spark.scan.core_segment import CoreSegment
 __all__ = ["COPIED", "COPIED_OF", "copy_records", "marker_name"]
 
 COPIED_OF = ("segment", "queue", "offset", "size", "place", "file", "entry")
-"""The columns of a layout that a copy needs."""
+"""The columns of a layout that a copy reads."""
 
 COPIED = "segment int, records bigint, bytes bigint"
-"""What a task answers for each segment."""
+"""The result of a task, one row for each segment."""
 
 _SCHEMA = arrow_schema(COPIED)
 _PART_BYTES = 64 << 20
-_GAP_BYTES = 1 << 20  # so much that nobody wants is not read
+_GAP_BYTES = 1 << 20  # a larger gap between wanted records is not read
 
 
 def marker_name(base: int) -> str:
     """
-    Returns the name of the file which says that a segment is done.
+    Returns the name of the marker file of a copied segment.
     """
     return f"{base:020d}.json"
 
@@ -53,9 +53,9 @@ def copy_records(
     work: Path,
 ) -> Iterator[pa.RecordBatch]:
     """
-    Copies records to their places, and yields how many there were.
+    Copies records to their places, and yields the counts of each segment.
 
-    Of each segment that is done, and on disk, a file below ``copied/`` says so.
+    Once the records of a segment are on disk, its marker file appears in ``copied/``.
 
     Args:
         batches: rows of a layout, by segment and offset.
@@ -64,8 +64,8 @@ def copy_records(
         work: directory of the work.
 
     Raises:
-        CorruptError: a record is no longer what it was.
-        OffsetOutOfRange, CutError: the log no longer has it.
+        CorruptError: a record has changed since the scan.
+        OffsetOutOfRange, CutError: the log no longer has a record.
         StorageError: the system refused.
     """
     copy: _Copy | None = None
@@ -115,7 +115,7 @@ class _Copy:
 
     def add(self, rows: dict[str, NDArray[Any]]) -> None:
         """
-        Copies some of them.
+        Copies some records.
         """
         offsets, sizes = rows["offset"], rows["size"].astype(np.int64)
         ends = offsets + sizes
@@ -168,14 +168,14 @@ class _Copy:
 
     def close(self) -> None:
         """
-        Lets go of everything; again is fine.
+        Closes all files; may be called again.
         """
         self._segment.__exit__()
         self._files.close()
 
     def finish(self) -> pa.RecordBatch:
         """
-        Makes what was copied durable, says so, and returns how much it was.
+        Makes the copies durable, writes the marker file, and returns the counts.
         """
         self._segment.unchanged()
         self._files.sync()

@@ -1,5 +1,5 @@
 """
-What a task counted in one segment, or found wrong: notes that travel. Pure.
+Counts and damage of one segment, as notes from a task to the driver. Pure.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["CompactionDamage", "QueueCount", "out_of_order", "parse_note", "queu
 
 def queue_hash(topic: str, queue_id: int) -> int:
     """
-    Returns 64 bits, signed, that stand for a queue while Spark sorts.
+    Returns a signed 64-bit hash that stands for a queue while Spark sorts.
 
-    That two queues have the same is all but impossible, and is found out.
+    Two queues hardly ever have the same hash; if they do, the job ends with an error.
     """
     raw = topic.encode("utf-8", "surrogateescape") + b"\0%d" % queue_id
     return xxhash.xxh3_64_intdigest(raw) - 2**63
@@ -24,18 +24,18 @@ def queue_hash(topic: str, queue_id: int) -> int:
 
 def out_of_order(topic: str, queue_id: int, queue_offset: int, before: int) -> str:
     """
-    Returns what is wrong where queue offsets do not rise with the log.
+    Returns the text of the error that queue offsets do not rise with the log.
 
     Args:
         topic: of the record.
         queue_id: of the record.
         queue_offset: of the record.
-        before: what the queue had reached.
+        before: queue offset of an earlier record.
     """
     return (
-        f"it has queue offset {queue_offset} of {topic}, queue {queue_id}, but the "
-        f"queue had reached {before} before: nobody can tell which record of a key "
-        "is the latest"
+        f"it has queue offset {queue_offset} of {topic}, queue {queue_id}, but an "
+        f"earlier record has queue offset {before}: the latest record of a key cannot "
+        "be determined"
     )
 
 
@@ -45,9 +45,9 @@ class CompactionDamage:
     Why a store cannot be compacted.
 
     Attributes:
-        path: of the file.
-        offset: in the log.
-        text: what is wrong, one line.
+        path: of the segment's file.
+        offset: of the damage in the log.
+        text: the problem in one line.
     """
 
     path: str
@@ -69,14 +69,14 @@ class QueueCount:
     Attributes:
         topic: of the queue.
         queue_id: of the queue.
-        records: how many.
+        records: number of records.
         size_bytes: of these records.
-        keyless: that have no keys, and are in no compaction.
-        tombstones: that have keys and no body.
-        first_queue_offset: of the first one.
-        last_queue_offset: of the last one.
-        first_offset: where the first one is in the log.
-        last_offset: where the last one is.
+        keyless: number of records without keys, which are left out.
+        tombstones: number of records with keys and without a body.
+        first_queue_offset: of the first record.
+        last_queue_offset: of the last record.
+        first_offset: offset of the first record in the log.
+        last_offset: offset of the last record in the log.
     """
 
     topic: str
@@ -105,13 +105,13 @@ class QueueCount:
 
     def is_behind(self, other: QueueCount) -> bool:
         """
-        Whether its records follow those of *other*, by their queue offsets, too.
+        Whether all its queue offsets are above those of *other*.
         """
         return self.first_queue_offset > other.last_queue_offset
 
     def plus(self, other: QueueCount) -> QueueCount:
         """
-        Returns both together; *other* is behind this one.
+        Returns the sum of both; *other* follows this one in the log.
         """
         summed = ("records", "size_bytes", "keyless", "tombstones")
         sums = {name: getattr(self, name) + getattr(other, name) for name in summed}
@@ -128,7 +128,7 @@ _FIELDS = {field.name for field in fields(QueueCount)}
 
 def parse_note(raw: bytes) -> QueueCount | CompactionDamage:
     """
-    Returns what was packed.
+    Returns the value that was packed.
     """
     found = json.loads(raw)
     if "damage" in found:

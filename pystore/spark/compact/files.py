@@ -1,9 +1,9 @@
 """
-The files of a compaction that is being made: written in place, by many tasks.
+The files of an unfinished compaction: many tasks write into them.
 
-Every byte has its place before anybody writes it, so whoever writes twice changes
-nothing. What a task wrote it syncs through the descriptors that it wrote with: only
-they are told of a failed write-back.
+The place of every byte is planned before the first write, so writing it twice changes
+nothing. A task syncs through the descriptors that it wrote with: the system reports a
+failed write-back only to them.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ _OPEN_MAX = 256
 
 class OutputFiles:
     """
-    Open files, at most so many; closed ones are on disk. A context manager, one
-    thread.
+    A bounded number of open files. A file is synced before it is closed to make room.
+
+    A context manager; one thread.
 
     Args:
-        folder: what the paths begin at.
-        flags: of ``open``, beside write-only.
+        folder: the paths are relative to it.
+        flags: for ``open``, in addition to write-only.
     """
 
     def __init__(self, folder: Path, flags: int = 0) -> None:
@@ -71,14 +72,14 @@ class OutputFiles:
 
     def close(self) -> None:
         """
-        Closes what is open, as it is; again is fine.
+        Closes all files without a sync; may be called again.
         """
         while self._open:
             os.close(self._open.popitem()[1])
 
     def write(self, name: str, at: int, data: memoryview | bytes) -> None:
         """
-        Writes at a place.
+        Writes data at a position of a file.
 
         Raises:
             FullError: no space is left.
@@ -96,7 +97,7 @@ class OutputFiles:
 
     def resize(self, name: str, size: int) -> None:
         """
-        Gives a file its size; what is new of it is zero.
+        Gives a file its size; new bytes are zero.
 
         Raises:
             StorageError: the system refused.
@@ -109,10 +110,10 @@ class OutputFiles:
 
     def sync(self) -> None:
         """
-        Puts everything that was written onto the disk, and closes.
+        Syncs and closes all files.
 
         Raises:
-            StorageError: the system refused; it may be lost.
+            StorageError: the system refused; written data may be lost.
         """
         while self._open:
             self._close(next(iter(self._open)))
@@ -144,13 +145,14 @@ def make_files(
     folder: Path, queue: str, files: tuple[tuple[int, int, int], ...], sizes: FileSizes
 ) -> None:
     """
-    Makes the files of one queue, with what ends the records of each and otherwise
-    empty; those that are there stay as they are.
+    Makes the files of one queue, with an end mark behind the records and entries.
+
+    The rest of the files is empty. Existing files keep their content.
 
     Args:
         folder: of the compaction.
-        queue: path of the queue below its topics' directory.
-        files: base, end of the records and entries of each.
+        queue: path of the queue below the topics' directory.
+        files: of each file the base, the end of its records, the number of entries.
         sizes: of the files.
 
     Raises:

@@ -1,9 +1,9 @@
 """
-The two jobs on Spark: where each latest record goes, and the copies.
+The two Spark jobs of a compaction: plan the layout, copy the records.
 
-What travels is plain values and rows; a task opens the store for reading, and closes
-it. Every step is a function of the plan and of bytes that do not change, so that a
-task may run twice, at the same time or again.
+Plain values and rows travel. A task opens the store for reading, and closes it. Its
+result depends only on the plan and on bytes that do not change, so a task may run
+twice, or at the same time as its copy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812  the usual name
 
 from pystore.spark.compact.checkpoint import CompactionWork
 from pystore.spark.compact.copy import COPIED, COPIED_OF, copy_records
@@ -32,7 +32,7 @@ RecordBatches = Iterable[pa.RecordBatch]
 
 class SparkJobs:
     """
-    What Spark does of a compaction.
+    The tasks of a compaction, run by Spark.
 
     Args:
         session: of Spark.
@@ -43,8 +43,9 @@ class SparkJobs:
 
     def survey(self, plan: CompactionPlan) -> list[str]:
         """
-        Returns what would become of each queue, as texts of `QueueLayout` or of
-        `Damage`, and writes nothing.
+        Returns the layout of each queue, and writes nothing.
+
+        The layouts are texts of `QueueLayout` or of `CompactionDamage`.
 
         Raises:
             UnavailableError: a task failed.
@@ -55,8 +56,8 @@ class SparkJobs:
 
     def lay_out(self, work: CompactionWork) -> list[str]:
         """
-        Plans where each record goes; the rows of that are kept in the work, and the
-        texts of the queues are returned.
+        Plans the place of each record, saves the rows in the work, and returns the
+        texts of the queues.
 
         Raises:
             UnavailableError: a task failed.
@@ -79,9 +80,9 @@ class SparkJobs:
         Copies the records of every segment to their places.
 
         Args:
-            work: with the rows of the layout.
+            work: that holds the rows of the layout.
             layouts: of the queues.
-            done: numbers of segments that are left out.
+            done: numbers of the segments that are already copied.
 
         Raises:
             UnavailableError: a task failed.

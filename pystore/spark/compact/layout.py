@@ -1,13 +1,13 @@
 """
-Where each latest record goes: the plan of the output, queue by queue.
+The layout of the output: the place of each latest record, queue by queue.
 
-Rows come in order: of a queue first what was counted in each segment, then its
-latest records as they are in the log. That order is the order of the queue, too,
-which the counts prove.
+The rows of a queue come in this order: first the counts of each segment, then the
+latest records in the order of the log. The counts prove that this is also the order
+of the queue.
 
-A tombstone goes once nothing of its key is left; but the newest record of a queue
-stays whatever it is, so that the queue ends where it ended: RocketMQ sends a consumer
-that stands behind the end of a queue back to its beginning.
+A tombstone is removed. But the newest record of a queue always stays, so that the queue
+keeps its end: RocketMQ sends a consumer whose offset is above the end of the queue back
+to the beginning.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ PLACES = (
     "file bigint, entry int, text string"
 )
 """
-The rows of a layout. Of a record: the number of its segment, the hash of its queue,
-where it is and its size, where it goes in the log of its queue, the base of the file
-there, and the number of its entry. Of a queue as a whole, or of damage: the text.
+The rows of a layout.
+
+The row of a record holds the number of its segment, the hash of its queue, its offset
+and size, its offset in the log of the queue, the base of the file there, and the number
+of its entry. The row of a queue, or of damage, holds a text.
 """
 
 PLACES_SCHEMA = arrow_schema(PLACES)
@@ -52,14 +54,14 @@ PLACES_SCHEMA = arrow_schema(PLACES)
 @dataclass(frozen=True, slots=True)
 class QueueLayout:
     """
-    What becomes of one queue.
+    The result of a compaction for one queue.
 
     Attributes:
-        count: its records now.
-        keys: how many different ones.
-        records: that stay.
+        count: of the queue's records before the compaction.
+        keys: number of different keys.
+        records: number of records that stay.
         size_bytes: of these records.
-        tombstones: among them.
+        tombstones: number of tombstones among them.
         files: ``(base, end of the records, entries)`` of each file.
     """
 
@@ -73,21 +75,21 @@ class QueueLayout:
     @property
     def hash(self) -> int:
         """
-        What stands for the queue in the rows.
+        The hash of the queue in the rows.
         """
         return queue_hash(self.count.topic, self.count.queue_id)
 
     @property
     def folder(self) -> str:
         """
-        The queue's path below its topics' directory.
+        The queue's path below the topics' directory.
         """
         return f"{self.count.topic}/{self.count.queue_id}"
 
     @property
     def output_bytes(self) -> int:
         """
-        Space that its files take, about.
+        Space that the queue's files take, approximately.
         """
         return self.size_bytes + self.records * ENTRY_BYTES + len(self.files) * 16384
 
@@ -100,7 +102,7 @@ class QueueLayout:
 
 def parse_layout(text: str) -> QueueLayout | CompactionDamage:
     """
-    Returns what a row's text says.
+    Parses the text of a row.
     """
     found: dict[str, Any] = json.loads(text)
     if "damage" in found:
@@ -118,10 +120,11 @@ def lay_out(
     Args:
         batches: rows of scans, the latest of each key, by queue, kind and offset.
         plan: of the compaction.
-        with_records: else only the rows of queues, and of damage.
+        with_records: whether to yield the rows of records; else only those of queues
+            and of damage.
 
     Raises:
-        InvalidError: a record fits no file.
+        InvalidError: a record is larger than a file.
     """
     layout = _Layout(plan)
     for batch in batches:
@@ -137,7 +140,7 @@ def lay_out(
             here = slice(start, end)
             queue, kind = int(columns["queue"][start]), int(columns["kind"][start])
             if queue != layout.queue or not layout.is_open:
-                yield from layout.turn(queue, with_records=with_records)
+                yield from layout.next_queue(queue, with_records=with_records)
             if kind == NOTE:
                 layout.note(
                     [parse_note(raw.as_py()) for raw in batch.column("key")[here]]
@@ -146,12 +149,12 @@ def lay_out(
             places = layout.records(columns["offset"][here], columns["value"][here])
             if with_records and places is not None:
                 yield places
-    yield from layout.turn(0, with_records=with_records)
+    yield from layout.next_queue(0, with_records=with_records)
 
 
 class _Layout:
     """
-    The queue that is being laid out.
+    The layout of the current queue.
     """
 
     def __init__(self, plan: CompactionPlan) -> None:
@@ -166,12 +169,12 @@ class _Layout:
         self._count: QueueCount | None = None
         self._damages: list[CompactionDamage] = []
         self._keys = self._records = self._bytes = self._tombstones = 0
-        # The last record so far: nobody knows yet whether it is the queue's last.
+        # The last record so far: a later row may follow.
         self._last: tuple[int, int] | None = None
 
-    def turn(self, queue: int, *, with_records: bool) -> Iterator[pa.RecordBatch]:
+    def next_queue(self, queue: int, *, with_records: bool) -> Iterator[pa.RecordBatch]:
         """
-        Yields the end of the queue, and begins another one.
+        Yields the last rows of the queue, and begins the next queue.
         """
         if self.is_open:
             places = self._place_last()
@@ -187,7 +190,7 @@ class _Layout:
 
     def note(self, notes: list[QueueCount | CompactionDamage]) -> None:
         """
-        Takes what was counted in segments, in their order.
+        Adds the counts of segments, in the order of the log.
         """
         for one in notes:
             if isinstance(one, CompactionDamage):
@@ -195,7 +198,7 @@ class _Layout:
             elif self._count is None:
                 self._count = one
             elif one.name != self._count.name:
-                text = f"{one.name} and {self._count.name} cannot be told apart"
+                text = f"{one.name} and {self._count.name} have the same hash"
                 self._damages.append(
                     CompactionDamage(self._plan.store, one.first_offset, text)
                 )
@@ -208,7 +211,7 @@ class _Layout:
         self, offsets: NDArray[np.int64], values: NDArray[np.int64]
     ) -> pa.RecordBatch | None:
         """
-        Returns the places of records, but for the last one.
+        Returns the places of records, without the last one.
         """
         self._keys += len(offsets)
         if self._last is not None:

@@ -1,8 +1,8 @@
 """
-From copied records to a compaction store that RocketMQ loads, and one that appears.
+Completes the compaction store that RocketMQ loads, and publishes it.
 
-Around the files of the queues stand RocketMQ's position of each queue, a directory
-for each queue that is the root of an ordinary log, and a manifest of what was done.
+Beside the files of the queues it holds RocketMQ's queue offset of each queue, a
+directory for each queue that is the root of an ordinary log, and a manifest.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def finish_output(
     work: CompactionWork, layouts: Sequence[QueueLayout], into: Path
 ) -> None:
     """
-    Makes what surrounds the files, makes all of it durable, and publishes it by one
-    rename.
+    Writes the other files, makes everything durable, and publishes it by one rename.
 
     Raises:
         StorageError: the system refused.
@@ -70,7 +69,7 @@ def finish_output(
 
 def _manifest(plan: CompactionPlan, layouts: Sequence[QueueLayout]) -> dict[str, Any]:
     """
-    Returns what was compacted, and up to where.
+    Returns the content of the manifest: the plan and the queues' layouts.
     """
     return {
         "format": 1,
@@ -81,11 +80,13 @@ def _manifest(plan: CompactionPlan, layouts: Sequence[QueueLayout]) -> dict[str,
 
 def manifest_of(into: Path) -> tuple[CompactionPlan, list[str]] | None:
     """
-    Returns the plan of a compaction that is published, and the text of each queue's
-    layout; ``None``: there is none.
+    Returns the plan and the layouts' texts of a published compaction.
+
+    Returns:
+        ``None``: there is no compaction.
 
     Raises:
-        InvalidError: what stands there is none of ours.
+        InvalidError: the directory was not made by this command.
     """
     folder = into / OUTPUT
     if not os.path.lexists(folder):
@@ -95,16 +96,16 @@ def manifest_of(into: Path) -> tuple[CompactionPlan, list[str]] | None:
         plan = CompactionPlan.parse(json.dumps(found["plan"]))
         return plan, [json.dumps(queue) for queue in found["queues"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        # A broker's own, for example: it stays as it is.
+        # For example a broker's own compaction store: it is not changed.
         raise InvalidError(
-            f"{folder} is there, and not made by this command: give another directory",
+            f"{folder} exists and was not made by this command: give another directory",
             path=str(folder),
         ) from error
 
 
 def _link(output: Path, queue: str) -> None:
     """
-    The queue's log as the log of a store of its own.
+    Makes a directory in which the queue's log is the log of a store.
     """
     view = output / VIEWS / queue
     link, target = view / "commitlog", output / LOGS / queue

@@ -1,8 +1,8 @@
 """
-What one compaction reads: the segments of a store up to a bound that stays.
+The plan of a compaction: the segments that it reads, up to a fixed end.
 
-The plan is made once, on the driver, and kept beside the work: a run that was killed
-goes on with it, whatever was appended meanwhile.
+The driver makes the plan once, and saves it with the work. After a killed run the next
+run uses the same plan, even if records were appended meanwhile.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ __all__ = ["CompactionChoice", "CompactionPlan", "is_unchanged", "make_plan"]
 @dataclass(frozen=True, slots=True)
 class CompactionChoice:
     """
-    What the user chose.
+    The options of the user.
 
     Attributes:
-        topics: patterns as of a shell, one of which a topic's name matches; none:
-            every topic.
+        topics: shell patterns; a topic is compacted if it matches one. Empty: every
+            topic is.
         keep_tombstones: whether the newest record of a key stays if it has no body.
-        sizes: of the files that are made.
+        sizes: of the output files.
     """
 
     topics: tuple[str, ...] = ()
@@ -47,18 +47,18 @@ class CompactionChoice:
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """
-    The input of one compaction, and how it is done.
+    The input and the options of one compaction.
 
     Attributes:
-        store: absolute root of the store, as every host has it.
+        store: absolute root of the store, the same path on every host.
         segment_size: in bytes.
-        bases: offsets of the segments below the end.
-        end: nothing above is read; the end of a record.
-        proof: hash of the newest record below the end. A log only grows, or is cut
-            at its end: while this record is the same, so is everything below it.
-        proof_offset: where that record is; -1: there is none.
+        bases: base offsets of the segments below the end.
+        end: end of the last record that is read.
+        proof: hash of the newest record below the end. A log grows or is cut at its
+            end only: while this record is unchanged, all records below it are, too.
+        proof_offset: offset of that record; -1: there is none.
         choice: of the user.
-        generation: of the log's cuts, if a live page told it.
+        generation: of the log's cuts; ``None``: the store has no valid live page.
     """
 
     store: str
@@ -73,7 +73,7 @@ class CompactionPlan:
     @property
     def id(self) -> str:
         """
-        A name for all of this.
+        A hash of the whole plan, used as a name.
         """
         return hashlib.sha256(self.text().encode()).hexdigest()[:16]
 
@@ -111,10 +111,10 @@ class CompactionPlan:
     @classmethod
     def parse(cls, text: str) -> CompactionPlan:
         """
-        Returns the plan of such a text.
+        Returns the plan from its JSON.
 
         Raises:
-            ValueError, KeyError, TypeError: it is none.
+            ValueError, KeyError, TypeError: the text is not a plan.
         """
         found: dict[str, Any] = json.loads(text)
         choice = found.pop("choice")
@@ -129,15 +129,15 @@ class CompactionPlan:
 
 def make_plan(store: Path, choice: CompactionChoice) -> CompactionPlan:
     """
-    Returns the plan for a store as it is now.
+    Plans a compaction of a store as it is now.
 
     Args:
-        store: its root, absolute.
+        store: absolute root.
         choice: of the user.
 
     Raises:
-        NotAStoreError, StorageError: it cannot be read.
-        FormatError: its epochs or its checkpoint cannot.
+        NotAStoreError, StorageError: the store cannot be read.
+        FormatError: its epoch file or its checkpoint cannot be read.
     """
     log, _ = open_reader(store, LogOptions())
     with log:
@@ -160,7 +160,7 @@ def make_plan(store: Path, choice: CompactionChoice) -> CompactionPlan:
 
 def is_unchanged(plan: CompactionPlan) -> bool:
     """
-    Whether the store still has everything that a plan was made of, unchanged.
+    Whether the store still has all input of a plan, unchanged.
     """
     try:
         log, _ = open_reader(Path(plan.store), LogOptions())
@@ -173,16 +173,15 @@ def is_unchanged(plan: CompactionPlan) -> bool:
             is_empty = plan.proof_offset < 0
             return is_empty or _proof(log, plan.proof_offset) == plan.proof
     except PystoreError:
-        # Whoever makes a new plan is told what is wrong.
+        # Making a new plan reports the error.
         return False
 
 
 def _confirmed(store: Path, log: LogReader, page: LivePage | None) -> int:
     """
-    Up to where all replicas have the log; the end where it has none.
+    The confirm offset; the end of the log, if the store has no replicas.
 
-    A store belongs to a set of replicas if it has epochs, or if its writer says how
-    far the others are.
+    A store has replicas if it has epochs, or if its live page has a confirm offset.
     """
     ends = log.ends()
     if page is not None and ends.confirm_offset:
@@ -202,7 +201,7 @@ def _last_record(
     log: LogReader, bases: list[int], bound: int
 ) -> tuple[int, int | None]:
     """
-    The bound, rounded down to the end of a record, and where the newest one is.
+    The bound, rounded down to the end of a record, and that record's offset.
     """
     for base in reversed(bases):
         found = log.scan(base, bound).finish()
@@ -217,5 +216,5 @@ def _proof(log: LogReader, offset: int) -> str:
     try:
         return hashlib.sha256(log.read(offset).data).hexdigest()
     except OffsetOutOfRange:
-        # It was deleted: nothing proves that the rest is the same.
+        # The record was deleted: nothing proves that the rest is unchanged.
         return ""

@@ -1,5 +1,5 @@
 """
-A compaction from the plan to the rename; and the dry run, which writes nothing.
+Runs a compaction from the plan to the rename, or a survey, which writes nothing.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ _LOCK = "lock"
 
 class CompactionJobs(Protocol):
     """
-    What many tasks do: `pystore.spark.compact.jobs.SparkJobs`.
+    The parts of a compaction that run as tasks, as in
+    `pystore.spark.compact.jobs.SparkJobs`.
     """
 
     def survey(self, plan: CompactionPlan) -> list[str]:
         """
-        Returns what would become of each queue.
+        Returns the layout of each queue, and writes nothing.
         """
         ...
 
     def lay_out(self, work: CompactionWork) -> list[str]:
         """
-        Plans where each record goes, and returns what becomes of each queue.
+        Plans the place of each record, and returns the layout of each queue.
         """
         ...
 
@@ -59,19 +60,19 @@ class CompactionJobs(Protocol):
         done: Collection[int],
     ) -> None:
         """
-        Copies the records of the segments that are not done.
+        Copies the records of the segments that are not copied yet.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """
-    What becomes of a store, or became.
+    The result of a compaction, or of a survey.
 
     Attributes:
-        plan: what was read.
-        queues: by topic and queue id.
-        is_resumed: whether work of a run before was gone on with.
+        plan: of the compaction.
+        queues: layouts, sorted by topic and queue id.
+        is_resumed: whether the run continued the work of an earlier run.
     """
 
     plan: CompactionPlan
@@ -81,7 +82,7 @@ class Compaction:
 
 def survey(jobs: CompactionJobs, store: Path, choice: CompactionChoice) -> Compaction:
     """
-    Returns what a compaction would leave, and writes nothing.
+    Returns the result that a compaction would have, and writes nothing.
 
     Raises:
         CorruptError: a record is bad, or queue offsets do not rise with the log.
@@ -95,19 +96,19 @@ def compact(
     jobs: CompactionJobs, store: Path, into: Path, choice: CompactionChoice
 ) -> Compaction:
     """
-    Compacts a store into a directory of its own, ``compaction`` below *into*, which
-    appears at once when all of it is there.
+    Compacts a store into the directory ``compaction`` below *into*, which appears
+    when it is complete.
 
-    A run that is killed leaves unfinished work, and the next one goes on with it.
+    A killed run leaves unfinished work, and the next run continues it.
 
     Args:
-        jobs: that the tasks are run by.
-        store: root of the store, absolute; nothing in it is changed.
-        into: absolute; made if it is missing, and under the same path on all hosts.
+        jobs: run the tasks.
+        store: absolute root of the store, which is not changed.
+        into: absolute path, the same on all hosts; the directory is made if missing.
         choice: of the user.
 
     Raises:
-        InvalidError: another compaction is there already.
+        InvalidError: *into* holds another compaction, or is in a store.
         LockedError: another run compacts into the same directory.
         CorruptError: a record is bad, or queue offsets do not rise with the log.
         FullError: there is not enough space.
@@ -146,8 +147,8 @@ def _compact(
     copied = sum(records for records, _ in work.copied().values())
     if copied != wanted:
         raise CorruptError(
-            f"{work.folder}: {copied} records were copied, not {wanted}: remove this "
-            "directory, and run it again",
+            f"{work.folder}: {copied} records were copied instead of {wanted}: remove "
+            "this directory, and run the job again",
             path=str(work.folder),
         )
     finish_output(work, layouts, into)
@@ -165,7 +166,7 @@ def _queues(texts: Iterable[str]) -> tuple[QueueLayout, ...]:
         also = f" (and {more} more)" if more else ""
         raise CorruptError(
             f"{first.path}: {first.text}{also}: nothing was compacted; "
-            "`pystore verify` says more",
+            "`pystore verify` reports all damage",
             offset=first.offset,
             path=first.path,
         )
@@ -192,11 +193,11 @@ def _published(store: Path, into: Path, choice: CompactionChoice) -> Compaction 
     is_same = (plan.store, plan.choice) == (str(store), choice)
     if not is_same or make_plan(store, choice).end != plan.end:
         raise InvalidError(
-            f"{into / OUTPUT} is there: {plan.store} up to offset {plan.end}: give "
-            "another directory",
+            f"{into / OUTPUT} exists, a compaction of {plan.store} up to offset "
+            f"{plan.end}: give another directory",
             path=str(into / OUTPUT),
         )
-    remove_work(into)  # the run before was killed on its last steps
+    remove_work(into)  # an earlier run was killed before it removed the work
     return Compaction(plan, _queues(texts), is_resumed=True)
 
 
@@ -206,6 +207,6 @@ def _check_space(into: Path, layouts: Sequence[QueueLayout], done: int) -> None:
     if needed > free:
         raise FullError(
             f"{into}: {free} bytes are free, and the compaction takes {needed}: make "
-            "space, or give a directory on another disk; what is done stays done",
+            "space, or give a directory on another disk; finished work is kept",
             path=str(into),
         )

@@ -1,9 +1,9 @@
 """
-One segment to its latest records: a row for each key of each queue.
+Scans one segment for its latest records: a row for each key of each queue.
 
-Keys are compared whole, never by a digest alone, so that no collision can drop a
-record. A segment is taken piece by piece, and memory is bounded by the pieces: a key
-that comes again in a later piece has two rows, of which Spark keeps one.
+Whole keys are compared, never digests, so that no collision can drop a record. A
+segment is read in pieces, which bound the memory. A key that comes again in a later
+piece has two rows, and Spark keeps one of them.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ from pystore.spark.scan.gather import gather, texts
 
 __all__ = ["NOTE", "RECORD", "SCANNED", "SCANNED_SCHEMA", "scan_segment"]
 
-# Its functions are made at run time: no checker knows them.
+# Its functions are made at run time: type checkers do not know them.
 pc: Any = pyarrow.compute
 
 NOTE, RECORD = 0, 1
-"""Kinds of rows: what was counted or found wrong, and records."""
+"""Kinds of rows: notes with counts or damage, and records."""
 
 SCANNED = "queue bigint, kind int, key binary, offset bigint, value bigint"
 """
-The rows of a scan. Of a record: the hash of its queue, its key, where it is, and
-twice its size, plus one if it is a tombstone. Of a note: the note is the key.
+The rows of a scan.
+
+The row of a record holds the hash of its queue, its key, its offset, and twice its
+size, plus one for a tombstone. The row of a note holds the note as its key.
 """
 
 SCANNED_SCHEMA = arrow_schema(SCANNED)
@@ -52,25 +54,26 @@ _ROWS = 32768
 _REDUCE_ROWS, _REDUCE_BYTES = 1 << 20, 64 << 20
 _BATCH_ROWS = 1 << 16
 _UNQUEUED = 0x4  # of a transaction that is prepared or rolled back: in no queue
-# What a blank may begin with, in UTF-8.
+# The bytes that white space may begin with in UTF-8.
 _BLANKS = np.isin(np.arange(256), [*range(9, 14), *range(28, 33), 0xE1, 0xE2, 0xE3])
-# White space to Unicode, but not to Java.
+# White space in Unicode, but not in Java.
 _NOT_BLANK = frozenset("\x85\xa0\u2007\u202f")
 
 
 def scan_segment(split: Split, topics: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """
-    Yields the rows of a segment; every checksum was checked.
+    Yields the rows of a segment, and checks every checksum.
 
-    At damage it ends, with a note that says where.
+    At damage the scan ends with a note of its offset.
 
     Args:
         split: the segment.
-        topics: patterns of topics; none: every topic.
+        topics: patterns of topics; empty: every topic.
 
     Raises:
-        OffsetOutOfRange, CutError: it is gone, or the log was cut below.
-        NotAStoreError, StorageError: it cannot be read.
+        OffsetOutOfRange: the segment was deleted.
+        CutError: the log was cut below the segment's end.
+        NotAStoreError, StorageError: the segment cannot be read.
     """
     with CoreSegment(split, _CHECKS, _ROWS) as segment:
         scan = _Scan(segment, topics, split.path)
@@ -93,7 +96,7 @@ def scan_segment(split: Split, topics: tuple[str, ...]) -> Iterator[pa.RecordBat
 
 class _Scan:
     """
-    What is known of a segment so far.
+    The state of a scan.
     """
 
     def __init__(
@@ -113,7 +116,7 @@ class _Scan:
 
     def add(self, rows: NDArray[Any]) -> None:
         """
-        Takes the rows of a piece.
+        Adds the rows of a piece.
         """
         rows = rows[self._mask(rows)]
         if not len(rows):
@@ -150,7 +153,7 @@ class _Scan:
         coded = keys.dictionary_encode()
         codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         pairs = pa.array(queues * len(coded.dictionary) + codes).dictionary_encode()
-        # Of an element that is set more than once, the last value stays.
+        # If an element is set more than once, the last value stays.
         last = np.empty(len(pairs.dictionary), np.int64)
         last[pairs.indices.to_numpy(zero_copy_only=False)] = np.arange(len(queues))
         last.sort()
@@ -177,7 +180,7 @@ class _Scan:
 
     def _queues(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """
-        The number of each row's queue, in the order in which they appeared.
+        The number of each row's queue; queues are numbered as they appear.
         """
         ids = rows["topic_id"].astype(np.int64) << 32
         known, places = np.unique(
@@ -192,7 +195,9 @@ class _Scan:
                 topic = self._segment.topic(int(row["topic_id"]))
                 self._hashes.append(queue_hash(topic, int(row["queue_id"])))
                 if topic in ("", ".", "..") or "/" in topic or "\0" in topic:
-                    self._note_damage(row, f"topic {topic!r} is no name of a directory")
+                    self._note_damage(
+                        row, f"topic {topic!r} cannot be the name of a directory"
+                    )
             numbers[at] = number
         return numbers[places]
 
@@ -252,7 +257,7 @@ def _are_blank(
     keys: pa.Array, data: memoryview, at: NDArray[Any], sizes: NDArray[Any]
 ) -> NDArray[np.bool_]:
     """
-    Which keys are nothing but white space: to RocketMQ these are none.
+    Which keys are only white space: RocketMQ treats them as no keys.
     """
     blank = np.zeros(len(keys), np.bool_)
     head = np.frombuffer(data, np.uint8)[np.minimum(at, len(data) - 1)]

@@ -1,5 +1,5 @@
 """
-How large RocketMQ's compaction files are, and which record goes where. Pure.
+The sizes of RocketMQ's compaction files, and the place of each record. Pure.
 
 Source: RocketMQ 5.3, ``CompactionLog``; docs/format.md, consume queues.
 """
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 ENTRY_BYTES = 46
-"""Of a queue's entry, and of the one that ends a file of them."""
+"""Size of a queue's entry, and of the entry that ends the file."""
 
 BLANK_BYTES = 8
-"""Of the least blank record, which ends a file of the log."""
+"""Size of the smallest blank record, which ends a file of the log."""
 
 _FILES_MAX = 2**31 - 1
 _PER_QUEUE_FILE = 5
@@ -40,8 +40,8 @@ class FileSizes:
     The files of one broker's compaction store.
 
     Attributes:
-        log_bytes: of each file of a log.
-        queue_bytes: of the file of entries beside it.
+        log_bytes: size of each file of a log.
+        queue_bytes: size of the file of entries beside it.
     """
 
     log_bytes: int
@@ -50,28 +50,29 @@ class FileSizes:
     @property
     def entries_max(self) -> int:
         """
-        Records in one file at most: the last entry is the one that ends it.
+        The most records in one file; the last entry marks the end.
         """
         return self.queue_bytes // ENTRY_BYTES - 1
 
 
 def file_sizes(log_bytes: int, queue_bytes: int) -> FileSizes:
     """
-    Returns the sizes that a broker makes of its settings: queue files hold whole
-    entries, and a log's file is as long as several of them.
+    Returns the sizes that a broker derives from its settings.
+
+    Queue files hold whole entries. The size of a log file is a multiple of theirs.
 
     Args:
         log_bytes: RocketMQ's ``compactionMappedFileSize``.
         queue_bytes: RocketMQ's ``compactionCqMappedFileSize``.
 
     Raises:
-        InvalidError: no broker could use them.
+        InvalidError: no broker can use these sizes.
     """
     queue = queue_bytes // ENTRY_BYTES * ENTRY_BYTES
     if queue < 2 * ENTRY_BYTES:
         raise InvalidError(
-            f"queue files of {queue_bytes} bytes hold no entry: at least "
-            f"{2 * ENTRY_BYTES}"
+            f"queue files of {queue_bytes} bytes hold no entry: use at least "
+            f"{2 * ENTRY_BYTES} bytes"
         )
     times, rest = divmod(log_bytes, queue)
     if times < _PER_QUEUE_FILE:
@@ -79,28 +80,30 @@ def file_sizes(log_bytes: int, queue_bytes: int) -> FileSizes:
     elif not 0 < rest < queue // 2:
         times += 1
     if times * queue > _FILES_MAX:
-        raise InvalidError(f"log files of {times * queue} bytes: at most {_FILES_MAX}")
+        raise InvalidError(
+            f"log files of {times * queue} bytes: use at most {_FILES_MAX} bytes"
+        )
     return FileSizes(times * queue, queue)
 
 
 DEFAULT_LOG_BYTES, DEFAULT_QUEUE_BYTES = 104857600, 10485760
-"""RocketMQ's defaults of its settings."""
+"""The defaults of RocketMQ's settings."""
 
 DEFAULT_SIZES = file_sizes(DEFAULT_LOG_BYTES, DEFAULT_QUEUE_BYTES)
-"""What a broker makes of them."""
+"""The sizes that a broker derives from the defaults."""
 
 
 @dataclass
 class Packer:
     """
-    Fills the files of one queue, record behind record.
+    Gives the records of one queue their places, one after the other.
 
     Attributes:
         sizes: of the files.
-        base: of the file that is being filled.
-        at: where its records end.
-        entries: how many there are.
-        files: ``(base, at, entries)`` of those that are full.
+        base: of the current file.
+        at: end of the records in the current file.
+        entries: number of entries in the current file.
+        files: ``(base, at, entries)`` of each full file.
     """
 
     sizes: FileSizes
@@ -127,7 +130,7 @@ class Packer:
         room = self.sizes.log_bytes - BLANK_BYTES
         if len(sizes) and sizes.max() > room:
             raise InvalidError(
-                f"a record of {sizes.max()} bytes fits no file of "
+                f"a record of {sizes.max()} bytes does not fit into a file of "
                 f"{self.sizes.log_bytes}: make log files larger, here and in the broker"
             )
         ends = np.cumsum(sizes)

@@ -1,10 +1,8 @@
 """
-What a run says of itself: one JSON file within it, published by the same rename as
-its data. Pure.
+The commit file of a run: JSON, published by the same rename as the data. Pure.
 
-It holds the offsets of this run, the files with their sizes and rows, and for every
-store the position up to which it is exported: the newest run is all that the next
-one has to read.
+It holds the offsets of the run, the files with their sizes and rows, and the exported
+end of every store. The next run reads only the newest commit file.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ __all__ = [
 ]
 
 COMPRESSIONS = ("zstd", "snappy", "gzip", "none")
-"""Of Parquet files; the first is the default."""
+"""Compressions of Parquet files; the first is the default."""
 
 _SCHEMA_VERSION = 1
 
@@ -41,11 +39,11 @@ _Kind = TypeVar("_Kind")
 @dataclass(frozen=True, slots=True)
 class ExportShape:
     """
-    What all runs of one directory have in common.
+    The options that all runs of one directory share.
 
     Attributes:
         columns: of the files; topic and day are in the names of directories.
-        topics: patterns, as in a shell; empty: all topics.
+        topics: shell patterns; empty: all topics.
         compression: of the Parquet files.
     """
 
@@ -57,12 +55,12 @@ class ExportShape:
 @dataclass(frozen=True, slots=True)
 class LogGap:
     """
-    Where the log is not the one that was exported, and somebody said to go on.
+    A gap in the export: the log had changed, and ``--allow-gap`` was given.
 
     Attributes:
-        store: its root.
-        from_offset: the position before.
-        to_offset: where it went on.
+        store: root of the store.
+        from_offset: exported end before the gap.
+        to_offset: offset at which the export continued.
         reason: one line.
     """
 
@@ -75,13 +73,13 @@ class LogGap:
 @dataclass(frozen=True, slots=True)
 class StoreRange:
     """
-    What a run read of one store.
+    The range of one store that a run read.
 
     Attributes:
-        store: its root.
-        from_offset: the first offset.
-        to_offset: behind the last one.
-        records: exported.
+        store: root of the store.
+        from_offset: start of the range.
+        to_offset: end of the range, exclusive.
+        records: number of exported records.
     """
 
     store: str
@@ -97,8 +95,8 @@ class ExportedFile:
 
     Attributes:
         path: below the run's directory.
-        store: that its records are from.
-        rows: records.
+        store: root of the store that the records are from.
+        rows: number of records.
         size: in bytes.
         min_offset: of the first record.
         max_offset: of the last record.
@@ -115,13 +113,13 @@ class ExportedFile:
 @dataclass(frozen=True, slots=True)
 class DamagedRange:
     """
-    Bytes of a log that were passed over, because they are no records.
+    Bytes of a log that were skipped, because they are no records.
 
     Attributes:
-        store: its root.
+        store: root of the store.
         offset: of the first byte.
         size: in bytes.
-        text: what is wrong.
+        text: the problem in one line.
     """
 
     store: str
@@ -133,16 +131,16 @@ class DamagedRange:
 @dataclass(frozen=True, slots=True)
 class Commit:
     """
-    One run.
+    The content of a run's commit file.
 
     Attributes:
-        run: its number.
+        run: number of the run.
         shape: of the whole export.
-        ranges: that it read.
-        positions: of every store that was ever exported here, by its root.
-        gaps: that it went over.
-        damages: that it passed over.
-        files: that it wrote.
+        ranges: that the run read.
+        positions: exported end of every store of this export, by root.
+        gaps: that the run left.
+        damages: that the run skipped.
+        files: that the run wrote.
     """
 
     run: int
@@ -156,14 +154,14 @@ class Commit:
     @property
     def records(self) -> int:
         """
-        How many records the run exported.
+        Number of records that the run exported.
         """
         return sum(one.rows for one in self.files)
 
 
 def format_commit(commit: Commit) -> bytes:
     """
-    Returns the file of a run.
+    Returns the content of a commit file.
     """
     whole = {"schemaVersion": _SCHEMA_VERSION, **_plain(commit)}
     whole["positions"] = format_offsets(commit.positions)
@@ -172,14 +170,14 @@ def format_commit(commit: Commit) -> bytes:
 
 def parse_commit(content: bytes, path: str) -> Commit:
     """
-    Returns what the file of a run says.
+    Parses a commit file.
 
     Args:
         content: of the file.
-        path: of it, for errors.
+        path: of the file, for errors.
 
     Raises:
-        FormatError: it says nothing that can be relied on.
+        FormatError: the content is invalid, or of a newer version.
     """
     try:
         whole = json.loads(content)
@@ -187,14 +185,14 @@ def parse_commit(content: bytes, path: str) -> Commit:
         if version == _SCHEMA_VERSION:
             return _commit(whole)
     except (FormatError, ValueError, KeyError, TypeError, AttributeError) as error:
-        # Not JSON, or not of this form: whoever changed it must put it right.
+        # Not JSON, or not of this form: only the user can restore it.
         raise FormatError(
             f"{path}: cannot be read ({error!r}): restore it, or export into another "
             "directory",
             path=path,
         ) from error
     raise FormatError(
-        f"{path}: schemaVersion {version}: a newer pystore exports here: use that one",
+        f"{path}: schemaVersion {version} is of a newer pystore: use that version",
         path=path,
     )
 

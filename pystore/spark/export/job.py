@@ -1,5 +1,5 @@
 """
-An export as a Spark job: what the command and notebooks call.
+An export as a Spark job, for the command and for notebooks.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["export"]
 
 def export(session: SparkSession, request: ExportRequest) -> Commit | None:
     """
-    Exports what is new in the stores, as Parquet by topic and day.
+    Exports the new records of the stores, as Parquet by topic and day.
 
     Args:
         session: of Spark; its workers write the files.
-        request: what to do.
+        request: the options.
 
     Returns:
-        What was published; ``None``: nothing was new.
+        The commit of the run; ``None``: there were no new records.
 
     Raises:
-        PystoreError: as `run_export`; `UnavailableError` where a task failed.
+        PystoreError: as `run_export`; `UnavailableError`: a task failed.
     """
     context = session.sparkContext
 

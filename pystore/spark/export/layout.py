@@ -1,8 +1,8 @@
 """
 Names in an exported directory. Pure.
 
-``run=<n>/topic=<topic>/day=<yyyy-mm-dd>/*.parquet`` is what readers see. What begins
-with ``_`` is ours: Parquet readers pass over it.
+Readers use ``run=<n>/topic=<topic>/day=<yyyy-mm-dd>/*.parquet``. Names that begin with
+``_`` belong to the export: Parquet readers ignore them.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ __all__ = [
 ]
 
 HIDDEN = "_export"
-"""What is not yet, or never, for readers; below the exported directory."""
+"""The export's own folder, below the exported directory; readers ignore it."""
 
 LOCK = "lock"
 STAGING = "staging"
-"""Below `HIDDEN`: who exports, and what is not published yet."""
+"""Below `HIDDEN`: the lock of the running export, and unpublished files."""
 
 RECORD = "_commit.json"
-"""Within a run: what it holds, and up to where each store is exported."""
+"""The commit file within a run."""
 
 _NONE = "__HIVE_DEFAULT_PARTITION__"
 _NAME_BYTES = 255
 _RUN = re.compile(r"run=([1-9]\d*)")
 
-# What Spark and Hive escape in the value of a partition, and no more.
+# The characters that Spark and Hive escape in the value of a partition.
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(32)}
 
 
@@ -51,7 +51,7 @@ def run_name(number: int) -> str:
 
 def run_number(name: str) -> int | None:
     """
-    Returns the number of a run's directory; ``None``: it is none.
+    Returns the number of a run's directory; ``None``: the name is not of a run.
     """
     found = _RUN.fullmatch(name)
     return int(found[1]) if found else None
@@ -62,13 +62,13 @@ def topic_folder(topic: str | None) -> str:
     Returns the directory of a topic.
 
     Raises:
-        InvalidError: longer than any file system takes.
+        InvalidError: the name is too long for a file system.
     """
     name = f"topic={_escaped(topic)}"
     if len(name.encode()) > _NAME_BYTES:
         raise InvalidError(
-            f"topic {topic!r}: too long for the name of a directory: leave it out by "
-            "--topic"
+            f"topic {topic!r}: too long for the name of a directory: exclude this "
+            "topic with --topic"
         )
     return name
 
@@ -84,12 +84,14 @@ def _escaped(value: str | None) -> str:
     if not value:
         return _NONE
     if value == _NONE:
-        return value.replace("_", "%5F", 1)  # a topic of that name is not "none"
+        return value.replace(
+            "_", "%5F", 1
+        )  # a topic of that name is not a missing topic
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in value)
 
 
 def staging_folder(into: Path) -> Path:
     """
-    Returns where runs are prepared.
+    Returns the directory of unpublished runs.
     """
     return into / HIDDEN / STAGING

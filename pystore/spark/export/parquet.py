@@ -1,8 +1,8 @@
 """
-Record batches into Parquet files, one for each topic and day.
+Writes record batches into Parquet files, one file for each topic and day.
 
-Rows wait in memory until they are worth a row group. What a task may keep is bounded:
-the largest part is written first, so that rare topics still get one file each.
+Rows are buffered until they fill a row group. The buffers' memory is bounded: if it is
+full, the largest part is written first, so that rare topics still get one file each.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ParquetParts", "PartFile", "PartitionKey", "WriterLimits"]
 _PLAIN = frozenset(
     {"offset", "queueOffset", "bodyCRC", "msgId", "uniqKey", "keys", "body"}
 )
-"""Columns whose values hardly repeat: a dictionary of them costs, and saves nothing."""
+"""Columns whose values hardly repeat: a dictionary would not make them smaller."""
 
 _NO_DAY = np.iinfo(np.int64).min
 
@@ -31,11 +31,11 @@ _NO_DAY = np.iinfo(np.int64).min
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
     """
-    What the names of directories say of a record.
+    The values of a record that select its directory.
 
     Attributes:
-        topic: name.
-        day: when it was stored, ``yyyy-mm-dd`` in UTC; ``None``: no such time.
+        topic: name of the topic.
+        day: of the store time, ``yyyy-mm-dd`` in UTC; ``None``: the time is unknown.
     """
 
     topic: str | None
@@ -45,12 +45,12 @@ class PartitionKey:
 @dataclass(frozen=True, slots=True)
 class PartFile:
     """
-    A file that is whole and on the disk.
+    A file that is complete and synced.
 
     Attributes:
         name: within its folder.
-        part: that it holds.
-        rows: records.
+        part: topic and day of its records.
+        rows: number of records.
         size: in bytes.
         min_offset: of the first record.
         max_offset: of the last record.
@@ -67,12 +67,12 @@ class PartFile:
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
     """
-    What a writer keeps.
+    The limits of a writer.
 
     Attributes:
-        group_bytes: of one row group, before it is encoded.
-        memory_bytes: of rows that wait.
-        open_files: at once.
+        group_bytes: size of one row group before encoding.
+        memory_bytes: size of all buffered rows.
+        open_files: number of open files.
     """
 
     group_bytes: int = 64 << 20
@@ -81,7 +81,7 @@ class WriterLimits:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Buffer:
     batches: list[pa.RecordBatch] = field(default_factory=list)
     size: int = 0
 
@@ -101,14 +101,14 @@ class ParquetParts:
     The files of one task. A context manager; one thread.
 
     Args:
-        folder: that takes the files; nobody else writes there.
-        stem: how their names begin.
+        folder: of the files; no other task writes there.
+        stem: prefix of the files' names.
         columns: of the files, among those of the batches.
         compression: as pyarrow names it.
         limits: of memory.
 
     Raises:
-        StorageError: while adding or finishing: the system refused.
+        StorageError: from ``add`` and ``finish``: the system refused.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class ParquetParts:
         self._columns = list(columns)
         self._compression = compression
         self._limits = limits or WriterLimits()
-        self._waiting: dict[PartitionKey, _Waiting] = {}
+        self._buffers: dict[PartitionKey, _Buffer] = {}
         self._open: dict[PartitionKey, _Open] = {}
         self._done: list[PartFile] = []
         self._size = 0
@@ -132,24 +132,24 @@ class ParquetParts:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """
-        Takes rows; they have ``topic``, ``storeTimestamp`` and ``offset``.
+        Adds rows with the columns ``topic``, ``storeTimestamp`` and ``offset``.
         """
         for part, rows in _by_part(batch):
-            # The offsets go along, for the record of the run.
-            waiting = self._waiting.setdefault(part, _Waiting())
-            waiting.batches.append(rows)
-            waiting.size += rows.nbytes
+            # The offsets are kept for the commit file.
+            buffer = self._buffers.setdefault(part, _Buffer())
+            buffer.batches.append(rows)
+            buffer.size += rows.nbytes
             self._size += rows.nbytes
-            if waiting.size >= self._limits.group_bytes:
+            if buffer.size >= self._limits.group_bytes:
                 self._flush(part)
         while self._size > self._limits.memory_bytes:
-            self._flush(max(self._waiting, key=lambda part: self._waiting[part].size))
+            self._flush(max(self._buffers, key=lambda part: self._buffers[part].size))
 
     def finish(self) -> list[PartFile]:
         """
-        Writes what waits, and returns the files, all of them synced.
+        Writes the buffered rows, and returns the files, all of them synced.
         """
-        for part in list(self._waiting):
+        for part in list(self._buffers):
             self._flush(part)
             self._close(part)
         for part in list(self._open):
@@ -158,11 +158,11 @@ class ParquetParts:
 
     def _flush(self, part: PartitionKey) -> None:
         """
-        One row group.
+        Writes a row group.
         """
-        waiting = self._waiting.pop(part)
-        self._size -= waiting.size
-        table = pa.Table.from_batches(waiting.batches)
+        buffer = self._buffers.pop(part)
+        self._size -= buffer.size
+        table = pa.Table.from_batches(buffer.batches)
         try:
             file = self._open.get(part) or self._begin(part, table)
             offsets = table.column("offset")
@@ -209,7 +209,7 @@ class ParquetParts:
         )
 
 
-def _repeating(schema: pa.Schema) -> Any:  # noqa: ANN401  its stub knows a flag only
+def _repeating(schema: pa.Schema) -> Any:  # noqa: ANN401  the stub allows only a flag
     """
     The columns that get a dictionary, as Parquet names their leaves.
     """

@@ -1,8 +1,8 @@
 """
-A run becomes visible by one rename: its files, and the record of what they hold.
+Publishes a run by one rename: its files and its commit file.
 
-Until then all of it lies in a hidden directory. A killed run leaves rubbish there,
-which the next one removes; there is nothing to finish or to undo.
+Before that they are in a hidden directory. The next run removes what a killed run left
+there. There is nothing to complete or to undo.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = ["last_commit", "lock_export", "move_file", "publish", "staging"]
 @contextmanager
 def lock_export(into: Path) -> Iterator[None]:
     """
-    Makes an exported directory if there is none, and lets nobody else export there.
+    Makes the exported directory if it is missing, and locks it for one run.
 
     Raises:
-        InvalidError: the directory is something else, or within a store.
-        LockedError: another run is at work.
+        InvalidError: the directory is no export, or is in a store.
+        LockedError: another run exports into it.
         StorageError: the system refused.
     """
     _require_ours(into)
@@ -54,16 +54,16 @@ def lock_export(into: Path) -> Iterator[None]:
     try:
         lock = Lock(hidden / LOCK)
     except LockedError as error:
-        # Said of a directory that is no store.
+        # The lock's own message is about a store.
         raise LockedError(
-            f"{into}: another export writes here: wait for it, or give another "
+            f"{into}: another export writes here: wait until it ends, or give another "
             "directory",
             path=str(into),
         ) from error
     with lock:
-        for rubbish in staging_folder(into).iterdir():
-            # What a task of a dead run still holds may stay: nobody sees it.
-            shutil.rmtree(rubbish, ignore_errors=True)
+        for leftover in staging_folder(into).iterdir():
+            # A late task of a killed run may still write: its files stay hidden.
+            shutil.rmtree(leftover, ignore_errors=True)
         yield
 
 
@@ -76,16 +76,16 @@ def _require_ours(into: Path) -> None:
         )
     if into.is_dir() and not (into / HIDDEN).is_dir() and any(into.iterdir()):
         raise InvalidError(
-            f"{into}: not empty, and no export: give a new or an empty directory"
+            f"{into}: not empty, and not an export: give a new or an empty directory"
         )
 
 
 def last_commit(into: Path) -> Commit | None:
     """
-    Returns what the newest run says.
+    Returns the commit of the newest run; ``None``: there is no run.
 
     Raises:
-        FormatError: it cannot be read.
+        FormatError: the commit file is invalid.
         StorageError: the system refused.
     """
     try:
@@ -96,18 +96,18 @@ def last_commit(into: Path) -> Commit | None:
         path = into / run_name(newest) / RECORD
         commit = parse_commit(path.read_bytes(), str(path))
     except OSError as error:
-        # A run without its record was not made by us, or somebody took it away.
-        raise storage_error("read what was exported from", into, error) from error
+        # A run without its commit file is not ours, or the file was deleted.
+        raise storage_error("read the newest run in", into, error) from error
     if commit.run != newest:
-        raise FormatError(f"{path}: it is of run {commit.run}: restore it")
+        raise FormatError(f"{path}: the file is of run {commit.run}: restore it")
     return commit
 
 
 @contextmanager
 def staging(into: Path) -> Iterator[tuple[Path, Path]]:
     """
-    Yields two folders that are gone afterwards: for the attempts of tasks, and for
-    the tree of the run.
+    Yields two folders, for the attempts of tasks and for the tree of the run, and
+    removes them afterwards.
 
     Raises:
         StorageError: the system refused.
@@ -123,32 +123,32 @@ def staging(into: Path) -> Iterator[tuple[Path, Path]]:
     try:
         yield attempts, tree
     finally:
-        # What is left, or comes while a late task ends, goes with the next run.
+        # The next run removes what a late task still writes.
         shutil.rmtree(root, ignore_errors=True)
 
 
 def move_file(written: Path, size: int, place: Path) -> None:
     """
-    Takes a file of an attempt into the tree of the run.
+    Moves a file of an attempt into the tree of the run.
 
     Raises:
-        StorageError: it is not there as it was told.
+        StorageError: the file is missing, or has another size.
     """
     try:
         found = written.stat().st_size
         place.parent.mkdir(parents=True, exist_ok=True)
         os.rename(written, place)
     except OSError as error:
-        # Told by a worker, so it was there, and not here.
+        # A worker wrote the file, but this host cannot find it.
         raise storage_error(
-            "take over, which needs the directory under the same path on every host,",
+            "move, which needs the directory under the same path on every host,",
             written,
             error,
         ) from error
     if found != size:
         raise StorageError(
-            f"{written}: {found} bytes, and a worker wrote {size}: every host must see "
-            "the same directory",
+            f"{written}: {found} bytes here, but a worker wrote {size}: every host "
+            "must have the same directory under this path",
             path=str(written),
         )
 
@@ -160,12 +160,12 @@ def publish(into: Path, tree: Path, commit: Commit) -> Path:
     Args:
         into: the exported directory.
         tree: its files, all of them synced.
-        commit: what it holds.
+        commit: of the run.
 
     Raises:
-        LockedError: somebody else published a run of this number.
-        StorageError: the system refused; nothing was published, unless the text says
-            that a directory could not be synced.
+        LockedError: another export published a run of this number.
+        StorageError: the system refused. Nothing was published, unless the text
+            is about a directory that could not be synced.
     """
     place = into / run_name(commit.run)
     try:
@@ -180,7 +180,8 @@ def publish(into: Path, tree: Path, commit: Commit) -> Path:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
             # On a file system whose locks do not reach other hosts.
             raise LockedError(
-                f"{place}: another export made it meanwhile: run again", path=str(place)
+                f"{place}: another export made this run meanwhile: run again",
+                path=str(place),
             ) from error
         # The caller gets the path with it.
         raise storage_error("publish", place, error) from error

@@ -1,8 +1,8 @@
 """
-Where the export of a store goes on, and what a run reads of it. On the driver.
+The start of a run in each store, and the range that the run reads. On the driver.
 
-A position names the last exported record and its checksum, as that of a stream does:
-offsets alone do not show that a log was cut and grew again.
+The exported end of a store is kept with the last record and its checksum, as in a
+stream's checkpoint: an offset alone does not show that a log was cut and grew again.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ __all__ = ["ExportBounds", "StoreExport"]
 @dataclass(frozen=True, slots=True)
 class ExportBounds:
     """
-    What a user chose of every store.
+    The bounds of an export, for every store.
 
     Attributes:
-        from_offset: where the first run begins.
-        to_offset: behind the last record; ``None``: all that is confirmed.
-        allow_gap: go on where the log is not the one that was exported.
+        from_offset: offset at which the first run begins.
+        to_offset: records that begin below it are exported; ``None``: all confirmed
+            records.
+        allow_gap: whether to continue although the log was cut or records were
+            deleted since the last run.
     """
 
     from_offset: int = 0
@@ -41,24 +43,24 @@ class ExportBounds:
 
 class StoreExport:
     """
-    What a run does with a store.
+    The part of a run that exports one store.
 
     Args:
-        store: its root.
-        before: where the last run ended; ``None``: there was none.
-        bounds: chosen.
+        store: root of the store.
+        before: exported end of the last run; ``None``: the store is new.
+        bounds: of the export.
 
     Attributes:
-        store: its root.
+        store: root of the store.
         from_offset: the first offset to read.
-        position: after the run.
-        gap: that it goes over.
+        exported_end: exported end after this run.
+        gap: that the run leaves; ``None``: no gap.
 
     Raises:
-        NotAStoreError, StorageError: it cannot be read.
-        CutError: the log was cut below the position.
-        OffsetOutOfRange: records were deleted, or shall be left out, between the
-            position and where it would go on.
+        NotAStoreError, StorageError: the store cannot be read.
+        CutError: the log was cut below the exported end.
+        OffsetOutOfRange: records above the exported end were deleted, or are below
+            ``bounds.from_offset``.
     """
 
     def __init__(
@@ -71,27 +73,27 @@ class StoreExport:
             top = snapshot.top
             if bounds.to_offset is not None:
                 top = min(top, first_from(snapshot.log, bounds.to_offset, snapshot.end))
-            self.position = StreamOffset(self.from_offset)
+            self.exported_end = StreamOffset(self.from_offset)
             if top > self.from_offset:
-                self.position = snapshot.last(self.from_offset, top)
+                self.exported_end = snapshot.last(self.from_offset, top)
             elif before and not self.gap:
-                self.position = before
+                self.exported_end = before
             self._generation = snapshot.generation
 
     @property
     def size(self) -> int:
         """
-        How many bytes of the log are to be read.
+        Bytes of the log to read.
         """
-        return self.position.offset - self.from_offset
+        return self.exported_end.offset - self.from_offset
 
     def splits(self, split_bytes: int, *, with_epochs: bool) -> list[Split]:
         """
-        Returns what is to be read.
+        Returns the splits to read.
 
         Args:
-            split_bytes: at most so many in one of them.
-            with_epochs: whether a column asks who wrote a record.
+            split_bytes: largest size of a split.
+            with_epochs: whether a column needs the epochs of records.
 
         Raises:
             NotAStoreError, StorageError: the store cannot be read.
@@ -99,7 +101,7 @@ class StoreExport:
         if not self.size:
             return []
         options = SourceOptions((self.store,), split_bytes=split_bytes)
-        chosen = Selection().offsets(self.from_offset, self.position.offset)
+        chosen = Selection().offsets(self.from_offset, self.exported_end.offset)
         with self._followed.snapshot() as snapshot:
             return plan_range(
                 Path(self.store),
@@ -114,17 +116,18 @@ class StoreExport:
 
     def require_unchanged(self) -> None:
         """
-        Returns if the log still is the one that was read.
+        Makes sure that the log was not cut while it was read.
 
         Raises:
-            CutError: it was cut meanwhile.
+            CutError: it was cut below the end of the range.
         """
         with self._followed.snapshot() as snapshot:
-            if not snapshot.holds(self.position):
+            if not snapshot.holds(self.exported_end):
                 raise CutError(
-                    f"{self.store}: the log was cut below {self.position.offset} while "
-                    "it was exported: nothing was published, run again",
-                    offset=self.position.offset,
+                    f"{self.store}: the log was cut below offset "
+                    f"{self.exported_end.offset} while it was exported: nothing was "
+                    "published, run again",
+                    offset=self.exported_end.offset,
                     path=self.store,
                 )
 
@@ -133,7 +136,7 @@ def _start(
     snapshot: StoreSnapshot, before: StreamOffset | None, bounds: ExportBounds
 ) -> tuple[int, LogGap | None]:
     """
-    Where a record begins from which on nothing was exported.
+    The offset of the first record to export, and the gap before it.
     """
     if before is None:
         start = max(bounds.from_offset, snapshot.min_offset)
@@ -144,10 +147,11 @@ def _start(
         start = snapshot.min_offset
         reason = f"offsets {at} to {start} were deleted before they were exported"
     elif not snapshot.holds(before):
-        # What was written since the cut is new; where it was, the page may know.
+        # Records written since the cut are new. The live page may have its offset.
         start = min(snapshot.cut_offset, snapshot.end)
         start = max(snapshot.min_offset, start if start <= at else snapshot.end)
-        reason, kind = f"the log was cut below {at}, where the last run ended", CutError
+        reason = f"the log was cut below offset {at}, where the last run ended"
+        kind = CutError
     elif at < bounds.from_offset:
         start = first_from(snapshot.log, bounds.from_offset, snapshot.end)
         reason = f"offsets {at} to {start} were never exported"

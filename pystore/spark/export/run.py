@@ -1,7 +1,7 @@
 """
-One run of an export: plan, let tasks write, publish.
+One run of an export: plan, write in tasks, publish.
 
-Who runs the tasks is an argument: Spark, or a loop.
+The function that runs the tasks is an argument: Spark, or a loop in tests.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ __all__ = ["ExportRequest", "Tasks", "run_export"]
 _PIECE_BYTES = 64 << 20
 
 Tasks = Callable[[Sequence[ExportTask]], Iterable[TaskResult]]
-"""Runs tasks, and returns what one attempt of each of them told."""
+"""Runs tasks, and returns the result of one attempt of each task."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
     """
-    What a user asked for; of what is ``None``, the first run chooses for all.
+    The options of a run. ``None``: as in the first run.
 
     Attributes:
         stores: paths, globs, ``file:`` URLs.
         into: the exported directory.
         columns: of the files; by default all but bodies.
-        bodies: whether bodies are among all of them.
-        topics: patterns, as in a shell; by default all topics.
+        bodies: whether to export all columns, with bodies.
+        topics: shell patterns; by default all topics.
         compression: of the Parquet files; by default zstd.
         on_damage: ``fail``, ``report`` or ``skip``.
-        bounds: where to begin and to end.
+        bounds: the range of offsets.
     """
 
     stores: tuple[str, ...]
@@ -67,25 +67,29 @@ class ExportRequest:
 
 def run_export(request: ExportRequest, tasks: Tasks, parallelism: int) -> Commit | None:
     """
-    Exports what is new in the stores.
+    Exports the new records of the stores.
 
     Args:
-        request: what to do.
+        request: the options.
         tasks: runs the tasks.
-        parallelism: how many of them run at once.
+        parallelism: number of tasks that run at once.
 
     Returns:
-        What was published; ``None``: nothing was new.
+        The commit of the run; ``None``: there were no new records.
 
     Raises:
-        InvalidError: a request that no run can meet.
-        LockedError: another run is at work.
-        CutError, OffsetOutOfRange: a log is not the one that was exported.
-        CorruptError: damage, where it must fail.
-        NotAStoreError, StorageError, FormatError, UnavailableError: as they say.
+        InvalidError: an option is invalid, or differs from the first run's.
+        LockedError: another run exports into the directory.
+        CutError: a log was cut below its exported end.
+        OffsetOutOfRange: records were deleted before they were exported.
+        CorruptError: a log is damaged, and ``on_damage`` is ``fail``.
+        NotAStoreError: a path names no store.
+        StorageError: a store or the directory cannot be read or written.
+        FormatError: the newest commit file is invalid.
+        UnavailableError: Spark failed.
     """
     stores = find_stores(request.stores)
-    into = request.into.absolute()  # workers stand in another directory
+    into = request.into.absolute()  # workers have another current directory
     with lock_export(into):
         last = last_commit(into)
         shape = _shape(request, last)
@@ -100,10 +104,10 @@ def run_export(request: ExportRequest, tasks: Tasks, parallelism: int) -> Commit
         with staging(into) as (attempts, tree):
             packed = _pack(plans, shape, request, attempts, parallelism)
             results = list(tasks(packed)) if packed else []
-            files = [file for result in results for file in _take(result, tree)]
+            files = [file for result in results for file in _move_files(result, tree)]
             for plan in plans:
                 plan.require_unchanged()
-            positions = before | {plan.store: plan.position for plan in plans}
+            positions = before | {plan.store: plan.exported_end for plan in plans}
             commit = Commit(
                 number,
                 shape,
@@ -119,7 +123,7 @@ def run_export(request: ExportRequest, tasks: Tasks, parallelism: int) -> Commit
 
 def _shape(request: ExportRequest, last: Commit | None) -> ExportShape:
     """
-    The one of the first run; what is asked for must not differ.
+    The shape of the first run. The request must not differ from it.
     """
     if request.columns is not None or request.bodies or last is None:
         wanted = choose_columns(
@@ -127,7 +131,9 @@ def _shape(request: ExportRequest, last: Commit | None) -> ExportShape:
         )
         columns = tuple(one.name for one in wanted if one.name not in ("topic", DAMAGE))
         if not columns:
-            raise InvalidError("no column is left: topic is the name of a directory")
+            raise InvalidError(
+                "no column to write: the topic is in the name of a directory"
+            )
     else:
         columns = last.shape.columns
     old = last.shape if last else ExportShape(columns, (), COMPRESSIONS[0])
@@ -135,9 +141,9 @@ def _shape(request: ExportRequest, last: Commit | None) -> ExportShape:
     compression = request.compression or old.compression
     if last and (set(columns), topics) != (set(old.columns), old.topics):
         raise InvalidError(
-            f"{request.into}: it was begun with the columns {', '.join(old.columns)} "
-            f"and {_topics_text(old.topics)}: ask for the same, or for none, or give "
-            "another directory"
+            f"{request.into}: the first run chose the columns "
+            f"{', '.join(old.columns)} and {_topics_text(old.topics)}: choose the same "
+            "or none, or give another directory"
         )
     return ExportShape(old.columns, topics, compression)
 
@@ -154,7 +160,7 @@ def _pack(
     parallelism: int,
 ) -> list[ExportTask]:
     """
-    The tasks of a run; a run over little is cut finer than by segments.
+    The tasks of a run. A small range is split into parts of segments.
     """
     total = sum(plan.size for plan in plans)
     piece = max(_PIECE_BYTES, -(-total // max(1, parallelism)))
@@ -166,7 +172,7 @@ def _pack(
     return pack_tasks(splits, shape, request.on_damage, attempts, parallelism)
 
 
-def _take(result: TaskResult, tree: Path) -> Iterator[ExportedFile]:
+def _move_files(result: TaskResult, tree: Path) -> Iterator[ExportedFile]:
     """
     Moves the files of an attempt into the tree of the run.
     """
@@ -181,4 +187,4 @@ def _take(result: TaskResult, tree: Path) -> Iterator[ExportedFile]:
 
 def _range(plan: StoreExport, files: Sequence[ExportedFile]) -> StoreRange:
     rows = sum(file.rows for file in files if file.store == plan.store)
-    return StoreRange(plan.store, plan.from_offset, plan.position.offset, rows)
+    return StoreRange(plan.store, plan.from_offset, plan.exported_end.offset, rows)

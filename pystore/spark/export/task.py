@@ -1,9 +1,9 @@
 """
-What one task does: splits of a store to Parquet files in a folder of its own.
+One task: writes splits of a store as Parquet files. Runs on an executor.
 
-An attempt of a task, be it a retry or a speculative one, writes into a new folder and
-tells what it wrote; only what the driver is told of is ever published. So it does not
-matter how often a task is tried, nor what a killed attempt leaves.
+Each attempt of a task, also a retry or a speculative one, writes into a new folder and
+returns the names of its files. The driver publishes the files of one attempt only. So
+retries and the files of killed attempts do no harm.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pystore.spark.scan.task import read_split
 __all__ = ["ExportTask", "TaskResult", "pack_tasks", "write_task"]
 
 _NEEDED = ("topic", "storeTimestamp", "offset")
-"""Columns that a task reads, whether or not they are exported."""
+"""Columns that a task always reads, exported or not."""
 
 _ROWS_PER_BATCH = 65536
 _TASK_BYTES = 1 << 30
@@ -36,14 +36,14 @@ _TASK_BYTES = 1 << 30
 @dataclass(frozen=True, slots=True)
 class ExportTask:
     """
-    Plain values: what travels to a worker.
+    A task as plain values, which travel to a worker.
 
     Attributes:
         splits: of one store, ascending.
         shape: of the export.
         on_damage: ``fail``, ``report`` or ``skip``.
-        folder: for the folders of attempts, under the same path on every host.
-        stem: how the names of the files begin; no other task of the run has it.
+        folder: parent of the attempts' folders, the same path on every host.
+        stem: prefix of the files' names, unique in the run.
     """
 
     splits: tuple[Split, ...]
@@ -56,13 +56,13 @@ class ExportTask:
 @dataclass(frozen=True, slots=True)
 class TaskResult:
     """
-    What an attempt wrote.
+    The result of an attempt.
 
     Attributes:
         store: root of the store.
         folder: of this attempt.
-        files: in it.
-        damages: that it passed over.
+        files: that the attempt wrote there.
+        damages: that the attempt skipped.
     """
 
     store: str
@@ -79,8 +79,10 @@ def pack_tasks(
     parallelism: int,
 ) -> list[ExportTask]:
     """
-    Returns tasks of neighbouring splits: enough of them to keep everybody busy, and
-    no more, since each writes a file for each topic and day.
+    Packs neighbouring splits into tasks.
+
+    There are enough tasks to use all processors, but no more: each task writes a file
+    for each topic and day.
     """
     total = sum(split.to_offset - split.from_offset for split in splits)
     target = min(_TASK_BYTES, -(-total // max(1, parallelism)))
@@ -103,16 +105,16 @@ def write_task(task: ExportTask) -> TaskResult:
     Writes the records of a task.
 
     Raises:
-        CorruptError: damage, where it must fail.
-        StorageError: a segment cannot be read, or a file not be written.
+        CorruptError: the log is damaged, and ``on_damage`` is ``fail``.
+        StorageError: a segment cannot be read, or a file cannot be written.
     """
     attempt = uuid.uuid4().hex
     folder = Path(task.folder) / attempt
     try:
-        # Not its parents: they are gone if the run is over, and so is this attempt.
+        # The parents are not made: if they are missing, the run is over.
         folder.mkdir()
     except OSError as error:
-        # The driver says the path, and what it is for.
+        # The message explains the path to the user of the driver.
         raise storage_error(
             "write into the directory that --into names, on this host,", folder, error
         ) from error
@@ -134,7 +136,7 @@ def _batches(
     split: Split, task: ExportTask, damages: list[DamagedRange]
 ) -> Iterator[pa.RecordBatch]:
     """
-    The batches of a split that hold records; damage is told.
+    The batches of a split that hold records. Damage is added to *damages*.
     """
     fails = task.on_damage == "fail"
     needed = _NEEDED if fails else (*_NEEDED, "size")

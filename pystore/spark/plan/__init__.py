@@ -1,3 +1,3 @@
 """
-What a read of a store will read: options, paths, selection, splits. On the driver.
+Plans a read of a store: options, paths, selection, splits. Runs on the driver.
 """

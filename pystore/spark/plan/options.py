@@ -1,5 +1,5 @@
 """
-The options of the data source: text to values. Pure.
+Parses the options of the data source. Pure.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _STREAM = (
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
     """
-    What a user chose for a stream alone.
+    The options of a stream.
 
     Attributes:
         starting: ``earliest``, ``latest`` or an offset.
-        published: whether records are read that the set may still lose.
-        max_bytes: at most so many of the log in one batch; ``None``: all.
-        max_records: at most so many records in one batch; ``None``: all.
+        published: whether to read up to the published end, above the confirm offset.
+        max_bytes: limit of the log's bytes in one batch; ``None``: no limit.
+        max_records: limit of the records in one batch; ``None``: no limit.
     """
 
     starting: str | int = "earliest"
@@ -59,23 +59,23 @@ class StreamOptions:
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """
-    What a user chose.
+    The options of the data source.
 
     Attributes:
         paths: of stores: paths, globs, ``file:`` URLs.
-        columns: names, or ``None`` for all of them.
-        include_body: whether bodies are among all of them.
-        from_offset: records that begin at or above it; ``None``: all.
-        to_offset: records that begin below it; ``None``: all.
-        topics: patterns, as in a shell, of which a topic matches one; ``None``: all.
-        from_ms: the least store time, ms since 1970; ``None``: all.
-        to_ms: above the largest store time; ``None``: all.
+        columns: names; ``None``: all columns.
+        include_body: whether all columns include the body.
+        from_offset: read records that begin at or above it; ``None``: all.
+        to_offset: read records that begin below it; ``None``: all.
+        topics: shell patterns; a topic is read if it matches one; ``None``: all.
+        from_ms: the least store time, in ms since 1970; ``None``: all.
+        to_ms: the end of the store times, exclusive; ``None``: all.
         on_damage: ``fail``, ``report`` or ``skip``.
-        rows_per_batch: at most so many in one Arrow batch.
-        split_bytes: at most so many of one segment in one partition.
-        fail_on_data_loss: whether a query ends where records are gone that it should
-            read, or that it has read.
-        stream: what is said of streams alone.
+        rows_per_batch: most rows in one Arrow batch.
+        split_bytes: most bytes of one segment in one partition; ``None``: all.
+        fail_on_data_loss: whether a query fails if records were deleted or cut that
+            it should read or has read.
+        stream: options of a stream.
     """
 
     paths: tuple[str, ...]
@@ -97,23 +97,21 @@ def parse_options(
     given: Mapping[str, str], *, is_stream: bool | None = None
 ) -> SourceOptions:
     """
-    Returns the options that Spark hands on; names are of any case.
+    Parses the options that Spark passes. Names are not case-sensitive.
 
     Args:
-        given: by name.
-        is_stream: whether a stream or a batch will be read; ``None``: not yet known.
+        given: values by name.
+        is_stream: whether a stream or a batch is read; ``None``: not known yet.
 
     Raises:
-        InvalidError: a name that is unknown, or a value that means nothing.
+        InvalidError: a name is unknown, or a value is invalid.
     """
     options = {name.lower(): value for name, value in given.items()}
     _check_names(options, is_stream)
     columns = options.get("columns")
     on_damage = options.get("ondamage", "fail").lower()
     if on_damage not in ON_DAMAGE:
-        raise InvalidError(
-            f"onDamage {on_damage!r}: it is one of {', '.join(ON_DAMAGE)}"
-        )
+        raise InvalidError(f"onDamage {on_damage!r}: use one of {', '.join(ON_DAMAGE)}")
     return SourceOptions(
         paths=_paths(options),
         columns=None if columns is None else tuple(_names(columns)),
@@ -140,14 +138,14 @@ def _check_names(options: Mapping[str, str], is_stream: bool | None) -> None:
         for one in other:
             if name == one.lower():
                 raise InvalidError(
-                    f"option {one} is for streams: read them with readStream"
+                    f"option {one} is for streams only: use readStream"
                     if one in _STREAM
-                    else f"option {one} is not for streams: startingOffsets says where "
-                    "one begins, and a filter what is wanted"
+                    else f"option {one} is not for streams: use startingOffsets for "
+                    "the start, and a filter for the rest"
                 )
         if name not in [one.lower() for one in _BOTH + _BATCH + _STREAM]:
             known = ", ".join((_BOTH + _BATCH + _STREAM)[2:])
-            raise InvalidError(f"option {name!r} is unknown: one of {known}")
+            raise InvalidError(f"option {name!r} is unknown: use one of {known}")
 
 
 def _stream(options: Mapping[str, str]) -> StreamOptions:
@@ -156,12 +154,12 @@ def _stream(options: Mapping[str, str]) -> StreamOptions:
     if starting not in ("earliest", "latest"):
         if not starting[:1].isdigit():
             raise InvalidError(
-                f"startingOffsets {starting!r}: it is earliest, latest or an offset"
+                f"startingOffsets {starting!r}: use earliest, latest or an offset"
             )
         starting = _number("startingOffsets", starting, 0) or 0
     up_to = options.get("readupto", "confirmed").lower()
     if up_to not in ("confirmed", "published"):
-        raise InvalidError(f"readUpTo {up_to!r}: it is one of confirmed, published")
+        raise InvalidError(f"readUpTo {up_to!r}: use confirmed or published")
     number = options.get("maxrecordspertrigger")
     return StreamOptions(
         starting=starting,
@@ -177,7 +175,9 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(json.loads(several))
     path = options.get("path")
     if not path:
-        raise InvalidError("no path: .load(path) takes the root of a store, or a glob")
+        raise InvalidError(
+            "no path: call .load(path) with the root of a store, or a glob"
+        )
     return (path,)
 
 
@@ -190,7 +190,7 @@ def _patterns(text: str | None) -> tuple[str, ...] | None:
         return None
     names = tuple(_names(text))
     if not names:
-        raise InvalidError("topics is empty: name one, or leave the option out")
+        raise InvalidError("topics is empty: name a topic, or omit the option")
     return names
 
 
@@ -199,9 +199,9 @@ def _time(name: str, text: str | None) -> int | None:
         return None
     try:
         at = datetime.fromisoformat(text.strip())
-    except ValueError as error:  # of any form: the text says it all
+    except ValueError as error:  # the message names the text
         raise InvalidError(
-            f"{name} {text!r}: it is a time, as 2026-01-31T12:00:00 (in UTC, or with "
+            f"{name} {text!r}: use a time like 2026-01-31T12:00:00 (in UTC, or with "
             "an offset)"
         ) from error
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)
@@ -210,13 +210,13 @@ def _time(name: str, text: str | None) -> int | None:
 
 def _flag(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise InvalidError(f"{name} {text!r}: it is true or false")
+        raise InvalidError(f"{name} {text!r}: use true or false")
     return text.lower() == "true"
 
 
 def _number(name: str, text: str | None, least: int) -> int | None:
     """
-    A number of bytes or rows, with a unit of 1024s if there is one.
+    A number of bytes or rows. A unit is a power of 1024.
     """
     if text is None:
         return None
@@ -224,5 +224,7 @@ def _number(name: str, text: str | None, least: int) -> int | None:
     unit = _UNITS.get(digits[-1:], 1)
     digits = digits.rstrip("kmgt") if unit > 1 else digits
     if not digits.isascii() or not digits.isdigit() or int(digits) * unit < least:
-        raise InvalidError(f"{name} {text!r}: it is a number from {least} on, as 64m")
+        raise InvalidError(
+            f"{name} {text!r}: use a number from {least} on, for example 64m"
+        )
     return int(digits) * unit

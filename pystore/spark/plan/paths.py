@@ -1,5 +1,5 @@
 """
-Which stores a path names: a root, a glob over roots, a ``file:`` URL.
+Finds the stores that a path names: a root, a glob over roots, a ``file:`` URL.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ __all__ = ["find_stores", "store_around"]
 
 def find_stores(paths: Iterable[str]) -> list[Path]:
     """
-    Returns the absolute roots of the stores, each once, in the order of the paths;
-    those of a glob by name.
+    Returns the absolute roots of the stores, each once, in the order of the paths.
 
-    What a glob matches beside stores is passed over; a path without a pattern is
-    a store, or an error.
+    The matches of a glob are sorted by name; those that are no store are ignored. A
+    path without a pattern must be a store.
 
     Raises:
-        InvalidError: a URL that names no local file.
-        NotAStoreError: nothing is there, or no store.
+        InvalidError: a URL does not name a local file.
+        NotAStoreError: a path is no store, or a glob matches no store.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -53,11 +52,11 @@ def store_around(folder: Path) -> Path | None:
 def _local(path: str) -> str:
     parts = urlsplit(path)
     if "://" not in path and parts.scheme != "file":
-        return os.path.abspath(path)  # workers stand in another directory
+        return os.path.abspath(path)  # workers have another current directory
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise InvalidError(
-            f"{path}: only local paths and file: URLs can be read: mount the file "
-            "system on every host, under the same path"
+            f"{path}: only local paths and file: URLs are supported: mount the file "
+            "system on every host under the same path"
         )
     return unquote(parts.path)
 

@@ -1,8 +1,8 @@
 """
-A look at few bytes of many files, a page of each: without the system reading ahead,
-which would bring in megabytes where some bytes are asked for.
+Reads the heads of records in many files, without read-ahead by the system.
 
-Only for hints. What is not a record, or cannot be read, is nobody's answer.
+Read-ahead would read megabytes for a few bytes. The results are hints only: a record
+that is damaged or cannot be read has no head.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _MAGICS = {0xDAA320A7: 1, 0xDAA320AB: 2}
-"""Of a record, with the bytes of its topic's length."""
+"""Magic codes of records, with the size of the topic's length field."""
 
 _HEAD = struct.Struct(">II4xi4xqQI")  # up to the system flag
 _BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
@@ -31,7 +31,7 @@ _HEAD_BYTES = 128
 
 class RecordHead(NamedTuple):
     """
-    What a record says of itself.
+    The fields of a record that plans need.
     """
 
     topic: str
@@ -44,7 +44,7 @@ class RecordHead(NamedTuple):
 @contextmanager
 def open_without_readahead(path: Path) -> Iterator[int]:
     """
-    Yields a descriptor of a file; what is read of it is brought in, and nothing else.
+    Opens a file for reading, without read-ahead, and yields its descriptor.
 
     Raises:
         OSError: the system refused.
@@ -60,13 +60,13 @@ def open_without_readahead(path: Path) -> Iterator[int]:
 
 def read_segment_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
     """
-    Returns bytes of a segment, fewer where the file ends.
+    Returns bytes of a segment, fewer at the end of the file.
 
     Args:
-        store: root.
-        base: of the segment.
-        offset: of the first byte, in the log.
-        size: how many.
+        store: root of the store.
+        base: base offset of the segment.
+        offset: of the first byte in the log.
+        size: number of bytes.
 
     Raises:
         OSError: the system refused.
@@ -77,18 +77,19 @@ def read_segment_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
 
 def read_record_head(store: Path, base: int, offset: int) -> RecordHead | None:
     """
-    Returns what the record at an offset says; ``None``: there is none, or nobody
-    knows.
+    Returns the head of a record; ``None``: there is no record, or it is unreadable.
 
     Args:
-        store: root.
-        base: of the segment.
-        offset: of the record.
+        store: root of the store.
+        base: base offset of the segment.
+        offset: of the record in the log.
     """
     try:
         head = read_segment_bytes(store, base, offset, _HEAD_BYTES)
-        size, magic, queue_id, queue_offset, said, flags = _HEAD.unpack_from(head)
-        if magic not in _MAGICS or said != offset:
+        size, magic, queue_id, queue_offset, stored_offset, flags = _HEAD.unpack_from(
+            head
+        )
+        if magic not in _MAGICS or stored_offset != offset:
             return None
         born = 20 if flags & _BORN_IPV6 else 8
         hosts = born + (20 if flags & _STORE_IPV6 else 8)
@@ -100,7 +101,7 @@ def read_record_head(store: Path, base: int, offset: int) -> RecordHead | None:
             return None
         tail = read_segment_bytes(store, base, offset + at, min(size - at, 256))
     except (OSError, struct.error):
-        # Deleted, cut short or unreadable: whoever reads it says so.
+        # Deleted, truncated or unreadable: the task that reads it reports it.
         return None
     topic = tail[width : width + int.from_bytes(tail[:width])]
     name = topic.decode("utf-8", "surrogateescape")

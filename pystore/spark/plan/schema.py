@@ -1,9 +1,9 @@
 """
-The columns of a log as a table, and what of a record each one needs. Pure.
+The columns of a log as a table, and the parts of a record that each needs. Pure.
 
-Names are those of ``pystore dump``. A column is read only where it is asked for:
-Spark does not tell a Python source which columns a query needs, so the schema that
-a user gives, or the option ``columns``, says so.
+Names are those of ``pystore dump``. Only requested columns are read. Spark does not
+pass the columns of a query to a Python source, so the user names them: in the schema,
+or in the option ``columns``.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Column:
     One column.
 
     Attributes:
-        name: as ``pystore dump`` says it.
+        name: as in ``pystore dump``.
         type: Spark's name of the type.
-        needs: what must be read beside the row: ``topic``, ``tags``, ``bytes`` of
-            the record, ``epochs``; each may be several, with spaces between them.
-        text: what it holds, for people.
-        is_nullable: whether the table says that it can be null.
+        needs: what must be read in addition to the row, separated by spaces:
+            ``topic``, ``tags``, ``bytes`` of the record, ``properties``, ``epochs``.
+        text: description for people.
+        is_nullable: whether the table declares the column as nullable.
     """
 
     name: str
@@ -52,35 +52,45 @@ DAMAGE = "damage"
 _ALL = (
     Column("store", "string", "", "root of the store"),
     Column("segment", "bigint", "", "base offset of the segment"),
-    Column("offset", "bigint", "", "where the record begins in the log"),
-    Column("size", "int", "", "bytes of the record"),
-    Column("epoch", "bigint", "epochs", "mastership that wrote it; null: not known"),
+    Column("offset", "bigint", "", "offset of the record in the log"),
+    Column("size", "int", "", "size of the record in bytes"),
+    Column(
+        "epoch",
+        "bigint",
+        "epochs",
+        "epoch of the master that wrote it; null: not known",
+    ),
     Column("topic", "string", "topic", "topic"),
     Column("queueId", "int", "", "queue of the topic"),
-    Column("queueOffset", "bigint", "", "place in the queue"),
+    Column("queueOffset", "bigint", "", "queue offset of the record"),
     Column("storeTimestamp", "timestamp", "", "when the broker stored it"),
     Column("bornTimestamp", "timestamp", "", "when the client sent it"),
     Column("storeHost", "string", "bytes", "broker, address:port"),
     Column("bornHost", "string", "bytes", "client, address:port"),
-    Column("keys", "string", "bytes properties", "KEYS, with spaces between them"),
+    Column("keys", "string", "bytes properties", "KEYS, separated by spaces"),
     Column("tags", "string", "bytes properties", "TAGS"),
-    Column("tagsCode", "bigint", "tags", "hash of the tags, or when it is due"),
-    Column("uniqKey", "string", "bytes properties", "id that the client gave"),
+    Column(
+        "tagsCode",
+        "bigint",
+        "tags",
+        "hash of the tags, or delivery time of a delayed message",
+    ),
+    Column("uniqKey", "string", "bytes properties", "id given by the client"),
     Column("msgId", "string", "bytes", "store host and offset, in hex"),
     Column("flag", "int", "", "flag of the application"),
     Column("sysFlag", "int", "", "compression, transaction, address kinds"),
-    Column("reconsumeTimes", "int", "", "how often it was consumed in vain"),
-    Column("preparedTransactionOffset", "bigint", "", "of the half message"),
+    Column("reconsumeTimes", "int", "", "number of failed consumptions"),
+    Column("preparedTransactionOffset", "bigint", "", "offset of the half message"),
     Column("magic", "bigint", "", "magic code, unsigned"),
     Column("bodyCRC", "bigint", "", "stored checksum of the body"),
-    Column("bodyLength", "int", "", "bytes of the body as stored"),
+    Column("bodyLength", "int", "", "size of the body as stored, in bytes"),
     Column("properties", "map<string,string>", "bytes properties", "all properties"),
     Column(BODY, "binary", "bytes", "the body as stored"),
-    Column(DAMAGE, "string", "", "what is wrong with these bytes; null: a record"),
+    Column(DAMAGE, "string", "", "problem of these bytes; null: a record"),
 )
 
 COLUMNS = {column.name: column for column in _ALL}
-"""All columns by name, in the order in which a table has them."""
+"""All columns by name, in the order of the table."""
 
 _CAN_BE_NULL = frozenset(
     ("epoch", "storeTimestamp", "bornTimestamp", "keys", "tags", "uniqKey", DAMAGE)
@@ -95,12 +105,14 @@ def choose_columns(
     Returns the columns of a table.
 
     Args:
-        wanted: names in the order asked for; ``None``: all but the two below.
-        with_body: bodies, where nothing was asked for.
-        with_damage: damaged ranges are rows, too, so ``damage`` is always there.
+        wanted: names in the requested order; ``None``: all columns, ``body`` and
+            ``damage`` only as below.
+        with_body: whether all columns include ``body``.
+        with_damage: whether damaged ranges are rows, too; then ``damage`` is always
+            a column.
 
     Raises:
-        InvalidError: no such column, or one twice.
+        InvalidError: a name is unknown, or comes twice.
     """
     if wanted is None:
         left_out = {BODY} - ({BODY} if with_body else set())
@@ -112,11 +124,10 @@ def choose_columns(
     for name in names:
         if name not in COLUMNS:
             raise InvalidError(
-                f"column {name!r}: there is none of that name: one of "
-                f"{', '.join(COLUMNS)}"
+                f"column {name!r} is unknown: use one of {', '.join(COLUMNS)}"
             )
         if names.count(name) > 1:
-            raise InvalidError(f"column {name!r} is asked for twice")
+            raise InvalidError(f"column {name!r} is requested twice")
     return tuple(COLUMNS[name] for name in names)
 
 
@@ -124,13 +135,14 @@ def without_nulls(
     columns: Iterable[Column], *, with_damage: bool
 ) -> tuple[Column, ...]:
     """
-    Returns the columns, not nullable where they never are null.
+    Returns the columns; those that are never null are not nullable.
 
-    Spark asks each value of a nullable column whether it is null, before it takes it.
+    Spark checks each value of a nullable column for null, which takes time.
 
     Args:
         columns: of a table.
-        with_damage: damaged ranges are rows, too, and are null but for their place.
+        with_damage: whether damaged ranges are rows, too; most of their columns are
+            null.
     """
     return tuple(
         replace(column, is_nullable=_can_be_null(column.name, with_damage=with_damage))
@@ -144,7 +156,7 @@ def _can_be_null(name: str, *, with_damage: bool) -> bool:
 
 def ddl(columns: Iterable[Column]) -> str:
     """
-    Returns the schema of a table in Spark's words.
+    Returns the schema of a table as DDL of Spark.
     """
     return ", ".join(
         f"`{column.name}` {column.type}{'' if column.is_nullable else ' NOT NULL'}"
@@ -154,6 +166,6 @@ def ddl(columns: Iterable[Column]) -> str:
 
 def needs_of(columns: Iterable[Column]) -> frozenset[str]:
     """
-    Returns what must be read beside the rows.
+    Returns what must be read in addition to the rows.
     """
     return frozenset(need for column in columns for need in column.needs.split())

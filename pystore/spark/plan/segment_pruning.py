@@ -1,20 +1,19 @@
 """
-Segments that hold no record of a topic or queue, as the consume queues prove it.
+Finds segments without a record of the wanted topics and queues, by consume queues.
 
-An entry says where a record is; that there is none without an entry has to be
-proven. The entries of all queues must fill a segment without a gap, from its first
-byte to its blank record: then each of its records has an entry, and the folders of
-the entries are the topics that it holds. A queue that is missing, a transaction that
-was not committed, an entry that is not yet written or no longer right leave a gap,
-and the segment is read; and nothing is believed where the last entry of a file names
-a record of another queue: somebody moved the folder.
+An entry names a record, but a record may have no entry. So the entries of all queues
+must cover a segment without a gap, from its first byte to its blank record. Then every
+record of the segment has an entry, and the queues of the entries are the queues of the
+segment. A missing queue, a transaction that was not committed, or an entry that is
+missing or wrong leaves a gap, and the segment is read. If the last entry of a file
+names a record of another queue, the folder was moved, and no segment is pruned.
 
-Whether there is a gap is told without sorting: where records follow each other, the
-sums of the hashes of all beginnings and of all ends differ by the first beginning and
-the last end alone.
+The check for gaps needs no sorting. If records follow each other, the sum of the hashes
+of all starts and the sum of the hashes of all ends differ only by the first start and
+the last end.
 
-Only in a store that was closed cleanly: while one is written, its queues may name for
-a moment what was cut away.
+Only a store that was closed cleanly is pruned: while a store is written, its queues may
+name records that were just cut.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
 @dataclass(frozen=True, slots=True)
 class PrunableSegments:
     """
-    What the queues tell.
+    The result of the search.
 
     Attributes:
-        bases: of the segments that hold nothing that is wanted.
-        bytes_read: of queues and of the log, to know it.
+        bases: of the segments without a wanted record.
+        bytes_read: bytes of queues and of the log that the search read.
     """
 
     bases: frozenset[int] = frozenset()
@@ -63,7 +62,7 @@ class PrunableSegments:
 
 class _Unproven(Exception):
     """
-    A queue is not what it should be: nothing is proven.
+    A queue is inconsistent: no segment is pruned.
     """
 
 
@@ -71,14 +70,14 @@ def prunable_segments(
     store: Path, size: int, bases: Sequence[int], end: int, selection: Selection
 ) -> PrunableSegments:
     """
-    Returns the segments that surely hold no record of the wanted queues.
+    Returns the segments that hold no record of the wanted queues.
 
     Args:
-        store: its root.
+        store: root of the store.
         size: of a segment.
-        bases: of the segments in question, ascending.
+        bases: of the segments to check, ascending.
         end: of the log.
-        selection: what can be wanted.
+        selection: of the query.
     """
     if not bases or not selection.needs_queues or (store / ABORT).exists():
         return PrunableSegments()
@@ -87,17 +86,17 @@ def prunable_segments(
         proof.read(store / CONSUME_QUEUE)
         found = frozenset(proof.proven() & set(bases))
     except (_Unproven, OSError, ValueError):
-        # Whatever it is: without queues, everything is read.
+        # Without valid queues every segment is read.
         return PrunableSegments(bytes_read=proof.bytes_read)
     if (store / ABORT).exists():
-        # Somebody began to write meanwhile.
+        # A writer opened the store meanwhile.
         return PrunableSegments(bytes_read=proof.bytes_read)
     return PrunableSegments(found, proof.bytes_read)
 
 
 class _Proof:
     """
-    A few numbers for each segment, summed up file by file.
+    Sums for each segment, added file by file.
     """
 
     def __init__(
@@ -121,13 +120,13 @@ class _Proof:
 
     def read(self, folder: Path) -> None:
         """
-        Goes through the queues, those that are wanted first.
+        Reads the queues, the wanted ones first.
         """
         queues = sorted(_queues(folder), key=lambda queue: not self._wants(*queue[:2]))
         for topic, queue_id, path in queues:
             is_wanted = self._wants(topic, queue_id)
             if not is_wanted and self._is_wanted.all():
-                return  # nothing is left to be proven
+                return  # every segment holds a wanted record
             names = [name for name in os.listdir(path) if _FILE_NAME.fullmatch(name)]
             for name in sorted(names):
                 indexes, entries = self._entries(path / name)
@@ -143,7 +142,7 @@ class _Proof:
 
     def _entries(self, path: Path) -> tuple[NDArray[np.int64], Entries]:
         """
-        The entries of one file for the segments in question, and their indexes.
+        The entries of one file that name these segments, and their indexes.
         """
         pages: set[int] = set()
 
@@ -199,7 +198,7 @@ class _Proof:
 
     def proven(self) -> set[int]:
         """
-        Bases of the segments without a gap and without a wanted record.
+        The bases of the segments without a gap and without a wanted record.
         """
         count = len(self._tops)
         bases = self._first + np.arange(count, dtype=np.int64) * self._size
@@ -215,8 +214,8 @@ class _Proof:
 
     def _is_last(self, base: int, top: int) -> bool:
         """
-        Whether no record follows in the segment: it ends there, or the log does, or
-        a blank record fills it up.
+        Whether no record follows in the segment: the segment or the log ends there,
+        or a blank record fills the rest.
         """
         rest = base + self._size - top
         if rest == 0 or top == self._end:
@@ -230,12 +229,12 @@ class _Proof:
 
 def _read(file: int, slot: int, count: int) -> Entries:
     """
-    Entries of a queue's file, most of which may be empty: it is as large as it will
-    ever be from the start on.
+    Reads entries of a queue's file. Files have their full size from the start, so
+    most entries may be empty.
     """
     data = os.pread(file, count * ENTRY_SIZE, slot * ENTRY_SIZE)
     if len(data) != count * ENTRY_SIZE:
-        raise _Unproven  # somebody shortened it
+        raise _Unproven  # the file was truncated
     return np.frombuffer(data, ENTRY_DTYPE)
 
 
@@ -254,7 +253,7 @@ def _queues(folder: Path) -> Iterator[tuple[str, int, Path]]:
 
 def _hash(offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
     """
-    Offsets, mixed so that only equal sets have equal sums.
+    Hashes of offsets. Different sets of offsets have different sums of hashes.
     """
     mixed = offsets.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

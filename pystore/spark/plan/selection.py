@@ -1,8 +1,8 @@
 """
-Which records a query can want at all. Pure.
+The records that a query may need. Pure.
 
-A hint, not a promise: Spark asks its own questions again, so that what is kept
-too many costs time only. What is left out must be out for sure.
+Spark evaluates its own filters again. So a superfluous record costs only time, but a
+record that is left out must never be needed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ __all__ = ["Selection"]
 @dataclass(frozen=True, slots=True)
 class Selection:
     """
-    Bounds that every wanted record keeps; ``None``: no bound.
+    Conditions that every wanted record meets; ``None``: no condition.
 
     Attributes:
         topics: names.
         queues: queue ids.
         from_offset: the least offset.
-        to_offset: above the largest offset.
+        to_offset: the end of the offsets, exclusive.
         from_ms: the least store time, ms since 1970.
         to_ms: the largest store time.
         from_queue_offset: the least queue offset.
-        to_queue_offset: above the largest queue offset.
-        texts: of each set one must stand in the record's properties, as it is.
-        topic_globs: patterns as in a shell, of which a topic matches one.
+        to_queue_offset: the end of the queue offsets, exclusive.
+        texts: the properties must contain one text of each set.
+        topic_globs: shell patterns; the topic must match one.
     """
 
     topics: frozenset[str] | None = None
@@ -50,7 +50,7 @@ class Selection:
 
     def only_like(self, patterns: tuple[str, ...]) -> Selection:
         """
-        Narrowed to topics that match a pattern, as in a shell.
+        Narrowed to topics that match a shell pattern.
         """
         if any(has_magic(one) for one in patterns):
             return replace(self, topic_globs=patterns)
@@ -90,7 +90,7 @@ class Selection:
 
     def only_with(self, values: frozenset[str]) -> Selection:
         """
-        Narrowed to records with one of these values among their properties.
+        Narrowed to records with one of these values in their properties.
         """
         return replace(self, texts=(*self.texts, values))
 
@@ -107,14 +107,14 @@ class Selection:
     @property
     def needs_topics(self) -> bool:
         """
-        Whether rows must come with topic ids.
+        Whether rows must hold topic ids.
         """
         return self.topics is not None or self.topic_globs is not None
 
     @property
     def needs_queues(self) -> bool:
         """
-        Whether consume queues can tell where no wanted record is.
+        Whether consume queues may show segments without a wanted record.
         """
         bounds = (self.from_queue_offset, self.to_queue_offset)
         return self.needs_topics or any(
@@ -125,11 +125,11 @@ class Selection:
         self, rows: NDArray[Any], topic: Callable[[int], str]
     ) -> NDArray[np.bool_] | None:
         """
-        Returns which rows can be wanted; ``None``: all of them.
+        Returns the mask of the rows that may be wanted; ``None``: all of them.
 
         Args:
             rows: of ``RECORD_DTYPE``.
-            topic: names a topic id.
+            topic: returns the name for a topic id.
         """
         masks = []
         if self.needs_topics:
@@ -153,7 +153,7 @@ class Selection:
 
     def has_topic(self, topic: str) -> bool:
         """
-        Whether records of a topic can be wanted.
+        Whether records of a topic may be wanted.
         """
         if self.topics is not None and topic not in self.topics:
             return False

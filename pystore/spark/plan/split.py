@@ -1,5 +1,5 @@
 """
-What one task reads: a part of one segment, told in values that travel.
+The part of one segment that a task reads, as plain values.
 """
 
 from __future__ import annotations
@@ -17,22 +17,21 @@ class Split:
     """
     The records of one segment that begin within a range.
 
-    A record's place in the segment is found by walking there from the segment's
-    first byte, so that nobody has to look for records when the work is planned; or
-    from a later place, if one is known.
+    The task finds the first record by a scan from the segment's first byte, or from
+    ``record_at``. So the driver need not look for records.
 
     Attributes:
-        store: the root directory, as every host has it.
-        base: offset of the segment's first byte.
+        store: root of the store, the same path on every host.
+        base: base offset of the segment.
         segment_size: of every segment of the store, in bytes.
-        from_offset: the first offset of the range.
-        to_offset: behind the range.
-        end: of the log when the work was planned: nothing above is read.
-        epochs: ``(epoch, start, end)`` ascending, as far as it is known.
-        record_at: where a record begins at or below ``from_offset``; ``None``: only
-            that one begins with the segment is known.
-        generation: of the log's cuts when the work was planned, if a live page
-            told it: whoever reads hears of a later cut.
+        from_offset: start of the range.
+        to_offset: end of the range, exclusive.
+        end: of the log when the split was planned: nothing above is read.
+        epochs: known ranges ``(epoch, start, end)``, ascending.
+        record_at: offset of a record at or below ``from_offset``; ``None``: the first
+            record of the segment.
+        generation: of the log's cuts when the split was planned, from the live page.
+            A task notices a later cut by it. ``None``: there is no valid live page.
     """
 
     store: str
@@ -55,14 +54,14 @@ class Split:
     @property
     def first(self) -> int:
         """
-        Where the walk to the first record of the range begins.
+        The offset at which the scan for the first record begins.
         """
         return self.base if self.record_at is None else self.record_at
 
     @property
     def limit(self) -> int:
         """
-        Where the readable bytes of the segment end.
+        The end of the segment's readable bytes.
         """
         return min(self.base + self.segment_size, self.end)
 
@@ -73,9 +72,9 @@ class Damaged:
     Bytes of a segment that are no records.
 
     Attributes:
-        offset: of the first one.
-        size: how many.
-        text: what is wrong, one line.
+        offset: of the first byte in the log.
+        size: number of bytes.
+        text: the problem in one line.
     """
 
     offset: int
@@ -85,25 +84,25 @@ class Damaged:
 
 def unwritten_text(offset: int) -> str:
     """
-    What is wrong where the log goes on behind zeros.
+    The text of the error that zeros are in the middle of the log.
     """
-    return f"nothing was written at offset {offset}, but the log goes on behind it"
+    return f"nothing was written at offset {offset}, but the log continues after it"
 
 
 def past_end_text(offset: int, end: int) -> str:
     """
-    What is wrong with a last record that the log's end would cut.
+    The text of the error that the last record is longer than the log.
     """
-    return f"record at offset {offset}: it reaches over the end of the log at {end}"
+    return f"record at offset {offset}: it ends above the end of the log, {end}"
 
 
 def segment_gone(split: Split, bases: Sequence[int]) -> PystoreError:
     """
-    Why a segment is not there that was when the work was planned.
+    Returns the error for a segment that no longer exists.
 
     Args:
         split: of the segment.
-        bases: of the segments that there are now, ascending.
+        bases: base offsets of the existing segments, ascending.
     """
     if bases and bases[0] <= split.base:
         return CutError(
@@ -113,8 +112,8 @@ def segment_gone(split: Split, bases: Sequence[int]) -> PystoreError:
             path=split.path,
         )
     return OffsetOutOfRange(
-        f"{split.path}: the segment was deleted before it was read: read again from "
-        "what is left, or pass over it with failOnDataLoss=false",
+        f"{split.path}: the segment was deleted before it was read: start the query "
+        "again, or skip the segment with failOnDataLoss=false",
         offset=split.base,
         path=split.path,
     )

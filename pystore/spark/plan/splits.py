@@ -1,8 +1,8 @@
 """
-From stores to splits: what the tasks of a query read. On the driver.
+Plans the splits that the tasks of a query read. Runs on the driver.
 
-Where a log ends is asked once, of the live page or of a scan of the newest
-segment. A segment that cannot hold a wanted record is not opened.
+The end of a log is read once: from the live page, or by a scan of the newest segment.
+A segment that cannot hold a wanted record gets no split.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def plan_splits(
     Returns the splits of all stores.
 
     Args:
-        stores: their roots.
+        stores: roots of the stores.
         options: of the source.
-        selection: what can be wanted.
-        with_epochs: whether a column asks who wrote a record.
+        selection: of the query.
+        with_epochs: whether a column needs the epochs of records.
 
     Raises:
         NotAStoreError, StorageError: a store cannot be read.
-        FormatError: its epoch file cannot, and it is asked for.
+        FormatError: a needed epoch file cannot be read.
     """
     chosen = selection.offsets(options.from_offset, options.to_offset)
     splits: list[Split] = []
@@ -67,7 +67,7 @@ def plan_splits(
 
 def _open(store: Path) -> tuple[LogReader, int | None]:
     """
-    A store, and the generation of its cuts if a live page tells it.
+    The log, and the generation of its cuts if there is a valid live page.
     """
     require_store(store)
     live = binding_page(store)
@@ -93,30 +93,30 @@ def plan_range(
     Returns the splits of one store.
 
     Args:
-        store: its root.
+        store: root of the store.
         log: of the store, open.
         options: of the source.
-        chosen: what can be wanted.
+        chosen: the selection, with the options' offsets.
         end: nothing above it is read.
-        with_epochs: whether a column asks who wrote a record.
-        record_at: the least wanted offset, if a record is known to begin there.
-        generation: of the log's cuts, if a live page tells it.
+        with_epochs: whether a column needs the epochs of records.
+        record_at: the least wanted offset, if a record begins there.
+        generation: of the log's cuts, if there is a valid live page.
     """
     size = log.ends().segment_size
     top = end if chosen.to_offset is None else min(end, chosen.to_offset)
     bases = [base for base in log.segments() if base < end]
     epochs = _epochs(store, end) if with_epochs else ()
-    asked = [
+    wanted = [
         base
         for base, following in zip_longest(bases, bases[1:])
         if base + size > chosen.from_offset
         and base < top
         and _may_hold(store, base, following, chosen)
     ]
-    bare = prunable_segments(store, size, asked, end, chosen).bases
+    pruned = prunable_segments(store, size, wanted, end, chosen).bases
     splits = []
-    for base in asked:
-        if base in bare:
+    for base in wanted:
+        if base in pruned:
             continue
         start, stop = max(base, chosen.from_offset), min(base + size, top)
         known = record_at if record_at is not None and record_at >= base else None
@@ -141,10 +141,10 @@ def plan_range(
 
 def _may_hold(store: Path, base: int, following: int | None, chosen: Selection) -> bool:
     """
-    Whether a segment can hold records of these store times.
+    Whether a segment may hold records of these store times.
 
-    The first record of this segment and that of the next one say it, since store
-    times fall back by no more than 3 s (A8). What is damaged may hold anything.
+    The first records of this segment and of the next one bound the store times, which
+    go back by at most 3 s (A8). If a first record is damaged, the segment is read.
     """
     if chosen.to_ms is not None:
         first = _first_ms(store, base)
@@ -158,7 +158,7 @@ def _may_hold(store: Path, base: int, following: int | None, chosen: Selection) 
 
 
 def _first_ms(store: Path, base: int) -> int | None:
-    # A blank segment, or one that was deleted meanwhile, says nothing.
+    # A blank segment, or one that was deleted meanwhile, has no first record.
     found = read_record_head(store, base, base)
     return None if found is None else found.store_ms
 
@@ -173,7 +173,7 @@ def _epochs(store: Path, end: int) -> tuple[tuple[int, int, int], ...]:
 
 def requested_columns(options: SourceOptions) -> tuple[Column, ...]:
     """
-    Returns the columns, where the user gave no schema.
+    Returns the columns of a table without a schema of the user.
     """
     with_damage = options.on_damage == "report"
     columns = choose_columns(
@@ -184,7 +184,7 @@ def requested_columns(options: SourceOptions) -> tuple[Column, ...]:
 
 def requested_rows(options: SourceOptions) -> Selection:
     """
-    Returns what topics and times leave.
+    Returns the selection by the options' topics and times.
     """
     found = (
         Selection() if options.topics is None else Selection().only_like(options.topics)

@@ -1,3 +1,3 @@
 """
-Reading a split of a segment into Arrow batches. On the executors.
+Reads a split of a segment into Arrow batches. Runs on executors.
 """

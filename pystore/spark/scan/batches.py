@@ -1,9 +1,8 @@
 """
-Rows of a scan and the bytes that they point into, as Arrow record batches.
+Makes Arrow record batches from the rows of a scan and the records' bytes.
 
-Every column is made for all rows at once. What is text is made of the mapped
-segment, by the core where it is installed; what is a number is a column of the rows
-already.
+Each column is made for all rows at once. Numbers are columns of the rows already. Texts
+are made from the mapped segment, by the core if it is installed.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NUMBERS = {
     "bodyCRC": "body_crc",
     "bodyLength": "body_size",
 }
-_ERRORS = "surrogateescape"  # how the log names what is no UTF-8
+_ERRORS = "surrogateescape"  # the log's form of bytes that are no UTF-8
 _MAGICS = np.array([0, 0xDAA320A7, 0xDAA320AB], np.int64)
 _MS_MAX = 2**63 // 1000 - 1
 
@@ -46,10 +45,10 @@ class BatchBuilder:
     Makes the record batches of one split.
 
     Args:
-        split: whose rows come.
+        split: of the rows.
         columns: wanted, in this order.
-        topic: names a topic id.
-        texts: makes what is text or bytes.
+        topic: returns the name for a topic id.
+        texts: makes the columns of texts and bytes.
     """
 
     def __init__(
@@ -76,8 +75,8 @@ class BatchBuilder:
 
         Args:
             rows: of ``RECORD_DTYPE``, ascending.
-            data: from the first row's offset to the last one's end; ``None`` if
-                no column needs the bytes of a record.
+            data: from the first row's offset to the last row's end; ``None``: no
+                column needs the bytes of a record.
         """
         text = None if data is None else self._texts(rows, data, self._names)
         arrays = [self._array(name, rows, text) for name in self.schema.names]
@@ -85,7 +84,7 @@ class BatchBuilder:
 
     def of_damage(self, damaged: Damaged) -> pa.RecordBatch:
         """
-        Returns a batch of one row: where the damage is, and what.
+        Returns a batch with one row for the damage.
         """
         known = {
             "store": self._split.store,
@@ -114,7 +113,7 @@ class BatchBuilder:
 
     def _repeated(self, name: str, count: int) -> pa.Array:
         """
-        A column that is the same in every row: made once, and cut to size.
+        A column with the same value in every row: made once, then sliced.
         """
         made = self._same.get(name)
         if made is None or len(made) < count:
@@ -127,7 +126,7 @@ class BatchBuilder:
         first = ids[0]
         if np.all(ids == first):
             return pa.repeat(self._named([first])[0], len(ids))
-        # Ids count from 0: a table of them takes a part of the time of a sort.
+        # Ids count from 0, so a table of them is faster than a sort.
         counts = np.bincount(ids)
         known = np.flatnonzero(counts)
         places = np.empty(len(counts), np.int32)
@@ -151,7 +150,7 @@ def _times(ms: NDArray[Any]) -> pa.Array:
     micros = ms * 1000
     nulls = None
     if ms.max() > _MS_MAX or ms.min() < -_MS_MAX:
-        # A client may say any time; one that no timestamp can hold is null.
+        # A client may send any time. A time that a timestamp cannot hold is null.
         is_known = pa.array((ms <= _MS_MAX) & (ms >= -_MS_MAX))
         nulls = is_known.buffers()[1]
     return pa.Array.from_buffers(
@@ -164,7 +163,7 @@ _ROWS_ALONE: dict[str, Callable[[NDArray[Any]], pa.Array]] = {
     "bornTimestamp": lambda rows: _times(rows["born_ms"]),
     "magic": lambda rows: pa.array(_MAGICS[rows["version"]]),
 }
-"""Columns that rows are enough for."""
+"""Columns that need only the rows."""
 
 _TEXTS: dict[str, Callable[[PythonColumns], pa.Array]] = {
     "keys": lambda texts: texts.named(KEYS),

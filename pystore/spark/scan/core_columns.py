@@ -1,8 +1,8 @@
 """
-What of a batch is text or bytes, made by the core: one call for each column.
+Columns of texts and bytes, made by the core with one call for each column.
 
-The arrays are those of `pystore.spark.scan.python_columns`. The core fills memory of
-Arrow's pool, which hands the same pages out again for the next batch.
+The arrays equal those of `pystore.spark.scan.python_columns`. The core fills memory of
+Arrow's pool, which reuses the same pages for the next batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CoreColumns"]
 
 _MAPS = "properties"
-# By the name of the table's column: the property, and the member of the struct.
+# For each column of the table: the property, and the member of the struct.
 _NAMED = {
     "keys": (KEYS, "keys"),
     "tags": (TAGS, "tags"),
@@ -37,15 +37,15 @@ _NAMED = {
 
 class CoreColumns(PythonColumns):
     """
-    The same arrays as without the core.
+    The columns of one batch, made by the core.
 
     Args:
         rows: of ``RECORD_DTYPE``, at least one.
-        data: from the first row's offset to the last one's end.
-        wanted: names of the table's columns: no other properties can be asked for.
+        data: from the first row's offset to the last row's end.
+        wanted: names of the table's columns; only their properties are available.
 
     Raises:
-        InvalidError: a record does not lie in these bytes.
+        InvalidError: a record is outside these bytes.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CoreColumns(PythonColumns):
         self._wanted = wanted
         self._count = len(rows)
         rows = np.ascontiguousarray(rows, RECORD_DTYPE)
-        # cffi's pointers keep the memory, the struct does not keep the pointers.
+        # cffi's pointers keep the memory alive; the struct keeps no pointer alive.
         self._memory = (
             ffi.from_buffer("ps_record[]", rows),
             ffi.from_buffer("uint8_t[]", data),
@@ -107,14 +107,14 @@ class CoreColumns(PythonColumns):
 
     def named(self, name: str) -> pa.Array:
         """
-        Returns one property of each record, null where it has none.
+        Returns one property of each record; null: the record has none.
         """
         return self._found[name]
 
     @cached_property
     def _found(self) -> dict[str, pa.Array]:
         """
-        All that is wanted of the property strings, which are read once.
+        The wanted properties of all records. The property strings are read once.
         """
         sizes, count = self._sizes, self._count
         columns = ffi.new("ps_property_columns *")
@@ -136,7 +136,7 @@ class CoreColumns(PythonColumns):
 
     def _replaced(self) -> dict[str, pa.Array]:
         """
-        The same where a string is no text: rare enough to be made slowly.
+        The same by Python, if a string is not UTF-8. This is rare, so it may be slow.
         """
         named = super().named
         made = {name: named(name) for name, _ in _NAMED.values()}
@@ -162,7 +162,7 @@ class _Made:
 
     def lend(self, column: CData) -> None:
         """
-        Tell the core where it is.
+        Passes the memory to the core.
         """
         column.offsets = ffi.cast("int32_t *", self._offsets.address)
         column.bytes = ffi.cast("uint8_t *", self._bytes.address)
@@ -172,7 +172,7 @@ class _Made:
 
     def column(self) -> CData:
         """
-        Returns it as a struct of its own.
+        Returns a struct with the memory.
         """
         column = ffi.new("ps_text_column *")
         self.lend(column)
@@ -180,7 +180,7 @@ class _Made:
 
     def array(self, kind: pa.DataType, count: int | None = None) -> pa.Array:
         """
-        Returns what the core filled, of so many values.
+        Returns the filled memory as an array of *count* values.
         """
         count = self._count if count is None else count
         (used,) = unpack_from("=i", self._offsets, 4 * count)
@@ -193,7 +193,7 @@ class _Made:
 
 class _MadeMaps:
     """
-    The same of a column of maps.
+    Memory of a column of maps that the core fills.
     """
 
     def __init__(self, count: int, sizes: CData) -> None:
@@ -205,7 +205,7 @@ class _MadeMaps:
 
     def lend(self, columns: CData) -> None:
         """
-        Tell the core where it is.
+        Passes the memory to the core.
         """
         columns.maps = ffi.cast("int32_t *", self._offsets.address)
         columns.entries_max = self._entries_max
@@ -214,7 +214,7 @@ class _MadeMaps:
 
     def array(self) -> pa.Array:
         """
-        Returns what the core filled.
+        Returns the filled memory as an array.
         """
         (entries,) = unpack_from("=i", self._offsets, 4 * self._count)
         texts = (one.array(pa.string(), entries) for one in (self._names, self._values))
@@ -229,6 +229,6 @@ def _allocate(size: int) -> pa.ResizableBuffer:
 
 def _shrink(buffer: pa.ResizableBuffer, size: int) -> None:
     """
-    Give back what was too much: where it is little, it stays with the buffer.
+    Shrinks a buffer. Memory is given back only if more than half is unused.
     """
     buffer.resize(size, shrink_to_fit=size < buffer.size // 2)

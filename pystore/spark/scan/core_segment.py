@@ -1,8 +1,7 @@
 """
-One segment, read through the core.
+Reads one segment through the core.
 
-The log is opened for reading only, without a lock and without LMDB, and closed
-with the task: nothing of it ever leaves the worker.
+The log is opened read-only, without a lock and without LMDB. The task closes it.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ class CoreSegment:
 
     Args:
         split: what to read.
-        checks: what to check and to fill in the rows.
-        rows: at most so many at once.
+        checks: what to check, and which columns to fill.
+        rows: most rows in one array.
 
     Raises:
         NotAStoreError, StorageError: the system refused.
-        OffsetOutOfRange: the segment was deleted since the work was planned.
-        CutError: the log was cut below since then, or while it is read.
+        OffsetOutOfRange: the segment was deleted since the split was planned.
+        CutError: the log was cut below the split's end since then.
     """
 
     def __init__(self, split: Split, checks: Check, rows: int) -> None:
@@ -52,7 +51,7 @@ class CoreSegment:
         self._rows = rows
         live = None
         if split.generation is not None:
-            # Not on another host than the writer's: there nobody hears of a cut.
+            # The live page is valid on the writer's host only.
             live = binding_page(Path(split.store))
         self._is_live = live is not None
         self._log = LogReader(split.store, LogOptions(), live)
@@ -68,18 +67,18 @@ class CoreSegment:
         try:
             if not self._is_live:
                 self._log.limit(split.end)
-            # Once it is mapped, deleting the file takes nothing away.
+            # A mapped segment stays readable after its file is deleted.
             self._log.acquire(split.base, 1)
         except OffsetOutOfRange as error:
-            # It was there, and reached that far, when the work was planned.
+            # It existed with this size when the split was planned.
             raise segment_gone(split, self._log.segments()) from error
 
     def unchanged(self) -> None:
         """
-        Returns if what was read until now still counts.
+        Makes sure that the log was not cut below the split's end.
 
         Raises:
-            CutError: the log was cut below the split's end since it was planned.
+            CutError: it was cut since the split was planned.
         """
         if self._is_live and self._split.generation is not None:
             self._log.unchanged(self._split.generation, self._split.to_offset)
@@ -98,13 +97,13 @@ class CoreSegment:
 
     def data(self, offset: int, size: int) -> memoryview:
         """
-        Returns bytes of the segment, without a copy where that is possible.
+        Returns bytes of the segment, without a copy if possible.
         """
         return self._log.acquire(offset, size)
 
     def pieces(self) -> Iterator[NDArray[Any] | Damaged]:
         """
-        Yields rows, and ranges that are no records, in order.
+        Yields rows and damaged ranges, in offset order.
         """
         split = self._split
         offset = self._start()
@@ -132,8 +131,8 @@ class CoreSegment:
 
     def _start(self) -> int | None:
         """
-        The first record that begins in the range; ``None``: bytes that are no
-        records reach into it or over it, and whoever reads their first one tells.
+        The first record that begins in the range; ``None``: there is none, because
+        damaged bytes cover the start. The split that holds their start reports them.
         """
         split = self._split
         offset: int | None = split.first
@@ -141,7 +140,7 @@ class CoreSegment:
             found = self._log.scan(offset, split.from_offset, self._checks).finish()
             if found.offset >= split.from_offset:
                 return found.offset
-            # What stands here reaches into the range, if it is a record.
+            # A record here ends in the range.
             probe = self._log.scan(found.offset, split.limit, self._checks, rows=1)
             rows = next(probe, None)
             if rows is not None:

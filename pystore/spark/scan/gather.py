@@ -1,5 +1,5 @@
 """
-Ranges of a buffer as an Arrow array, gathered at once.
+Copies ranges of a buffer into an Arrow array, all at once.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ def gather(data: pa.Buffer, starts: NDArray[Any], sizes: NDArray[Any]) -> pa.Arr
     """
     Returns the bytes of each range, copied into one binary array.
 
-    The ranges and the gaps between them are one Arrow array over *data* as it is;
-    every other element of it is wanted, and Arrow takes them.
+    The ranges and the gaps between them form an Arrow array over *data*. Arrow takes
+    every second element of it.
 
     Args:
-        data: below 2 GiB.
-        starts: ascending; no range reaches into the next one.
-        sizes: in bytes.
+        data: smaller than 2 GiB.
+        starts: of the ranges, ascending; ranges do not overlap.
+        sizes: of the ranges, in bytes.
     """
     count = len(starts)
     if not count:
@@ -39,12 +39,12 @@ def gather(data: pa.Buffer, starts: NDArray[Any], sizes: NDArray[Any]) -> pa.Arr
 
 def texts(raw: pa.Array) -> pa.Array:
     """
-    Returns binary values as text; what is no UTF-8 becomes U+FFFD, as in RocketMQ.
+    Returns binary values as text. Invalid UTF-8 becomes U+FFFD, as in RocketMQ.
     """
     try:
         return raw.cast(pa.string())
     except pa.ArrowInvalid:
-        # Rare enough to go through one by one.
+        # Rare, so a loop is fast enough.
         values = (value.as_py() for value in raw)
         return pa.array(
             [None if v is None else v.decode("utf-8", "replace") for v in values],

@@ -1,7 +1,7 @@
 """
-The addresses of many records at once, and the message ids that hold one.
+The addresses and message ids of many records at once.
 
-Few values repeat in most logs: each is made into text once.
+Most logs have few different addresses: each is made into text once.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def address_texts(
 
     Args:
         data: bytes of the records.
-        at: where each address begins in them.
-        is_wide: whether it is one of IPv6.
+        at: start of each address in *data*.
+        is_wide: whether the address is IPv6.
     """
 
     def make(raw: NDArray[np.uint8], _: NDArray[np.bool_]) -> pa.Array:
@@ -55,8 +55,8 @@ def message_ids(
 
     Args:
         data: bytes of the records.
-        at: where each store host begins in them.
-        is_wide: whether it is one of IPv6.
+        at: start of each store host in *data*.
+        is_wide: whether the store host is IPv6.
         offsets: of the records in the log.
     """
     big = offsets.astype(">u8")[:, None].view(np.uint8)
@@ -79,7 +79,7 @@ def _both_kinds(
     make: Callable[[NDArray[np.uint8], NDArray[np.bool_]], pa.Array],
 ) -> pa.Array:
     """
-    What *make* makes of the addresses of either size, in the order of the records.
+    The results of *make* for IPv4 and IPv6 addresses, in the order of the records.
     """
     parts, places = [], np.empty(len(at), np.int64)
     count = 0
@@ -87,8 +87,8 @@ def _both_kinds(
         found = int(np.count_nonzero(chosen))
         if not found:
             continue
-        # Every place at which one could begin, as a value of its size: one is taken
-        # in a quarter of the time that its bytes take.
+        # A view of every possible address: taking one whole address is four times as
+        # fast as taking its bytes.
         everywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
         raw = everywhere[at[chosen]].view(np.uint8).reshape(-1, size)
         parts.append(make(raw, chosen).cast(pa.string()))

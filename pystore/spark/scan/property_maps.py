@@ -1,8 +1,8 @@
 """
 The properties of many records at once, as Arrow arrays.
 
-The rules are those of `pystore.message.properties.parse_properties`; here they are
-steps over whole arrays.
+The rules are those of `pystore.message.properties.parse_properties`, applied to whole
+arrays.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pystore.spark.scan.gather import texts
 
 __all__ = ["PropertyMaps", "parse_property_maps"]
 
-# Its functions are made at run time: no checker knows them.
+# Its functions are made at run time: type checkers do not know them.
 pc: Any = pyarrow.compute
 
 
 @dataclass(frozen=True)
 class PropertyMaps:
     """
-    The properties of records, entry behind entry.
+    The properties of records as one list of entries.
 
     Attributes:
-        count: records.
-        owners: the record of each entry, ascending.
+        count: number of records.
+        owners: index of each entry's record, ascending.
         names: of the entries.
         values: of the entries.
     """
@@ -51,7 +51,7 @@ class PropertyMaps:
 
     def column(self, name: str) -> pa.Array:
         """
-        Returns the value of one property for each record, null where it has none.
+        Returns the value of one property for each record; null: the record has none.
         """
         chosen = np.flatnonzero(
             pc.equal(self.names, name).to_numpy(zero_copy_only=False)
@@ -93,7 +93,7 @@ def parse_property_maps(raw: pa.Array) -> PropertyMaps:
 
 def _last_of_each(owners: NDArray[np.int64], names: pa.Array) -> NDArray[Any] | None:
     """
-    The last entry of each name of a record, or ``None`` if no name comes twice.
+    The last entry of each name of a record; ``None``: no name comes twice.
     """
     codes = names.dictionary_encode()
     keys = owners * max(1, len(codes.dictionary)) + codes.indices.to_numpy(

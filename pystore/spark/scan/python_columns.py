@@ -1,7 +1,7 @@
 """
-What of a batch is text or bytes, made without the core: steps over Arrow arrays.
+Columns of texts and bytes, made without the core.
 
-For executors that have no wheel of pystore; what the core makes is the same
+For executors without the wheel of pystore. The core makes equal arrays
 (`pystore.spark.scan.core_columns`).
 """
 
@@ -27,12 +27,12 @@ _BORN_HOST_AT = 48
 
 class PythonColumns:
     """
-    The columns of one batch, each made when it is asked for.
+    The columns of one batch, each made on its first use.
 
     Args:
         rows: of ``RECORD_DTYPE``, ascending, at least one.
-        data: from the first row's offset to the last one's end.
-        wanted: names of the table's columns; here every one can be asked for.
+        data: from the first row's offset to the last row's end.
+        wanted: not used here; all properties are available.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class PythonColumns:
 
     def named(self, name: str) -> pa.Array:
         """
-        Returns one property of each record, null where it has none.
+        Returns one property of each record; null: the record has none.
         """
         return self._properties.column(name)
 

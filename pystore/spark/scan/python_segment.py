@@ -1,9 +1,9 @@
 """
-One segment, read without the core: the same rows, record by record in Python.
+Reads one segment without the core: the same rows, record by record in Python.
 
-For executors that have no wheel of pystore, only its Python files (``--py-files``).
-It is a hundred times slower than the core, and checks what the core checks here:
-structure, the embedded offset, and where it is asked for both checksums.
+For executors without the wheel, which have only pystore's Python files
+(``--py-files``). It is a hundred times slower than the core. It checks the same:
+structure, embedded offset, and both checksums if requested.
 
 Layout: docs/format.md, message record.
 """
@@ -50,20 +50,20 @@ _AT_BODY = 72
 
 # size, magic, body CRC, queue id, flag, queue offset, offset, system flag, born
 _HEAD = struct.Struct(">IIIiiqQIq")
-# store time behind the born host; reconsume times, prepared offset and body size
-# behind the store host
+# the store time follows the born host; reconsume times, prepared offset and body size
+# follow the store host
 _STORE_MS = struct.Struct(">q")
 _MIDDLE = struct.Struct(">iqI")
 _CRC_HEAD = CRC_NAME.encode() + b"\x01"
-_DAMAGED_MAX = 3  # bytes: more are no property CRC that was damaged
-# of the live page: generation and offset of the newest cut
+_DAMAGED_MAX = 3  # wrong bytes; with more, it was never a property CRC
+# in the live page: generation and offset of the newest cut
 _CUT, _CUT_AT = struct.Struct("=QQ"), 80
 _SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
 
 
 class _Bad(Exception):
     """
-    Here is no record: why the core's scan would stop, and in words.
+    There is no valid record: the reason as a code of the core, and as text.
     """
 
     def __init__(self, stop: Stop, text: str) -> None:
@@ -87,16 +87,18 @@ class PythonSegment:
             with open(path, "rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         except FileNotFoundError as error:
-            # Deleted since the work was planned, or everything above is.
+            # The segment was deleted, or the log was cut below it.
             names = sorted(os.listdir(os.path.join(split.store, "commitlog")))
             raise segment_gone(split, [int(name) for name in names]) from error
         except (OSError, ValueError) as error:  # an empty file cannot be mapped
-            raise StorageError(f"{path}: cannot read it: {error}", path=path) from error
+            raise StorageError(
+                f"{path}: cannot read this segment: {error}", path=path
+            ) from error
         self._data = memoryview(self._map)
         if len(self._data) < split.limit - split.base:
             raise CorruptError(
                 f"{path}: the file ends before byte {split.limit - split.base}: "
-                "another program cut it short",
+                "another program truncated it",
                 offset=split.base + len(self._data),
                 path=path,
             )
@@ -105,15 +107,15 @@ class PythonSegment:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Views that were handed out keep the mapping.
+        # The mapping lives as long as the views of callers.
         self._data.release()
 
     def unchanged(self) -> None:
         """
-        Returns if what was read until now still counts.
+        Makes sure that the log was not cut below the split's end.
 
         Raises:
-            CutError: the log was cut below the split's end since it was planned.
+            CutError: it was cut since the split was planned.
         """
         split = self._split
         if split.generation is None:
@@ -144,7 +146,7 @@ class PythonSegment:
 
     def pieces(self) -> Iterator[NDArray[Any] | Damaged]:
         """
-        Yields rows, and ranges that are no records, in order.
+        Yields rows and damaged ranges, in offset order.
         """
         split = self._split
         rows: list[tuple[Any, ...]] = []
@@ -153,7 +155,7 @@ class PythonSegment:
             try:
                 row = self._row(offset)
             except _Bad as bad:
-                # As the core's scan: the rows before it, then what is wrong.
+                # As in the core's scan: first the rows before it, then the damage.
                 if rows:
                     yield np.array(rows, RECORD_DTYPE)
                     rows = []
@@ -178,7 +180,7 @@ class PythonSegment:
 
     def _behind(self, offset: int, stop: Stop) -> int | None:
         """
-        Where the next record begins behind a bad one, if anybody knows.
+        The start of the next record behind a bad one; ``None``: it is not known.
         """
         if stop not in _SIZED:
             return None
@@ -189,7 +191,7 @@ class PythonSegment:
         try:
             self._row(behind, Check.OFFSET)
         except _Bad as bad:
-            # Zeros are no damage of their own: the log may end there.
+            # Zeros are no damage: the log may end there.
             return behind if not bad.stop.is_bad else None
         return behind
 
@@ -220,7 +222,7 @@ class PythonSegment:
         if offset + size > split.limit:
             raise _Bad(Stop.LIMIT, past_end_text(offset, split.limit))
         record = self._data[at : at + size]
-        row = _taken_apart(record, offset)
+        row = _fields(record, offset)
         row["proof"] = _proof(record, row, offset, checks)
         if checks & Check.TOPIC or checks & Check.TAGS:
             self._name(record, row, checks)
@@ -239,7 +241,7 @@ class PythonSegment:
 
 def _check_blank(offset: int, size: int, magic: int, rest: int) -> None:
     """
-    What begins no record fills the segment, or is bad.
+    Checks that bytes that are no record are a blank record.
     """
     if size == magic == 0:
         raise _Bad(Stop.ZERO, unwritten_text(offset))
@@ -247,7 +249,7 @@ def _check_blank(offset: int, size: int, magic: int, rest: int) -> None:
         raise _Bad(
             Stop.MAGIC,
             f"record at offset {offset}: magic 0x{magic:08x} is neither of a record "
-            "nor blank",
+            "nor of a blank record",
         )
     if size != rest:
         raise _Bad(
@@ -266,7 +268,7 @@ def _part(record: memoryview, row: dict[str, int], name: str) -> bytes:
     return bytes(record[at : at + row[f"{name}_size"]])
 
 
-def _taken_apart(record: memoryview, offset: int) -> dict[str, int]:
+def _fields(record: memoryview, offset: int) -> dict[str, int]:
     """
     The fields in the order of ``RECORD_DTYPE``.
     """
@@ -342,12 +344,12 @@ def _proof(
     record: memoryview, row: dict[str, int], offset: int, checks: Check
 ) -> Proof:
     """
-    What the checksums prove.
+    Checks the offset and the checksums, and returns what they prove.
     """
     what = f"record at offset {offset}:"
-    said = int.from_bytes(record[28:36])
-    if checks & Check.OFFSET and said != offset:
-        raise _Bad(Stop.OFFSET, f"{what} it says it is at {said}")
+    stored_offset = int.from_bytes(record[28:36])
+    if checks & Check.OFFSET and stored_offset != offset:
+        raise _Bad(Stop.OFFSET, f"{what} it says it is at {stored_offset}")
     area = bytes(record[-CRC_SIZE:]) if row["properties_size"] >= CRC_SIZE else b""
     wrong = _wrong_in_area(area)
     proof = Proof(0)
@@ -379,7 +381,7 @@ def _proof(
 
 def _wrong_in_area(area: bytes) -> int:
     """
-    How many bytes differ from the form of a property CRC.
+    The number of bytes that differ from the form of a property CRC.
     """
     if len(area) < CRC_SIZE:
         return CRC_SIZE

@@ -1,8 +1,8 @@
 """
-What a task does: one split to Arrow batches.
+Reads one split into Arrow batches. Runs on an executor.
 
-The core reads where it is installed; where it is not, Python does, with the same
-rows (`pystore.spark.scan.python_segment`).
+The core reads the segment if it is installed. Otherwise Python reads the same rows
+(`pystore.spark.scan.python_segment`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["read_split"]
 
 _BATCH_BYTES = 64 << 20
-"""Of the log, in one Arrow batch; a single record may be larger."""
+"""Most bytes of the log in one Arrow batch; a single record may be larger."""
 
 _ADVICE = (
-    "read with onDamage=report to see what is damaged, or skip to pass over it; "
-    "`pystore verify` says more"
+    "read with onDamage=report to list the damage, or with onDamage=skip to skip it; "
+    "`pystore verify` reports details"
 )
 
 _log = logging.getLogger(__name__)
@@ -53,21 +53,21 @@ def read_split(
     """
     Yields the records of a split.
 
-    Checksums are checked where bodies are read; else only structure and embedded
-    offsets are, since what nobody asked for is not read.
+    Checksums are checked if bodies are read. Otherwise only structure and embedded
+    offsets are checked, because the bodies' bytes are not read.
 
     Args:
         split: what to read.
         columns: wanted.
-        selection: what can be wanted of the rows.
+        selection: of the query.
         on_damage: ``fail``, ``report`` or ``skip``.
-        rows_per_batch: at most so many in one batch.
-        fail_on_data_loss: whether it must fail where the log was cut or the segment
-            deleted since the work was planned; else what is gone is passed over.
+        rows_per_batch: most rows in one batch.
+        fail_on_data_loss: whether to fail if the log was cut or the segment deleted
+            since the split was planned; else the missing records are skipped.
 
     Raises:
-        CorruptError: damage, where it must fail.
-        CutError, OffsetOutOfRange: what was planned is gone, likewise.
+        CorruptError: the log is damaged, and ``on_damage`` is ``fail``.
+        CutError, OffsetOutOfRange: records are missing, and ``fail_on_data_loss``.
         StorageError, NotAStoreError: the segment cannot be read.
     """
     try:
@@ -75,7 +75,7 @@ def read_split(
     except CutError as error:
         text = f"{split.store}: {error}"
         if fail_on_data_loss:
-            # Spark shows the text alone.
+            # Spark shows only the text of an error.
             raise CutError(text, offset=error.offset, path=split.store) from error
         _log.warning("%s", text)
     except OffsetOutOfRange as error:
@@ -95,7 +95,7 @@ def _read(
         try:
             yield from _batches(segment, split, columns, selection, on_damage)
         except Exception:
-            # Whatever it looks like: if the log was cut, that is what it is.
+            # If the log was cut, the cut is the cause of any other error.
             segment.unchanged()
             raise
 
@@ -111,7 +111,7 @@ def _batches(
     needs_bytes = bool(selection.texts) or "bytes" in needs_of(columns)
     for piece in segment.pieces():
         if isinstance(piece, Damaged):
-            segment.unchanged()  # or it is no damage
+            segment.unchanged()  # a cut is no damage
             if on_damage == "fail":
                 raise CorruptError(
                     f"{split.path}: {piece.text} ({piece.size} bytes): {_ADVICE}",
@@ -122,7 +122,7 @@ def _batches(
                 yield batches.of_damage(piece)
             else:
                 _log.warning(
-                    "%s: passed over %d bytes at offset %d: %s",
+                    "%s: skipped %d bytes at offset %d: %s",
                     split.store,
                     piece.size,
                     piece.offset,
@@ -148,7 +148,7 @@ def _holding(
     rows: NDArray[Any], data: memoryview | None, selection: Selection
 ) -> tuple[NDArray[Any], memoryview | None]:
     """
-    The rows with the texts that are wanted, and their bytes.
+    The rows that contain the wanted texts, and their bytes.
     """
     for values in selection.texts:
         if data is None or not len(rows):
@@ -165,7 +165,7 @@ def _holding(
 def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PythonSegment:
     try:
         from pystore.spark.scan.core_segment import CoreSegment  # noqa: PLC0415
-    except ImportError:  # no wheel here, only Python files: slower, and the same
+    except ImportError:  # no wheel here, only Python files: slower
         return PythonSegment(split, checks, rows)
     return CoreSegment(split, checks, rows)
 
@@ -173,7 +173,7 @@ def _open(split: Split, checks: Check, rows: int) -> CoreSegment | PythonSegment
 def _texts(segment: CoreSegment | PythonSegment) -> type[PythonColumns]:
     if isinstance(segment, PythonSegment):
         return PythonColumns
-    # Where a segment is the core's, so may its columns be.
+    # The core read the segment, so it can make the columns.
     from pystore.spark.scan.core_columns import CoreColumns  # noqa: PLC0415
 
     return CoreColumns
@@ -195,7 +195,7 @@ def _parts(
     rows: NDArray[Any], selection: Selection, segment: CoreSegment | PythonSegment
 ) -> Iterator[NDArray[Any]]:
     """
-    The rows that can be wanted, in parts that fit into a batch.
+    The rows that may be wanted, in parts that fit into a batch.
     """
     mask = selection.mask(rows, segment.topic)
     if mask is not None:

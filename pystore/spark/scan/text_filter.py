@@ -1,7 +1,7 @@
 """
-Records that hold a text, found among the bytes of many without parsing one.
+Finds records that contain a text by searching their bytes, without parsing them.
 
-What is found may stand in another property than the one that was meant: Spark asks
+The text may be in another property than the wanted one. Spark evaluates the filter
 again.
 """
 
@@ -25,16 +25,16 @@ def rows_with(
     rows: NDArray[Any], data: memoryview, values: Iterable[str]
 ) -> NDArray[Any]:
     """
-    Returns the rows with one of the values in their properties, and maybe others.
+    Returns the rows whose properties contain one of the values, perhaps with others.
 
     Args:
         rows: of ``RECORD_DTYPE``, ascending, at least one.
-        data: from the first row's offset on, to the last one's end.
+        data: from the first row's offset to the last row's end.
         values: whole values of properties.
     """
     wanted = {value.encode("utf-8", "surrogatepass") for value in values}
     is_short = any(len(one) < _BYTES_MIN for one in wanted)
-    # What is no UTF-8 is shown as U+FFFD, and has other bytes.
+    # U+FFFD may stand for invalid UTF-8, which has other bytes.
     is_unsure = any("\ufffd" in value for value in values)
     if is_short or is_unsure or not 0 < len(wanted) <= _VALUES_MAX:
         return rows
@@ -43,13 +43,13 @@ def rows_with(
     for match in pattern.finditer(data):
         places.append(match.span())
         if len(places) > _FOUND_MAX * len(rows):
-            return rows  # everywhere: a look at each costs more than it saves
+            return rows  # too many matches: a search costs more than it saves
     starts = (rows["offset"] - rows["offset"][0]).astype(np.int64)
     begin, end = np.array(places, np.int64).reshape(-1, 2).T
-    # A match hides those that it overlaps: all that it touches may be meant.
+    # A match may hide one that overlaps it, so each row that it touches is kept.
     first = np.searchsorted(starts, begin, "right") - 1
     last = np.searchsorted(starts, end - 1, "right") - 1
-    # Bodies may hold anything, and stand before the properties.
+    # The body comes before the properties, and may contain the text, too.
     is_behind_body = end - starts[last] > rows["properties_at"][last]
     touched = np.concatenate([first[first != last], last[is_behind_body]])
     found: NDArray[Any] = rows[np.unique(touched)]

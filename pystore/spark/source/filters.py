@@ -1,13 +1,13 @@
 """
-The filters that Spark pushes down, as a `Selection`.
+Translates the filters that Spark pushes down into a `Selection`.
 
-Only what surely leaves records out is taken; every filter is given back to Spark,
-which asks it again.
+A filter may only leave out records that it excludes for certain. Every filter is also
+returned to Spark, which evaluates it again.
 
-A key leaves rows out, never segments. RocketMQ's index files know where a key may be,
-but not where it is not: they are written behind the log by a thread of its own, the
-newest is flushed only when it is full, no bound on disk says which records have their
-entries, and records without keys have none, so that a gap cannot be seen.
+A filter on keys leaves out rows, never segments. RocketMQ's index files show where a
+key may be, but not where it is missing: a thread of its own writes them after the log,
+the newest file is flushed only when it is full, no bound on disk shows which records
+have entries, and records without keys have none, so gaps cannot be detected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["select"]
 
 def select(selection: Selection, filters: Iterable[Filter]) -> Selection:
     """
-    Returns the selection, narrowed by what the filters leave out.
+    Returns the selection, narrowed by the filters.
     """
     for one in filters:
         attribute, values = getattr(one, "attribute", ()), _values(one)
@@ -54,7 +54,7 @@ def select(selection: Selection, filters: Iterable[Filter]) -> Selection:
 
 def _values(one: Filter) -> frozenset[Any] | None:
     """
-    The only values that pass; ``None``: it does not say.
+    The only values that pass; ``None``: the filter lists no values.
     """
     if isinstance(one, EqualTo):
         return frozenset([one.value])
@@ -63,7 +63,7 @@ def _values(one: Filter) -> frozenset[Any] | None:
 
 def _bounds(one: Filter) -> tuple[int | None, int | None]:
     """
-    The least value that passes, and the one above the largest.
+    The least value that passes, and the end of the values, exclusive.
     """
     value: Any = getattr(one, "value", None)
     if isinstance(one, EqualTo):
@@ -85,7 +85,7 @@ def _time(selection: Selection, one: Filter) -> Selection:
         return selection
     aware = value if value.tzinfo else value.astimezone()
     ms = int((aware - _ORIGIN).total_seconds() * 1000)
-    # A millisecond of slack: stored times are whole ones, asked ones are not.
+    # Stored times are whole milliseconds; the filter's time may not be.
     if isinstance(one, EqualTo):
         return selection.times(ms - 1, ms + 1)
     if isinstance(one, GreaterThan | GreaterThanOrEqual):

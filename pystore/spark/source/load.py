@@ -1,10 +1,10 @@
 """
-``pystore.spark.load``: the same table with one copy of each row less.
+``pystore.spark.load``: the same table, but each row is copied once less.
 
-Spark copies every row that a Python source yields once more, into rows of its own
-(a projection above the scan, Spark 4.3); rows out of ``mapInArrow`` it takes as they
-are. So whoever wants all of a log has it sooner this way. The stores are planned when
-the table is loaded: it stays what they held then.
+Spark copies every row of a Python source into rows of its own (a projection above the
+scan, Spark 4.3). It takes rows of ``mapInArrow`` as they are, so reading a whole log is
+faster this way. The reads are planned when the table is loaded. Records that are
+appended later are not in the table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load"]
 
-_Give = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+_ReadBatches = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFrame:
@@ -38,11 +38,11 @@ def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFr
     Args:
         session: of PySpark 4.1 or newer.
         paths: roots of stores, file URLs or globs.
-        options: those of ``format("pystore")`` for a batch, by the same names.
+        options: the batch options of ``format("pystore")``, by the same names.
 
     Raises:
-        InvalidError: an option that is unknown or means nothing, or no path.
-        NotAStoreError: a path matches nothing, or no store.
+        InvalidError: an option is unknown or invalid, or there is no path.
+        NotAStoreError: a path is no store, or a glob matches no store.
     """
     given = {
         name: str(value).lower() if isinstance(value, bool) else str(value)
@@ -50,22 +50,25 @@ def load(session: SparkSession, *paths: str | Path, **options: object) -> DataFr
     }
     if paths:
         given["paths"] = json.dumps([str(path) for path in paths])
-    asked = parse_options(given, is_stream=False)
-    columns, rows = requested_columns(asked), requested_rows(asked)
+    parsed = parse_options(given, is_stream=False)
+    columns, rows = requested_columns(parsed), requested_rows(parsed)
     splits = plan_splits(
-        find_stores(asked.paths), asked, rows, with_epochs="epochs" in needs_of(columns)
+        find_stores(parsed.paths),
+        parsed,
+        rows,
+        with_epochs="epochs" in needs_of(columns),
     )
-    # One number to each task, and its split by that.
+    # Each task gets one number, the index of its split.
     numbers = session.range(0, len(splits), 1, max(1, len(splits)))
-    return numbers.mapInArrow(_reading(splits, columns, rows, asked), ddl(columns))
+    return numbers.mapInArrow(_reader(splits, columns, rows, parsed), ddl(columns))
 
 
-def _reading(
+def _reader(
     splits: Sequence[Split],
     columns: Sequence[Column],
     rows: Selection,
     options: SourceOptions,
-) -> _Give:
+) -> _ReadBatches:
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():

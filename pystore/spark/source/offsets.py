@@ -1,11 +1,11 @@
 """
-Where a stream stands: the offsets that Spark keeps in a checkpoint. Pure.
+The offsets of a stream, which Spark keeps in its checkpoint. Pure.
 
-A position is the end of a record, and names that record and its checksum: if it is
-another one when the stream comes back, the log was cut below and written anew,
-whoever did it and whatever became of the host.
+A stream offset is the end of a record, with the start and the checksum of that record.
+If the checksum differs when the stream restarts, the log was cut below and written
+again. This works on every host and after every kind of restart.
 
-The JSON is stable: Spark takes another text for news.
+Equal offsets have equal JSON: Spark takes a different text for new data.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _VERSION = 1
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
     """
-    Up to where one log was read.
+    The end of what a stream has read of one log.
 
     Attributes:
-        offset: a record begins there, or will.
-        record: where the last record below begins; ``None``: not known.
+        offset: start of the next record.
+        record: start of the last record that was read; ``None``: not known.
         crc: CRC-32 of that record's bytes.
     """
 
@@ -41,38 +41,40 @@ StreamOffsets = dict[str, StreamOffset]
 """By the root of the store."""
 
 
-def format_offsets(positions: Mapping[str, StreamOffset]) -> dict[str, Any]:
+def format_offsets(stream_offsets: Mapping[str, StreamOffset]) -> dict[str, Any]:
     """
-    Returns what Spark keeps, as values of JSON.
+    Returns the stream offsets as JSON values, as Spark keeps them.
     """
     return {
         "version": _VERSION,
-        "stores": {store: _shown(positions[store]) for store in sorted(positions)},
+        "stores": {
+            store: _shown(stream_offsets[store]) for store in sorted(stream_offsets)
+        },
     }
 
 
-def _shown(position: StreamOffset) -> dict[str, int]:
-    if position.record is None:
-        return {"offset": position.offset}
+def _shown(stream_offset: StreamOffset) -> dict[str, int]:
+    if stream_offset.record is None:
+        return {"offset": stream_offset.offset}
     return {
-        "offset": position.offset,
-        "record": position.record,
-        "crc": position.crc,
+        "offset": stream_offset.offset,
+        "record": stream_offset.record,
+        "crc": stream_offset.crc,
     }
 
 
 def parse_offsets(kept: Mapping[str, Any]) -> StreamOffsets:
     """
-    Returns the positions that Spark kept.
+    Returns the stream offsets from their JSON values.
 
     Raises:
-        FormatError: another version, or not ours at all.
+        FormatError: the version is unknown, or the values are invalid.
     """
     if kept.get("version") != _VERSION:
         raise FormatError(
-            f"the checkpoint's offsets have version {kept.get('version')!r}, this "
-            f"pystore reads {_VERSION}: go on with the pystore that wrote them, or "
-            "begin with a new checkpoint"
+            f"the checkpoint's offsets have version {kept.get('version')!r}, but this "
+            f"pystore reads version {_VERSION}: use the pystore that wrote them, or "
+            "start with a new checkpoint"
         )
     try:
         return {
@@ -82,7 +84,8 @@ def parse_offsets(kept: Mapping[str, Any]) -> StreamOffsets:
             for store, one in kept["stores"].items()
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        # Somebody changed it by hand: a guess would lose or repeat records.
+        # Changed by hand: a guess would lose or repeat records.
         raise FormatError(
-            f"the checkpoint's offsets are not ours: {kept!r}: begin with a new one"
+            f"the checkpoint's offsets are invalid: {kept!r}: start with a new "
+            "checkpoint"
         ) from error

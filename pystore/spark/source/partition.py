@@ -1,5 +1,5 @@
 """
-A split as Spark sends it to a task, and what the task does with it.
+A split as a partition of Spark, and the task that reads it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def read_partition(
     """
     Returns the records of one partition.
     """
-    if not isinstance(partition, SplitPartition):  # an empty table's only one
+    if not isinstance(
+        partition, SplitPartition
+    ):  # the only partition of an empty table
         return iter(())
     return read_split(
         partition.split,

@@ -1,8 +1,8 @@
 """
-How much one batch of a stream may hold: what Spark asks, in every version.
+The limits of one batch of a stream, for every supported version of PySpark.
 
-PySpark 4.1 has none of this: there the options alone say it, and Spark itself ends
-an ``availableNow`` stream after one batch.
+PySpark 4.1 passes no limits to a source. There only the options limit a batch, and
+Spark ends an ``availableNow`` stream after one batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     class AvailableNow:
         """
-        Base of readers that end at what was there when they began.
+        Base of readers that end at the data that existed at their start.
         """
 
 else:
@@ -29,7 +29,7 @@ else:
 
         class AvailableNow:
             """
-            Nobody asks for it.
+            Stands in for the missing base class.
             """
 
 
@@ -39,12 +39,12 @@ __all__ = ["AvailableNow", "ReadLimits", "default_limit", "limits_of"]
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
     """
-    What is left of a batch, for the stores that are still to come.
+    The rest of a batch's limits, for the stores that have no share yet.
 
     Attributes:
-        stores: how many.
-        max_bytes: of the log; ``None``: any number.
-        max_records: likewise.
+        stores: number of these stores.
+        max_bytes: bytes of the logs; ``None``: no limit.
+        max_records: number of records; ``None``: no limit.
     """
 
     stores: int
@@ -53,7 +53,7 @@ class ReadLimits:
 
     def share(self) -> tuple[int | None, int | None]:
         """
-        The bytes and records of the next store, at least one of each.
+        Returns the next store's share of bytes and records, at least one of each.
         """
         return self._part(self.max_bytes), self._part(self.max_records)
 
@@ -62,7 +62,7 @@ class ReadLimits:
 
     def without(self, size: int, records: int) -> ReadLimits:
         """
-        What the next store has left: what it did not take is for the others.
+        Returns the rest after a store took *size* bytes and *records* records.
         """
         return replace(
             self,
@@ -75,31 +75,31 @@ class ReadLimits:
 
 
 def limits_of(
-    asked: ReadLimit | None, options: StreamOptions, stores: int
+    requested: ReadLimit | None, options: StreamOptions, stores: int
 ) -> ReadLimits:
     """
-    Returns what Spark and the options allow together.
+    Returns the limits from Spark and from the options.
 
     Args:
-        asked: by Spark, ``None`` before 4.2.
-        options: the user's.
-        stores: how many there are.
+        requested: the limit that Spark passes; ``None`` before 4.2.
+        options: of the user.
+        stores: number of stores.
     """
-    if type(asked).__name__ == "ReadAllAvailable":
-        # Whatever the options say: Spark must have all of it in one batch.
+    if type(requested).__name__ == "ReadAllAvailable":
+        # Spark needs all data in one batch; the options do not apply.
         return ReadLimits(stores)
     return ReadLimits(
         stores,
-        getattr(asked, "max_bytes", options.max_bytes),
-        getattr(asked, "max_rows", options.max_records),
+        getattr(requested, "max_bytes", options.max_bytes),
+        getattr(requested, "max_rows", options.max_records),
     )
 
 
 def default_limit(options: StreamOptions) -> ReadLimit:
     """
-    Returns the options as Spark has them; where there are two, it is told of one.
+    Returns the options as a limit of Spark. Of two limits only the bytes are passed.
     """
-    # PySpark 4.1 never asks, and has no such module.
+    # PySpark 4.1 has no such module, and does not call this.
     from pyspark.sql.streaming.datasource import (  # noqa: PLC0415
         ReadAllAvailable,
         ReadMaxBytes,

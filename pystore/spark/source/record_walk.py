@@ -1,8 +1,8 @@
 """
-From record to record: where a batch of a stream may end.
+Finds ends of records, where a batch of a stream may end.
 
-Headers are walked in the core, never what was walked before: from a place where a
-record begins, or from the segment's first byte if that is nearer.
+The core walks the headers of the records. A walk begins at a known record, or at the
+segment's first byte if that is nearer, so no header is read twice.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _ROWS = 8192
 
 class WalkStep(NamedTuple):
     """
-    What a walk came to.
+    The result of a walk.
 
     Attributes:
-        offset: a record begins there, or will.
-        record: where the last record below begins, if it is known.
-        records: how many were passed.
+        offset: start of the next record.
+        record: start of the last record below ``offset``; ``None``: not known.
+        records: number of records that were walked.
     """
 
     offset: int
@@ -36,16 +36,16 @@ class WalkStep(NamedTuple):
 
 def last_below(log: LogReader, start: int, top: int, end: int) -> WalkStep:
     """
-    Returns the end of the last record that is wholly below *top*.
+    Returns the end of the last record that ends at or below *top*.
 
-    Only the newest segment with such a record is walked, so ``records`` are not
-    those from *start* on.
+    Only the newest segment with such a record is walked, so ``records`` does not count
+    all records from *start* on.
 
     Args:
         log: open for reading.
-        start: a record begins there.
+        start: of a record.
         top: any offset up to *end*.
-        end: of the log; a record begins there, or will.
+        end: of the log, and of its last record.
     """
     size = log.ends().segment_size
     while start < top:
@@ -53,13 +53,13 @@ def last_below(log: LogReader, start: int, top: int, end: int) -> WalkStep:
         found = walk(log, at, top, end)
         if found.offset > at:
             return found
-        top = at  # a blank, or the beginning of a record over the top
+        top = at  # only a blank record, or a record that ends above the top
     return WalkStep(start, None, 0)
 
 
 def first_from(log: LogReader, offset: int, end: int) -> int:
     """
-    Returns where the first record at or above *offset* begins, at most *end*.
+    Returns the start of the first record at or above *offset*, at most *end*.
     """
     ends = log.ends()
     offset = max(offset, ends.min_offset)
@@ -79,17 +79,17 @@ def walk(
     log: LogReader, start: int, top: int, end: int, records: int | None = None
 ) -> WalkStep:
     """
-    Returns how far records go that are wholly below *top*.
+    Walks over the records that end at or below *top*.
 
-    Damage is passed over where the next record can be found, or where everything up
-    to the segment's end or the log's is below *top*: whoever reads it reports it.
+    Damage is skipped if the next record can be found, or if the segment or the log
+    ends at or below *top*. The task that reads the damage reports it.
 
     Args:
         log: open for reading.
-        start: a record begins there.
+        start: of a record.
         top: any offset up to *end*.
-        end: of the log; a record begins there, or will.
-        records: at most so many; ``None``: all.
+        end: of the log, and of its last record.
+        records: most records to walk; ``None``: all.
     """
     at, step = start, WalkStep(start, None, 0)
     while at < top and (records is None or step.records < records):
@@ -136,7 +136,7 @@ def _scan(
 
 def _segment_end(log: LogReader, offset: int) -> int:
     """
-    Where the segment ends that holds an offset.
+    The end of the segment that holds an offset.
     """
     ends = log.ends()
     first, size = ends.min_offset, ends.segment_size

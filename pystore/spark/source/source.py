@@ -1,8 +1,8 @@
 """
 ``spark.read.format("pystore")``: commit logs as a table.
 
-Everything that Spark sends to its workers is plain values: options, columns,
-splits. Nothing opened on the driver goes with it.
+Spark sends only plain values to its workers: options, columns, splits. Files that the
+driver opened stay on the driver.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class PystoreSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """
-        What ``format`` takes.
+        The name for ``format``.
         """
         return "pystore"
 
     def schema(self) -> str:
         """
-        The columns, where the user gave no schema.
+        The columns of a table without a schema of the user.
         """
         return ddl(requested_columns(parse_options(self.options)))
 
@@ -64,7 +64,7 @@ class PystoreSource(DataSource):
         The reader of a batch query.
         """
         options = parse_options(self.options, is_stream=False)
-        return PystoreReader(options, _asked(schema, options))
+        return PystoreReader(options, _requested(schema, options))
 
     def streamReader(  # noqa: N802  Spark's name
         self, schema: StructType
@@ -72,17 +72,17 @@ class PystoreSource(DataSource):
         """
         The reader of a streaming query.
         """
-        # Its base class is of PySpark 4.2; workers may go without the wheel.
+        # Imported here, because its base class is in PySpark 4.2 only.
         from pystore.spark.source.stream import PystoreStreamReader  # noqa: PLC0415
 
         options = parse_options(self.options, is_stream=True)
-        return PystoreStreamReader(options, _asked(schema, options))
+        return PystoreStreamReader(options, _requested(schema, options))
 
 
 class FilteringSource(PystoreSource):
     """
-    The same, with filters, for tables that are loaded anew for each query: Spark keeps
-    what it pushed for all later ones.
+    The same, with pushed filters. Load the table again for each query: Spark keeps
+    pushed filters with the loaded table.
     """
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -90,7 +90,7 @@ class FilteringSource(PystoreSource):
         The reader of a batch query.
         """
         options = parse_options(self.options, is_stream=False)
-        return FilteringReader(options, _asked(schema, options))
+        return FilteringReader(options, _requested(schema, options))
 
 
 class PystoreReader(DataSourceReader):
@@ -105,9 +105,9 @@ class PystoreReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """
-        One for each segment that can hold a wanted record, or several.
+        The partitions: one or several for each segment that may hold a wanted record.
         """
-        # The driver has the wheel; workers may go without.
+        # Only the driver needs the wheel; workers may have Python files only.
         from pystore.spark.plan.splits import plan_splits  # noqa: PLC0415
 
         splits = plan_splits(
@@ -127,26 +127,26 @@ class PystoreReader(DataSourceReader):
 
 class FilteringReader(PystoreReader):
     """
-    Leaves out what filters cannot want. Spark asks all of them again.
+    Leaves out records that filters exclude. Spark evaluates all filters again.
     """
 
     def pushFilters(  # noqa: N802  Spark's name
         self, filters: list[Filter]
     ) -> Iterable[Filter]:
         """
-        Takes hints, and gives every filter back.
+        Narrows the selection, and returns every filter to Spark.
         """
         self._selection = select(self._selection, filters)
         return filters
 
 
-def _asked(schema: StructType, options: SourceOptions) -> tuple[Column, ...]:
+def _requested(schema: StructType, options: SourceOptions) -> tuple[Column, ...]:
     """
-    The columns of a schema, which the user may have given.
+    The columns of a schema, which may be the user's.
 
     Raises:
-        InvalidError: no such column, one of another type, or one that can be null
-            and may not be.
+        InvalidError: a column is unknown, has another type, or is NOT NULL although it
+            can be null.
     """
     columns = without_nulls(
         choose_columns(schema.names, with_body=False, with_damage=False),
@@ -157,11 +157,11 @@ def _asked(schema: StructType, options: SourceOptions) -> tuple[Column, ...]:
         if given != column.type:
             raise InvalidError(
                 f"column {column.name!r} is {COLUMNS[column.name].type}, not {given}: "
-                "give it that type in the schema, and cast it afterwards"
+                "use that type in the schema, and cast the column afterwards"
             )
         if column.is_nullable and not field.nullable:
             raise InvalidError(
-                f"column {column.name!r} can be null: leave NOT NULL out of its schema"
+                f"column {column.name!r} can be null: remove NOT NULL from the schema"
             )
     return tuple(
         replace(column, is_nullable=field.nullable)

@@ -1,8 +1,8 @@
 """
 ``spark.readStream.format("pystore")``: stores that a query follows.
 
-On the driver, between batches, a store is looked at anew and nothing stays open; the
-tasks of a batch read as those of a batch query do.
+For each batch the driver opens a store, reads its end and closes it. The tasks of a
+batch read like those of a batch query.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
         """
-        Where a query without a checkpoint begins.
+        The start of a query without a checkpoint.
         """
-        # Spark asks several times, and must hear the same: the end moves.
+        # Spark calls this several times, and needs the same answer each time.
         if self._initial is None:
             self._initial = {}
             for store in self._stores({}):
@@ -85,11 +85,11 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
     ) -> dict[str, Any]:
         """
-        Where the next batch ends: always between two records.
+        The end of the next batch, always between two records.
 
         Args:
-            start: where it begins; not told by PySpark 4.1.
-            limit: what Spark wants at most; likewise.
+            start: of the batch; ``None`` in PySpark 4.1.
+            limit: of the batch's size; ``None`` in PySpark 4.1.
         """
         begun = self._reached if start is None else parse_offsets(start)
         known = begun or {}
@@ -106,32 +106,32 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
             }
             limits = limits_of(limit, self._options.stream, len(snapshots))
             if begun is None:
-                # PySpark 4.1 behind a restart: nobody says where the batch begins.
+                # PySpark 4.1 after a restart: the start of the batch is unknown.
                 limits = ReadLimits(len(snapshots))
-            # The short ones first: what they leave is for the others.
+            # Small stores first: their unused share goes to the others.
             for store in sorted(
                 snapshots, key=lambda one: self._top(snapshots[one]) - begins[one]
             ):
                 snapshot, begin = snapshots[store], begins[store]
-                position, records = self._admit(snapshot, begin, limits)
-                limits = limits.without(position.offset - begin, records)
-                # The same position must read the same: Spark compares texts.
+                stream_offset, records = self._admit(snapshot, begin, limits)
+                limits = limits.without(stream_offset.offset - begin, records)
+                # Equal offsets need equal JSON: Spark compares the texts.
                 if store not in known or not (
-                    position.offset == begin == known[store].offset
+                    stream_offset.offset == begin == known[store].offset
                 ):
-                    reached[store] = position
+                    reached[store] = stream_offset
         self._reached = reached
         return format_offsets(reached)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
         """
-        The options, as Spark has them.
+        The options as a limit of Spark.
         """
         return default_limit(self._options.stream)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  Spark's name
         """
-        How far the stores reach, for the query's progress.
+        The ends of the stores, for the query's progress.
         """
         tops = {}
         for store in self._stores(self._reached or {}):
@@ -141,7 +141,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """
-        Remembers how far the stores reach now: the query goes no further.
+        Notes the current ends of the stores: the query ends there.
         """
         self._targets = {}
         for store in self._stores({}):
@@ -152,21 +152,21 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         self, start: dict[str, Any], end: dict[str, Any]
     ) -> Sequence[InputPartition]:
         """
-        What the tasks of one batch read.
+        The partitions of one batch.
         """
         begins, ends = parse_offsets(start), parse_offsets(end)
         self._reached = ends
         there = set(self._stores(ends))
         return [
             SplitPartition(split)
-            for store, position in ends.items()
-            if store in there and begins.get(store) != position
-            for split in self._splits(store, begins.get(store), position)
+            for store, stream_offset in ends.items()
+            if store in there and begins.get(store) != stream_offset
+            for split in self._splits(store, begins.get(store), stream_offset)
         ]
 
     def stop(self) -> None:
         """
-        Forgets what was seen. Nothing is open.
+        Forgets all stores. No file is open.
         """
         self._followed.clear()
 
@@ -185,7 +185,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         return self._options.fail_on_data_loss
 
     def _follow(self, store: str) -> FollowedStore:
-        # Only the driver has the wheel for sure.
+        # Only the driver needs the wheel.
         from pystore.spark.source.tail import FollowedStore  # noqa: PLC0415
 
         if store not in self._followed:
@@ -195,10 +195,11 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
 
     def _stores(self, known: Mapping[str, StreamOffset]) -> list[str]:
         """
-        The stores that are there now.
+        The stores that exist now.
 
         Raises:
-            NotAStoreError: one is gone that the stream has read, or there is none.
+            NotAStoreError: a store that the stream has read is missing, or there is
+                no store.
         """
         found: dict[str, None] = {}
         for path in self._options.paths:
@@ -207,15 +208,15 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
             except NotAStoreError as error:
                 if self._fails or not known:
                     raise
-                # It may come back: its position is kept.
+                # Its offset is kept: the store may appear again.
                 _log.warning("%s", error)
-        gone = sorted(known.keys() - found.keys())
-        if gone and self._fails:
+        missing = sorted(known.keys() - found.keys())
+        if missing and self._fails:
             raise NotAStoreError(
-                f"{gone[0]}: the stream has read it up to offset "
-                f"{known[gone[0]].offset}, and it is no longer there: bring it back, "
-                "or let the stream go on without it with failOnDataLoss=false",
-                path=gone[0],
+                f"{missing[0]}: the stream has read this store up to offset "
+                f"{known[missing[0]].offset}, but the store is missing: restore it, or "
+                "continue without it with failOnDataLoss=false",
+                path=missing[0],
             )
         return list(found)
 
@@ -241,7 +242,7 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         self, snapshot: StoreSnapshot, begin: int, limits: ReadLimits
     ) -> tuple[StreamOffset, int]:
         """
-        Where one store's part of a batch ends, and how many records are counted.
+        The end of one store's part of a batch, and the number of its records.
         """
         from pystore.spark.source.record_walk import last_below, walk  # noqa: PLC0415
 
@@ -253,24 +254,24 @@ class PystoreStreamReader(AvailableNow, DataSourceStreamReader):
         else:
             step = last_below(log, begin, below, end)
         if step.offset == begin and below < top:
-            # One record is larger than that, and the stream must go on.
+            # One record is larger than the limit: the batch must hold it.
             step = walk(log, begin, top, end, 1)
         return snapshot.mark(step), step.records
 
     def _splits(
-        self, store: str, begin: StreamOffset | None, position: StreamOffset
+        self, store: str, begin: StreamOffset | None, stream_offset: StreamOffset
     ) -> list[Split]:
         """
-        One store's part of a batch.
+        The splits of one store's part of a batch.
         """
         from pystore.spark.plan.splits import plan_range  # noqa: PLC0415
         from pystore.spark.source.record_walk import last_below  # noqa: PLC0415
 
         with self._follow(store).snapshot() as snapshot:
             first = snapshot.resume(begin, fails=self._fails)
-            end = position.offset
-            if not snapshot.holds(position):
-                snapshot.resume(position, fails=self._fails)
+            end = stream_offset.offset
+            if not snapshot.holds(stream_offset):
+                snapshot.resume(stream_offset, fails=self._fails)
                 end = last_below(
                     snapshot.log, first, min(end, snapshot.end), snapshot.end
                 ).offset

@@ -1,9 +1,9 @@
 """
-One store that a stream follows: how far it may read now, and whether what it has
-read is still there.
+One store that a stream follows: the end that it may read up to, and a check that the
+records that it has read are still there.
 
-Nothing stays open between two looks. Where no live page binds, the end that was
-found is kept, and the next search begins there.
+No file stays open between two snapshots. Without a valid live page the end is found by
+a scan, and the next scan begins at the last end.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from pystore.store.open_reader import binding_page, find_end
 __all__ = ["FollowedStore", "StoreSnapshot"]
 
 _ADVICE = (
-    "begin with a new checkpoint, or let the stream go on behind what is gone with "
-    "failOnDataLoss=false"
+    "start with a new checkpoint, or skip the missing records with failOnDataLoss=false"
 )
 
 _log = logging.getLogger(__name__)
@@ -47,16 +46,16 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
     """
-    A store as of one moment.
+    The state of a store at one moment.
 
     Attributes:
-        store: its root.
-        log: open for reading while this is looked at.
-        min_offset: the first offset that is still there.
+        store: root of the store.
+        log: open for reading until `FollowedStore.snapshot` ends.
+        min_offset: first offset of the log.
         end: of the log.
-        top: what a stream may read ends here or below.
-        cut_offset: where the log was cut last, or *end* where nobody knows.
-        generation: of the log's cuts, if a live page tells it.
+        top: a stream may read up to here.
+        cut_offset: offset of the last cut, or *end* if it is not known.
+        generation: of the log's cuts; ``None``: there is no valid live page.
     """
 
     store: str
@@ -69,56 +68,56 @@ class StoreSnapshot:
 
     def first(self) -> StreamOffset:
         """
-        Where the store begins.
+        The start of the log.
         """
         return StreamOffset(self.min_offset)
 
     def last(self, start: int, top: int) -> StreamOffset:
         """
-        The end of the last record from *start* on that is wholly below *top*.
+        The end of the last record from *start* on that ends at or below *top*.
         """
         return self.mark(last_below(self.log, start, top, self.end))
 
     def mark(self, step: WalkStep) -> StreamOffset:
         """
-        The position that a walk has come to.
+        The stream offset at the end of a walk.
         """
         if step.record is None:
             return StreamOffset(step.offset)
         data = self.log.acquire(step.record, step.offset - step.record)
         return StreamOffset(step.offset, step.record, zlib.crc32(data))
 
-    def holds(self, position: StreamOffset) -> bool:
+    def holds(self, stream_offset: StreamOffset) -> bool:
         """
-        Whether the log still is the one that was read up to a position.
+        Whether the log was not cut below a stream offset.
         """
-        if position.offset > self.end:
+        if stream_offset.offset > self.end:
             return False
-        if position.record is None or position.record < self.min_offset:
+        if stream_offset.record is None or stream_offset.record < self.min_offset:
             return True
-        size = position.offset - position.record
+        size = stream_offset.offset - stream_offset.record
         try:
-            data = self.log.acquire(position.record, size)
+            data = self.log.acquire(stream_offset.record, size)
         except PystoreError:
-            # Whatever it is, it is not the record that was read.
+            # An unreadable record is not the record that was read.
             return False
-        return len(data) == size and zlib.crc32(data) == position.crc
+        return len(data) == size and zlib.crc32(data) == stream_offset.crc
 
-    def resume(self, position: StreamOffset | None, *, fails: bool) -> int:
+    def resume(self, stream_offset: StreamOffset | None, *, fails: bool) -> int:
         """
-        Where a stream goes on that has read up to a position.
+        Returns the offset at which a stream continues.
 
         Args:
-            position: ``None``: the store is new to the stream.
-            fails: whether gone records end the stream.
+            stream_offset: end of what the stream has read; ``None``: the store is new.
+            fails: whether missing records end the stream.
 
         Raises:
-            OffsetOutOfRange: segments were deleted that it had not read.
-            CutError: the log was cut below what it has read.
+            OffsetOutOfRange: segments were deleted before the stream read them.
+            CutError: the log was cut below *position*.
         """
-        if position is None:
+        if stream_offset is None:
             return self.min_offset
-        start = position.offset
+        start = stream_offset.offset
         if start < self.min_offset:
             text = (
                 f"{self.store}: the records from offset {start} to {self.min_offset} "
@@ -128,27 +127,27 @@ class StoreSnapshot:
                 raise OffsetOutOfRange(
                     f"{text}: {_ADVICE}", offset=start, path=self.store
                 )
-            _log.warning("%s: going on at offset %d", text, self.min_offset)
+            _log.warning("%s: continuing at offset %d", text, self.min_offset)
             return self.min_offset
-        if self.holds(position):
+        if self.holds(stream_offset):
             return start
         text = f"{self.store}: the log was cut below offset {start}, which was read"
         if fails:
             raise CutError(f"{text}: {_ADVICE}", offset=start, path=self.store)
-        # What was written since the cut is new; where it was, the page may know.
+        # Records written since the cut are new. The live page may have its offset.
         begin = self.cut_offset if self.cut_offset <= start else self.end
         begin = max(self.min_offset, min(begin, self.end))
-        _log.warning("%s: going on at offset %d", text, begin)
+        _log.warning("%s: continuing at offset %d", text, begin)
         return begin
 
 
 class FollowedStore:
     """
-    A store that a stream looks at again and again. One thread.
+    A store of a stream. One thread.
 
     Args:
         root: of the store.
-        published: whether to read what the set may still lose.
+        published: whether to read up to the published end, above the confirm offset.
     """
 
     def __init__(self, root: Path, *, published: bool) -> None:
@@ -159,7 +158,7 @@ class FollowedStore:
     @contextmanager
     def snapshot(self) -> Iterator[StoreSnapshot]:
         """
-        Yields what there is now; the log is closed with the block.
+        Opens the log, and yields the current state of the store.
 
         Raises:
             NotAStoreError, StorageError: the store cannot be read.
@@ -178,7 +177,7 @@ class FollowedStore:
         with LogReader(store, LogOptions(), live) as log:
             ends = log.ends()
             end = top = ends.published_end
-            # 0: nobody replicates the store, and what is published is all there is.
+            # 0: the store has no replicas, and is read up to the published end.
             if ends.confirm_offset and not self._published:
                 top = ends.confirm_offset
             yield StoreSnapshot(
@@ -193,7 +192,7 @@ class FollowedStore:
 
     def _find_end(self, log: LogReader) -> int:
         """
-        The end of the last whole record, from the one that was found before on.
+        The end of the last whole record. The scan begins at the last end.
         """
         segments = Segments(log)
         known, limit = self._known, segments.end
@@ -214,9 +213,9 @@ class FollowedStore:
 
 def _page_of_starting(root: Path) -> LivePage | None:
     """
-    The live page while another pystore writer of this boot opens the store: what it
-    promised below its published end still holds, and what a scan would find above
-    may yet be cut.
+    The live page while a pystore writer of this boot opens the store.
+
+    Records below its published end stay. Records above it may still be cut.
     """
     path = root / META_NAME / LIVE_NAME
     try:
@@ -224,7 +223,7 @@ def _page_of_starting(root: Path) -> LivePage | None:
         words, boot = live.read(), boot_of(root)
         note = parse_abort((root / ABORT).read_bytes())
     except (NotAStoreError, StorageError, FileNotFoundError):
-        # No page, or nobody has the store open: the bytes say how far it goes.
+        # No page, or no writer: a scan finds the end.
         return None
     is_ours = (words.boot_id, words.mount_id) == (boot.boot_id, boot.mount_id)
     return live if is_ours and note.incarnation else None

@@ -1,8 +1,9 @@
 """
-Where two copies of a segment begin to differ: asked of the few blocks that do.
+Finds the first byte in which two copies of a segment differ.
 
-Each side gives digests of the pages of a block, then the bytes of the first page
-that differs; so hosts that share nothing can be compared, and little travels.
+For a block that differs, each side returns the digests of the block's pages, then the
+bytes of the first page that differs. So stores on different hosts can be compared,
+and few bytes travel.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ PAGE_BYTES = 4096
 @dataclass(frozen=True, slots=True)
 class BlockTask:
     """
-    Bytes of one copy to look at closely.
+    A range of one copy to read.
 
     Attributes:
         store: root of the store.
         base: of the segment.
-        start: first byte, an offset in the log.
-        end: behind the last byte.
-        is_raw: whether the bytes are wanted, and not the digests of their pages.
+        start: offset of the first byte in the log.
+        end: offset after the last byte.
+        is_raw: whether to return the bytes; else the digests of their pages.
     """
 
     store: str
@@ -43,13 +44,13 @@ class BlockTask:
 @dataclass(frozen=True, slots=True)
 class PageDigests:
     """
-    What a copy has there.
+    The content of a range of one copy.
 
     Attributes:
-        task: that asked.
+        task: whose result this is.
         digests: XXH3-64 of each page of 4 KiB.
-        raw: the bytes, if they were asked for.
-        error: why it cannot be said; empty: it can.
+        raw: the bytes, if the task asked for them.
+        error: why the range cannot be read; empty: it was read.
     """
 
     task: BlockTask
@@ -68,7 +69,7 @@ def block_range(base: int, index: int, end: int) -> tuple[int, int]:
 
 def read_pages(task: BlockTask) -> PageDigests:
     """
-    Returns what this copy has there. On an executor.
+    Reads a range of one copy. Runs on an executor.
     """
     try:
         with open_view(task.store, [task.base]) as log:
@@ -81,7 +82,7 @@ def read_pages(task: BlockTask) -> PageDigests:
             )
             return PageDigests(task, digests)
     except (PystoreError, OSError) as error:
-        # The verdict stands; where the copies differ is not said.
+        # The verdict stays; only the place of the difference is unknown.
         return PageDigests(task, error=" ".join(str(error).split("\n")))
 
 

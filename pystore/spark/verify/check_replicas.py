@@ -1,9 +1,10 @@
 """
-Replicas of one log against each other: which copy of a segment is wrong. Pure.
+Compares the replicas of one log: which copy of a segment is wrong. Pure.
 
-What a seal says of a block counts; without one, what most replicas have. A replica
-whose own records are damaged in a block has no say about it. Where nobody can tell,
-every copy that differs is named, and a person decides.
+The seal decides which bytes of a block are right. Without a seal the majority of the
+replicas decides. A replica whose own records are damaged in a block has no vote on
+that block. Without a majority every copy that differs gets a verdict, and an operator
+has to decide.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ __all__ = ["Difference", "check_replicas"]
 @dataclass(slots=True)
 class Difference:
     """
-    A copy of a segment that is not what it should be; where exactly, is asked next.
+    A copy of a segment that is wrong. `complete_verdicts` finds out where.
 
     Attributes:
-        verdict: of the copy, DIVERGENT until it is known better.
-        blocks: that differ, ascending.
-        end: up to where the copies are compared.
-        reference: root of a store that has these blocks right, or only otherwise;
-            empty: a seal alone says that they are wrong.
+        verdict: of the copy; DIVERGENT until the cause is known.
+        blocks: indexes of the blocks that differ, ascending.
+        end: offset up to which the copies are compared.
+        reference: root of a store whose copy of these blocks is right, or at least
+            different; empty: only a seal shows that this copy is wrong.
         agrees_behind: whether a later block is right again.
-        is_tie: whether nobody can tell which copy is right.
+        is_tie: whether neither a seal nor a majority decides which copy is right.
     """
 
     verdict: SegmentVerdict
@@ -48,12 +49,15 @@ class Difference:
 @dataclass(slots=True)
 class _Copy:
     """
-    One store's copy of the segment in question.
+    One store's copy of the segment.
 
     Attributes:
-        marks: digests by the offset at which the digested bytes of a block end.
-        damaged: blocks that its own records or its seal call bad.
-        wrong: offsets of marks that are not what they should be, ascending.
+        found: the findings of the store.
+        check: of this segment.
+        own: findings of the store about this segment.
+        marks: digest of each block, by the offset where the digested bytes end.
+        damaged: indexes of blocks that the copy's own records or its seal show bad.
+        wrong: offsets of the marks that differ from the right ones, ascending.
     """
 
     found: StoreFindings
@@ -65,13 +69,13 @@ class _Copy:
 
 
 @dataclass(slots=True)
-class _Truth:
+class _Expected:
     """
-    What the bytes of a segment should be, by the offsets of the marks.
+    The right digests of a segment, by the offsets of the marks.
 
     Attributes:
-        marks: the right digests, as far as they can be told.
-        ties: offsets of which nobody can tell.
+        marks: the right digests that are known.
+        ties: offsets without a majority.
         sealed: offsets that a seal decides.
     """
 
@@ -100,7 +104,9 @@ def check_replicas(
             for one in stores
             if _is_here(one, base)
         }
-        truth = _truth(list(copies.values()), base) if is_comparable else _Truth()
+        expected = (
+            _expected(list(copies.values()), base) if is_comparable else _Expected()
+        )
         for one in stores:
             copy = copies.get(str(one.plan.root))
             if copy is None:
@@ -110,18 +116,18 @@ def check_replicas(
             peers = sum(
                 bool(other.marks) for other in copies.values() if other is not copy
             )
-            verdict = _judge(copy, base, truth, peers)
+            verdict = _verdict(copy, base, expected, peers)
             verdicts.append(verdict)
             if not is_comparable:
-                _call_incomparable(verdict, sizes)
+                _mark_incomparable(verdict, sizes)
             elif copy.wrong:
-                differences.append(_difference(verdict, copy, copies, truth))
+                differences.append(_difference(verdict, copy, copies, expected))
     return verdicts + [v for one in stores for v in _store_rows(one)], differences
 
 
 def _bases(one: StoreFindings) -> list[int]:
     """
-    The segments that a store has, or says that it should have.
+    The segments that a store has, or should have by its own files.
     """
     size, bases = one.plan.listing.segment_size, one.plan.listing.bases
     if not bases:
@@ -140,13 +146,13 @@ def _is_here(one: StoreFindings, base: int) -> bool:
     return base in one.checks and (base < one.end or _has_bytes(one, base))
 
 
-def _own(one: StoreFindings, base: int) -> list[Finding]:
+def _own_findings(one: StoreFindings, base: int) -> list[Finding]:
     return one.by_segment.get(base, [])
 
 
 def _blocks_of(findings: Sequence[Finding], base: int) -> set[int]:
     """
-    The blocks that findings name; a queue offset says nothing about bytes.
+    The blocks that findings name. A wrong queue offset does not make bytes bad.
     """
     blocks: set[int] = set()
     for one in findings:
@@ -158,35 +164,35 @@ def _blocks_of(findings: Sequence[Finding], base: int) -> set[int]:
 
 
 def _copy(one: StoreFindings, base: int) -> _Copy:
-    check, own = one.checks[base], _own(one, base)
+    check, own = one.checks[base], _own_findings(one, base)
     marks = {
         min(base + (index + 1) * BLOCK_BYTES, check.digest_end): digest
         for index, digest in check.digests.items()
     }
     marks |= check.partial
     if one.torn_reason and one.plan.is_crashed:
-        # What a crash left behind the end is nothing that anybody could compare.
+        # What a crash left above the end differs in every replica.
         marks = {end: digest for end, digest in marks.items() if end <= one.end}
     return _Copy(one, check, own, marks, _blocks_of(own, base))
 
 
 def _block(base: int, end: int) -> int:
     """
-    The block that ends there, or reaches to there.
+    The index of the block that holds the byte before *end*.
     """
     return (end - 1 - base) // BLOCK_BYTES
 
 
-def _truth(copies: Sequence[_Copy], base: int) -> _Truth:
+def _expected(copies: Sequence[_Copy], base: int) -> _Expected:
     """
-    The right digests, by a seal, else by what most copies have.
+    The right digests: those of the seal, else those of most copies.
     """
-    truth = _Truth()
+    expected = _Expected()
     sealed = _sealed(copies)
     for end in sorted({end for copy in copies for end in copy.marks}):
         if end in sealed:
-            truth.marks[end] = sealed[end]
-            truth.sealed.add(end)
+            expected.marks[end] = sealed[end]
+            expected.sealed.add(end)
             continue
         block = _block(base, end)
         votes = Counter(
@@ -198,15 +204,15 @@ def _truth(copies: Sequence[_Copy], base: int) -> _Truth:
         if not most:
             continue
         if len(most) == 1 or most[0][1] * 2 > votes.total():
-            truth.marks[end] = most[0][0]
+            expected.marks[end] = most[0][0]
         else:
-            truth.ties.add(end)
-    return truth
+            expected.ties.add(end)
+    return expected
 
 
 def _sealed(copies: Sequence[_Copy]) -> dict[int, int]:
     """
-    What the seal says, where all seals of the replicas say the same.
+    The digests of the seal, if all seals of the replicas are equal.
     """
     found = {one.check.seal.digest: one.check.seal for one in copies if one.check.seal}
     if len(found) != 1:
@@ -217,12 +223,12 @@ def _sealed(copies: Sequence[_Copy]) -> dict[int, int]:
     return {seal.block_range(i)[1]: d for i, d in enumerate(seal.block_digests)}
 
 
-def _judge(copy: _Copy, base: int, truth: _Truth, peers: int) -> SegmentVerdict:
+def _verdict(copy: _Copy, base: int, expected: _Expected, peers: int) -> SegmentVerdict:
     check, one = copy.check, copy.found
     copy.wrong = sorted(
         end
         for end, mark in copy.marks.items()
-        if end in truth.ties or truth.marks.get(end, mark) != mark
+        if end in expected.ties or expected.marks.get(end, mark) != mark
     )
     bad = {_block(base, end) for end in copy.wrong}
     report = check.report
@@ -246,19 +252,21 @@ def _judge(copy: _Copy, base: int, truth: _Truth, peers: int) -> SegmentVerdict:
         verdict.evidence.append(check.error)
     elif base >= one.end:
         verdict.verdict = Verdict.ORPHAN
-        verdict.evidence.append(f"the log ends at {one.end}: opening removes it")
+        verdict.evidence.append(
+            f"the log ends at {one.end}: opening the store removes this file"
+        )
     elif copy.own:
         verdict.verdict, verdict.is_bad = Verdict.CORRUPT, True
         verdict.blocks = tuple(sorted(copy.damaged | bad))
         verdict.evidence += [f"{f.kind}: {f.text}" for f in copy.own]
     elif bad:
-        # A record that is bad in itself, though nobody crashed, is no other history.
+        # A bad record without a crash is damage, not another history.
         verdict.verdict = Verdict.CORRUPT if is_torn else Verdict.DIVERGENT
         verdict.is_bad, verdict.blocks = True, tuple(sorted(bad))
-    elif check.is_sealed_whole or (copy.marks and (peers or truth.sealed)):
+    elif check.is_sealed_whole or (copy.marks and (peers or expected.sealed)):
         verdict.verdict = Verdict.OK
     if is_torn:
-        text = f"torn at {one.end}: {one.torn_reason}; opening cuts it"
+        text = f"torn at {one.end}: {one.torn_reason}; opening the store cuts it"
         verdict.evidence.append(text)
     return verdict
 
@@ -270,11 +278,11 @@ def _fold(digests: Mapping[int, int]) -> str:
     return whole.hexdigest() if digests else ""
 
 
-def _call_incomparable(verdict: SegmentVerdict, sizes: set[int]) -> None:
+def _mark_incomparable(verdict: SegmentVerdict, sizes: set[int]) -> None:
     both = " and ".join(map(str, sorted(sizes)))
     text = (
-        f"replicas have segments of {both} bytes: their logs cannot be equal; verify "
-        "each by itself"
+        f"the replicas have segments of {both} bytes, so their logs cannot be equal: "
+        "verify each store by itself"
     )
     verdict.evidence.append(text)
     if verdict.verdict in (Verdict.OK, Verdict.UNSEALED):
@@ -285,12 +293,12 @@ def _difference(
     verdict: SegmentVerdict,
     copy: _Copy,
     copies: Mapping[str, _Copy],
-    truth: _Truth,
+    expected: _Expected,
 ) -> Difference:
     base, first = verdict.segment, copy.wrong[0]
     assert base is not None
-    right, mine = truth.marks.get(first), copy.marks[first]
-    # Of those that have it right, or at least otherwise, the one that has most.
+    right, mine = expected.marks.get(first), copy.marks[first]
+    # Of the copies that are right, or at least different, the one with most blocks.
     able = {
         name: other.marks
         for name, other in copies.items()
@@ -307,7 +315,7 @@ def _difference(
         end=shared[-1],
         reference=reference,
         agrees_behind=any(_block(base, end) > max(bad) for end in copy.marks),
-        is_tie=first in truth.ties,
+        is_tie=first in expected.ties,
     )
 
 
@@ -315,7 +323,7 @@ def _absent(
     one: StoreFindings, base: int, stores: Sequence[StoreFindings]
 ) -> SegmentVerdict | None:
     """
-    What to say of a segment that replicas have, or that this store should have.
+    The verdict on a segment that replicas have, or that this store should have.
     """
     bases = one.plan.listing.bases
     size = one.plan.listing.segment_size
@@ -323,7 +331,7 @@ def _absent(
         one.plan.group, str(one.plan.root), base, Verdict.ABSENT, length=size
     )
     if base in bases and base not in one.plan.listing.odd:
-        return None  # another round's work
+        return None  # another round checks it
     if base in one.plan.listing.odd:
         verdict.verdict, verdict.is_bad = Verdict.CORRUPT, True
         found = one.plan.listing.odd[base]
@@ -333,16 +341,19 @@ def _absent(
         verdict.evidence.append("the file is missing: take it from a replica")
     elif bases and base > bases[0]:
         lag = max(other.end for other in stores) - one.end
-        verdict.evidence.append(f"the log ends at {one.end}, {lag} bytes behind")
+        verdict.evidence.append(
+            f"the log ends at {one.end}, {lag} bytes behind the longest replica"
+        )
     else:
         begins = f"the log begins at {bases[0]}" if bases else "the log is empty"
-        verdict.evidence.append(f"{begins}: deleted by retention, or lost")
+        text = f"{begins}: the segment was deleted by retention, or lost"
+        verdict.evidence.append(text)
     return verdict
 
 
 def _store_rows(one: StoreFindings) -> list[SegmentVerdict]:
     """
-    What a store has beside its segments: a row for all, and one for each orphan.
+    The rows that are not about a segment: one for the store, one for each orphan.
     """
     root, group = str(one.plan.root), one.plan.group
     rows = [

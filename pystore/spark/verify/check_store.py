@@ -1,5 +1,5 @@
 """
-What the checks of its segments mean for a store. On the driver, when all are in.
+The findings of one store, from the checks of its segments. Runs on the driver.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = ["StoreFindings", "check_store"]
 @dataclass(slots=True)
 class StoreFindings:
     """
-    A store as its segments show it.
+    What is wrong with a store.
 
     Attributes:
         plan: of the store.
-        checks: of its segments, by base offset.
+        checks: of the segments, by base offset.
         end: of the log.
-        expected_end: up to where the store itself says that there is a log.
-        by_segment: what is wrong with each segment.
-        of_store: what is wrong with queues, epochs and small files.
-        torn_reason: why the bytes behind the end are no records, if there are any.
+        expected_end: the end of the log that the store's own files name.
+        by_segment: findings about each segment, by base offset.
+        of_store: findings about queues, epochs and small files.
+        torn_reason: why the bytes above the end are no records; empty: there are none.
     """
 
     plan: StorePlan
@@ -54,7 +54,7 @@ class StoreFindings:
 
     def add(self, finding: Finding) -> None:
         """
-        Puts a finding where it belongs.
+        Adds a finding to its segment, or to the store.
         """
         size, offset = self.plan.listing.segment_size, finding.offset
         base = None if offset is None or not size else offset // size * size
@@ -68,54 +68,54 @@ def check_store(
     plan: StorePlan, checks: Mapping[int, SegmentCheck], *, is_whole: bool = True
 ) -> StoreFindings:
     """
-    Tells damage from a torn tail, and joins what only all segments together show.
+    Returns the findings of a store. A torn tail is no finding.
 
     Args:
         plan: of the store.
-        checks: of its segments, by base offset.
-        is_whole: whether every record was checked, and not blocks only.
+        checks: of the segments, by base offset.
+        is_whole: whether every record was checked; else only a sample of blocks was.
     """
     found = StoreFindings(plan, dict(checks), end=plan.readable_end)
     found.expected_end = max(found.end, _promised_end(plan))
     found.of_store += plan.findings
     if not plan.listing.runs:
         if found.expected_end:
-            text = f"no segment is here, but the log went up to {found.expected_end}"
+            text = f"there is no segment, but the log went up to {found.expected_end}"
             found.add(Finding("store", None, text))
         return found
     if is_whole:
         try:
-            _judge_whole(found)
+            _check_whole(found)
         except PystoreError as error:
-            # The store is gone, or changes below our hands; others are judged.
+            # The store was removed or changed meanwhile; other stores are checked.
             for check in found.checks.values():
                 check.error = check.error or str(error)
     else:
-        _note_faults(found)
+        _add_bad_records(found)
     for base, check in found.checks.items():
-        _note_seal(found, base, check, is_whole=is_whole)
+        _add_seal_findings(found, base, check, is_whole=is_whole)
         for offset in check.stray_epochs:
-            if offset < found.end:  # at the end, no record is there yet
-                text = f"an epoch begins at offset {offset}, and no record does"
+            if offset < found.end:  # an epoch at the end has no record yet
+                text = f"an epoch begins at offset {offset}, but no record begins there"
                 found.add(Finding("epoch", offset, text))
     return found
 
 
-def _judge_whole(found: StoreFindings) -> None:
+def _check_whole(found: StoreFindings) -> None:
     plan = found.plan
     now = list_segments(plan.root)
     if not now.runs:
-        raise NotAStoreError(f"{plan.root}: its segments are gone")
+        raise NotAStoreError(f"{plan.root}: its segments were deleted")
     with open_parts(plan.root, now, plan.share.lengths) as parts:
         log, queues, problem = parts
-        _judge_runs(found, log, queues)
-        _judge_queues(found, None if problem else queues)
+        _check_runs(found, log, queues)
+        _check_queues(found, None if problem else queues)
 
 
-def _note_faults(found: StoreFindings) -> None:
+def _add_bad_records(found: StoreFindings) -> None:
     """
-    Bad records in the blocks that were read; above what was promised, in the last
-    segment, one is a torn tail.
+    Adds the bad records of the blocks that were read. In the last segment, a bad
+    record above the promised end is a torn tail.
     """
     last = max(found.plan.bases, default=0)
     promised = _promised_end(found.plan)
@@ -126,9 +126,9 @@ def _note_faults(found: StoreFindings) -> None:
                 found.add(Finding("record", fault.offset, fault.text, size))
 
 
-def _judge_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> None:
+def _check_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> None:
     """
-    Segments without a hole between them, run by run; only the last one has an end.
+    Checks each run of segments without a hole. Only the last run has a log's end.
     """
     plan = found.plan
     size, last = plan.listing.segment_size, plan.listing.runs[-1][-1]
@@ -147,7 +147,7 @@ def _judge_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> 
                 segments, queues, offset, _checkpoint_ms(plan.bound)
             ),
         )
-        _take(found, judged, is_last=is_last, log_end=ends)
+        _add_decision(found, judged, is_last=is_last, log_end=ends)
         if is_last:
             found.expected_end = max(judged.end_offset, _promised_end(plan))
 
@@ -165,19 +165,19 @@ def _report_runs(found: StoreFindings, size: int) -> list[list[SegmentReport]]:
     return runs
 
 
-def _take(
+def _add_decision(
     found: StoreFindings, judged: EndDecision, *, is_last: bool, log_end: int
 ) -> None:
     for damage in judged.damages:
         if damage.offset is not None and damage.offset >= log_end:
-            continue  # whole segments are missing: ABSENT says it
+            continue  # whole segments are missing: they get the verdict ABSENT
         found.add(Finding("record", damage.offset, damage.reason, damage.skipped_bytes))
     if is_last:
         found.end = judged.end_offset
         found.torn_reason = judged.torn_reason
 
 
-def _judge_queues(found: StoreFindings, queues: ConsumeQueues | None) -> None:
+def _check_queues(found: StoreFindings, queues: ConsumeQueues | None) -> None:
     plan = found.plan
     unseen = _unseen(found)
     in_order = [found.checks[base].queues for base in sorted(found.checks)]
@@ -204,7 +204,7 @@ def _judge_queues(found: StoreFindings, queues: ConsumeQueues | None) -> None:
 
 def _unseen(found: StoreFindings) -> Sequence[tuple[int, int]]:
     """
-    What of the log could not be read: damage, and segments that are not here.
+    The ranges of the log that could not be read: damage, and missing segments.
     """
     size = found.plan.listing.segment_size
     ranges = [
@@ -222,11 +222,11 @@ def _unseen(found: StoreFindings) -> Sequence[tuple[int, int]]:
     return ranges
 
 
-def _note_seal(
+def _add_seal_findings(
     found: StoreFindings, base: int, check: SegmentCheck, *, is_whole: bool
 ) -> None:
     """
-    What differs from the seal, one finding for each block.
+    Adds a finding for each block that differs from the seal.
     """
     if check.seal_problem:
         found.of_store.append(Finding("seal", base, check.seal_problem))
@@ -234,11 +234,13 @@ def _note_seal(
     if seal is None or check.is_sealed_whole or check.report is None:
         return
     if found.plan.end < seal.end_offset:
-        return  # a cut that is not finished leaves the seal of what it shortens
+        return  # an unfinished cut leaves the seal of the segment that it shortens
     sealed = dict(enumerate(seal.block_digests))
     bad = [index for index, one in check.digests.items() if sealed.get(index) != one]
     if is_whole and not bad:
-        bad = list(check.digests)  # all agree, and yet the whole does not
+        bad = list(
+            check.digests
+        )  # every block agrees, but the digest of all bytes does not
     for index in sorted(bad):
         start, end = seal.block_range(index)
         text = f"bytes {start} to {end} are not what was sealed"
@@ -249,7 +251,7 @@ def _note_seal(
 
 def _promised_end(plan: StorePlan) -> int:
     """
-    Up to where the store itself says that there is a log.
+    The end of the log that the store's own files name.
     """
     bound = plan.bound
     if isinstance(bound, Bound):

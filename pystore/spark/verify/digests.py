@@ -1,8 +1,8 @@
 """
-Digests of a segment's blocks, taken while a scan has their bytes in the cache.
+Digests of a segment's blocks, computed while the scan has their bytes in the cache.
 
-A block is 4 MiB from the segment's first byte on, as in seals, so that equal
-segments of replicas have equal digests. The last one ends where the log does.
+A block is 4 MiB, counted from the segment's first byte, as in seals. So equal segments
+of replicas have equal digests. The last block ends where the log ends.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ def blocks_of(length: int) -> int:
 
 class BlockDigests:
     """
-    Takes the digests of a segment, or of some of its blocks, from the front.
+    Computes the digests of a segment, or of some of its blocks, in offset order.
 
     Args:
-        log: that holds it.
-        base: its base offset.
-        end: behind the last byte to take.
+        log: that holds the segment.
+        base: base offset of the segment.
+        end: offset after the last byte to digest.
         chosen: indexes of blocks; ``None``: all of them.
-        stops: offsets at which the digest of the block so far is wanted, too: where
-            the logs of shorter replicas end.
-        with_whole: whether the digest over all bytes is asked for, too.
+        stops: offsets where the logs of shorter replicas end: the digest of the block
+            up to there is computed, too.
+        with_whole: whether to compute the digest over all bytes, too.
 
     Attributes:
         blocks: XXH3-64 by block index.
         partial: XXH3-64 of a block up to a stop, by the stop.
-        whole: XXH3-128 of all bytes, after ``finish``; empty if not asked for.
-        size: bytes taken.
+        whole: XXH3-128 of all bytes, after ``finish``; empty without ``with_whole``.
+        size: digested bytes.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class BlockDigests:
 
     def reach(self, offset: int) -> None:
         """
-        Takes what lies below *offset* and was not taken yet.
+        Digests the bytes below *offset* that were not digested yet.
 
         Raises:
             CorruptError, StorageError: the bytes cannot be read.
@@ -103,7 +103,7 @@ class BlockDigests:
 
     def finish(self) -> None:
         """
-        Takes the rest.
+        Digests the remaining bytes.
 
         Raises:
             CorruptError, StorageError: the bytes cannot be read.

@@ -1,9 +1,9 @@
 """
-Damage or another history? The copies that differ, looked at closely.
+Decides whether a copy that differs is damaged or belongs to another history.
 
-Two logs that went apart never meet again: store times differ from there on. So a
-copy that is right again behind the difference is damaged, and one that is not has
-diverged.
+Two logs that diverged differ in every later record, since their store times differ.
+So a copy that is right again behind the difference is damaged. A copy that stays
+different has diverged.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ def complete_verdicts(differences: Sequence[Difference], run: RunTasks) -> None:
     Completes the verdicts of copies that differ.
 
     Args:
-        differences: whose verdicts are changed.
-        run: runs a function over tasks, given their size in bytes.
+        differences: the copies; their verdicts are changed.
+        run: runs the tasks.
     """
-    asked = [task for one in differences for task in _questions(one)]
-    answers = {answer.task: answer for answer in _run(run, asked)}
-    places = [_place(one, answers) for one in differences]
+    tasks = [task for one in differences for task in _block_tasks(one)]
+    digests = {result.task: result for result in _run(run, tasks)}
+    places = [_first_page(one, digests) for one in differences]
     pages = [
         task
         for one, place in zip(differences, places, strict=True)
         if place is not None
-        for task in _pages(one, place)
+        for task in _page_tasks(one, place)
     ]
-    raw = {answer.task: answer for answer in _run(run, pages)}
+    raw = {result.task: result for result in _run(run, pages)}
     for one, place in zip(differences, places, strict=True):
-        _complete(one, place, answers, raw)
-    _join(differences)
+        _complete(one, place, digests, raw)
+    _name_divergence(differences)
 
 
-def _join(differences: Sequence[Difference]) -> None:
+def _name_divergence(differences: Sequence[Difference]) -> None:
     """
-    A log parts once: what lies behind that place is told by it.
+    A log diverges at one offset. The verdicts on later segments name that offset.
     """
-    parted: dict[str, Difference] = {}
+    diverged: dict[str, Difference] = {}
     for one in differences:
         verdict = one.verdict
         if verdict.verdict is not Verdict.DIVERGENT or one.is_tie:
             continue
-        first = parted.setdefault(verdict.store, one).verdict
+        first = diverged.setdefault(verdict.store, one).verdict
         if first is not verdict:
-            text = f"it belongs to the log that parted at offset {_where(first)}"
+            text = f"it belongs to the log that diverged at offset {_where(first)}"
             verdict.evidence = [text]
 
 
@@ -74,9 +74,9 @@ def _run(run: RunTasks, tasks: Sequence[BlockTask]) -> list[PageDigests]:
     return run(unique, read_pages, lambda task: int(task.end - task.start))
 
 
-def _questions(one: Difference) -> list[BlockTask]:
+def _block_tasks(one: Difference) -> list[BlockTask]:
     """
-    The first and the last block that differ, of both sides.
+    Tasks for the first and the last block that differ, on both sides.
     """
     base = one.verdict.segment
     assert base is not None
@@ -89,15 +89,15 @@ def _questions(one: Difference) -> list[BlockTask]:
 
 
 def _differing(
-    one: Difference, index: int, answers: dict[BlockTask, PageDigests]
+    one: Difference, index: int, digests: dict[BlockTask, PageDigests]
 ) -> tuple[list[int], int]:
     """
-    The pages of a block that differ, and how many it has.
+    The pages of a block that differ, and the number of its pages.
     """
     base = one.verdict.segment
     assert base is not None
     sides = [
-        answers.get(BlockTask(store, base, *block_range(base, index, one.end)))
+        digests.get(BlockTask(store, base, *block_range(base, index, one.end)))
         for store in (one.verdict.store, one.reference)
     ]
     mine, theirs = (side.digests if side is not None else () for side in sides)
@@ -105,11 +105,11 @@ def _differing(
     return [page for page, (a, b) in enumerate(pairs) if a != b], len(pairs)
 
 
-def _place(one: Difference, answers: dict[BlockTask, PageDigests]) -> int | None:
+def _first_page(one: Difference, digests: dict[BlockTask, PageDigests]) -> int | None:
     """
-    Where the first page that differs begins.
+    The offset of the first page that differs.
     """
-    pages, _ = _differing(one, one.blocks[0], answers)
+    pages, _ = _differing(one, one.blocks[0], digests)
     base = one.verdict.segment
     assert base is not None
     if not pages:
@@ -117,7 +117,7 @@ def _place(one: Difference, answers: dict[BlockTask, PageDigests]) -> int | None
     return block_range(base, one.blocks[0], one.end)[0] + pages[0] * PAGE_BYTES
 
 
-def _pages(one: Difference, place: int) -> list[BlockTask]:
+def _page_tasks(one: Difference, place: int) -> list[BlockTask]:
     base = one.verdict.segment
     assert base is not None
     end = min(place + PAGE_BYTES, one.end)
@@ -130,7 +130,7 @@ def _pages(one: Difference, place: int) -> list[BlockTask]:
 def _complete(
     one: Difference,
     place: int | None,
-    answers: dict[BlockTask, PageDigests],
+    digests: dict[BlockTask, PageDigests],
     raw: dict[BlockTask, PageDigests],
 ) -> None:
     verdict = one.verdict
@@ -139,29 +139,30 @@ def _complete(
     start = block_range(base, one.blocks[0], one.end)[0]
     where = None
     if place is not None:
-        mine, theirs = (raw[task].raw for task in _pages(one, place))
+        mine, theirs = (raw[task].raw for task in _page_tasks(one, place))
         where = place + (first_difference(mine, theirs) or 0)
         verdict.first_difference = where
     if verdict.verdict is Verdict.CORRUPT:
-        return  # its own records or its seal say so already
-    pages, count = _differing(one, one.blocks[-1], answers)
+        return  # its own records or its seal already show it
+    pages, count = _differing(one, one.blocks[-1], digests)
     is_right_behind = one.agrees_behind or bool(pages and pages[-1] + 1 < count)
     if not one.reference:
         verdict.verdict = Verdict.CORRUPT
         text = (
-            f"block {one.blocks[0]}, from offset {start} on, is not what a replica's "
-            "seal says, and no replica has it: a person has to look"
+            f"block {one.blocks[0]}, from offset {start} on, differs from a replica's "
+            "seal, and no replica has the right bytes: an operator has to decide"
         )
     elif one.is_tie:
         text = (
             f"from offset {where or start} on it differs from {one.reference}, and "
-            "neither a seal nor a majority says which copy is right: a person has to"
+            "neither a seal nor a majority shows which copy is right: an operator has "
+            "to decide"
         )
     elif is_right_behind:
         verdict.verdict = Verdict.CORRUPT
         text = (
-            f"at offset {where or start} it differs from {one.reference}, and is equal "
-            "again behind: take the segment from there"
+            f"at offset {where or start} it differs from {one.reference}, and it is "
+            "equal again after that: take the segment from there"
         )
     elif where is None:
         text = (
@@ -171,6 +172,6 @@ def _complete(
     else:
         text = (
             f"from offset {where} on it holds another log than {one.reference}: cut "
-            "it there, and take the rest from a replica"
+            "the log there, and take the rest from a replica"
         )
     verdict.evidence.append(text)

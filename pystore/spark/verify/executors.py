@@ -1,5 +1,5 @@
 """
-Tasks on Spark's executors: values go out, values come back.
+Runs tasks on Spark's executors. Tasks and results are plain values.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ _PARTITIONS_MAX = 20_000
 RunTasks = Callable[
     [Sequence[Any], Callable[[Any], Any], Callable[[Any], int]], "list[Any]"
 ]
-"""Calls a function of a module with each task; the last one sizes a task, in bytes."""
+"""
+Calls the function with each task and returns the results. The last argument returns
+the size of a task in bytes.
+"""
 
 
 def on_spark(session: SparkSession) -> RunTasks:
     """
-    Returns what runs tasks on the executors of a session.
+    Returns a function that runs tasks on the executors of a session.
 
-    A task that fails is tried again by Spark, on another executor, and its result
-    counts once; so tasks must change nothing.
+    Spark may run a task twice, or again after a failure, on any executor. So a task
+    must change nothing.
     """
 
     def run(

@@ -1,5 +1,5 @@
 """
-Verdicts as a table of Spark: its columns, and a function that makes it.
+Verdicts as a table in Spark.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def verify(
         replicas: which stores are compared with each other: those whose identity
             names the same broker set (``auto``), ``all``, or ``none``.
         percent: of the blocks of each segment that are read.
-        number: of the round, which moves the choice of blocks on.
+        number: of the round; each round reads other blocks.
 
     Raises:
         PystoreError: as `pystore.spark.verify.run.verify_stores`.

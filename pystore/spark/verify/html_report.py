@@ -1,8 +1,8 @@
 """
-A round as one HTML page: a picture of segments and replicas, and what is wrong.
+A round as one HTML page: a picture of segments and replicas, and the findings.
 
-The page needs nothing else: no script, no font, no network. Its colours follow the
-reader's choice of light or dark; a verdict is told by pattern as well as by colour.
+The page has no script and no font and needs no network. It follows the reader's choice
+of light or dark colours. Patterns distinguish the verdicts as well as colours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pystore.text import size_text
 __all__ = ["COLUMNS_MAX", "render_report"]
 
 COLUMNS_MAX = 160
-"""Of a picture; beyond it, several segments share a column."""
+"""Columns of a picture. With more segments, several of them share a column."""
 
 _ROWS_MAX = 500
 _NUMBERS = ("segment", "blocks", "records", "checked")
@@ -37,12 +37,12 @@ _WORST = (
     Verdict.UNSEALED,
     Verdict.OK,
 )
-_MEANING = {
+_MEANINGS = {
     Verdict.OK: "agrees with a seal or a replica",
-    Verdict.UNSEALED: "whole, nobody vouches for it",
-    Verdict.ABSENT: "not here (red edge: it should be)",
-    Verdict.CORRUPT: "bytes are not what was written",
-    Verdict.DIVERGENT: "another log than the replicas'",
+    Verdict.UNSEALED: "valid, but no seal and no replica to compare with",
+    Verdict.ABSENT: "missing (red edge: it should be here)",
+    Verdict.CORRUPT: "bytes differ from what was written",
+    Verdict.DIVERGENT: "belongs to another log than the replicas",
     Verdict.ORPHAN: "belongs to no log",
     Verdict.UNKNOWN: "could not be checked",
 }
@@ -69,10 +69,10 @@ def render_report(found: VerifyRun) -> str:
 def _headline(found: VerifyRun) -> str:
     bad = sum(one.is_bad for one in found.verdicts)
     if is_bad(found):
-        return f"{bad} finding{'s' if bad > 1 else ''}: somebody has to act"
+        return f"{bad} finding{'s' if bad > 1 else ''}: an operator has to act"
     if is_unfinished(found):
-        return "No damage was found, but not all could be checked"
-    return "Every segment is what it should be"
+        return "No damage was found, but some segments could not be checked"
+    return "No segment is damaged"
 
 
 def _figures(found: VerifyRun) -> str:
@@ -93,7 +93,7 @@ def _legend(verdicts: Iterable[SegmentVerdict]) -> str:
     counts = Counter(one.verdict for one in verdicts)
     return "".join(
         f'<li><i class="{word}"></i>{word} <b>{counts[word]:,}</b> '
-        f'<span class="soft">{escape(_MEANING[word])}</span></li>'
+        f'<span class="soft">{escape(_MEANINGS[word])}</span></li>'
         for word in Verdict
         if counts[word]
     )
@@ -130,7 +130,7 @@ def _picture(found: VerifyRun, group: str) -> str:
 
 def _short(store: str, stores: Sequence[str]) -> str:
     """
-    The part of a root that tells it from the others.
+    The part of a root that differs from the other roots.
     """
     shared = os.path.commonpath(stores) if len(stores) > 1 else os.path.dirname(store)
     return os.path.relpath(store, shared)
@@ -162,17 +162,17 @@ def _cell(verdicts: Sequence[SegmentVerdict]) -> str:
 
 
 def _findings(found: VerifyRun) -> str:
-    told = [
+    findings = [
         one
         for one in found.verdicts
         if one.is_bad or one.verdict not in (Verdict.OK, Verdict.UNSEALED)
     ]
-    if not told:
+    if not findings:
         return '<p class="soft">Nothing.</p>'
-    told.sort(key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
-    rows = [_finding(one) for one in told[:_ROWS_MAX]]
+    findings.sort(key=lambda one: (not one.is_bad, _WORST.index(one.verdict)))
+    rows = [_finding(one) for one in findings[:_ROWS_MAX]]
     page = _table(("verdict", "store", "segment", "blocks", "evidence"), rows)
-    more = len(told) - _ROWS_MAX
+    more = len(findings) - _ROWS_MAX
     if more > 0:
         page += f'<p class="soft">{more:,} more are in the Parquet rows.</p>'
     return page
@@ -208,11 +208,11 @@ def _stores(found: VerifyRun) -> str:
     for root in found.stores:
         mine = [one for one in found.verdicts if one.store == root]
         counts = Counter(str(one.verdict) for one in mine)
-        told = (f"{counts[word]:,} {word}" for word in Verdict if counts[word])
+        words = (f"{counts[word]:,} {word}" for word in Verdict if counts[word])
         group = mine[0].group if mine else ""
         rows.append(
             f'<td class="mono">{escape(root)}</td><td class="mono">{escape(group)}</td>'
-            f"<td>{', '.join(told) or 'no segments'}</td>"
+            f"<td>{', '.join(words) or 'no segments'}</td>"
             f'<td class="number">{sum(one.records for one in mine):,}</td>'
             f'<td class="number">{size_text(sum(o.checked_bytes for o in mine))}</td>'
         )

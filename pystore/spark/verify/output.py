@@ -1,5 +1,5 @@
 """
-What a round leaves in its folder: Parquet, a summary, a page.
+The output of a round: rows as Parquet, a summary, an HTML page.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ SUMMARY = "summary.json"
 
 def write_output(folder: Path, found: VerifyRun) -> None:
     """
-    Writes a round: first its rows, then the summary and the page, which are always
-    those of the last round. Each appears whole.
+    Writes the rows of a round, then the summary and the page of the latest round.
+
+    Each file appears complete or not at all.
 
     Raises:
         StorageError: the system refused.

@@ -1,9 +1,8 @@
 """
-From stores to tasks. On the driver.
+Plans the tasks of a verification. Runs on the driver.
 
-Each store is looked at once: its directory, its bounds, its queues' ends, its
-epochs. Nothing that was opened stays open, since what tasks and judging need later
-are values.
+Each store is read once: its directory, its bounds, the ends of its queues, its epochs.
+Nothing stays open: the tasks and the final check need values only.
 """
 
 from __future__ import annotations
@@ -46,20 +45,20 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class StorePlan:
     """
-    One store, as it was when the work was planned.
+    One store, as it was when the tasks were planned.
 
     Attributes:
         root: of the store.
-        group: whose replicas are compared with each other.
-        listing: what ``commitlog/`` holds.
-        end: of the log, as far as it is known before a scan.
-        readable_end: where it ends by its structure alone: up to there it is
-            compared with replicas.
-        is_crashed: nobody closed it, so that its end may be torn.
-        bound: below which nothing may be bad.
-        generation: of the live page, to notice a cut; ``None``: no writer.
-        share: what all its tasks need.
-        sealed: base offsets that have a seal.
+        group: stores of one group are compared with each other.
+        listing: the content of ``commitlog/``.
+        end: of the log, as known before the scan.
+        readable_end: end of the log by its structure alone. The log is compared with
+            replicas up to here.
+        is_crashed: whether the store was not closed, so that its end may be torn.
+        bound: no record below it may be bad.
+        generation: of the live page's cuts, to notice a cut; ``None``: no writer.
+        share: values that all tasks of the store share.
+        sealed: base offsets of segments that have a seal.
         epochs: offsets at which epochs begin.
         findings: about the store's small files.
     """
@@ -87,25 +86,27 @@ class StorePlan:
 
 def group_of(root: Path) -> str:
     """
-    Returns the broker set that a store belongs to, or an empty text: not known.
+    Returns the broker set that a store belongs to; empty: it is not known.
     """
     try:
         identity = parse_identity(
             (root / IDENTITY_FILE).read_bytes(), str(root / IDENTITY_FILE)
         )
     except (OSError, PystoreError):
-        # Without a controller there is none; a damaged one is found elsewhere.
+        # A store without a controller has no identity file. A damaged one is a
+        # finding of another check.
         return ""
     return f"{identity.cluster}/{identity.broker}"
 
 
 def plan_store(root: Path, group: str = "") -> StorePlan:
     """
-    Looks at a store.
+    Plans the check of a store.
 
     Args:
         root: of the store.
-        group: of its replicas; by default that of its identity, else its own path.
+        group: of its replicas; by default the broker set of its identity, else its
+            own path.
 
     Raises:
         StorageError: the system refused.
@@ -131,7 +132,7 @@ def plan_store(root: Path, group: str = "") -> StorePlan:
             lengths={} if queue_problem else queues.lengths(),
             queue_file_size=queues.file_size,
         )
-        # Without a page whatever is there is scanned; the judgement finds the end.
+        # Without a page all bytes are scanned, and `check_store` finds the end.
         end, generation = segments.end, None
         readable_end = find_end(segments)[0] if page is None else 0
         if page is not None:
@@ -154,7 +155,7 @@ def plan_store(root: Path, group: str = "") -> StorePlan:
         epochs=epochs,
         readable_end=readable_end,
         is_crashed=(root / ABORT).exists(),
-        findings=_once(findings),
+        findings=_unique(findings),
     )
 
 
@@ -165,13 +166,14 @@ def open_parts(
     lengths: Mapping[tuple[str, int], int] | None = None,
 ) -> Iterator[tuple[LogReader, ConsumeQueues, str]]:
     """
-    Yields the log behind the last hole, the consume queues, and why those cannot be
-    read (empty: they can).
+    Opens the log behind the last missing segment, and the consume queues.
+
+    Yields them with the reason why the queues cannot be read; empty: they can.
 
     Args:
         root: of the store.
         listing: of its segments.
-        lengths: where each queue ends, if it is known.
+        lengths: the end of each queue, if it is known.
     """
     problem = ""
     runs = listing.runs
@@ -182,14 +184,14 @@ def open_parts(
         try:
             queues.load(lengths)
         except PystoreError as error:
-            # A queue that cannot be read is a finding; the rest is not looked at.
+            # An unreadable queue is a finding; the other queues are not checked.
             problem = str(error)
         yield log, queues, problem
 
 
-def _once(findings: Sequence[Finding]) -> list[Finding]:
+def _unique(findings: Sequence[Finding]) -> list[Finding]:
     """
-    Nothing told twice, though two looked at one file.
+    The findings without duplicates: two checks may read the same file.
     """
     return list({finding.text: finding for finding in findings}.values())
 
@@ -198,13 +200,13 @@ def plan_tasks(
     plans: Sequence[StorePlan], percent: int = 100, round_number: int = 0
 ) -> list[SegmentTask]:
     """
-    Returns the work, store by store, segments ascending.
+    Returns the tasks, store by store, segments ascending.
 
     Args:
         plans: of the stores.
-        percent: how much of each segment to read; below 100, blocks are compared
-            and records are checked in the first block only.
-        round_number: which blocks, if not all.
+        percent: of each segment's blocks that are read; below 100, records are checked
+            in the first block only.
+        round_number: selects the blocks, if not all are read.
     """
     ends: dict[str, list[int]] = {}
     for plan in plans:
@@ -240,12 +242,12 @@ def _task(
 
 def _epochs(root: Path, end: int, findings: list[Finding]) -> tuple[int, ...]:
     """
-    Where epochs begin; what is wrong with the table becomes a finding.
+    The offsets at which epochs begin. Problems of the table become findings.
     """
     try:
         table = read_epoch_table(root)
     except PystoreError as error:
-        # A small file that does not prove itself.
+        # The epoch file and its backup are damaged.
         findings.append(Finding("epoch", None, str(error)))
         return ()
     if table is None:
@@ -266,12 +268,12 @@ def sample_blocks(
     """
     Returns the indexes of the blocks to read, ascending.
 
-    There are ``min(blocks, 2 + k)`` of them, where k is *percent* of the blocks
-    between the first and the last one, rounded up.
+    These are the first block, the last one and *percent* of the blocks between them,
+    rounded up.
 
     Args:
         segment: base offset.
-        blocks: how many the segment has.
+        blocks: number of the segment's blocks.
         percent: 0 to 100.
         round_number: from 0 on.
     """

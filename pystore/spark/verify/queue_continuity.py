@@ -1,6 +1,8 @@
 """
-Queue offsets over a whole log: none is missing, none comes twice, and every entry
-of the consume queues names a record. From what the segments show, on the driver.
+Checks the queue offsets of a whole log, on the driver.
+
+No queue offset may be missing or come twice, and every entry of the consume queues
+must name a record. The input is the summary of each segment.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ __all__ = ["check_entries", "check_offsets", "join_runs"]
 
 _LIGHT = "%LMQ%"
 _FINDINGS_MAX = 20
-"""Named one by one; of one queue, the rest is counted."""
+"""Findings of one queue that are listed one by one."""
 
 Ranges = Sequence[tuple[int, int]]
 Queue = tuple[str, int]
@@ -33,7 +35,7 @@ def join_runs(
     Returns the runs of every queue in log order.
 
     Args:
-        segments: what each shows, ascending.
+        segments: summaries of the queues in each segment, segments ascending.
     """
     runs: dict[Queue, list[QueueRun]] = defaultdict(list)
     for summaries in segments:
@@ -46,12 +48,12 @@ def check_offsets(
     runs: Mapping[Queue, Sequence[QueueRun]], unseen: Ranges
 ) -> list[Finding]:
     """
-    Returns where a queue does not count on by one.
+    Returns a finding for each place where a queue's offsets do not rise by one.
 
     Args:
         runs: of each queue.
-        unseen: ranges of the log that could not be read; what is missing across one
-            of them is no finding of its own.
+        unseen: ranges of the log that could not be read. Offsets that are missing
+            across such a range are no finding.
     """
     findings: list[Finding] = []
     for (topic, queue_id), parts in runs.items():
@@ -65,9 +67,9 @@ def check_offsets(
             what = (
                 f"{is_ - wanted} records are missing before it"
                 if is_ > wanted
-                else "that one was given before"
+                else "an earlier record has this queue offset"
             )
-            text = f"queue {queue_id} of {topic}: queue offset {is_} and not {wanted}"
+            text = f"queue {queue_id} of {topic}: queue offset {is_}, not {wanted}"
             found.append(Finding("queueOffset", after.first_offset, f"{text}: {what}"))
         findings += found[:_FINDINGS_MAX]
     return findings
@@ -88,21 +90,21 @@ def check_entries(
     unseen: Ranges,
 ) -> list[Finding]:
     """
-    Returns the entries that name no record of their queue.
+    Returns a finding for each entry that names no record of its queue.
 
     Args:
         queues: of the store, loaded.
-        runs: of the records.
-        wrong: queue offsets whose entry is not their record's.
-        passed_over: queues of which not all runs are known.
+        runs: of the records, by queue.
+        wrong: queue offsets whose entry does not match the record.
+        passed_over: queues whose runs are not all known.
         start: of the log.
-        end: of the log; what lies above it is not judged.
+        end: of the log; entries above it are not checked.
         unseen: ranges of the log that could not be read.
     """
     findings: list[Finding] = []
     for queue in queues:
         if queue.topic.startswith(_LIGHT):
-            continue  # their entries belong to records of other topics
+            continue  # its entries name records of other topics
         key = queue.topic, queue.queue_id
         parts = [(index, index + 1) for index in wrong.get(key, ())]
         if key not in passed_over:
@@ -120,7 +122,7 @@ def check_entries(
 
 def _uncovered(queue: ConsumeQueue, runs: Sequence[QueueRun]) -> list[tuple[int, int]]:
     """
-    The slots ``[first, above)`` that no record of the log belongs to.
+    The slots ``[first, above)`` without a record in the log.
     """
     gaps, at = [], queue.first_slot
     for run in sorted(runs, key=lambda one: one.first_index):
@@ -145,8 +147,8 @@ def _bad(
         offset, size, _ = entries[slot].item()
         text = (
             f"{queue.files.folder}: queue offset {first + slot} names {size} bytes at "
-            f"offset {offset}, which is no such record: move the folder away, it is "
-            "built anew"
+            f"offset {offset}, where its record is not: move the folder away; pystore "
+            "builds it again"
         )
         findings.append(Finding("consumeQueue", offset, text))
     return findings

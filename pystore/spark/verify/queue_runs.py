@@ -1,8 +1,9 @@
 """
 The queue offsets of one segment's records, and its entries in the consume queues.
 
-Within a queue, the records of a log count on by one. A segment shows a part of that
-as runs; `pystore.spark.verify.queue_continuity` joins the runs of all segments.
+The queue offsets of a queue rise by one from record to record. A segment holds parts
+of each queue: runs. `pystore.spark.verify.queue_continuity` joins the runs of all
+segments.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from pystore.spark.verify.run_columns import RunColumns
 __all__ = ["QueueRun", "QueueRuns", "QueueSummary"]
 
 _RUNS_MAX = 4096
-"""Of one queue and segment; of a log that is more broken, the rest is not judged."""
+"""Runs of one queue in one segment; runs above this number are not checked."""
 _WRONG_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRun:
     """
-    Records of one queue that count on by one.
+    Records of one queue whose queue offsets rise by one.
 
     Attributes:
-        first_index: queue offset of the first one.
-        last_index: of the last one.
-        first_offset: where the first one begins in the log.
-        last_offset: where the last one begins.
+        first_index: queue offset of the first record.
+        last_index: queue offset of the last record.
+        first_offset: offset of the first record in the log.
+        last_offset: offset of the last record in the log.
     """
 
     first_index: int
@@ -53,18 +54,18 @@ class QueueRun:
 @dataclass(slots=True)
 class QueueSummary:
     """
-    What a segment shows of one queue.
+    The records of one queue in one segment.
 
     Attributes:
         topic: of the queue.
         queue_id: of the queue.
         runs: in log order.
-        is_cut: there were more runs.
-        records: how many.
-        matched: of them, that have their entry.
-        missing: of them, that have none yet.
-        wrong: queue offsets whose entry names something else; at most 64.
-        wrong_count: how many there are.
+        is_cut: whether there were too many runs, and some are left out.
+        records: number of records.
+        matched: number of records whose entry matches.
+        missing: number of records that have no entry yet.
+        wrong: queue offsets whose entry does not match the record; at most 64.
+        wrong_count: number of all such entries.
     """
 
     topic: str
@@ -80,14 +81,14 @@ class QueueSummary:
 
 class QueueRuns:
     """
-    Collects runs from rows as a scan brings them. One thread.
+    Collects runs from the rows of a scan. One thread.
 
     Args:
         root: of the store, for its consume queues.
-        topic: names a topic id.
-        lengths: where each queue ends, by topic and queue id; without any, the
-            queues are not looked at.
-        queue_file_size: of the store's queue files.
+        topic: returns the name for a topic id.
+        lengths: the end of each consume queue, by topic and queue id; empty: the
+            consume queues are not read.
+        queue_file_size: of the store's queue files, in bytes.
     """
 
     def __init__(
@@ -109,13 +110,13 @@ class QueueRuns:
     @property
     def columns(self) -> Check:
         """
-        What a scan must fill in the rows.
+        The columns that the scan must fill in the rows.
         """
         return Check.TOPIC | Check.TAGS if self._lengths else Check.TOPIC
 
     def summaries(self) -> list[QueueSummary]:
         """
-        Returns one for each queue that a record belongs to; once, at the end.
+        Returns a summary for each queue that has a record. Call it once, at the end.
         """
         for topic_id, queue_id, *run, records in self._runs.merged().tolist():
             summary = self._summary(self._topic(topic_id), queue_id)
@@ -137,7 +138,7 @@ class QueueRuns:
 
     def note(self, rows: NDArray[Any]) -> None:
         """
-        Takes rows that were filled with these ``columns``.
+        Adds rows that hold ``columns``.
 
         Raises:
             StorageError: a consume queue cannot be read.
@@ -150,7 +151,7 @@ class QueueRuns:
 
     def close(self) -> None:
         """
-        Lets go of the queues' files.
+        Closes the queues' files.
         """
         self._pool.close()
 
@@ -185,7 +186,7 @@ class QueueRuns:
             )
             files.load()
             queue = self._queues[topic, queue_id] = ConsumeQueue(topic, queue_id, files)
-            # Where it ends was found once, on the driver.
+            # The driver found the end of the queue.
             queue.first_slot = files.bases[0] // ENTRY_SIZE if files.bases else end
             queue.max_index = end
         return queue
@@ -193,7 +194,7 @@ class QueueRuns:
 
 def _pieces(indexes: NDArray[np.int64]) -> list[tuple[int, int]]:
     """
-    The parts of an array that count on by one, as ``[start, above)``.
+    The parts of an array whose values rise by one, as ``[start, above)``.
     """
     edges = np.flatnonzero(np.diff(indexes) != 1) + 1
     return list(pairwise([0, *edges.tolist(), len(indexes)]))

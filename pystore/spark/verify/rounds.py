@@ -1,8 +1,8 @@
 """
-Rounds as Parquet, ``audit/round=<number>/``, and what the next one should check.
+Rounds as Parquet, ``audit/round=<number>/``, and the choice for the next round.
 
-When a segment was last verified is nowhere written down: it is what the rounds say.
-A round appears with one rename, whole or not at all.
+The rounds are the only record of when a segment was last verified. A round appears by
+one rename: complete or not at all.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ AUDIT = "audit"
 
 _NAME = re.compile(r"round=([0-9]+)")
 _SCHEMA = arrow_schema({name: COLUMNS[name] for name in COLUMNS if name != "round"})
-"""The column ``round`` is the folder's name, as Parquet readers take it."""
+"""Without ``round``: Parquet readers take this column from the folder's name."""
 
 
 def next_round(folder: Path) -> int:
     """
-    Returns the number behind the last round's, 0 for the first one.
+    Returns the number of the next round, from 0.
     """
     return max(_numbers(folder), default=-1) + 1
 
@@ -52,11 +52,11 @@ def _numbers(folder: Path) -> list[int]:
 
 def write_round(folder: Path, found: VerifyRun) -> Path:
     """
-    Writes a round, durably, and returns its folder.
+    Writes a round durably, and returns its folder.
 
     Raises:
-        StorageError: the system refused; no part of the round is there.
-        InvalidError: the round is there already: two jobs write into one folder.
+        StorageError: the system refused, and the round was not written.
+        InvalidError: the round exists: two jobs write into one folder.
     """
     target = folder / AUDIT / f"round={found.number}"
     draft = target.with_name(f".round={found.number}.{os.getpid()}")
@@ -68,7 +68,9 @@ def write_round(folder: Path, found: VerifyRun) -> Path:
         pq.write_table(table, draft / "verdicts.parquet")
         sync_tree(draft)
         if target.exists():
-            raise InvalidError(f"{target} is there already: does another job write?")
+            raise InvalidError(
+                f"{target} exists: does another job write into this folder?"
+            )
         draft.rename(target)
         sync_directory(target.parent)
     except OSError as error:
@@ -93,8 +95,10 @@ def last_verified(folder: Path) -> dict[tuple[str, int], datetime]:
         rounds = ds.dataset(folder / AUDIT, partitioning="hive")
         table = rounds.to_table(["store", "segment", "verifiedAt"], filter=wanted)
     except (OSError, pa.ArrowException) as error:
-        # Somebody else's files in the folder, or a damaged one.
-        raise InvalidError(f"{folder / AUDIT}: no rounds: {error}") from error
+        # Files of another program, or a damaged file.
+        raise InvalidError(
+            f"{folder / AUDIT}: cannot read the rounds: {error}"
+        ) from error
     latest = table.group_by(["store", "segment"]).aggregate([("verifiedAt", "max")])
     return {
         (row["store"], row["segment"]): row["verifiedAt_max"]
@@ -107,14 +111,15 @@ def oldest_first(
     verified: Mapping[tuple[str, int], datetime], budget_bytes: int | None
 ) -> Callable[[Sequence[SegmentTask]], list[SegmentTask]]:
     """
-    Returns what chooses the work of a round: segments that were never checked, then
-    those that were longest ago, as many as the budget allows, one at least.
+    Returns a function that chooses the tasks of a round.
 
-    All replicas of a segment are checked in one round, so that they are compared.
+    It takes the segments that were never checked, then those whose last check is the
+    oldest, as many as the budget allows, and at least one. All replicas of a segment
+    are checked in the same round, so that they can be compared.
 
     Args:
-        verified: when each segment was last checked.
-        budget_bytes: that a round may read; ``None``: no limit.
+        verified: time of the last check, by store and base offset.
+        budget_bytes: limit of the bytes that a round reads; ``None``: no limit.
     """
 
     def choose(tasks: Sequence[SegmentTask]) -> list[SegmentTask]:

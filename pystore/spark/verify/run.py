@@ -1,5 +1,5 @@
 """
-The verify job: plan, check on executors, judge. The driver's part.
+The verify job: plan on the driver, check on executors, give verdicts on the driver.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class VerifyRun:
 
     Attributes:
         number: of the round.
-        verdicts: of every segment of every store.
-        stores: roots, in the order they were given.
-        seconds: it took.
-        began: seconds since 1970.
+        verdicts: one for each segment of each store.
+        stores: roots, in the order of the arguments.
+        seconds: that the run took.
+        began: the time of its start, in seconds since 1970.
     """
 
     number: int
@@ -63,24 +63,25 @@ def verify_stores(
     Checks stores and returns a verdict for each segment.
 
     Args:
-        run: does the tasks: `pystore.spark.verify.executors.on_spark`.
+        run: runs the tasks: `pystore.spark.verify.executors.on_spark`.
         paths: of stores: roots, globs, ``file:`` URLs.
         replicas: which stores are compared with each other: those whose identity
             names the same broker set (``auto``), ``all``, or ``none``.
         percent: of the blocks of each segment that are read; below 100, records are
             checked in the first block only.
-        number: of the round, which moves the choice of blocks on.
-        choose: takes all tasks, and returns those that this round is to run.
+        number: of the round; each round reads other blocks.
+        choose: takes all tasks, and returns those that this round runs.
 
     Raises:
-        InvalidError, NotAStoreError: no such choice, or no such stores.
-        StorageError: the driver cannot look at a store.
+        InvalidError: an argument is invalid.
+        NotAStoreError: a path names no store.
+        StorageError: the driver cannot read a store.
         UnavailableError: Spark failed.
     """
     if replicas not in REPLICAS:
-        raise InvalidError(f"replicas {replicas!r}: it is one of {', '.join(REPLICAS)}")
+        raise InvalidError(f"replicas {replicas!r}: use one of {', '.join(REPLICAS)}")
     if not 0 <= percent <= 100:
-        raise InvalidError(f"percent {percent}: it is a number from 0 to 100")
+        raise InvalidError(f"percent {percent}: use a number from 0 to 100")
     began, clock = time.time(), time.monotonic()
     roots = find_stores(paths)
     plans = [plan_store(root, _group(root, replicas)) for root in roots]
@@ -88,7 +89,7 @@ def verify_stores(
     if choose is not None:
         tasks = choose(tasks)
     checks = run(tasks, check_segment, lambda task: int(task.size))
-    verdicts = _judge(run, plans, checks, is_whole=percent == 100)
+    verdicts = _verdicts(run, plans, checks, is_whole=percent == 100)
     seconds = time.monotonic() - clock
     return VerifyRun(number, verdicts, [str(root) for root in roots], seconds, began)
 
@@ -97,7 +98,7 @@ def _group(root: Path, replicas: str) -> str:
     return {"auto": "", "all": "replicas", "none": str(root)}[replicas]
 
 
-def _judge(
+def _verdicts(
     run: RunTasks,
     plans: Sequence[StorePlan],
     checks: Iterable[SegmentCheck],
@@ -113,9 +114,9 @@ def _judge(
         groups[plan.group].append(found)
     verdicts: list[SegmentVerdict] = []
     for members in groups.values():
-        judged, differences = check_replicas(members)
+        of_group, differences = check_replicas(members)
         complete_verdicts(differences, run)
-        verdicts += judged
+        verdicts += of_group
     for plan in plans:
         _discount_changes(plan, [v for v in verdicts if v.store == str(plan.root)])
     return verdicts
@@ -123,18 +124,18 @@ def _judge(
 
 def _discount_changes(plan: StorePlan, verdicts: Sequence[SegmentVerdict]) -> None:
     """
-    What happened to a live store while it was checked is not held against it.
+    Changes of a live store while it was checked are no damage.
     """
     if any(v.verdict is Verdict.UNKNOWN for v in verdicts):
         try:
             least = min(list_segments(plan.root).bases, default=0)
         except StorageError:
-            # The whole store is gone, which is no retention.
+            # The whole store was removed; retention does not do that.
             return
         for v in verdicts:
             if v.verdict is Verdict.UNKNOWN and (v.segment or 0) < least:
                 v.verdict = Verdict.ABSENT
-                v.evidence = ["deleted by retention while the job ran"]
+                v.evidence = ["the segment was deleted by retention while the job ran"]
     if plan.generation is None:
         return
     with LivePage(plan.root / META_NAME / LIVE_NAME) as page:

@@ -1,9 +1,9 @@
 """
-Queue offsets that count on by one, found in whole arrays of rows.
+Runs of rising queue offsets, found in whole arrays of rows.
 
-A batch of rows is sorted by queue and cut where the queue changes or its offsets do
-not count on; what is left of it is one row per run. Nothing is done per record, nor
-per queue.
+A batch of rows is sorted by queue. It is cut where the queue changes, or where the
+queue offset does not rise by one. Each part becomes one row: a run. There is no loop
+over records or queues.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_ENTRY = 0x4
 _INNER_BATCH = 0x80
 _MERGE_ROWS = 1 << 16
 _ROWS_MAX = 1 << 20
-"""Runs of one segment; a log with more is broken, and the rest is not looked at."""
+"""Runs of one segment; a log with more is damaged, and the rest is not checked."""
 
 RUN_DTYPE = np.dtype(
     [
@@ -33,7 +33,7 @@ RUN_DTYPE = np.dtype(
         ("records", "<i8"),
     ]
 )
-"""Records of one queue that count on by one."""
+"""Records of one queue whose queue offsets rise by one."""
 
 
 class RunColumns:
@@ -41,7 +41,7 @@ class RunColumns:
     Collects runs from rows in log order. One thread.
 
     Attributes:
-        is_cut: there were too many runs, and some were passed over.
+        is_cut: whether there were too many runs, and some are left out.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class RunColumns:
 
     def note(self, rows: NDArray[Any]) -> None:
         """
-        Takes rows that were filled with topics.
+        Adds rows that hold topic ids.
         """
         flags = rows["sys_flag"] & (_NO_ENTRY | _INNER_BATCH)
         if flags.any():
@@ -81,8 +81,8 @@ class RunColumns:
 
     def merged(self) -> NDArray[Any]:
         """
-        Returns the runs, sorted by queue, those of a queue in log order; of
-        ``RUN_DTYPE``.
+        Returns the runs as ``RUN_DTYPE``, sorted by queue, those of a queue in log
+        order.
         """
         if not self._parts:
             return np.empty(0, RUN_DTYPE)
@@ -91,8 +91,8 @@ class RunColumns:
         key |= runs["queue_id"].view(np.uint32).astype(np.uint64)
         order = np.argsort(key, kind="stable")
         runs, key = runs[order], key[order]
-        counts_on = runs["first_index"][1:] == runs["last_index"][:-1] + 1
-        starts, ends = _edges((np.diff(key) != 0) | ~counts_on)
+        is_next = runs["first_index"][1:] == runs["last_index"][:-1] + 1
+        starts, ends = _edges((np.diff(key) != 0) | ~is_next)
         whole = runs[starts]
         whole["last_index"] = runs["last_index"][ends - 1]
         whole["last_offset"] = runs["last_offset"][ends - 1]
@@ -104,8 +104,10 @@ def _edges(
     is_break: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """
-    Where pieces begin and end, given whether one ends behind each element but the
-    last.
+    The starts and ends of the parts of an array.
+
+    Args:
+        is_break: for each element but the last, whether a part ends after it.
     """
     inner = np.flatnonzero(is_break) + 1
     starts = np.concatenate(([0], inner))

@@ -1,5 +1,5 @@
 """
-Which segments a store holds, by its directory alone: also one with a hole.
+The segments of a store, by its directory alone. Segments may be missing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _NAME = re.compile(r"[0-9]{20}")
 @dataclass(frozen=True, slots=True)
 class SegmentList:
     """
-    What ``commitlog/`` holds.
+    The content of ``commitlog/``.
 
     Attributes:
-        segment_size: of a segment in bytes, as most files have it; 0: no segments.
+        segment_size: in bytes, the size of most files; 0: there is no segment.
         bases: base offsets of the segments, ascending.
-        odd: sizes in bytes of segments that have another size, by base offset.
-        orphans: name and one line, for each file that is no segment.
+        odd: size in bytes of each segment that has another size, by base offset.
+        orphans: name and problem of each file that is no segment.
     """
 
     segment_size: int
@@ -54,17 +54,17 @@ class SegmentList:
     @property
     def is_whole(self) -> bool:
         """
-        Whether the segments fit together, so that the log can be opened.
+        Whether no segment is missing or odd, so that the log can be opened.
         """
         return len(self.runs) <= 1 and not self.odd and not self.orphans
 
 
 def list_segments(root: Path) -> SegmentList:
     """
-    Returns what is in ``commitlog/``.
+    Lists ``commitlog/``.
 
     Raises:
-        StorageError: it cannot be listed.
+        StorageError: the directory cannot be listed.
     """
     folder = root / "commitlog"
     sizes: dict[int, int] = {}
@@ -75,19 +75,19 @@ def list_segments(root: Path) -> SegmentList:
                 try:
                     status = entry.stat()
                 except FileNotFoundError:
-                    # Deleted meanwhile, or a link into nothing.
+                    # Deleted meanwhile, or a broken link.
                     continue
                 if not _NAME.fullmatch(entry.name):
-                    text = "no segment has this name: move it away"
+                    text = "not the name of a segment: move this file away"
                     orphans.append((entry.name, text))
                 elif not stat.S_ISREG(status.st_mode):
-                    orphans.append((entry.name, "it is not a file: move it away"))
+                    orphans.append((entry.name, "not a file: move it away"))
                 else:
                     sizes[int(entry.name)] = status.st_size
     except OSError as error:
         # The caller gets the path with it.
         raise storage_error("list", folder, error) from error
-    # Of two sizes as common, the larger one: a file that was cut short is smaller.
+    # Of two equally frequent sizes the larger one: a truncated file is smaller.
     counts = Counter(size for size in sizes.values() if size)
     size = max(counts, key=lambda one: (counts[one], one), default=0)
     for base in sorted(sizes):
@@ -95,12 +95,12 @@ def list_segments(root: Path) -> SegmentList:
             orphans.append(
                 (
                     segment_name(base),
-                    f"no segment of {size} bytes begins here: it was cut short, or "
-                    "belongs to another log",
+                    f"no segment of {size} bytes begins at this offset: the file was "
+                    "truncated, or belongs to another log",
                 )
             )
             del sizes[base]
-    if not size:  # the first segment of a log that was never written
+    if not size:  # an empty file: the log was never written
         sizes.clear()
     odd = {base: found for base, found in sizes.items() if found != size}
     return SegmentList(size, tuple(sorted(sizes)), odd, tuple(sorted(orphans)))

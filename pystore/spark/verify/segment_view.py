@@ -1,9 +1,9 @@
 """
 Some segments of a store, opened as a log of their own.
 
-A log is opened with all its segments, and one with a hole is not opened at all.
-Whoever checks segments wants one, or those on one side of the hole. So they are
-named by links in a temporary folder; nothing of the store is touched.
+A `LogReader` opens all segments of a log, and refuses a log with a missing segment.
+The verify job needs one segment, or the segments behind the missing one. So it makes
+links to them in a temporary folder. The store is not changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pystore.errors import NotAStoreError
 
 __all__ = ["open_view", "segment_name"]
 
-# A folder of links on a busy disk costs as much as a segment in the cache.
+# Making a folder on a busy disk takes as long as reading a cached segment.
 _MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -33,10 +33,10 @@ def segment_name(base: int) -> str:
 @contextmanager
 def open_view(root: str | Path, bases: Iterable[int]) -> Iterator[LogReader]:
     """
-    Yields a log of these segments, which must follow each other.
+    Opens these segments as a log; none may be missing between them.
 
     Raises:
-        NotAStoreError: one is gone, or the files are no segments.
+        NotAStoreError: a segment was deleted, or the files are no segments.
         StorageError: the system refused.
     """
     target = Path(root).absolute() / "commitlog"
@@ -46,7 +46,9 @@ def open_view(root: str | Path, bases: Iterable[int]) -> Iterator[LogReader]:
         for base in bases:
             path = target / segment_name(base)
             if not path.exists():
-                raise NotAStoreError(f"{path}: it is gone", offset=base, path=str(path))
+                raise NotAStoreError(
+                    f"{path}: the segment was deleted", offset=base, path=str(path)
+                )
             os.symlink(path, links / segment_name(base))
         with LogReader(folder) as log:
             yield log

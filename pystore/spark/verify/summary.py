@@ -1,5 +1,5 @@
 """
-A round in one JSON object, and in a few lines for people.
+The summary of a round, as one JSON object.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ __all__ = ["is_bad", "is_unfinished", "summary_of"]
 
 def is_bad(found: VerifyRun) -> bool:
     """
-    Whether somebody has to act.
+    Whether an operator has to act.
     """
     return any(one.is_bad for one in found.verdicts)
 
 
 def is_unfinished(found: VerifyRun) -> bool:
     """
-    Whether something could not be checked.
+    Whether a segment could not be checked.
     """
     return any(one.verdict is Verdict.UNKNOWN for one in found.verdicts)
 
 
 def summary_of(found: VerifyRun) -> dict[str, Any]:
     """
-    Returns the round as JSON values: counts, and each segment that is not fine.
+    Returns the round as JSON values: counts, and each finding.
     """
     total = sum(one.checked_bytes for one in found.verdicts)
-    told = [
+    findings = [
         one
         for one in found.verdicts
         if one.is_bad or one.verdict not in (Verdict.OK, Verdict.UNSEALED)
@@ -50,7 +50,7 @@ def summary_of(found: VerifyRun) -> dict[str, Any]:
         "checkedBytes": total,
         "seconds": round(found.seconds, 6),
         "stores": [_store(found, root) for root in found.stores],
-        "findings": [_finding(one, found) for one in told],
+        "findings": [_finding(one, found) for one in findings],
     }
 
 

@@ -1,9 +1,9 @@
 """
-What one task does: a segment of one store, checked by itself. On an executor.
+One task: checks one segment of one store. Runs on an executor.
 
-A task gets plain values and gives plain values back. It opens the segment's file
-alone, read-only, without a lock and without LMDB, so it needs neither the driver's
-handles nor the rest of the store to be whole.
+A task gets plain values and returns plain values. It opens only the segment's file,
+read-only, without a lock and without LMDB. So it needs no handle of the driver, and
+the rest of the store may be damaged.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = ["SegmentCheck", "SegmentTask", "StoreShare", "check_segment"]
 @dataclass(frozen=True, slots=True)
 class StoreShare:
     """
-    What all tasks of a store need to know.
+    The values that all tasks of a store share.
 
     Attributes:
-        store: its root, as every host has it.
-        group: whose replicas are compared.
+        store: root of the store, the same path on every host.
+        group: stores of one group are compared with each other.
         stale_above: as in ``LogReader.scan``.
-        lengths: where each consume queue ends, by topic and queue id.
-        queue_file_size: of its consume queues.
+        lengths: the end of each consume queue, by topic and queue id.
+        queue_file_size: of the consume queues' files, in bytes.
     """
 
     store: str
@@ -57,15 +57,15 @@ class SegmentTask:
     One segment to check.
 
     Attributes:
-        share: of its store.
-        base: its base offset.
-        end: behind its last byte that belongs to the log.
-        digest_end: up to where blocks are digested; ``base``: nowhere.
-        stops: where shorter replicas end below that.
-        blocks: only these blocks are read, and no other record is checked than
-            those of the first one; ``None``: everything.
-        has_seal: a seal of it is there.
-        epochs: offsets in it at which epochs begin.
+        share: values of the store.
+        base: base offset of the segment.
+        end: end of the segment's bytes that belong to the log.
+        digest_end: blocks are digested up to here; ``base``: no block is.
+        stops: offsets below ``digest_end`` where shorter replicas end.
+        blocks: indexes of the blocks to read; records are checked in the first block
+            only. ``None``: every block is read, and every record is checked.
+        has_seal: whether the segment has a seal.
+        epochs: offsets in the segment at which epochs begin.
     """
 
     share: StoreShare
@@ -80,7 +80,7 @@ class SegmentTask:
     @property
     def size(self) -> int:
         """
-        Bytes that are read, about.
+        The bytes to read, approximately.
         """
         if self.blocks is None:
             return self.end - self.base
@@ -90,22 +90,22 @@ class SegmentTask:
 @dataclass(slots=True)
 class SegmentCheck:
     """
-    What was found in one segment.
+    The result of one task.
 
     Attributes:
-        store: its root.
-        base: its base offset.
-        report: of the scan; ``None`` if it could not be read.
-        digests: XXH3-64 by block index.
-        digest_end: where the last block ends.
-        partial: XXH3-64 of a block up to where a shorter replica ends.
-        seal: what the segment was when it was sealed, if it has a seal.
-        seal_problem: why the seal counts for nothing; empty: it counts, or is none.
-        is_sealed_whole: every byte is what was sealed.
-        queues: what it shows of each queue.
-        stray_epochs: offsets at which an epoch begins and no record does.
-        error: why it could not be checked; empty if it could.
-        seconds: it took.
+        store: root of the store.
+        base: base offset of the segment.
+        report: of the scan; ``None``: the segment could not be read.
+        digests: XXH3-64 of each block, by index.
+        digest_end: end of the last digested block.
+        partial: XXH3-64 of a block up to the end of a shorter replica, by that end.
+        seal: of the segment; ``None``: it has none.
+        seal_problem: why the seal is invalid; empty: it is valid, or there is none.
+        is_sealed_whole: whether every byte is as it was sealed.
+        queues: summary of the segment's records in each queue.
+        stray_epochs: offsets at which an epoch begins but no record does.
+        error: why the segment could not be checked; empty: it was checked.
+        seconds: that the check took.
     """
 
     store: str
@@ -125,7 +125,7 @@ class SegmentCheck:
 
 def check_segment(task: SegmentTask) -> SegmentCheck:
     """
-    Returns what was found; nothing is raised that is about the store.
+    Checks a segment. A problem of the store becomes part of the result, no exception.
     """
     began = time.monotonic()
     check = SegmentCheck(task.share.store, task.base)
@@ -134,7 +134,7 @@ def check_segment(task: SegmentTask) -> SegmentCheck:
         with open_view(task.share.store, [task.base]) as log:
             _check(task, check, log)
     except (PystoreError, OSError) as error:
-        # The other segments are checked all the same; this one is UNKNOWN.
+        # The other segments are still checked; this one gets the verdict UNKNOWN.
         check.error = " ".join(str(error).split("\n"))
     check.seconds = time.monotonic() - began
     return check
@@ -147,7 +147,7 @@ def _read_seal(task: SegmentTask, check: SegmentCheck) -> None:
         seals = Path(task.share.store, META_NAME, SEALS_NAME)
         check.seal = read_seal(seals, task.base)
     except FormatError as error:
-        # A seal that does not prove itself is a finding, and proves nothing else.
+        # An invalid seal is a finding, and nothing is compared with it.
         check.seal_problem = str(error)
 
 
@@ -206,7 +206,7 @@ def _check(task: SegmentTask, check: SegmentCheck, log: LogReader) -> None:
 
 def _is_blank(log: LogReader, offset: int) -> bool:
     """
-    Whether a blank record begins here: what a master writes first at a segment's end.
+    Whether a blank record begins here. A new master may fill a segment's end with one.
     """
     scan = log.scan(offset, checks=Check.OFFSET, rows=1)
     next(scan, None)

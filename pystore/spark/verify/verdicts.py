@@ -1,5 +1,5 @@
 """
-What is said of a segment and a replica of it: plain values.
+Verdicts and findings: plain values that travel between driver and executors.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ __all__ = ["Finding", "SegmentVerdict", "Verdict"]
 
 class Verdict(StrEnum):
     """
-    One word for a segment of one store.
+    The verdict on a segment of one store.
 
     Attributes:
-        OK: every byte agrees with its seal or with a replica.
-        UNSEALED: nothing is wrong, and neither a seal nor a replica vouches for it.
-        ABSENT: replicas have it, or its neighbours are here, and the file is not.
-        CORRUPT: bytes are not what was written.
-        DIVERGENT: whole in itself, and another log than that of the replicas.
+        OK: every byte agrees with the seal or with a replica.
+        UNSEALED: nothing is wrong, but there is neither a seal nor a replica to
+            compare with.
+        ABSENT: the file is missing, though replicas have the segment or its
+            neighbours exist.
+        CORRUPT: bytes differ from what was written.
+        DIVERGENT: the segment is valid by itself, but belongs to another log than the
+            replicas' segment.
         ORPHAN: a file that belongs to no log.
-        UNKNOWN: it could not be checked.
+        UNKNOWN: the segment could not be checked.
     """
 
     OK = "OK"
@@ -36,14 +39,14 @@ class Verdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     """
-    One thing that is not as it should be.
+    One thing that is wrong.
 
     Attributes:
-        kind: what does not fit: ``record``, ``seal``, ``file``, ``queueOffset``,
+        kind: of the thing: ``record``, ``seal``, ``file``, ``queueOffset``,
             ``consumeQueue``, ``epoch``, ``store``.
-        offset: in the log; ``None`` where it is about a file as a whole.
-        text: one line.
-        size: bytes that are bad or could not be looked at, from ``offset`` on.
+        offset: in the log; ``None``: the finding is about a whole file.
+        text: one line for people.
+        size: bytes from ``offset`` on that are bad or could not be checked.
     """
 
     kind: str
@@ -55,26 +58,26 @@ class Finding:
 @dataclass(slots=True)
 class SegmentVerdict:
     """
-    One segment in one store, or what the store has beside its segments.
+    The verdict on one segment of one store, or on the store's other files.
 
     Attributes:
-        group: whose replicas are compared.
+        group: stores of one group are compared with each other.
         store: root of the store.
         segment: base offset; ``None``: the store's queues, epochs and small files.
-        name: of the file, where it has no base offset.
-        verdict: one word.
-        is_bad: whether somebody has to act; an ABSENT segment that retention took
-            and an UNSEALED one are not bad.
+        name: of a file that has no base offset.
+        verdict: the verdict.
+        is_bad: whether an operator has to act. An ABSENT segment that retention
+            deleted and an UNSEALED segment are not bad.
         length: bytes of the log that the segment holds.
-        checked_bytes: of them, that were read and checked.
-        records: whole ones.
-        is_sealed: it agrees with a seal.
-        replicas: how many other stores it was compared with.
+        checked_bytes: how many of these bytes were read and checked.
+        records: how many whole records were checked.
+        is_sealed: whether the segment agrees with a seal.
+        replicas: how many other stores the segment was compared with.
         blocks: indexes of the bad blocks of 4 MiB, ascending.
-        first_difference: offset of the first byte that the replicas have otherwise.
-        digest: of the blocks' digests, in hex; equal for equal segments.
-        evidence: one line each.
-        seconds: it took.
+        first_difference: offset of the first byte that differs from the replicas.
+        digest: of the blocks' digests, in hex; equal segments have equal digests.
+        evidence: one line for each reason.
+        seconds: that the check took.
     """
 
     group: str

@@ -1,5 +1,5 @@
 """
-A store as the verify job finds it, up to where its replicas are asked.
+The findings of one store, as the verify job makes them before it compares replicas.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def findings_of(
     percent: int = 100,
 ) -> StoreFindings:
     """
-    A store, checked segment by segment.
+    The findings of a store.
 
     Args:
         root: of the store.
-        change: what the checks show, before they are judged.
-        percent: of the blocks.
+        change: changes the results of the tasks before the store is checked.
+        percent: of the blocks that are read.
     """
     plan = plan_store(root)
     checks = {one.base: check_segment(one) for one in plan_tasks([plan], percent)}

@@ -48,13 +48,13 @@ class LocalJobs:
 
     def survey(self, plan: CompactionPlan) -> list[str]:
         """
-        What would become of each queue.
+        Returns the layout of each queue.
         """
         return _texts(self._places(plan, with_records=False))
 
     def lay_out(self, work: CompactionWork) -> list[str]:
         """
-        Plans where each record goes.
+        Plans the place of each record.
         """
         rows = self._places(work.plan, with_records=True)
         work.rows.mkdir(exist_ok=True)
@@ -68,7 +68,7 @@ class LocalJobs:
         done: Collection[int],
     ) -> None:
         """
-        Copies the segments that are not done.
+        Copies the segments that are not copied yet.
         """
         names = {layout.hash: layout.folder for layout in layouts}
         rows = pyarrow.parquet.read_table(work.rows / "rows.parquet")
@@ -171,7 +171,7 @@ def _records(root: Path) -> Iterator[Record]:
 
 def queue_records(into: Path) -> dict[str, list[Record]]:
     """
-    Every record of a compaction, by queue, read as the logs that they are.
+    Every record of a compaction, by queue, read from the queues' logs.
     """
     views = into / "compaction" / "logs"
     return {
@@ -182,7 +182,7 @@ def queue_records(into: Path) -> dict[str, list[Record]]:
 
 def value(record: Record) -> tuple[Any, ...]:
     """
-    What a consumer sees of a record.
+    The value that a consumer gets from a record.
     """
     properties = {
         name: text for name, text in record.properties.items() if name != "__CRC32#"
@@ -193,7 +193,7 @@ def value(record: Record) -> tuple[Any, ...]:
 
 def digest(into: Path) -> dict[str, str]:
     """
-    Every file and link of a published compaction, by what it holds.
+    The content of every file and link of a published compaction.
     """
     found = {}
     for path in sorted((into / "compaction").rglob("*")):

@@ -1,9 +1,9 @@
 """
-A compaction on Spark in a process of its own, which may be killed on its way.
+A compaction on Spark in a process of its own, in which one process may be killed.
 
-As a program: store, directory of the result, master. What is killed, and when, the
-environment says; it reaches the workers, too, which take this file for their
-``sitecustomize``.
+Arguments of the program: store, directory of the result, master. The environment names
+the process to kill, and when. Workers inherit the environment, and load this file as
+their ``sitecustomize``.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from typing import Any
 __all__ = ["KILL", "arm"]
 
 KILL = "COMPACTION_KILL"
-"""``whom event path number``: the driver, or the executor of the task, dies before
-the event of that number on a path that holds these words. A file of the result's
-directory counts them, over all processes, so that there is one kill."""
+"""
+The kill as ``victim event path number``: the driver, or the executor of the task, is
+killed before the event of this number on a path that contains these words. A file in
+the result's directory counts the events of all processes, so that there is one kill.
+"""
 
 
 def arm() -> None:
     """
-    Watches for the event, if there is one to watch for.
+    Watches for the event, if the environment names one.
     """
-    told = os.environ.get(KILL)
-    if not told:
+    output = os.environ.get(KILL)
+    if not output:
         return
-    whom, wanted, words, number, ledger, driver = told.split()
+    victim, wanted, words, number, ledger, driver = output.split()
 
-    def look(event: str, arguments: tuple[Any, ...]) -> None:
+    def count_event(event: str, arguments: tuple[Any, ...]) -> None:
         if event != wanted or not any(words in str(one) for one in arguments[:2]):
             return
         with open(ledger, "ab", buffering=0) as file:
@@ -41,9 +43,9 @@ def arm() -> None:
             file.write(b"x")
             count = os.fstat(file.fileno()).st_size
         if count == int(number):
-            os.kill(int(driver) if whom == "driver" else _executor(), signal.SIGKILL)
+            os.kill(int(driver) if victim == "driver" else _executor(), signal.SIGKILL)
 
-    sys.addaudithook(look)
+    sys.addaudithook(count_event)
 
 
 def _executor() -> int:

@@ -1,5 +1,5 @@
 """
-Exports for tests: a store that grows, a run without Spark, what a plain reader sees.
+Exports for tests: a store that grows, a run without Spark, a plain Parquet reader.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SEGMENT = 16384
 @dataclass
 class Growing:
     """
-    A store that gets more records whenever it is told.
+    A store that grows on request.
 
     Attributes:
         root: of the store.
-        records: written as yet: topic, offset, body.
+        records: topic, offset and body of each record so far.
     """
 
     root: Path
@@ -72,7 +72,7 @@ class Growing:
     @property
     def offsets(self) -> list[int]:
         """
-        Of all records.
+        The offsets of all records.
         """
         return [offset for _, offset, _ in self.records]
 
@@ -93,7 +93,7 @@ def export_here(store: Path | str, into: Path, **chosen: Any) -> Commit | None:
 
 def visible(into: Path, *columns: str) -> list[dict[str, Any]]:
     """
-    What a plain Parquet reader sees, in the order of the log.
+    The rows that a plain Parquet reader returns, in the order of the log.
     """
     if not any(into.glob("run=*/*/*/*.parquet")):
         return []

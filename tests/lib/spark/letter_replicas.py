@@ -1,5 +1,5 @@
 """
-Replicas as the verify job would find them, made of letters: no store is written.
+Results of checks for replicas made of letters: no store is written.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ SIZE = BLOCKS * BLOCK_BYTES
 @dataclass
 class LetterReplica:
     """
-    A replica in a few words.
+    A replica described by letters.
 
     Attributes:
         name: of the store.
         segments: a letter for each block, by number of the segment; equal letters
             are equal bytes, and a point is a block that was not read.
         end: of the log; by default that of the last segment.
-        expected_end: up to where the store says that there is a log.
-        own: blocks whose records are bad, by number of the segment.
-        seals: letters as they were sealed, by number of the segment.
+        expected_end: the end that the store's own files name.
+        own: blocks with bad records, by number of the segment.
+        seals: letters at the time of the seal, by number of the segment.
         errors: why a segment could not be read.
         orphans: files that are no segments.
         odd: sizes of segments of a wrong size, by number.
-        missing: numbers of segments below the end that are not there.
-        of_store: what else is wrong.
+        missing: numbers of missing segments below the end.
+        of_store: findings about the store.
         size: of a segment.
     """
 
@@ -60,7 +60,7 @@ class LetterReplica:
 
     def found(self) -> StoreFindings:
         """
-        The same, as it would be found.
+        The findings of this replica.
         """
         size = self.size
         there = sorted({*self.segments, *self.odd, *self.errors})
@@ -121,7 +121,7 @@ class LetterReplica:
 
 def seal(base: int, letters: str, block_bytes: int = BLOCK_BYTES) -> Seal:
     """
-    Of a segment with these blocks.
+    The seal of a segment with these blocks.
     """
     return Seal(
         group="g",
@@ -142,7 +142,7 @@ def verdicts_of(
     *made: LetterReplica,
 ) -> tuple[dict[tuple[str, int | None], SegmentVerdict], list[Difference]]:
     """
-    The verdicts by name of the store and number of the segment, and what differs.
+    The verdicts by store name and segment number, and the differences.
     """
     verdicts, differences = check_replicas([one.found() for one in made])
     sizes = {f"/{one.name}": one.size for one in made}
@@ -158,7 +158,7 @@ def verdict_words(
     verdicts: Mapping[tuple[str, int | None], SegmentVerdict],
 ) -> dict[str, str]:
     """
-    The words of the first segment's copies, with a mark behind the bad ones.
+    The verdicts on the copies of the first segment; a mark shows the bad ones.
     """
     return {
         name: str(one.verdict) + "!" * one.is_bad

@@ -50,7 +50,7 @@ def read(
 
 def make_store(folder: Path) -> Path:
     """
-    A store of 400 records in several segments, left as it is while it is written.
+    A store of 400 records in several segments, copied while it is written.
     """
     root = make_root(folder)
     with open_log(root) as log:

@@ -1,5 +1,5 @@
 """
-The verify job without Spark: its tasks run here, one by one.
+The verify job without Spark: its tasks run in this process, one by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def run_here(
     tasks: Sequence[Any], function: Callable[[Any], Any], size: Callable[[Any], int]
 ) -> list[Any]:
     """
-    Does what executors would: everything goes out and comes back as bytes.
+    Runs tasks in this process; tasks and results are pickled, as for executors.
     """
     results = []
     for task in tasks:
@@ -44,7 +44,7 @@ def check(*roots: Path | str, **options: Any) -> list[SegmentVerdict]:
 
 def by_word(verdicts: Sequence[SegmentVerdict]) -> dict[str, list[tuple[str, int]]]:
     """
-    Which segments of which store got each verdict, by name of the store.
+    The segments of each store by their verdict, by name of the store.
     """
     words: dict[str, list[tuple[str, int]]] = {}
     for one in verdicts:

@@ -1,5 +1,5 @@
 """
-Compactions on Spark: the same bytes as without it, whatever dies on the way.
+Compactions on Spark: the same bytes as without it, even if processes are killed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> Path:
 @pytest.fixture
 def whole(store: Path, tmp_path: Path) -> dict[str, str]:
     """
-    What the same tasks make of it, one after the other in this process.
+    The result of the same tasks in this process, one after the other.
     """
     compact(LocalJobs(), store, tmp_path / "whole", CHOICE)
     return digest(tmp_path / "whole")
@@ -64,7 +64,7 @@ def run_killed(
         store: to be compacted.
         into: directory of the result.
         master: of Spark.
-        point: who is killed, and before what; ``None``: nobody.
+        point: the process to kill, and when; ``None``: no kill.
     """
     hook = into.parent / "hook"
     hook.mkdir(exist_ok=True)
@@ -91,23 +91,23 @@ def test_spark_makes_the_same_files(
     session: SparkSession, store: Path, whole: dict[str, str], tmp_path: Path
 ) -> None:
     """
-    Byte for byte, and the same numbers, in a dry run, too.
+    Every byte is equal, and so are the numbers, also in a dry run.
     """
     jobs = SparkJobs(session)
 
-    told = survey(jobs, store, CHOICE)
+    output = survey(jobs, store, CHOICE)
     done = compact(jobs, store, tmp_path / "out", CHOICE)
 
     assert whole == digest(tmp_path / "out")
-    assert told == done
-    assert told == survey(LocalJobs(), store, CHOICE)
+    assert output == done
+    assert output == survey(LocalJobs(), store, CHOICE)
 
 
-def test_the_command_shows_and_then_does_it(
+def test_the_command_shows_the_counts_and_then_compacts(
     session: SparkSession, store: Path, tmp_path: Path
 ) -> None:
     """
-    Nothing is written without --into; what is written is an ordinary log.
+    Without --into nothing is written; the result is an ordinary log.
     """
     assert session is not None
     words = ("spark", "compact", "--topic", "T1", str(store))
@@ -132,7 +132,7 @@ def test_the_command_shows_and_then_does_it(
         assert 0 == run("verify", view).exit_code
 
 
-def test_a_compaction_is_a_table_as_any_log(
+def test_a_compaction_can_be_read_as_a_table(
     session: SparkSession, store: Path, tmp_path: Path
 ) -> None:
     """
@@ -150,7 +150,7 @@ def test_damage_is_exit_code_1_and_one_line(
     session: SparkSession, store: Path, tmp_path: Path
 ) -> None:
     """
-    With path and offset; nothing is published.
+    The line names path and offset; nothing is published.
     """
     path = sorted((store / "commitlog").iterdir())[2]
     content = bytearray(path.read_bytes())
@@ -182,11 +182,11 @@ def test_an_empty_choice_is_an_empty_compaction(
 
 
 @pytest.mark.slow
-def test_a_driver_killed_anywhere_is_gone_on_with(
+def test_a_run_continues_the_work_of_a_killed_driver(
     store: Path, whole: dict[str, str], tmp_path: Path
 ) -> None:
     """
-    By SIGKILL, at one point after the other; what is published is never half of it.
+    SIGKILL at one point after the other; the result is never incomplete.
     """
     into = tmp_path / "out"
     points = POINTS if len(POINTS) <= KILLS else POINTS[3::3][:KILLS]
@@ -216,7 +216,7 @@ def test_an_executor_killed_in_the_middle_changes_nothing(
     store: Path, whole: dict[str, str], tmp_path: Path
 ) -> None:
     """
-    Of two, by SIGKILL, while it copies; its tasks run again on the other one.
+    SIGKILL ends one of two while it copies; its tasks run again on the other one.
     """
     into = tmp_path / "out"
 

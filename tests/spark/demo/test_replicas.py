@@ -1,5 +1,5 @@
 """
-The demonstration's end: a bit that was changed on purpose is named.
+The last part of the demo: the changed bit is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def test_the_changed_bit_is_named_and_nothing_else(
     tmp_path: Path, session: SparkSession
 ) -> None:
     """
-    The page is left, the copies are not.
+    The page is kept, the copies are removed.
     """
     del session  # it is the one of this process
     (store,) = make_replicas(tmp_path, 1)
@@ -37,11 +37,11 @@ def test_the_changed_bit_is_named_and_nothing_else(
     assert {"a", "out"} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_a_machine_without_java_says_so_and_goes_on(
+def test_without_java_the_demo_skips_this_part_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    In one line; the demonstration is good all the same.
+    The report is still good.
     """
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
@@ -53,9 +53,9 @@ def test_a_machine_without_java_says_so_and_goes_on(
     assert "install Java 17 or 21" in found.skipped
 
 
-def test_what_was_not_planted_is_not_good() -> None:
+def test_a_wrong_or_missing_finding_is_not_good() -> None:
     """
-    Nor is a bit that nobody found.
+    Another segment is reported, or the changed bit is not found.
     """
     planted = ("/c", 0)
 

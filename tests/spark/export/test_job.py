@@ -1,5 +1,5 @@
 """
-Exports on Spark: killed drivers, killed executors, speculation; what readers see.
+Exports on Spark with killed drivers, killed executors and speculative tasks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ODD_TOPICS = ["%RETRY%group", "a b", "größe", "x{1}", "123", "a=b:c?d*e'f"]
 @pytest.fixture
 def store(tmp_path: Path) -> Growing:
     """
-    Of 300 records in several segments.
+    A store of 300 records in several segments.
     """
     return Growing.new(tmp_path / "store", 300)
 
@@ -39,7 +39,7 @@ def test_runs_on_spark_export_each_record_once(
     session: SparkSession, store: Growing, tmp_path: Path
 ) -> None:
     """
-    Spark reads back what it exported, with topic and day as columns.
+    Spark reads the result, with topic and day as columns.
     """
     into = tmp_path / "out"
 
@@ -55,7 +55,9 @@ def test_runs_on_spark_export_each_record_once(
     assert all(row.day == row.storeTimestamp.date() for row in rows)
 
 
-def test_topics_of_any_name_come_back(session: SparkSession, tmp_path: Path) -> None:
+def test_topics_of_any_name_are_read_back(
+    session: SparkSession, tmp_path: Path
+) -> None:
     """
     In Spark and in pyarrow, from the names of directories.
     """
@@ -73,7 +75,7 @@ def test_topics_of_any_name_come_back(session: SparkSession, tmp_path: Path) -> 
     assert all(row["topic"].encode() == row["body"] for row in of_arrow)
 
 
-def test_the_command_says_what_it_did(
+def test_the_command_reports_the_run(
     session: SparkSession, store: Growing, tmp_path: Path
 ) -> None:
     """
@@ -82,7 +84,7 @@ def test_the_command_says_what_it_did(
     assert session is not None
     into, again = tmp_path / "out", ("--into", tmp_path / "out")
 
-    said = run("spark", "export", store.root, "--into", into, "--bodies")
+    output = run("spark", "export", store.root, "--into", into, "--bodies")
     nothing = run("spark", "export", store.root, *again)
     store.grow(20)
     at = store.offsets[310]
@@ -92,9 +94,9 @@ def test_the_command_says_what_it_did(
         *("spark", "export", store.root, *again, "--on-damage", "report"), exit_code=1
     )
 
-    assert f"{into}: run 1: 300 records in " in said.stdout
-    assert f"{into}: nothing is new\n" == nothing.stdout
-    assert (0, 0, 3) == (said.exit_code, nothing.exit_code, failed.exit_code)
+    assert f"{into}: run 1: 300 records in " in output.stdout
+    assert f"{into}: there are no new records\n" == nothing.stdout
+    assert (0, 0, 3) == (output.exit_code, nothing.exit_code, failed.exit_code)
     assert f"in a task: {store.root}/commitlog/" in failed.stderr
     assert 2 == found["run"]
     assert at == found["damages"][0]["offset"]
@@ -103,7 +105,7 @@ def test_the_command_says_what_it_did(
 
 def has_ended(process: subprocess.Popen[bytes], within_seconds: float) -> bool:
     """
-    Whether a process ends in so much time.
+    Whether a process ends within some time.
     """
     try:
         process.wait(within_seconds)
@@ -112,11 +114,12 @@ def has_ended(process: subprocess.Popen[bytes], within_seconds: float) -> bool:
     return True
 
 
-def test_a_killed_driver_leaves_nothing_that_counts(
+def test_a_killed_driver_exports_no_record_twice(
     session: SparkSession, store: Growing, tmp_path: Path
 ) -> None:
     """
-    Killed anywhere, and run again while the store grows: each record once.
+    It is killed anywhere and run again while the store grows: each record is exported
+    once.
     """
     into, chance = tmp_path / "out", random.Random(SEED)
     into.mkdir()
@@ -169,7 +172,7 @@ def unlucky(task):
     rival = note.with_name(f"{place.partitionId()}-{1 - place.attemptNumber()}")
     limit = time.monotonic() + 60
     while place.partitionId() == 1 and not rival.exists():
-        assert time.monotonic() < limit, "nobody speculated"
+        assert time.monotonic() < limit, "there was no speculative task"
         time.sleep(0.02)
     return write_task(task)
 
@@ -196,7 +199,7 @@ def test_killed_executors_and_speculation_change_nothing(
     store: Growing, tmp_path: Path
 ) -> None:
     """
-    An executor dies when its task has written, and another task runs twice.
+    An executor is killed when its task has written, and another task runs twice.
     """
     into = tmp_path / "out"
 

@@ -1,5 +1,5 @@
 """
-Filters as Spark pushes them: what they leave out for sure.
+Filters that Spark pushes, as selections.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pystore.spark.source.filters import select
 
 def test_filters_narrow_the_selection() -> None:
     """
-    Each by its bound; what says nothing about records is passed over.
+    Each by its bound; other filters are ignored.
     """
     given: list[Filter] = [
         IsNotNull(("topic",)),
@@ -43,7 +43,7 @@ def test_filters_narrow_the_selection() -> None:
 
 def test_times_are_narrowed_with_a_millisecond_to_spare() -> None:
     """
-    Stored times are whole milliseconds, asked ones are not.
+    Stored times are whole milliseconds, those of filters may not be.
     """
     at = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
 
@@ -55,9 +55,9 @@ def test_times_are_narrowed_with_a_millisecond_to_spare() -> None:
     assert (999, 1001) == (found.from_ms, found.to_ms)
 
 
-def test_keys_and_queue_offsets_are_taken() -> None:
+def test_filters_on_keys_and_queue_offsets_narrow_the_selection() -> None:
     """
-    A value that must stand in the properties, and a range of queue offsets.
+    A value that must be in the properties, and a range of queue offsets.
     """
     found = select(
         Selection(),

@@ -1,5 +1,5 @@
 """
-``pystore.spark.load``: the same table as ``format("pystore")``, with a copy less.
+``pystore.spark.load``: the same table as ``format("pystore")``.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ def test_a_loaded_store_of_java_has_the_rows_of_the_format(
     ],
     ids=["topics", "offsets", "damage"],
 )
-def test_options_mean_what_they_mean_to_the_format(
+def test_options_have_the_same_meaning_as_in_the_format(
     session: SparkSession, root: Path, options: dict[str, Any]
 ) -> None:
     """
-    Rows and tasks: both plan the same splits.
+    Rows and tasks are equal: both plan the same splits.
     """
     same = session.read.format("pystore").options(**options).load(str(root))
 
@@ -77,11 +77,11 @@ def test_options_mean_what_they_mean_to_the_format(
     assert same.rdd.getNumPartitions() == table.rdd.getNumPartitions()
 
 
-def test_a_loaded_table_stays_what_the_store_held(
+def test_a_loaded_table_keeps_the_records_of_its_load(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    It was planned when it was loaded.
+    The reads are planned when it is loaded.
     """
     with Store(tmp_path / "store") as store:
         store.log.append(Message("T", b"there"))
@@ -97,7 +97,7 @@ def test_an_empty_store_is_an_empty_loaded_table(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    Of the same columns.
+    It has the same columns.
     """
     root = make_root(tmp_path)
     with open_log(root):
@@ -109,11 +109,11 @@ def test_an_empty_store_is_an_empty_loaded_table(
     assert [] == table.collect()
 
 
-def test_what_cannot_be_loaded_is_refused_at_once(
+def test_invalid_arguments_of_load_are_errors_at_once(
     session: SparkSession, root: Path, tmp_path: Path
 ) -> None:
     """
-    Where it is asked for, and not when the first row is wanted.
+    Not only when the first row is read.
     """
     with pytest.raises(InvalidError, match="includebodies"):
         load(session, root, includeBodies=True)

@@ -1,5 +1,5 @@
 """
-What travels to a task, and what it makes of it.
+A partition, which travels to a task, and its records.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pystore.spark.plan.splits import plan_splits
 from pystore.spark.source.partition import SplitPartition, read_partition
 
 
-def test_a_partition_travels_and_is_read(tmp_path: Path) -> None:
+def test_a_partition_can_be_pickled_and_read(tmp_path: Path) -> None:
     """
-    An empty table's only one, which Spark makes, holds nothing.
+    The partition that Spark makes of an empty table holds nothing.
     """
     root = make_store(tmp_path)
     options = SourceOptions((str(root),))

@@ -1,5 +1,5 @@
 """
-How much a batch may hold, by Spark and by the options.
+The limits of a batch, from Spark and from the options.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from pystore.spark.source.read_limits import ReadLimits, default_limit, limits_o
         (StreamOptions(max_bytes=7, max_records=9), ReadMaxBytes(7)),
     ],
 )
-def test_spark_is_told_of_the_options(options: StreamOptions, limit: ReadLimit) -> None:
+def test_options_become_limits_of_spark(
+    options: StreamOptions, limit: ReadLimit
+) -> None:
     """
-    And what it hands back means the same as they do.
+    Passed back by Spark, they have the same meaning.
     """
     assert limit == default_limit(options)
     wanted = ReadLimits(3, options.max_bytes, options.max_records)
@@ -35,18 +37,18 @@ def test_spark_is_told_of_the_options(options: StreamOptions, limit: ReadLimit) 
     assert wanted == limits_of(None, options, 3)
 
 
-def test_spark_may_want_everything() -> None:
+def test_spark_may_request_all_data() -> None:
     """
-    Whatever the options say.
+    The options do not apply then.
     """
     options = StreamOptions(max_bytes=7, max_records=9)
 
     assert ReadLimits(2) == limits_of(ReadAllAvailable(), options, 2)
 
 
-def test_a_share_that_is_not_taken_is_for_the_others() -> None:
+def test_an_unused_share_goes_to_the_others() -> None:
     """
-    And nobody's is nothing.
+    No share is empty.
     """
     limits = ReadLimits(4, max_bytes=100, max_records=2)
 

@@ -1,5 +1,5 @@
 """
-``spark.read.format("pystore")``, in a session as a user has one.
+``spark.read.format("pystore")`` in a session.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def test_a_store_of_java_is_a_table(
     session: SparkSession, golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    With RocketMQ's own words for every column.
+    Every column equals RocketMQ's own value.
     """
     table = load(session, golden_root, includeBody="true")
 
@@ -63,9 +63,9 @@ def test_a_store_of_java_is_a_table(
         assert line["storeTimestamp"] == round(row.storeTimestamp.timestamp() * 1000)
 
 
-def test_only_the_columns_asked_for_are_read(session: SparkSession, root: Path) -> None:
+def test_only_the_requested_columns_are_read(session: SparkSession, root: Path) -> None:
     """
-    By a schema or by an option; in any order.
+    By a schema or by an option, in any order.
     """
     by_schema = session.read.format("pystore").schema("topic string, offset bigint")
     by_option = load(session, root, columns="topic,offset")
@@ -78,11 +78,11 @@ def test_only_the_columns_asked_for_are_read(session: SparkSession, root: Path) 
     )
 
 
-def test_a_column_that_can_be_null_must_be_let_be(
+def test_a_column_that_can_be_null_must_be_nullable_in_a_schema(
     session: SparkSession, root: Path
 ) -> None:
     """
-    A schema of the user may promise as much as the table does, and no more.
+    A schema of the user may not promise more than the table.
     """
     reader = session.read.format("pystore")
     whole = load(session, root)
@@ -99,11 +99,9 @@ def test_a_column_that_can_be_null_must_be_let_be(
         reported.load(str(root)).collect()
 
 
-def test_a_table_may_be_asked_again_and_again(
-    session: SparkSession, root: Path
-) -> None:
+def test_a_table_may_be_queried_again(session: SparkSession, root: Path) -> None:
     """
-    A filter of one query, or of one branch, changes nothing for another.
+    A filter of one query, or of one branch, does not affect another one.
     """
     table = load(session, root)
     one, other = table.where("topic = 'T1'"), table.where("topic = 'T2'")
@@ -116,7 +114,7 @@ def test_a_table_may_be_asked_again_and_again(
 
 def test_options_leave_segments_and_rows_out(session: SparkSession, root: Path) -> None:
     """
-    Topics by patterns, store times with an end that is left out.
+    Topics by patterns, store times with an exclusive end.
     """
     table = load(session, root, columns="topic,storeTimestamp")
     last = table.agg({"storeTimestamp": "max"}).collect()[0][0].isoformat()
@@ -134,7 +132,7 @@ def test_options_leave_segments_and_rows_out(session: SparkSession, root: Path) 
 
 def test_filters_leave_segments_and_rows_out(pushing: SparkSession, root: Path) -> None:
     """
-    Fewer tasks, and the same answer as without.
+    There are fewer tasks, and the result is the same.
     """
     all_parts = load(pushing, root).rdd.getNumPartitions()
 
@@ -155,7 +153,7 @@ def test_a_key_and_a_queue_offset_are_found(
     pushing: SparkSession, tmp_path: Path
 ) -> None:
     """
-    As without a filter, whatever the order of the columns.
+    As without a filter, for any order of the columns.
     """
     root = make_root(tmp_path)
     with open_log(root) as log:
@@ -175,7 +173,7 @@ def test_consume_queues_leave_segments_out(
     pushing: SparkSession, tmp_path: Path
 ) -> None:
     """
-    Fewer tasks for a topic that is in one of them.
+    There are fewer tasks for a topic that is in one segment.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT_SIZE) as store:
         for number in range(200):
@@ -193,7 +191,7 @@ def test_consume_queues_leave_segments_out(
 
 def test_several_stores_are_one_table(session: SparkSession, root: Path) -> None:
     """
-    ``store`` tells them apart.
+    The column ``store`` distinguishes them.
     """
     table = load(session, f"{root.parent}/*")
 
@@ -208,7 +206,7 @@ def test_an_empty_store_is_an_empty_table(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    With its columns.
+    It has its columns.
     """
     table = load(session, make_root(tmp_path))
 
@@ -216,9 +214,9 @@ def test_an_empty_store_is_an_empty_table(
     assert "offset" in table.columns
 
 
-def test_damage_is_seen_as_it_was_asked(session: SparkSession, root: Path) -> None:
+def test_damage_fails_a_query_or_is_a_row(session: SparkSession, root: Path) -> None:
     """
-    The query fails with one line that says where; or the damage is a row.
+    The error is one line with the offset; a report is a row.
     """
     path = sorted((root / "commitlog").iterdir())[2]
     content = bytearray(path.read_bytes())
@@ -237,20 +235,20 @@ def test_damage_is_seen_as_it_was_asked(session: SparkSession, root: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         ({"onDamage": "ignore"}, "onDamage 'ignore'"),
         ({"columns": "topics"}, "column 'topics'"),
         ({"fromOffset": "x"}, "fromOffset 'x'"),
     ],
 )
-def test_bad_options_are_told_in_words(
-    session: SparkSession, root: Path, options: dict[str, str], said: str
+def test_invalid_options_are_an_error(
+    session: SparkSession, root: Path, options: dict[str, str], output: str
 ) -> None:
     """
     Before anything is read.
     """
-    with pytest.raises(Exception, match=said):
+    with pytest.raises(Exception, match=output):
         load(session, root, **options).count()
 
 
@@ -264,9 +262,9 @@ def test_a_path_without_a_store_is_told_in_words(
         load(session, tmp_path / "nothing").count()
 
 
-def test_a_cluster_of_processes_reads_as_threads_do(root: Path, tmp_path: Path) -> None:
+def test_a_cluster_of_processes_reads_the_same_rows(root: Path, tmp_path: Path) -> None:
     """
-    A driver and two workers that share nothing but the disk.
+    A driver and two workers share only the disk.
     """
     script = tmp_path / "count.py"
     script.write_text(

@@ -1,6 +1,5 @@
 """
-Damage and dying processes under a query, all damage that RocketMQ's stores are
-given in `tests/golden` among it.
+Damaged stores and killed processes under a query, with all damage of `tests/golden`.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _NAMED = [
 
 
 @pytest.mark.parametrize(("store", "damage"), _NAMED)
-def test_each_damage_is_seen_as_it_was_asked(
+def test_each_damage_fails_is_reported_or_is_skipped(
     store: GoldenStore, damage: dict[str, Any], tmp_path: Path
 ) -> None:
     """
-    Reported ranges lie between whole records, skipping leaves just these out, and
-    failing names the first of them; what was not touched is all there.
+    Reported ranges are between whole records, skipping leaves out only these, the error
+    names the first one. Undamaged records are all read.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])
@@ -75,11 +74,11 @@ def _check_untouched(
 
 
 @pytest.mark.parametrize(("store", "damage"), _NAMED[::40])
-def test_spark_sees_a_golden_damage_as_it_was_asked(
+def test_spark_reports_the_damage_of_a_golden_store(
     session: SparkSession, store: GoldenStore, damage: dict[str, Any], tmp_path: Path
 ) -> None:
     """
-    The same rows as a look without Spark.
+    The rows equal those without Spark.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])
@@ -93,7 +92,7 @@ def test_spark_sees_a_golden_damage_as_it_was_asked(
         ]
 
 
-def test_a_pattern_that_matches_nothing_is_told_in_words(
+def test_a_pattern_that_matches_no_store_is_an_error(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
@@ -140,7 +139,7 @@ session.stop()
 
 def _run(script: str, *arguments: Path | str, **more: str) -> str:
     """
-    What a driver of its own prints, in a folder where no pystore is.
+    The output of a driver in a folder without pystore.
     """
     folder = Path(str(arguments[0])).parent
     done = subprocess.run(
@@ -158,7 +157,7 @@ def _run(script: str, *arguments: Path | str, **more: str) -> str:
 @pytest.mark.slow
 def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     """
-    Its tasks run again elsewhere, some of them twice at once: each record once.
+    Its tasks run again elsewhere, some twice at once: each record is read once.
     """
     root = make_root(tmp_path)
     with open_log(root) as log:
@@ -187,9 +186,9 @@ with open_session("bare", "local[1]") as session:
 """
 
 
-def test_workers_without_pystore_are_told_in_one_line(tmp_path: Path) -> None:
+def test_workers_without_pystore_are_a_one_line_error(tmp_path: Path) -> None:
     """
-    Another interpreter, in which nobody installed it.
+    They run another interpreter, which has no pystore.
     """
     root = make_root(tmp_path)
     python = Path(sys.base_prefix) / "bin" / "python3"

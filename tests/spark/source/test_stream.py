@@ -32,7 +32,7 @@ RECORD = 230
 
 class Driver:
     """
-    Calls a reader as Spark does: what it answers travels as JSON and pickles.
+    Calls a reader as Spark does: offsets travel as JSON, the rest as pickles.
     """
 
     def __init__(self, path: Path | str, **options: Any) -> None:
@@ -43,7 +43,7 @@ class Driver:
 
     def restart(self) -> PystoreStreamReader:
         """
-        A new process on the driver; what Spark kept is kept.
+        Starts a new driver with Spark's checkpoint.
         """
         columns = choose_columns(["offset"], with_body=False, with_damage=False)
         self.reader = PystoreStreamReader(self._options, columns)
@@ -51,7 +51,7 @@ class Driver:
 
     def begin(self) -> None:
         """
-        Asks where to begin, where that is not known.
+        Gets the initial offset, if it is not known.
         """
         if self.start is None:
             self.start = json.loads(json.dumps(self.reader.initialOffset()))
@@ -78,7 +78,7 @@ class Driver:
 
     def read(self, partition: InputPartition) -> list[int]:
         """
-        What a worker would read, which has a reader of its own.
+        The records that a worker reads, with its own reader.
         """
         worker = PystoreStreamReader(self._options, self.reader._columns)
         worker, partition = pickle.loads(pickle.dumps((worker, partition)))
@@ -100,7 +100,7 @@ def log(tmp_path: Path) -> Any:
 
 def test_batches_hold_each_record_once(log: CommitLog) -> None:
     """
-    Between two of them the store grows, and the reader begins anew.
+    Between two batches the store grows, and the reader restarts.
     """
     driver, found, written = Driver(log.path), list[int](), list[int]()
     for first in range(0, 2000, 400):
@@ -119,11 +119,11 @@ def test_batches_hold_each_record_once(log: CommitLog) -> None:
         ({"maxRecordsPerTrigger": 50}, ReadMaxRows(50)),
     ],
 )
-def test_a_batch_is_as_small_as_asked(
+def test_a_batch_keeps_its_limit(
     log: CommitLog, option: dict[str, int], limit: ReadLimit
 ) -> None:
     """
-    By the option, which Spark hands back; all of it where Spark wants that.
+    By the option, which Spark passes back; all data if Spark requests it.
     """
     written = fill(log, 600)
     driver = Driver(log.path, **option)
@@ -141,7 +141,7 @@ def test_a_batch_is_as_small_as_asked(
 
 def test_two_limits_hold_together(log: CommitLog) -> None:
     """
-    Spark knows of one, the options of both.
+    Spark knows one of them, the options both.
     """
     fill(log, 100)
     driver = Driver(log.path, maxBytesPerTrigger="1m", maxRecordsPerTrigger=7)
@@ -151,7 +151,7 @@ def test_two_limits_hold_together(log: CommitLog) -> None:
 
 def test_a_record_larger_than_the_limit_comes_alone(log: CommitLog) -> None:
     """
-    Or the stream would stand still.
+    Otherwise the stream would not continue.
     """
     written = fill(log, 3)
     driver = Driver(log.path, maxBytesPerTrigger=1)
@@ -162,7 +162,7 @@ def test_a_record_larger_than_the_limit_comes_alone(log: CommitLog) -> None:
 
 def test_stores_share_a_limit(tmp_path: Path) -> None:
     """
-    What a short one leaves is for the others; none is forgotten.
+    The unused share of a small store goes to the others; each gives records.
     """
     with (
         CommitLog(tmp_path / "a", segment_size=SEGMENT) as one,
@@ -180,9 +180,9 @@ def test_stores_share_a_limit(tmp_path: Path) -> None:
         assert 100 == len(driver.batch())
 
 
-def test_a_store_that_comes_later_joins_at_its_beginning(tmp_path: Path) -> None:
+def test_a_new_store_is_read_from_its_start(tmp_path: Path) -> None:
     """
-    Also where the others began at their ends.
+    Even if the others began at their ends.
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT) as one:
         fill(one, 10)
@@ -193,9 +193,9 @@ def test_a_store_that_comes_later_joins_at_its_beginning(tmp_path: Path) -> None
             assert written == driver.batch()
 
 
-def test_a_stream_begins_where_it_is_told(log: CommitLog) -> None:
+def test_a_stream_begins_at_the_starting_offset(log: CommitLog) -> None:
     """
-    At a record, or at the first one behind an offset.
+    At a record, or at the first one above an offset.
     """
     written = fill(log, 100)
     assert written == Driver(log.path, startingOffsets="Earliest").batch()
@@ -209,9 +209,9 @@ def test_a_stream_begins_where_it_is_told(log: CommitLog) -> None:
     assert behind == latest.batch()
 
 
-def test_available_now_ends_at_what_was_there(log: CommitLog) -> None:
+def test_available_now_ends_at_the_ends_of_its_start(log: CommitLog) -> None:
     """
-    In as many batches as the limit makes of it, whatever comes meanwhile.
+    In as many batches as the limit needs, even if records are appended meanwhile.
     """
     written = fill(log, 100)
     driver = Driver(log.path, maxRecordsPerTrigger=30)
@@ -225,9 +225,9 @@ def test_available_now_ends_at_what_was_there(log: CommitLog) -> None:
     assert written == found
 
 
-def test_what_is_confirmed_is_read_and_no_more(log: CommitLog) -> None:
+def test_only_confirmed_records_are_read(log: CommitLog) -> None:
     """
-    By default; what is published if it is asked for.
+    This is the default; published records are read on request.
     """
     written = fill(log, 10)
     log.writer.log.confirm(written[5] + 17)  # a follower may have half a record
@@ -238,7 +238,7 @@ def test_what_is_confirmed_is_read_and_no_more(log: CommitLog) -> None:
 
 def test_topics_are_chosen_by_an_option(log: CommitLog) -> None:
     """
-    Limits count what is passed over, too: the stream goes on.
+    Skipped records count for limits, too, so the stream advances.
     """
     wanted: list[int] = []
     for number in range(100):
@@ -250,9 +250,9 @@ def test_topics_are_chosen_by_an_option(log: CommitLog) -> None:
     assert [] == driver.batch()
 
 
-def test_the_progress_tells_how_far_the_stores_reach(log: CommitLog) -> None:
+def test_the_progress_has_the_ends_of_the_stores(log: CommitLog) -> None:
     """
-    For the lag that Spark shows.
+    Spark computes the lag from them.
     """
     fill(log, 10)
     driver = Driver(log.path, maxRecordsPerTrigger=1)
@@ -266,7 +266,7 @@ def test_the_progress_tells_how_far_the_stores_reach(log: CommitLog) -> None:
 
 def test_records_deleted_before_they_were_read_end_the_stream(log: CommitLog) -> None:
     """
-    Or it goes on with the first one that is left.
+    Or it continues with the first existing record.
     """
     written = fill(log, 2000)
     driver = Driver(log.path, maxRecordsPerTrigger=10)
@@ -282,7 +282,7 @@ def test_records_deleted_before_they_were_read_end_the_stream(log: CommitLog) ->
 
 def test_a_cut_below_what_was_read_ends_the_stream(log: CommitLog) -> None:
     """
-    Or it goes on with what was written since.
+    Or it continues with the records written since.
     """
     written = fill(log, 100)
     driver = Driver(log.path)
@@ -299,7 +299,7 @@ def test_a_cut_below_what_was_read_ends_the_stream(log: CommitLog) -> None:
 
 def test_a_planned_batch_whose_end_was_cut_is_not_read(log: CommitLog) -> None:
     """
-    A restarted query runs its last batch again, between the same ends.
+    A restarted query runs its last batch again, between the same offsets.
     """
     written = fill(log, 100)
     driver = Driver(log.path)
@@ -314,9 +314,9 @@ def test_a_planned_batch_whose_end_was_cut_is_not_read(log: CommitLog) -> None:
         driver.between(end)
 
 
-def test_a_store_that_is_gone_ends_the_stream(tmp_path: Path) -> None:
+def test_a_missing_store_ends_the_stream(tmp_path: Path) -> None:
     """
-    Or its position is kept until it is back.
+    Or its offset is kept until the store exists again.
     """
     root = tmp_path / "a"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -337,9 +337,9 @@ def test_a_store_that_is_gone_ends_the_stream(tmp_path: Path) -> None:
         assert fill(log, 3) == tolerant.batch()
 
 
-def test_a_reader_without_a_start_goes_on_where_it_was(log: CommitLog) -> None:
+def test_a_reader_without_a_start_continues(log: CommitLog) -> None:
     """
-    PySpark 4.1 asks without arguments; limits hold from the second batch on.
+    PySpark 4.1 passes no arguments; limits hold from the second batch on.
     """
     written = fill(log, 100)
     driver = Driver(log.path, maxRecordsPerTrigger=30)
@@ -360,7 +360,7 @@ def test_a_reader_without_a_start_goes_on_where_it_was(log: CommitLog) -> None:
 
 def test_nothing_stays_open_between_batches(log: CommitLog) -> None:
     """
-    A driver lives for months.
+    A driver may run for months.
     """
     driver = Driver(log.path, maxRecordsPerTrigger=1)
     fill(log, 60)

@@ -1,5 +1,5 @@
 """
-Streams in a session, as a user has them: checkpoints, stops, and a writer meanwhile.
+Streams in a session: checkpoints, stops, and a writer meanwhile.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ with CommitLog(sys.argv[1], segment_size=SEGMENT) as log:
 
 class Follower:
     """
-    A query that may be stopped and started again: a table, a checkpoint, options.
+    A query that can be stopped and started: table, checkpoint, options.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class Follower:
 
     def stream(self) -> DataFrame:
         """
-        What the query reads.
+        The source of the query.
         """
         reader = self._session.readStream.format("pystore").options(**self.options)
         return reader.load(self._paths)
 
     def start(self, **trigger: Any) -> StreamingQuery:
         """
-        Starts the query, or goes on with it.
+        Starts the query, or continues it.
         """
         writer = self.stream().writeStream.format("parquet").trigger(**trigger)
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
@@ -60,7 +60,7 @@ class Follower:
 
     def run(self) -> list[int]:
         """
-        Reads what is there, and answers how many records each batch had.
+        Reads all records, and returns the number of records of each batch.
         """
         query = self.start(availableNow=True)
         query.awaitTermination(120)
@@ -68,7 +68,7 @@ class Follower:
 
     def offsets(self) -> list[int]:
         """
-        Of every record in the table, in order.
+        The offsets of every record in the table, sorted.
         """
         table = self._session.read.parquet(str(self._folder / "table"))
         return sorted(row.offset for row in table.select("offset").collect())
@@ -76,17 +76,17 @@ class Follower:
 
 def offsets_of(log: CommitLog) -> list[int]:
     """
-    Of every record in a log.
+    The offsets of every record in a log.
     """
     return [int(offset) for rows in log.scan() for offset in rows["offset"]]
 
 
-def test_a_stopped_stream_goes_on_where_it_was(
+def test_a_stopped_stream_continues_at_its_checkpoint(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    Each record once, while the store stays open for writing; a stream of nothing
-    new runs no batch.
+    Each record comes once, while the store stays open for writing; without new records
+    there is no batch.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 1000)
@@ -104,7 +104,7 @@ def test_a_stream_beside_a_writer_has_each_record_once(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    Whenever it is stopped: the batch that was cut off is read again.
+    It may be stopped at any time: an incomplete batch is read again.
     """
     root, tests = tmp_path / "store", [str(Path(__file__).parents[2])]
     command = [sys.executable, "-c", _WRITER, str(root), *tests]
@@ -141,7 +141,7 @@ def test_columns_and_bodies_are_those_of_a_batch(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    The same schema, and rows that are the same.
+    Schema and rows are equal.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 100)
@@ -160,11 +160,11 @@ def test_columns_and_bodies_are_those_of_a_batch(
     )
 
 
-def test_loss_ends_a_query_with_one_line_or_is_passed_over(
+def test_data_loss_ends_a_query_with_one_line_or_is_skipped(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    As the option says.
+    The option decides.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 100)
@@ -184,7 +184,7 @@ def test_loss_ends_a_query_with_one_line_or_is_passed_over(
 
 
 @pytest.mark.parametrize(
-    ("is_stream", "options", "said"),
+    ("is_stream", "options", "message"),
     [
         (True, {"fromOffset": "7"}, "fromOffset is not for streams"),
         (True, {"startingOffsets": "soon"}, "startingOffsets"),
@@ -196,10 +196,10 @@ def test_options_of_the_other_kind_are_refused(
     tmp_path: Path,
     is_stream: bool,
     options: dict[str, str],
-    said: str,
+    message: str,
 ) -> None:
     """
-    Or somebody would believe that they did something.
+    The user would expect an effect.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 1)
@@ -211,15 +211,15 @@ def test_options_of_the_other_kind_are_refused(
             table = session.read.format("pystore").options(**options)
             table.load(str(tmp_path / "store")).count()
 
-    with pytest.raises(Exception, match=said):
+    with pytest.raises(Exception, match=message):
         read()
 
 
-def test_a_pattern_that_matches_nothing_is_told_in_words(
+def test_a_pattern_that_matches_no_store_is_an_error(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    When the query begins; a store that comes later is not waited for.
+    An empty table would look like an empty log.
     """
     with pytest.raises(Exception, match="no store matches"):
         Follower(session, tmp_path, tmp_path / "nothing*").run()

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 def test_results_come_back_in_the_order_of_the_tasks(session: SparkSession) -> None:
     """
-    However they were shared out.
+    For any partitioning.
     """
     run = on_spark(session)
 
@@ -34,7 +34,7 @@ def test_results_come_back_in_the_order_of_the_tasks(session: SparkSession) -> N
 
 def test_tasks_run_in_other_processes(session: SparkSession) -> None:
     """
-    So nothing that was opened here can be used there.
+    So files that were opened here cannot be used there.
     """
     found = on_spark(session)([1, 2], lambda _: os.getpid(), lambda _: 1)
 
@@ -43,7 +43,7 @@ def test_tasks_run_in_other_processes(session: SparkSession) -> None:
 
 def test_without_tasks_nothing_runs(session: SparkSession) -> None:
     """
-    Spark is not asked.
+    No Spark job is started.
     """
     assert [] == on_spark(session)([], operator.neg, lambda _: 1)
 
@@ -51,11 +51,11 @@ def test_without_tasks_nothing_runs(session: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("count", "size", "partitions"), [(40, 64 * MIB, 10), (40, 1, 2), (3, 2**40, 3)]
 )
-def test_tasks_are_shared_out_by_their_size(
+def test_tasks_are_partitioned_by_their_size(
     session: SparkSession, count: int, size: int, partitions: int
 ) -> None:
     """
-    256 MiB to a partition, but no core idle, and no partition empty.
+    256 MiB to a partition, but no idle core and no empty partition.
     """
 
     def partition(_task: int) -> int:
@@ -68,9 +68,9 @@ def test_tasks_are_shared_out_by_their_size(
     assert set(range(partitions)) == set(found)
 
 
-def test_a_task_that_fails_is_told_in_one_line(session: SparkSession) -> None:
+def test_a_task_that_fails_is_a_one_line_error(session: SparkSession) -> None:
     """
-    Without the frames of two languages.
+    Without the traces of two languages.
     """
 
     def fail(_task: int) -> None:
@@ -82,11 +82,11 @@ def test_a_task_that_fails_is_told_in_one_line(session: SparkSession) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_segments_are_checked_there_as_here(
+def test_executors_check_segments_like_the_driver(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    The same tasks, and the same answers but for their time.
+    The tasks are equal, and so are the results except for their time.
     """
     roots = make_replicas(tmp_path, 2, 400, with_queues=True)
     tasks = plan_tasks([plan_store(root, "g") for root in roots])

@@ -34,21 +34,21 @@ BAD = SegmentVerdict(
 
 def round_of(*verdicts: SegmentVerdict) -> VerifyRun:
     """
-    A round that found these.
+    A round with these verdicts.
     """
     return VerifyRun(7, list(verdicts), ["/a", "/b"], 1.0, BEGAN)
 
 
 def test_a_row_has_a_value_for_each_column() -> None:
     """
-    In their order.
+    In the order of the columns.
     """
     assert list(COLUMNS) == list(row_of(BAD, round_of(BAD)))
 
 
 def test_a_table_has_the_columns_in_their_types(session: SparkSession) -> None:
     """
-    Also without a row: nothing is guessed from values.
+    Even without a row: types are not inferred from values.
     """
     frame = frame_of(session, round_of())
 
@@ -58,7 +58,7 @@ def test_a_table_has_the_columns_in_their_types(session: SparkSession) -> None:
 
 def test_every_field_of_a_verdict_is_in_its_row(session: SparkSession) -> None:
     """
-    What is not known is null.
+    Unknown values are null.
     """
     one, other = frame_of(session, round_of(GOOD, BAD)).collect()
 
@@ -91,7 +91,7 @@ def test_every_field_of_a_verdict_is_in_its_row(session: SparkSession) -> None:
 
 def test_a_row_says_when_its_round_began(session: SparkSession) -> None:
     """
-    As a moment, whatever the time zone of the session or of this machine.
+    As a timestamp, for any time zone of the session or of this machine.
     """
     frame = frame_of(session, round_of(GOOD))
     (row,) = frame.selectExpr("unix_micros(verifiedAt) AS at").collect()
@@ -105,7 +105,7 @@ def test_stores_are_verified_into_a_table(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """
-    A row for each segment of each replica, the bad one among them.
+    There is a row for each segment of each replica, with the bad one.
     """
     roots = make_replicas(tmp_path, 3, 400)
     path = roots[1] / "commitlog" / f"{0:020d}"
@@ -144,9 +144,11 @@ def test_one_path_names_many_stores_by_a_glob(
     assert 2 == frame.select("group").distinct().count()
 
 
-def test_what_is_no_store_is_refused(session: SparkSession, tmp_path: Path) -> None:
+def test_a_path_that_is_no_store_is_refused(
+    session: SparkSession, tmp_path: Path
+) -> None:
     """
-    Before anything runs.
+    The error names the path.
     """
     with pytest.raises(NotAStoreError):
         verify(session, str(tmp_path / "none"))

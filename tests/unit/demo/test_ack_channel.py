@@ -12,9 +12,9 @@ from pystore.core.results import Appended
 from pystore.demo.ack_channel import ACK_DTYPE, read_acks, send_ack
 
 
-def test_what_was_sent_is_read_in_order() -> None:
+def test_acknowledgements_are_read_in_order() -> None:
     """
-    Also what was sent long before it is read.
+    Even if they were sent long before.
     """
     reading, writing = os.pipe()
     for job in range(100):
@@ -28,7 +28,7 @@ def test_what_was_sent_is_read_in_order() -> None:
 
 def test_half_an_acknowledgement_at_the_end_does_not_count() -> None:
     """
-    And one that comes in two parts is one.
+    One that arrives in two parts counts once.
     """
     reading, writing = os.pipe()
     whole = np.array((7, 1, 2, 3), ACK_DTYPE).tobytes()

@@ -1,5 +1,5 @@
 """
-What is not what was appended is found, whatever of it differs.
+Every difference between appended and read records is found.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEGMENT = 65536
 @pytest.fixture
 def jobs(tmp_path: Path) -> AppendJobs:
     """
-    Some work.
+    Some jobs.
     """
     return AppendJobs(read_corpus(make_library(tmp_path / "library")), lines_max=150)
 
@@ -33,7 +33,7 @@ def jobs(tmp_path: Path) -> AppendJobs:
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[CommitLog]:
     """
-    Where it is done; several jobs span two segments.
+    A log for the jobs; some jobs span two segments.
     """
     with CommitLog(tmp_path / "s", segment_size=SEGMENT) as log:
         yield log
@@ -50,7 +50,9 @@ def append_all(log: CommitLog, jobs: AppendJobs) -> Acks:
     return acks
 
 
-def test_everything_is_there_in_any_order(log: CommitLog, jobs: AppendJobs) -> None:
+def test_nothing_is_missing_for_any_order_of_the_acks(
+    log: CommitLog, jobs: AppendJobs
+) -> None:
     """
     Every line is compared, also of jobs that span segments.
     """
@@ -69,7 +71,7 @@ def test_one_changed_byte_is_found(
     log: CommitLog, jobs: AppendJobs, tmp_path: Path
 ) -> None:
     """
-    Of a body, and of a key.
+    In a body, and in a key.
     """
     acks = append_all(log, jobs)
     row = next(log.scan(int(acks[3]["offset"])))[5]
@@ -89,11 +91,11 @@ def test_one_changed_byte_is_found(
 @pytest.mark.parametrize(
     ("field", "change"), [("offset", 1), ("end", -1), ("count", -1), ("job", 1)]
 )
-def test_an_acknowledgement_of_something_else_is_missing(
+def test_an_acknowledgement_that_does_not_match_counts_as_missing(
     field: str, change: int, log: CommitLog, jobs: AppendJobs
 ) -> None:
     """
-    Another place, another number of records, another job.
+    Another offset, another number of records, another job.
     """
     acks = append_all(log, jobs)
     acks[2][field] += change
@@ -101,9 +103,9 @@ def test_an_acknowledgement_of_something_else_is_missing(
     assert int(acks[2]["count"]) == compare(log.reader, acks, jobs).missing
 
 
-def test_what_is_above_the_end_is_missing(log: CommitLog, jobs: AppendJobs) -> None:
+def test_records_above_the_end_are_missing(log: CommitLog, jobs: AppendJobs) -> None:
     """
-    As after a cut that should not have been.
+    As after a wrong cut.
     """
     acks = append_all(log, jobs)
     log.cut(int(acks[10]["offset"]))
@@ -112,7 +114,7 @@ def test_what_is_above_the_end_is_missing(log: CommitLog, jobs: AppendJobs) -> N
 
 
 @pytest.mark.parametrize("what", ["topic", "queue", "key", "body"])
-def test_records_of_another_kind_are_missing(
+def test_records_of_another_topic_or_queue_are_missing(
     what: str, log: CommitLog, jobs: AppendJobs
 ) -> None:
     """

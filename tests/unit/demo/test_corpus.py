@@ -1,5 +1,5 @@
 """
-What the demo ingests is every text file, line by line.
+The demo appends every text file, line by line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pystore.message.lines import Strings
 
 def strings(column: Strings) -> list[bytes]:
     """
-    Takes a column apart.
+    Splits a column into its values.
     """
     offsets, data = column
     return [data[start:end] for start, end in pairwise(offsets)]
@@ -23,7 +23,7 @@ def strings(column: Strings) -> list[bytes]:
 
 def test_every_text_file_is_read_and_nothing_else(tmp_path: Path) -> None:
     """
-    No binary, no empty file, no installed package.
+    No binary file, no empty file, no installed package.
     """
     corpus = read_corpus(make_library(tmp_path))
 
@@ -35,7 +35,7 @@ def test_every_text_file_is_read_and_nothing_else(tmp_path: Path) -> None:
 
 def test_bodies_are_the_lines_and_keys_name_them(tmp_path: Path) -> None:
     """
-    Blank lines are there, newlines are not.
+    Blank lines are included, newlines are not.
     """
     root = make_library(tmp_path)
     for file in read_corpus(root).files:
@@ -59,9 +59,9 @@ def test_the_suffix_makes_the_topic_and_queues_take_turns(tmp_path: Path) -> Non
     assert {0, 1, 2} == {file.queue_id for file in corpus.files}
 
 
-def test_the_running_pythons_library_is_there() -> None:
+def test_the_library_of_the_running_python_is_found() -> None:
     """
-    The demo's input exists wherever Python runs, and is of some size.
+    The input exists wherever Python runs, and is not small.
     """
     corpus = read_corpus()
 

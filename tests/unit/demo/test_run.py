@@ -1,5 +1,5 @@
 """
-Writers are killed, and what they had acknowledged is there.
+Writers are killed, and their acknowledged records stay.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pystore.demo.corpus import read_corpus
 from pystore.demo.run import DemoReport, DemoRound, DemoSettings, WriterFailed, run_demo
 
 
-def test_killed_writers_lose_nothing(tmp_path: Path) -> None:
+def test_killed_writers_lose_no_acknowledged_record(tmp_path: Path) -> None:
     """
-    A small library, many times, so that kills hit the work.
+    A small library is appended many times, so that kills interrupt appends.
     """
     library = make_library(tmp_path / "library")
     settings = DemoSettings(
@@ -35,9 +35,9 @@ def test_killed_writers_lose_nothing(tmp_path: Path) -> None:
     assert {"writer 1: append", "writer 1: compare", "writer 1: verify"} <= set(labels)
 
 
-def test_what_is_missing_is_not_good(tmp_path: Path) -> None:
+def test_a_report_with_missing_records_is_not_good(tmp_path: Path) -> None:
     """
-    Nor is damage.
+    A report with damage is not good either.
     """
     corpus = read_corpus(make_library(tmp_path, files=1))
     for one in (
@@ -48,13 +48,13 @@ def test_what_is_missing_is_not_good(tmp_path: Path) -> None:
     assert DemoReport(tmp_path, corpus, 1, [DemoRound(1, verdict="whole")]).is_good
 
 
-def test_a_writer_that_fails_by_itself_ends_the_demo(tmp_path: Path) -> None:
+def test_a_writer_that_fails_without_a_kill_ends_the_demo(tmp_path: Path) -> None:
     """
-    It was not killed, so something else is wrong.
+    It was not killed, so there is another error.
     """
     library = make_library(tmp_path / "library", files=1)
     (tmp_path / "s").write_text("no directory")
-    with pytest.raises(WriterFailed, match="writer 1 ended by itself, with code 1"):
+    with pytest.raises(WriterFailed, match="writer 1 ended with code 1"):
         run_demo(
             DemoSettings(tmp_path / "s", repeat=1, library=library),
             lambda _label, _done, _total: None,

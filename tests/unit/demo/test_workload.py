@@ -1,5 +1,5 @@
 """
-Parent and writer count the same jobs.
+Parent and writer number the jobs alike.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pystore.store.commit_log import CommitLog
 
 def test_a_task_survives_its_command_line() -> None:
     """
-    The process knows what it was told.
+    Parsing the arguments gives the same task.
     """
     task = Task(Path("/s"), Path("/l"), 65536, 3)
 
@@ -29,7 +29,7 @@ def test_a_task_survives_its_command_line() -> None:
 
 def test_every_pending_job_is_done_and_acknowledged_once(tmp_path: Path) -> None:
     """
-    Only those that are pending, and the store is closed afterwards.
+    Only pending jobs are done, and the store is closed afterwards.
     """
     library = make_library(tmp_path / "library")
     jobs = AppendJobs(read_corpus(library), repeat=3)
@@ -47,9 +47,9 @@ def test_every_pending_job_is_done_and_acknowledged_once(tmp_path: Path) -> None
         assert log.end_offset == max(acks["end"])
 
 
-def test_a_writer_that_cannot_go_on_says_so(tmp_path: Path) -> None:
+def test_a_writer_that_cannot_continue_ends_with_an_error(tmp_path: Path) -> None:
     """
-    With an exit code; what it had acknowledged it had done.
+    By its exit code; all acknowledged jobs are done.
     """
     library = make_library(tmp_path / "library")
     (tmp_path / "s").write_text("no directory")

@@ -1,5 +1,5 @@
 """
-What may happen to a store while a job reads it: deleted, cut, written, rolled.
+Changes of a store while a job reads it: deleted, cut, written, rolled.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
 
 def plan(log: CommitLog) -> list[Split]:
     """
-    The work, as of now.
+    The splits of the current store.
     """
     options = SourceOptions((str(log.path),))
     return plan_splits([log.path], options, Selection(), with_epochs=False)
@@ -58,7 +58,7 @@ def plan(log: CommitLog) -> list[Split]:
 
 def batches(split: Split, **chosen: Any) -> Iterator[pa.RecordBatch]:
     """
-    What a task makes of a split, in small batches.
+    The small batches that a task makes of a split.
     """
     columns = choose_columns(["offset", "body"], with_body=True, with_damage=False)
     return task.read_split(
@@ -72,14 +72,14 @@ def batches(split: Split, **chosen: Any) -> Iterator[pa.RecordBatch]:
 
 def offsets(found: Iterator[pa.RecordBatch]) -> list[int]:
     """
-    Of the records in batches.
+    The offsets of the records in batches.
     """
     return [offset for batch in found for offset in batch["offset"].to_pylist()]
 
 
-def test_a_segment_deleted_before_its_task_is_one_line(log: CommitLog) -> None:
+def test_a_segment_deleted_before_its_task_is_a_one_line_error(log: CommitLog) -> None:
     """
-    Or is passed over, if that is asked for.
+    Or it is skipped on request.
     """
     splits = plan(log)
     log.delete_before(SEGMENT)
@@ -92,7 +92,7 @@ def test_a_segment_deleted_before_its_task_is_one_line(log: CommitLog) -> None:
 
 def test_a_segment_deleted_under_its_task_is_read_to_its_end(log: CommitLog) -> None:
     """
-    The mapping holds the bytes.
+    The mapping keeps the bytes.
     """
     written = [int(at) for rows in log.scan() for at in rows["offset"]]
     task = batches(plan(log)[0])
@@ -102,9 +102,9 @@ def test_a_segment_deleted_under_its_task_is_read_to_its_end(log: CommitLog) -> 
     assert [at for at in written if at < SEGMENT] == first + offsets(task)
 
 
-def test_what_is_written_meanwhile_is_not_read(log: CommitLog) -> None:
+def test_records_written_meanwhile_are_not_read(log: CommitLog) -> None:
     """
-    Also where a segment is begun, and where the store is closed and opened again.
+    Even if a segment begins, or the store is closed and opened again.
     """
     written = [int(at) for rows in log.scan() for at in rows["offset"]]
     splits, found = plan(log), list[int]()
@@ -123,12 +123,12 @@ def test_what_is_written_meanwhile_is_not_read(log: CommitLog) -> None:
 
 @pytest.mark.parametrize("batches_before", [0, 3])
 @pytest.mark.parametrize("grows", [False, True])
-def test_a_log_cut_under_a_task_is_one_line(
+def test_a_log_cut_under_a_task_is_a_one_line_error(
     batches_before: int, grows: bool, log: CommitLog
 ) -> None:
     """
-    Whether the task had begun, and whether other records are there by now; one that
-    ends below the cut goes on.
+    The task may have begun, and other records may be written since. A task that ends
+    below the cut continues.
     """
     splits = plan(log)
     below, task = batches(splits[0]), batches(splits[1])
@@ -148,11 +148,11 @@ def test_a_log_cut_under_a_task_is_one_line(
     assert len(offsets(below)) > 200
 
 
-def test_segments_cut_away_before_their_task_are_one_line(
+def test_segments_cut_before_their_task_are_a_one_line_error(
     log: CommitLog, either: str
 ) -> None:
     """
-    Also where nobody hears of cuts, on another host than the writer's.
+    Even on another host than the writer's, where the live page is not valid.
     """
     (*_, last) = plan(log)
     elsewhere = Split(
@@ -173,7 +173,7 @@ def test_segments_cut_away_before_their_task_are_one_line(
 
 def test_records_over_4_mib_are_rows(tmp_path: Path, either: str) -> None:
     """
-    A batch holds at least one, however large.
+    A batch holds at least one record of any size.
     """
     size = 6 * MEBIBYTE
     options = {"segment_size": 32 * MEBIBYTE, "message_size_max": 16 * MEBIBYTE}
@@ -192,12 +192,12 @@ def test_records_over_4_mib_are_rows(tmp_path: Path, either: str) -> None:
     assert either
 
 
-def test_a_batch_stays_far_below_what_arrow_holds(
+def test_a_batch_stays_far_below_the_limits_of_arrow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, either: str
 ) -> None:
     """
-    8192 rows of 256 KiB are 2 GiB: a batch of rows is made in parts of 64 MiB. The
-    parts are counted here, not made.
+    8192 rows of 256 KiB are 2 GiB: batches are made in parts of 64 MiB. The parts are
+    counted here, not made.
     """
     made: list[tuple[int, int]] = []
 
@@ -245,11 +245,11 @@ def _sparse_store(root: Path, size: int, records: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 100])
-def test_a_segment_that_is_no_longer_whole_is_one_line(
+def test_a_truncated_segment_is_a_one_line_error(
     content: bytes, log: CommitLog
 ) -> None:
     """
-    Cut short by another program, after the work was planned.
+    Another program truncated it after the splits were planned.
     """
     splits = plan(log)
     log.close()

@@ -1,5 +1,5 @@
 """
-What a Spark session needs, and one line for what is missing.
+Requirements of a Spark session, and one line for what is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pystore.spark.session import java_problem, job_errors, open_session
 
 def _java(folder: Path, says: str, code: int = 0) -> Path:
     """
-    A program that answers as Java does: on the error stream.
+    A program that prints a version to the error stream, as Java does.
     """
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -27,11 +27,11 @@ def _java(folder: Path, says: str, code: int = 0) -> Path:
     return folder
 
 
-def test_a_machine_without_java_is_told_what_to_install(
+def test_a_machine_without_java_gets_a_line_that_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    One line, with the command.
+    The line has the command.
     """
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -39,7 +39,7 @@ def test_a_machine_without_java_is_told_what_to_install(
     problem = java_problem()
 
     assert problem is not None
-    assert problem.startswith("no Java here")
+    assert problem.startswith("Java is missing")
     assert "apt-get install openjdk-17-jre-headless" in problem
 
 
@@ -47,7 +47,7 @@ def test_a_java_home_without_a_java_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    It is looked for there and nowhere else, as Spark does.
+    Java is searched there only, as Spark does.
     """
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
@@ -66,7 +66,7 @@ def test_a_java_that_is_too_old_is_named_with_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, old: str
 ) -> None:
     """
-    Spark itself would fail with a page of class versions.
+    Spark would fail with a page of class versions.
     """
     home = _java(tmp_path, says)
     monkeypatch.setenv("JAVA_HOME", str(home))
@@ -79,7 +79,7 @@ def test_a_java_that_is_new_enough_is_no_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     """
-    17 and whatever comes after.
+    17 and newer.
     """
     says = f'openjdk version "{version}"'
     monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path, says)))
@@ -91,7 +91,7 @@ def test_a_java_that_does_not_run_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    As a wrapper without a Java behind it.
+    A wrapper without a Java installation.
     """
     monkeypatch.setenv("JAVA_HOME", str(_java(tmp_path, "no runtime", 1)))
 
@@ -126,7 +126,7 @@ def test_a_machine_without_java_starts_no_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    The same line, from the session.
+    The session raises the same line.
     """
     pytest.importorskip("pyspark")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -148,7 +148,7 @@ _TRACE = """An error occurred while calling o1.collect.
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (
             "ModuleNotFoundError: No module named 'pystore'",
@@ -161,22 +161,22 @@ _TRACE = """An error occurred while calling o1.collect.
         ("PermissionError: [Errno 13] refused", r"in a task: \[Errno 13\] refused"),
     ],
 )
-def test_an_error_in_a_task_becomes_one_line(line: str, said: str) -> None:
+def test_an_error_in_a_task_becomes_one_line(line: str, message: str) -> None:
     """
-    Not pages of frames of two languages.
+    The traces of two languages fill pages.
     """
     errors = pytest.importorskip("pyspark.errors")
     text = _TRACE.format(line=line)
 
-    with pytest.raises(UnavailableError, match=said) as raised, job_errors():
+    with pytest.raises(UnavailableError, match=message) as raised, job_errors():
         raise errors.PySparkException(text)
 
     assert "\n" not in str(raised.value)
 
 
-def test_an_error_without_a_trace_says_its_first_line() -> None:
+def test_an_error_without_a_trace_is_its_first_line() -> None:
     """
-    As of a cluster that is not there.
+    For example of a cluster that cannot be reached.
     """
     errors = pytest.importorskip("pyspark.errors")
 

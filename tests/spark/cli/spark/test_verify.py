@@ -1,5 +1,5 @@
 """
-``pystore spark verify``: damage that is planted is named, and nothing else is.
+``pystore spark verify``: planted damage is reported, and nothing else is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("session")
 
 def _damage(folder: Path) -> list[Path]:
     """
-    Three replicas, with one bit, one block, one segment and one tail that are wrong.
+    Three replicas with one wrong bit, block, segment and tail.
     """
     (root,) = make_replicas(folder, 1, records=1500)
     shutil.copytree(root, folder / "b")
@@ -48,9 +48,9 @@ def _damage(folder: Path) -> list[Path]:
     return [folder / name for name in "abc"]
 
 
-def test_every_golden_store_is_whole(tmp_path: Path) -> None:
+def test_no_golden_store_is_damaged(tmp_path: Path) -> None:
     """
-    RocketMQ's own stores have no seals, so nobody vouches for them; nothing is bad.
+    RocketMQ's own stores have no seals, so they are UNSEALED; nothing is bad.
     """
     for store in STORES:
         store.extract(tmp_path)
@@ -94,7 +94,7 @@ def test_planted_damage_is_named_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_round_leaves_rows_a_summary_and_a_page(tmp_path: Path) -> None:
     """
-    The next one counts on.
+    The next round has the next number.
     """
     (root,) = make_replicas(tmp_path, 1)
     into = tmp_path / "out"
@@ -110,9 +110,11 @@ def test_a_round_leaves_rows_a_summary_and_a_page(tmp_path: Path) -> None:
     assert json.loads((into / "summary.json").read_text()) == second
 
 
-def test_rounds_under_a_budget_go_on_where_the_last_one_ended(tmp_path: Path) -> None:
+def test_rounds_under_a_budget_continue_where_the_last_one_ended(
+    tmp_path: Path,
+) -> None:
     """
-    Until every segment was seen.
+    Until every segment was checked.
     """
     (root,) = make_replicas(tmp_path, 1, records=1000)
     into = tmp_path / "out"
@@ -127,9 +129,9 @@ def test_rounds_under_a_budget_go_on_where_the_last_one_ended(tmp_path: Path) ->
     assert 4 * SEGMENT in {segment for _, segment in seen}
 
 
-def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
+def test_invalid_usage_is_a_one_line_error(tmp_path: Path) -> None:
     """
-    A path that matches nothing, and a budget without a memory.
+    A path that matches nothing, and a budget without a directory.
     """
     missing = run("spark", "verify", tmp_path / "no*")
     forgetful = run("spark", "verify", "--budget", "1g", tmp_path)
@@ -142,7 +144,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
 
 def test_a_machine_without_java_says_what_to_install(tmp_path: Path) -> None:
     """
-    One line, and exit code 3.
+    The error is one line, and the exit code is 3.
     """
     CommitLog(tmp_path, segment_size=SEGMENT).close()
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
@@ -198,7 +200,8 @@ def test_an_executor_that_dies_or_lags_changes_nothing(
     tmp_path: Path, session: SparkSession
 ) -> None:
     """
-    Its tasks run again elsewhere, or beside it, and each result counts once.
+    Its tasks run again elsewhere, perhaps at the same time, and each result counts
+    once.
     """
     del session  # a cluster of its own
     roots = make_replicas(tmp_path, records=600)

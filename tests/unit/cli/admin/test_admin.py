@@ -324,7 +324,7 @@ def test_what_only_pystore_knows_is_refused_by_others() -> None:
         (["getBrokerEpoch", "-n", "127.0.0.1:1"], 2, "-b NAME"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
+def test_invalid_usage_is_a_one_line_error(
     words: list[str], code: int, text: str
 ) -> None:
     """Wrong usage is 2, nobody there is 3."""

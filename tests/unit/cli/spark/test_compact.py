@@ -1,5 +1,5 @@
 """
-``pystore spark compact``: what needs no Spark. The rest: tests/spark/test_compact_jobs.
+``pystore spark compact`` without Spark. Other tests are in tests/spark/compact.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pystore.spark.compact.sizes import file_sizes
 CHOICE = CompactionChoice((), keep_tombstones=False, sizes=file_sizes(100000, 4600))
 
 
-def test_help_says_what_stays_and_what_is_made() -> None:
+def test_help_describes_the_kept_records_and_the_result() -> None:
     """
-    With an example.
+    It has an example.
     """
-    told = run("spark", "compact", "--help").stdout
+    output = run("spark", "compact", "--help").stdout
 
     for words in ("nothing is written", "tombstone", "RocketMQ 5.3", "Example:"):
-        assert words in told
+        assert words in output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--queue-file-bytes", "10"), "hold no entry"),
         (("--log-file-bytes", str(2**40)), "at most 2147483647"),
@@ -37,7 +37,9 @@ def test_help_says_what_stays_and_what_is_made() -> None:
         ((), "Missing argument"),
     ],
 )
-def test_wrong_usage_is_told(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_wrong_usage_is_an_error(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     """
     Before Spark is started.
     """
@@ -46,12 +48,12 @@ def test_wrong_usage_is_told(words: tuple[str, ...], said: str, tmp_path: Path) 
     result = run("spark", "compact", *words, *stores)
 
     assert 2 == result.exit_code
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_a_dry_run_is_a_table_and_what_would_go(tmp_path: Path) -> None:
+def test_a_dry_run_shows_a_table_and_what_would_be_removed(tmp_path: Path) -> None:
     """
-    A line for each queue; records without keys are pointed out.
+    There is a line for each queue, and a note about records without keys.
     """
     store = make_store(tmp_path, records=600)
     found = survey(LocalJobs(), store, CHOICE)
@@ -63,7 +65,7 @@ def test_a_dry_run_is_a_table_and_what_would_go(tmp_path: Path) -> None:
     assert [f"T{topic} {queue}" for topic in range(3) for queue in range(3)] == [
         line[:4] for line in lines[:9]
     ]
-    assert f"would go; up to offset {found.plan.end}" in lines[9]
+    assert f"would be removed; up to offset {found.plan.end}" in lines[9]
     assert "have no keys" in lines[10]
     assert "nothing was written" in lines[11]
     done = compact._lines(found, store, tmp_path / "out")

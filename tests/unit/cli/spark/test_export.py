@@ -1,5 +1,5 @@
 """
-``pystore spark export``: what is told before Spark starts.
+``pystore spark export``: checks before Spark starts.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from lib.command_line import make_store, run
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--columns", "topics"), "column 'topics'"),
-        (("--columns", "topic", "--bodies"), "--columns says it all"),
+        (("--columns", "topic", "--bodies"), "--bodies cannot be used with --columns"),
         (("--on-damage", "ignore"), "--on-damage"),
         (("--compression", "lz4"), "--compression"),
         (("--from", "-1"), "--from"),
     ],
 )
-def test_wrong_usage_is_told_at_once(
-    tmp_path: Path, options: tuple[str, ...], said: str
+def test_wrong_usage_is_an_error_before_spark_starts(
+    tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     """
-    With exit code 2, and nothing is made.
+    The exit code is 2, and nothing is made.
     """
     store = make_store(tmp_path / "store", 1)
 
     result = run("spark", "export", store, "--into", tmp_path / "out", *options)
 
     assert 2 == result.exit_code
-    assert said in result.stderr
+    assert message in result.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_store_is_told_at_once(tmp_path: Path) -> None:
+def test_a_missing_store_is_an_error_before_spark_starts(tmp_path: Path) -> None:
     """
     Spark takes seconds to start.
     """
@@ -45,11 +45,11 @@ def test_a_missing_store_is_told_at_once(tmp_path: Path) -> None:
     assert f"{tmp_path}/no: no such directory" in result.stderr
 
 
-def test_help_says_when_a_run_is_seen() -> None:
+def test_help_says_when_the_files_of_a_run_appear() -> None:
     """
-    With an example to copy.
+    It has an example to copy.
     """
-    told = run("spark", "export", "--help").stdout
+    output = run("spark", "export", "--help").stdout
 
-    assert "each record exactly once" in told.replace("\n  ", " ")
-    assert "pystore spark export /data/store --into" in told
+    assert "each record exactly once" in output.replace("\n  ", " ")
+    assert "pystore spark export /data/store --into" in output

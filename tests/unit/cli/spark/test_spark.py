@@ -14,20 +14,20 @@ def test_help_says_what_the_jobs_need() -> None:
     """
     Java, the extra, and how to submit a job to a cluster.
     """
-    told = run("spark", "--help").stdout
+    output = run("spark", "--help").stdout
 
-    assert "Java 17 or 21" in told
-    assert "spark-submit" in told
+    assert "Java 17 or 21" in output
+    assert "spark-submit" in output
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("no", "no such directory"), ("no*", "no store matches")]
+    ("name", "message"), [("no", "no such directory"), ("no*", "no store matches")]
 )
-def test_a_missing_store_is_told_before_java_is_looked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+def test_a_missing_store_is_an_error_before_java_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     """
-    Spark takes seconds to start, and there is no Java here.
+    Spark takes seconds to start, and there is Java is missing.
     """
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -36,4 +36,4 @@ def test_a_missing_store_is_told_before_java_is_looked_for(
 
     assert 3 == result.exit_code
     (line,) = result.stderr.splitlines()
-    assert f"{tmp_path}/{name}: {said}" in line
+    assert f"{tmp_path}/{name}: {message}" in line

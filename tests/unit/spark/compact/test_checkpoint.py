@@ -1,5 +1,5 @@
 """
-Unfinished work.
+The directory of unfinished work.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def test_work_is_found_by_store_and_choice(
     plan: CompactionPlan, tmp_path: Path
 ) -> None:
     """
-    And by nothing else.
+    Work for another store or choice is not found.
     """
     work = begin_work(tmp_path, plan)
 
@@ -55,9 +55,9 @@ def test_new_work_removes_the_old(plan: CompactionPlan, tmp_path: Path) -> None:
     remove_work(tmp_path)
 
 
-def test_a_plan_that_is_not_whole_is_none(plan: CompactionPlan, tmp_path: Path) -> None:
+def test_an_incomplete_plan_is_ignored(plan: CompactionPlan, tmp_path: Path) -> None:
     """
-    Whoever wrote it was killed, or something else lies there.
+    The run was killed before it wrote the plan, or another program wrote the file.
     """
     work = begin_work(tmp_path, plan)
     (work.folder / "plan.json").write_text(plan.text()[:-9])
@@ -66,11 +66,11 @@ def test_a_plan_that_is_not_whole_is_none(plan: CompactionPlan, tmp_path: Path) 
     assert find_work(tmp_path, plan.store, CHOICE) is None
 
 
-def test_a_plan_under_another_name_is_none(
+def test_a_plan_under_another_name_is_ignored(
     plan: CompactionPlan, tmp_path: Path
 ) -> None:
     """
-    Somebody changed it, or copied the directory.
+    The plan was changed, or the directory was copied.
     """
     work = begin_work(tmp_path, plan)
     work.folder.rename(work.folder.with_name("other"))
@@ -78,11 +78,11 @@ def test_a_plan_under_another_name_is_none(
     assert find_work(tmp_path, plan.store, CHOICE) is None
 
 
-def test_layouts_are_read_as_they_were_kept(
+def test_layouts_are_read_as_they_were_saved(
     plan: CompactionPlan, tmp_path: Path
 ) -> None:
     """
-    Before that there are none, which is not the same as no queue.
+    Before that there are none, which differs from an empty list.
     """
     work = begin_work(tmp_path, plan)
     assert work.layouts() is None
@@ -95,9 +95,9 @@ def test_layouts_are_read_as_they_were_kept(
     assert len(layouts) == 9
 
 
-def test_a_place_for_work_that_is_none_is_told(tmp_path: Path) -> None:
+def test_an_error_names_the_directory_that_cannot_be_made(tmp_path: Path) -> None:
     """
-    With its path.
+    A file is in the way.
     """
     (tmp_path / "file").write_bytes(b"")
 

@@ -1,5 +1,5 @@
 """
-The records of segments to their places.
+Copies of records to their places.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def copy_rows(
     work: CompactionWork, table: pa.Table, step: int = 50
 ) -> list[dict[str, int]]:
     """
-    Copies rows of a layout, so many at once.
+    Copies rows of a layout, in batches of a given size.
     """
     names = {layout.hash: layout.folder for layout in work.layouts() or []}
     batches = table.to_batches(step)
@@ -64,7 +64,7 @@ def rows(work: CompactionWork) -> pa.Table:
 
 def contents(work: CompactionWork) -> dict[str, bytes]:
     """
-    Every file that is made.
+    The content of every output file.
     """
     return {
         path.relative_to(work.output).as_posix(): path.read_bytes()
@@ -73,11 +73,11 @@ def contents(work: CompactionWork) -> dict[str, bytes]:
     }
 
 
-def test_what_is_copied_does_not_depend_on_how(
+def test_the_copies_do_not_depend_on_the_batches(
     work: CompactionWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Row by row or all at once, in large parts or small ones, and again.
+    Row by row or all at once, in large or small parts, and again.
     """
     found = []
     for step, part, gap in ((1, 1, 1), (7, 3000, 500), (10**6, 1 << 26, 1 << 20)):
@@ -95,9 +95,9 @@ def test_what_is_copied_does_not_depend_on_how(
     assert found[0] == found[1] == found[2]
 
 
-def test_each_segment_that_is_done_has_a_mark(work: CompactionWork) -> None:
+def test_each_copied_segment_has_a_marker_file(work: CompactionWork) -> None:
     """
-    Which says how much it was; drafts are gone.
+    It holds the counts; drafts are removed.
     """
     table = rows(work)
     only = table.filter(pa.compute.field("segment") == 2)
@@ -111,9 +111,9 @@ def test_each_segment_that_is_done_has_a_mark(work: CompactionWork) -> None:
     assert [name] == [path.name for path in (work.folder / "copied").iterdir()]
 
 
-def test_a_second_attempt_writes_the_same(work: CompactionWork) -> None:
+def test_a_second_attempt_writes_the_same_bytes(work: CompactionWork) -> None:
     """
-    Also while the first one is not done yet.
+    Even while the first attempt still runs.
     """
     copy_rows(work, rows(work))
     before = contents(work)
@@ -129,7 +129,7 @@ def test_a_second_attempt_writes_the_same(work: CompactionWork) -> None:
 
 def test_a_record_that_changed_is_not_copied(work: CompactionWork) -> None:
     """
-    The segment gets no mark, and nothing stays open.
+    The segment gets no marker file, and no file stays open.
     """
     path = Path(work.plan.store) / "commitlog" / f"{work.plan.bases[1]:020d}"
     table = rows(work).filter(pa.compute.field("segment") == 1)
@@ -146,9 +146,9 @@ def test_a_record_that_changed_is_not_copied(work: CompactionWork) -> None:
     assert before == len(os.listdir("/dev/fd"))
 
 
-def test_a_segment_that_is_gone_is_told(work: CompactionWork) -> None:
+def test_a_copy_of_a_deleted_segment_is_an_error(work: CompactionWork) -> None:
     """
-    Retention took it.
+    Retention deleted it.
     """
     (Path(work.plan.store) / "commitlog" / f"{0:020d}").unlink()
 
@@ -156,7 +156,7 @@ def test_a_segment_that_is_gone_is_told(work: CompactionWork) -> None:
         copy_rows(work, rows(work))
 
 
-def test_nothing_is_no_copy() -> None:
+def test_without_rows_nothing_is_copied() -> None:
     """
     A task may have no rows.
     """

@@ -1,5 +1,5 @@
 """
-The files of a compaction that is being made.
+The files of an unfinished compaction.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ SIZES = file_sizes(1000, 460)
 
 def test_an_entry_has_46_bytes() -> None:
     """
-    As RocketMQ's sparse queues have it.
+    RocketMQ's sparse consume queues have this size.
     """
     assert ENTRY_BYTES == ENTRY_DTYPE.itemsize
 
 
-def test_files_are_made_with_their_ends(tmp_path: Path) -> None:
+def test_files_are_made_with_their_end_marks(tmp_path: Path) -> None:
     """
-    A blank record over the rest of the log's file, an end entry in the other one;
-    the rest takes no space.
+    A blank record fills the log's file, an end entry ends the other one; the rest takes
+    no space.
     """
     make_files(tmp_path, "T/3", ((0, 2000, 9), (2300, 92, 1)), SIZES)
 
@@ -51,7 +51,7 @@ def test_files_are_made_with_their_ends(tmp_path: Path) -> None:
 
 def test_making_files_again_leaves_what_was_copied(tmp_path: Path) -> None:
     """
-    As a run does that goes on.
+    A run that continues unfinished work makes them again.
     """
     for _ in range(2):
         make_files(tmp_path, "T/0", ((0, 200, 1),), SIZES)
@@ -63,11 +63,11 @@ def test_making_files_again_leaves_what_was_copied(tmp_path: Path) -> None:
     assert b"copied" == content[5:11]
 
 
-def test_few_files_are_open_at_a_time(
+def test_the_number_of_open_files_is_limited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    However many are written.
+    Any number can be written.
     """
     monkeypatch.setattr(files, "_OPEN_MAX", 3)
     before = len(os.listdir("/dev/fd"))
@@ -84,9 +84,9 @@ def test_few_files_are_open_at_a_time(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/full")
-def test_a_full_disk_is_told_with_the_path(tmp_path: Path) -> None:
+def test_the_error_of_a_full_disk_names_the_path(tmp_path: Path) -> None:
     """
-    And so is a file that is not there.
+    The error of a missing file does, too.
     """
     (tmp_path / "full").symlink_to("/dev/full")
 

@@ -1,5 +1,5 @@
 """
-Where each latest record goes.
+The place of each latest record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLAN = CompactionPlan("/store", 10000, (20000, 30000, 40000), 50000, "", -1, CHO
 
 def count(topic: str, first: int, offset: int, records: int = 10) -> QueueCount:
     """
-    What was counted of queue 0 in one segment.
+    The count of queue 0 in one segment.
     """
     last = first + records - 1
     return QueueCount(topic, 0, records, 999, 0, 0, first, last, offset, offset + 500)
@@ -53,7 +53,7 @@ def laid_out(
     rows: list[dict[str, Any]], step: int = 3, *, with_records: bool = True
 ) -> tuple[list[dict[str, Any]], list[QueueLayout | CompactionDamage]]:
     """
-    The places of records, and what becomes of the queues.
+    The places of records, and the layouts of the queues.
     """
     ordered = sorted(rows, key=lambda row: (row["queue"], row["kind"], row["offset"]))
     for row in ordered:
@@ -71,7 +71,7 @@ def laid_out(
 @pytest.mark.parametrize("step", [1, 2, 3, 100])
 def test_records_follow_each_other_in_the_order_of_the_log(step: int) -> None:
     """
-    Each queue in a log of its own, however many rows come at once.
+    Each queue has its own log, for any size of the batches.
     """
     rows = [note(count(topic, 0, 20000), 20000) for topic in "AB"]
     rows += [record("A", 20000 + 100 * n, 100 + n) for n in range(5)]
@@ -93,9 +93,9 @@ def test_records_follow_each_other_in_the_order_of_the_log(step: int) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 2, 100])
-def test_tombstones_go_but_for_the_newest_record(step: int) -> None:
+def test_tombstones_are_removed_except_the_newest_record(step: int) -> None:
     """
-    Of two queues, one of which ends with a tombstone.
+    One of two queues ends with a tombstone.
     """
     rows = [note(count(topic, 0, 20000), 20000) for topic in "AB"]
     for topic in "AB":
@@ -114,7 +114,7 @@ def test_tombstones_go_but_for_the_newest_record(step: int) -> None:
 
 def test_a_survey_has_the_same_numbers_without_the_places() -> None:
     """
-    So that nothing is kept of what nobody wants.
+    So no unneeded row is kept.
     """
     rows = [note(count("A", 0, 20000), 20000)]
     rows += [record("A", 20000 + 100 * n, 100) for n in range(90)]
@@ -131,9 +131,9 @@ def test_a_survey_has_the_same_numbers_without_the_places() -> None:
     assert len(one.files) > 1
 
 
-def test_counts_of_several_segments_are_one() -> None:
+def test_counts_of_several_segments_are_added() -> None:
     """
-    In the order of the segments; a queue without keys is there, too.
+    In the order of the segments; a queue without keys is counted, too.
     """
     rows = [
         note(count("A", 10, 31000), 30000),
@@ -151,7 +151,7 @@ def test_counts_of_several_segments_are_one() -> None:
 
 def test_queue_offsets_that_do_not_rise_are_damage() -> None:
     """
-    From one segment to the next.
+    From one segment to the next one.
     """
     rows = [note(count("A", 5, 20000), 20000), note(count("A", 0, 31000), 30000)]
     rows.append(record("A", 31000, 100))
@@ -163,21 +163,24 @@ def test_queue_offsets_that_do_not_rise_are_damage() -> None:
         damage.path,
         damage.offset,
     )
-    assert "queue offset 0 of A, queue 0, but the queue had reached 14" in damage.text
+    assert (
+        "queue offset 0 of A, queue 0, but an earlier record has queue offset 14"
+        in damage.text
+    )
 
 
-def test_damage_is_handed_on() -> None:
+def test_damage_is_passed_on() -> None:
     """
-    As it came.
+    It is not changed.
     """
     damage = CompactionDamage("/store/commitlog/0", 7, "torn")
 
     assert [damage] == laid_out([note(damage, 20000)])[1]
 
 
-def test_two_queues_that_look_the_same_are_told() -> None:
+def test_two_queues_with_the_same_hash_are_an_error() -> None:
     """
-    All but impossible, and never a wrong result.
+    This hardly happens, and never gives a wrong result.
     """
     rows = [note(count("A", 0, 20000), 20000), note(count("B", 50, 30000), 30000)]
     rows[1]["queue"] = rows[0]["queue"]
@@ -185,19 +188,19 @@ def test_two_queues_that_look_the_same_are_told() -> None:
     _, (damage,) = laid_out(rows)
 
     assert isinstance(damage, CompactionDamage)
-    assert "B, queue 0 and A, queue 0 cannot be told apart" == damage.text
+    assert "B, queue 0 and A, queue 0 have the same hash" == damage.text
 
 
-def test_a_record_that_fits_no_file_is_refused() -> None:
+def test_a_record_larger_than_a_file_is_an_error() -> None:
     """
-    The broker could not have it either.
+    A broker could not store it either.
     """
-    with pytest.raises(InvalidError, match="fits no file"):
+    with pytest.raises(InvalidError, match="not fit into a file"):
         laid_out([record("A", 20000, CHOICE.sizes.log_bytes)])
 
 
-def test_nothing_has_no_layout() -> None:
+def test_no_rows_have_no_layout() -> None:
     """
-    Neither places nor queues.
+    There are no places and no queues.
     """
     assert ([], []) == laid_out([])

@@ -1,5 +1,5 @@
 """
-From copied records to a compaction store that appears.
+The published compaction store.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def work(tmp_path: Path) -> CompactionWork:
     return work
 
 
-def test_everything_appears_at_once(work: CompactionWork, tmp_path: Path) -> None:
+def test_the_result_appears_complete(work: CompactionWork, tmp_path: Path) -> None:
     """
-    And the work is gone.
+    The unfinished work is removed.
     """
     into = tmp_path / "out"
     assert manifest_of(into) is None
@@ -61,7 +61,7 @@ def test_everything_appears_at_once(work: CompactionWork, tmp_path: Path) -> Non
 
 def test_the_directory_can_be_moved(work: CompactionWork, tmp_path: Path) -> None:
     """
-    As into the store of a broker: its links lead to its own files.
+    For example into the store of a broker: its links are relative.
     """
     finish_output(work, work.layouts() or [], tmp_path / "out")
     (tmp_path / "broker").mkdir()
@@ -74,7 +74,7 @@ def test_the_directory_can_be_moved(work: CompactionWork, tmp_path: Path) -> Non
     }
 
 
-def test_what_is_not_ours_is_told(tmp_path: Path) -> None:
+def test_a_directory_of_another_program_is_refused(tmp_path: Path) -> None:
     """
     It may be a broker's own.
     """

@@ -1,5 +1,5 @@
 """
-What a compaction reads.
+The input of a compaction.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def append(log: LogHandle, count: int) -> list[int]:
 
 def test_a_plan_reads_every_segment_up_to_the_end(root: Path) -> None:
     """
-    One split for each.
+    There is one split for each.
     """
     plan = make_plan(root, CHOICE)
 
@@ -52,7 +52,7 @@ def test_a_plan_reads_every_segment_up_to_the_end(root: Path) -> None:
 
 def test_a_plan_is_read_as_it_was_written(root: Path) -> None:
     """
-    And has the same name.
+    It keeps its id.
     """
     plan = make_plan(root, CHOICE)
 
@@ -74,9 +74,9 @@ def test_a_golden_store_of_java_can_be_planned(
     assert plan.end >= (records[-1]["offset"] + records[-1]["size"] if records else 0)
 
 
-def test_a_plan_holds_while_the_log_only_grows(tmp_path: Path) -> None:
+def test_a_plan_is_valid_while_the_log_only_grows(tmp_path: Path) -> None:
     """
-    And no longer, when it was cut and other records are there, or none.
+    After a cut it is invalid, with or without new records.
     """
     root = make_root(tmp_path)
     with open_log(root) as log:
@@ -92,9 +92,9 @@ def test_a_plan_holds_while_the_log_only_grows(tmp_path: Path) -> None:
         assert not is_unchanged(plan)
 
 
-def test_a_plan_does_not_hold_without_its_segments(root: Path) -> None:
+def test_a_plan_is_invalid_without_its_segments(root: Path) -> None:
     """
-    Retention took the first one, or all is gone.
+    Retention deleted the first one, or the whole store is missing.
     """
     plan = make_plan(root, CHOICE)
 
@@ -105,7 +105,7 @@ def test_a_plan_does_not_hold_without_its_segments(root: Path) -> None:
 
 def test_an_empty_store_has_an_empty_plan(tmp_path: Path) -> None:
     """
-    Which holds.
+    The plan is valid.
     """
     root = make_root(tmp_path)
     with open_log(root):
@@ -119,7 +119,7 @@ def test_an_empty_store_has_an_empty_plan(tmp_path: Path) -> None:
 
 def test_a_member_of_a_set_is_read_up_to_the_confirm_offset(tmp_path: Path) -> None:
     """
-    It has epochs; its checkpoint says how far the others are, rounded down to the
+    It has epochs. Its checkpoint has the confirm offset, which is rounded down to the
     end of a record. A store without epochs is read to its end.
     """
     root = make_root(tmp_path)
@@ -134,7 +134,7 @@ def test_a_member_of_a_set_is_read_up_to_the_confirm_offset(tmp_path: Path) -> N
     assert ends[7] == make_plan(root, CHOICE).end
 
 
-def test_the_live_page_says_how_far_the_others_are(tmp_path: Path) -> None:
+def test_the_live_page_has_the_confirm_offset(tmp_path: Path) -> None:
     """
     While a store is written.
     """
@@ -147,9 +147,9 @@ def test_the_live_page_says_how_far_the_others_are(tmp_path: Path) -> None:
         assert ends[4] == make_plan(tmp_path / "store", CHOICE).end
 
 
-def test_a_path_without_a_store_is_told(tmp_path: Path) -> None:
+def test_a_path_without_a_store_is_an_error(tmp_path: Path) -> None:
     """
-    In words.
+    The error names the path.
     """
     with pytest.raises(NotAStoreError, match="no such directory"):
         make_plan(tmp_path / "nothing", CHOICE)

@@ -1,5 +1,5 @@
 """
-Whole compactions, with the tasks run here: what comes out is the latest records.
+Whole compactions, with the tasks run in this process.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def store(tmp_path: Path) -> Path:
 
 def values(queues: dict[str, list[Any]]) -> dict[str, list[tuple[Any, ...]]]:
     """
-    What consumers see of each queue.
+    The values that consumers get from each queue.
     """
     return {name: [value(one) for one in records] for name, records in queues.items()}
 
@@ -55,7 +55,7 @@ def test_a_compaction_holds_the_latest_record_of_each_key(
     seed: int, keep_tombstones: bool, tmp_path: Path
 ) -> None:
     """
-    Of each queue, in its order, with nothing else changed.
+    Each queue keeps its order, and nothing else is changed.
     """
     print("seed", seed)
     store, into = make_store(tmp_path, seed), tmp_path / "out"
@@ -67,10 +67,9 @@ def test_a_compaction_holds_the_latest_record_of_each_key(
     assert values(expected) == values(queue_records(into))
 
 
-def test_every_log_of_a_compaction_is_whole(store: Path, tmp_path: Path) -> None:
+def test_every_log_of_a_compaction_is_valid(store: Path, tmp_path: Path) -> None:
     """
-    Offsets and checksums are those of the place where a record is now, and every
-    file ends with a blank record.
+    Offsets and checksums match the new places, and every file ends with a blank record.
     """
     into = tmp_path / "out"
     compact(LocalJobs(), store, into, CHOICE)
@@ -87,7 +86,7 @@ def test_every_log_of_a_compaction_is_whole(store: Path, tmp_path: Path) -> None
 
 def test_every_entry_names_its_record(store: Path, tmp_path: Path) -> None:
     """
-    Beside each file of a log is one of entries, which ends with the end entry.
+    Each file of a log has a file of entries, which ends with the end entry.
     """
     into = tmp_path / "out"
     compact(LocalJobs(), store, into, CHOICE)
@@ -112,11 +111,11 @@ def test_every_entry_names_its_record(store: Path, tmp_path: Path) -> None:
             assert not any(some[end + 1 :].tobytes())
 
 
-def test_positions_are_those_up_to_which_a_broker_need_not_look(
+def test_positions_are_the_last_queue_offset_of_each_queue(
     store: Path, tmp_path: Path
 ) -> None:
     """
-    The largest queue offset of each queue, and not that of the last put.
+    The largest queue offset counts, not that of the last record copied.
     """
     into = tmp_path / "out"
     found = compact(LocalJobs(), store, into, CHOICE)
@@ -129,20 +128,20 @@ def test_positions_are_those_up_to_which_a_broker_need_not_look(
     }
 
 
-def test_a_survey_says_what_a_compaction_does_and_writes_nothing(
+def test_a_survey_counts_like_a_compaction_and_writes_nothing(
     store: Path, tmp_path: Path
 ) -> None:
     """
-    The same numbers, queue by queue.
+    The numbers are equal, queue by queue.
     """
     before = sorted(tmp_path.rglob("*"))
 
-    told = survey(LocalJobs(), store, CHOICE)
+    output = survey(LocalJobs(), store, CHOICE)
 
     assert before == sorted(tmp_path.rglob("*"))
     done = compact(LocalJobs(), store, tmp_path / "out", CHOICE)
-    assert told == done
-    for queue in told.queues:
+    assert output == done
+    for queue in output.queues:
         records = latest(store)[queue.folder]
         assert len(records) == queue.records
         assert sum(one.size for one in records) == queue.size_bytes
@@ -152,7 +151,7 @@ def test_a_second_run_leaves_a_published_compaction_as_it_is(
     store: Path, tmp_path: Path
 ) -> None:
     """
-    And says the same; another choice, or a store that grew, is refused in words.
+    It returns the same result; for another choice, or a store that grew, it fails.
     """
     into = tmp_path / "out"
     first = compact(LocalJobs(), store, into, CHOICE)
@@ -162,13 +161,13 @@ def test_a_second_run_leaves_a_published_compaction_as_it_is(
 
     assert again == replace(first, is_resumed=True)
     assert before == digest(into)
-    with pytest.raises(InvalidError, match=r"is there: .* give another directory"):
+    with pytest.raises(InvalidError, match=r"exists, .* give another directory"):
         compact(LocalJobs(), store, into, replace(CHOICE, topics=("T1",)))
 
 
 def test_only_topics_that_match_are_compacted(store: Path, tmp_path: Path) -> None:
     """
-    As a shell would match them.
+    The patterns are those of a shell.
     """
     into = tmp_path / "out"
     compact(LocalJobs(), store, into, replace(CHOICE, topics=("T[12]",)))
@@ -178,7 +177,7 @@ def test_only_topics_that_match_are_compacted(store: Path, tmp_path: Path) -> No
 
 def test_nothing_above_the_confirm_offset_is_read(tmp_path: Path) -> None:
     """
-    While the store is written; the confirm offset may lie in the middle of a record.
+    While the store is written; the confirm offset may be within a record.
     """
     from pystore.store.commit_log import CommitLog  # noqa: PLC0415
 
@@ -199,7 +198,7 @@ def test_nothing_above_the_confirm_offset_is_read(tmp_path: Path) -> None:
 
 def test_an_empty_store_has_an_empty_compaction(tmp_path: Path) -> None:
     """
-    Which is one, all the same.
+    It is published like any other.
     """
     store, into = make_root(tmp_path), tmp_path / "out"
     with open_log(store):
@@ -212,7 +211,7 @@ def test_an_empty_store_has_an_empty_compaction(tmp_path: Path) -> None:
 
 def test_the_newest_record_of_a_queue_stays(tmp_path: Path) -> None:
     """
-    Also a tombstone: a consumer at the end of the queue must not stand behind it.
+    Even a tombstone: a consumer at the end of the queue must not be above the new end.
     """
     store = make_root(tmp_path)
     with open_log(store) as log:
@@ -227,9 +226,11 @@ def test_the_newest_record_of_a_queue_stays(tmp_path: Path) -> None:
     ]
 
 
-def test_damage_ends_it_with_path_and_offset(store: Path, tmp_path: Path) -> None:
+def test_damage_ends_a_compaction_with_path_and_offset(
+    store: Path, tmp_path: Path
+) -> None:
     """
-    And nothing is published.
+    Nothing is published.
     """
     path = sorted((store / "commitlog").iterdir())[1]
     content = bytearray(path.read_bytes())
@@ -246,7 +247,7 @@ def test_damage_ends_it_with_path_and_offset(store: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("is_late", [False, True], ids=["one segment", "two"])
 def test_queue_offsets_that_fall_back_are_damage(is_late: bool, tmp_path: Path) -> None:
     """
-    As where a topic was deleted and made anew: nobody knows what is the latest.
+    A topic was deleted and created again: the latest record is unknown.
     """
     store = make_root(tmp_path)
     with open_log(store) as log:
@@ -258,14 +259,14 @@ def test_queue_offsets_that_fall_back_are_damage(is_late: bool, tmp_path: Path) 
         log.append(Message("T", b"again", keys="k").form)
 
     with pytest.raises(
-        CorruptError, match=r"queue offset 0 of T, queue 0, .* reached 4"
+        CorruptError, match=r"queue offset 0 of T, queue 0, .* queue offset 4"
     ):
         survey(LocalJobs(), store, CHOICE)
 
 
-def test_a_topic_that_is_no_name_is_damage(tmp_path: Path) -> None:
+def test_a_topic_that_is_no_valid_name_is_damage(tmp_path: Path) -> None:
     """
-    It would lead out of the directory.
+    Its path would be outside the directory.
     """
     store = make_root(tmp_path)
     with open_log(store, property_crc=False) as log:
@@ -273,15 +274,15 @@ def test_a_topic_that_is_no_name_is_damage(tmp_path: Path) -> None:
     (path,) = (store / "commitlog").iterdir()
     path.write_bytes(path.read_bytes().replace(b"T12345678", b"../../etc"))
 
-    with pytest.raises(CorruptError, match=r"'../../etc' is no name"):
+    with pytest.raises(CorruptError, match=r"'../../etc' cannot be the name"):
         survey(LocalJobs(), store, CHOICE)
 
 
-def test_too_little_space_is_told_before_anything_is_copied(
+def test_too_little_space_is_an_error_before_anything_is_copied(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    With numbers; when there is some, the next run goes on.
+    The error has the numbers; with enough space the next run continues.
     """
     into = tmp_path / "out"
     usage = shutil.disk_usage(tmp_path)
@@ -294,9 +295,9 @@ def test_too_little_space_is_told_before_anything_is_copied(
     assert compact(LocalJobs(), store, into, CHOICE).is_resumed
 
 
-def test_originals_are_not_touched(store: Path, tmp_path: Path) -> None:
+def test_a_compaction_into_a_store_is_refused(store: Path, tmp_path: Path) -> None:
     """
-    Not even where a user asks for it.
+    Even if the user asks for it.
     """
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
 
@@ -308,9 +309,9 @@ def test_originals_are_not_touched(store: Path, tmp_path: Path) -> None:
     assert before == after
 
 
-def test_a_foreign_compaction_is_not_touched(store: Path, tmp_path: Path) -> None:
+def test_a_foreign_compaction_is_not_changed(store: Path, tmp_path: Path) -> None:
     """
-    As that of a broker.
+    It may be a broker's.
     """
     (tmp_path / "out" / "compaction" / "compactionLog").mkdir(parents=True)
 
@@ -322,7 +323,7 @@ def test_two_runs_into_one_directory_exclude_each_other(
     store: Path, tmp_path: Path
 ) -> None:
     """
-    The second one says so.
+    The second one fails.
     """
     (tmp_path / "out").mkdir()
     lock = Lock(tmp_path / "out" / "lock")
@@ -334,12 +335,12 @@ def test_two_runs_into_one_directory_exclude_each_other(
 
 class Stopping(LocalJobs):
     """
-    Jobs that fail when they have copied some segments.
+    Jobs that fail after some segments are copied.
     """
 
     def copy(self, work: Any, layouts: Iterable[Any], done: Any) -> None:
         """
-        Copies two segments more, and fails.
+        Copies two more segments, and fails.
         """
         todo = [n for n in range(len(work.plan.bases)) if n not in done]
         super().copy(work, layouts, {*done, *todo[2:]})
@@ -347,9 +348,9 @@ class Stopping(LocalJobs):
             raise KeyboardInterrupt
 
 
-def test_a_run_goes_on_where_the_one_before_stopped(tmp_path: Path) -> None:
+def test_a_run_continues_the_work_of_the_last_one(tmp_path: Path) -> None:
     """
-    With the same plan, although the store has grown; segments that are done are not
+    It uses the same plan, although the store has grown; finished segments are not
     copied again.
     """
     store, into = make_root(tmp_path), tmp_path / "out"
@@ -371,9 +372,9 @@ def test_a_run_goes_on_where_the_one_before_stopped(tmp_path: Path) -> None:
     assert not (into / "compacting").exists()
 
 
-def test_work_on_a_log_that_was_cut_is_begun_anew(tmp_path: Path) -> None:
+def test_work_on_a_log_that_was_cut_starts_again(tmp_path: Path) -> None:
     """
-    What was planned may be gone, and other records in its place.
+    The planned records may be missing or replaced.
     """
     store, into = make_root(tmp_path), tmp_path / "out"
     with open_log(store) as log:

@@ -1,5 +1,5 @@
 """
-One segment to its latest records.
+Scans of one segment for its latest records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def store(folder: Path, *messages: Message) -> tuple[Path, list[int]]:
 
 def records(rows: list[dict[str, Any]]) -> dict[tuple[int, bytes], tuple[int, int]]:
     """
-    Of each queue and key, offset and value.
+    Offset and value for each queue and key.
     """
     return {
         (row["queue"], row["key"]): (row["offset"], row["value"])
@@ -116,14 +116,14 @@ def test_white_space_is_no_key_as_in_java(
     keys: str, is_one: bool, tmp_path: Path
 ) -> None:
     """
-    What Java does not take for white space is one.
+    Characters that are white space only in Unicode are a key.
     """
     root, _ = store(tmp_path, Message("T", b"1", keys=keys))
 
     assert is_one == bool(records(scanned(root)))
 
 
-def test_what_is_in_no_queue_is_in_no_compaction(tmp_path: Path) -> None:
+def test_records_in_no_queue_are_left_out(tmp_path: Path) -> None:
     """
     Transactions that were prepared or rolled back.
     """
@@ -136,9 +136,9 @@ def test_what_is_in_no_queue_is_in_no_compaction(tmp_path: Path) -> None:
     assert offsets
 
 
-def test_topics_are_chosen_as_by_a_shell(tmp_path: Path) -> None:
+def test_topics_are_chosen_by_shell_patterns(tmp_path: Path) -> None:
     """
-    One pattern of several is enough.
+    One matching pattern is enough.
     """
     messages = [Message(topic, b"1", keys="k") for topic in ("one", "two", "Two", "x")]
     root, _ = store(tmp_path, *messages)
@@ -169,7 +169,7 @@ def test_pieces_bound_the_memory_and_not_the_result(
 
 def test_damage_is_a_note_with_path_and_offset(tmp_path: Path) -> None:
     """
-    The last row; nobody takes the rest for all there is.
+    It is the last row, so that earlier rows are not taken for the whole segment.
     """
     root, offsets = store(tmp_path, *[Message("T", b"1", keys="k")] * 5)
     path = root / "commitlog" / f"{0:020d}"

@@ -23,11 +23,11 @@ from pystore.spark.compact.sizes import FileSizes, Packer, file_sizes
         ((2600, 465), (2760, 460)),
     ],
 )
-def test_sizes_are_those_that_a_broker_makes_of_its_settings(
+def test_sizes_are_those_that_a_broker_derives_from_its_settings(
     given: tuple[int, int], expected: tuple[int, int]
 ) -> None:
     """
-    A file of the log is as long as several queue files.
+    The size of a log file is a multiple of the queue files'.
     """
     assert FileSizes(*expected) == file_sizes(*given)
 
@@ -35,7 +35,7 @@ def test_sizes_are_those_that_a_broker_makes_of_its_settings(
 @pytest.mark.parametrize("given", [(1000, 91), (2**32, 460)])
 def test_sizes_that_no_broker_could_use_are_refused(given: tuple[int, int]) -> None:
     """
-    In words.
+    The error says which sizes are valid.
     """
     with pytest.raises(InvalidError, match="bytes"):
         file_sizes(*given)
@@ -43,7 +43,7 @@ def test_sizes_that_no_broker_could_use_are_refused(given: tuple[int, int]) -> N
 
 def _slow(sizes: list[int], files: FileSizes) -> list[tuple[int, int]]:
     """
-    One by one, by RocketMQ's rule.
+    The places one by one, by RocketMQ's rule.
     """
     base = at = entries = 0
     places = []
@@ -57,9 +57,9 @@ def _slow(sizes: list[int], files: FileSizes) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_records_go_where_rocketmq_would_put_them(seed: int) -> None:
+def test_records_get_the_places_that_rocketmq_would_give_them(seed: int) -> None:
     """
-    However many come at once, and whichever file is full first.
+    For any size of the batches, and whichever file is full first.
     """
     print("seed", seed)
     chance = random.Random(seed)
@@ -86,12 +86,12 @@ def test_a_record_larger_than_a_file_is_refused() -> None:
     """
     It would never fit.
     """
-    with pytest.raises(InvalidError, match="fits no file of 2300"):
+    with pytest.raises(InvalidError, match="not fit into a file of 2300"):
         Packer(file_sizes(1000, 460)).place(np.array([100, 2293]))
 
 
 def test_a_queue_without_records_has_no_files() -> None:
     """
-    Not even an empty one.
+    It has no empty file either.
     """
     assert [] == Packer(file_sizes(1000, 460)).close()

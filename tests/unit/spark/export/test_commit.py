@@ -1,5 +1,5 @@
 """
-What a run says of itself: written and read.
+The commit file of a run, written and read.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ COMMIT = Commit(
 )
 
 
-def test_a_commit_comes_back_as_it_was() -> None:
+def test_a_commit_is_read_as_it_was_written() -> None:
     """
-    With keys as everywhere in our JSON.
+    Its keys have the form of all JSON of pystore.
     """
     content = format_commit(COMMIT)
 
@@ -57,17 +57,17 @@ def test_a_commit_comes_back_as_it_was() -> None:
         format_commit(COMMIT).replace(b'"version": 1', b'"version": 2'),
     ],
 )
-def test_what_is_no_commit_is_told_with_its_path(content: bytes) -> None:
+def test_an_invalid_commit_is_an_error_with_its_path(content: bytes) -> None:
     """
-    A position must not be guessed.
+    The exported end must not be guessed.
     """
     with pytest.raises(FormatError, match=r"^/d/run=7: cannot be read"):
         parse_commit(content, "/d/run=7")
 
 
-def test_a_later_form_is_left_to_a_later_version() -> None:
+def test_a_commit_of_a_newer_version_is_an_error() -> None:
     """
-    One line that says so.
+    The error says so in one line.
     """
     content = format_commit(COMMIT).replace(
         b'"schemaVersion": 1', b'"schemaVersion": 2'

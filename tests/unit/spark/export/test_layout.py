@@ -33,7 +33,7 @@ from pystore.spark.export.layout import (
 )
 def test_topics_are_escaped_as_spark_does(topic: str | None, name: str) -> None:
     """
-    And come back when they are unescaped.
+    Unescaping gives the topic.
     """
     assert f"topic={name}" == topic_folder(topic)
     assert "/" not in topic_folder(topic)
@@ -41,9 +41,9 @@ def test_topics_are_escaped_as_spark_does(topic: str | None, name: str) -> None:
         assert topic == unquote(name)
 
 
-def test_a_topic_that_no_file_system_takes_is_told() -> None:
+def test_a_topic_too_long_for_a_directory_is_an_error() -> None:
     """
-    In bytes, not in letters.
+    Bytes count, not characters.
     """
     with pytest.raises(InvalidError, match="too long"):
         topic_folder("ö" * 130)
@@ -51,7 +51,7 @@ def test_a_topic_that_no_file_system_takes_is_told() -> None:
 
 def test_days_and_runs_have_names() -> None:
     """
-    What is no run is passed over.
+    The name of another directory has no run number.
     """
     assert "day=2026-01-31" == day_folder("2026-01-31")
     assert "day=__HIVE_DEFAULT_PARTITION__" == day_folder(None)

@@ -20,7 +20,7 @@ DAY_MS = 86_400_000
 
 def batch(*rows: tuple[int, str, int | None]) -> pa.RecordBatch:
     """
-    Of offset, topic, store time in ms.
+    A batch of offset, topic, store time in ms.
     """
     offsets, topics, times = zip(*rows, strict=True)
     micros = [None if ms is None else ms * 1000 for ms in times]
@@ -45,7 +45,7 @@ def parts(folder: Path, **limits: int) -> ParquetParts:
 
 def offsets(folder: Path, name: str) -> list[Any]:
     """
-    Of the rows of a file.
+    The offsets of the rows of a file.
     """
     found: list[Any] = pq.read_table(folder / name).column("offset").to_pylist()
     return found
@@ -53,7 +53,7 @@ def offsets(folder: Path, name: str) -> list[Any]:
 
 def test_each_topic_and_day_is_a_file_in_the_order_of_the_log(tmp_path: Path) -> None:
     """
-    Days are those of UTC; before 1970 and without a time, too.
+    Days are in UTC; a time may be before 1970 or unknown.
     """
     writer = parts(tmp_path)
     writer.add(
@@ -83,9 +83,9 @@ def test_each_topic_and_day_is_a_file_in_the_order_of_the_log(tmp_path: Path) ->
     assert ["offset", "body"] == pq.read_schema(tmp_path / one.name).names
 
 
-def test_rows_that_wait_are_bounded_and_a_part_stays_one_file(tmp_path: Path) -> None:
+def test_buffered_rows_are_bounded_and_a_part_stays_one_file(tmp_path: Path) -> None:
     """
-    A large part is written in row groups; a rare one waits for the end.
+    A large part is written in row groups, a rare one at the end.
     """
     writer = parts(tmp_path, group_bytes=10_000, memory_bytes=15_000)
     for number in range(0, 1000, 10):
@@ -103,9 +103,9 @@ def test_rows_that_wait_are_bounded_and_a_part_stays_one_file(tmp_path: Path) ->
     )
 
 
-def test_no_more_files_are_open_than_allowed(tmp_path: Path) -> None:
+def test_the_number_of_open_files_is_bounded(tmp_path: Path) -> None:
     """
-    Then a part may get a second file, and no record is lost.
+    A part may then get a second file, but no record is lost.
     """
     writer = parts(tmp_path, group_bytes=1, open_files=2)
     before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
@@ -122,9 +122,9 @@ def test_no_more_files_are_open_than_allowed(tmp_path: Path) -> None:
     )
 
 
-def test_what_the_system_refuses_is_one_line_with_the_path(tmp_path: Path) -> None:
+def test_an_error_of_the_system_is_one_line_with_the_path(tmp_path: Path) -> None:
     """
-    As everywhere.
+    It is a StorageError.
     """
     writer = parts(tmp_path / "gone")
     writer.add(batch((1, "a", 0)))

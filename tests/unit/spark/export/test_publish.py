@@ -1,5 +1,5 @@
 """
-One rename makes a run visible; before it there is nothing, after it everything.
+One rename publishes a run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pystore.spark.export.publish import (
 
 def commit(run: int) -> Commit:
     """
-    Of nothing at all.
+    A commit of a run without records.
     """
     return Commit(run, ExportShape(("offset",), (), "zstd"), (), {}, (), (), ())
 
 
 def publish_one(into: Path, run: int) -> Path:
     """
-    A run of one file.
+    Publishes a run of one file.
     """
     with staging(into) as (attempts, tree):
         (attempts / "a").write_bytes(b"data")
@@ -37,9 +37,9 @@ def publish_one(into: Path, run: int) -> Path:
         return publish(into, tree, commit(run))
 
 
-def test_the_newest_run_is_the_one_that_counts(tmp_path: Path) -> None:
+def test_the_newest_run_counts(tmp_path: Path) -> None:
     """
-    By its number, not by its name.
+    It has the highest number, not the last name.
     """
     into = tmp_path / "deep" / "out"
     with lock_export(into):
@@ -53,9 +53,9 @@ def test_the_newest_run_is_the_one_that_counts(tmp_path: Path) -> None:
     assert [] == os.listdir(into / "_export" / "staging")
 
 
-def test_one_export_at_a_time(tmp_path: Path) -> None:
+def test_only_one_export_runs_at_a_time(tmp_path: Path) -> None:
     """
-    The second is told in one line.
+    The second one fails with a one-line error.
     """
     into = tmp_path / "out"
     with (
@@ -68,9 +68,9 @@ def test_one_export_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_a_run_that_somebody_else_made_is_never_replaced(tmp_path: Path) -> None:
+def test_a_run_that_another_export_made_is_never_replaced(tmp_path: Path) -> None:
     """
-    Where locks do not reach other hosts, the rename decides.
+    If locks do not reach other hosts, the rename decides.
     """
     into = tmp_path / "out"
     with lock_export(into):
@@ -79,9 +79,9 @@ def test_a_run_that_somebody_else_made_is_never_replaced(tmp_path: Path) -> None
             publish_one(into, 1)
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_the_next_run_removes_the_files_of_a_killed_run(tmp_path: Path) -> None:
     """
-    Nobody has seen it.
+    No reader has seen them.
     """
     into = tmp_path / "out"
     left = into / "_export" / "staging" / "dead" / "attempts"
@@ -92,16 +92,16 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
         assert [] == os.listdir(into / "_export" / "staging")
 
 
-def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_directory_that_is_no_export_is_refused(tmp_path: Path) -> None:
     """
-    And so is a store.
+    A directory in a store is refused, too.
     """
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()
     (tmp_path / "store" / "commitlog").mkdir(parents=True)
 
     with (
-        pytest.raises(InvalidError, match="no export"),
+        pytest.raises(InvalidError, match="not an export"),
         lock_export(tmp_path / "photos"),
     ):
         pass
@@ -113,9 +113,9 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert ["cat.jpg"] == os.listdir(tmp_path / "photos")
 
 
-def test_a_run_without_its_record_ends_the_export(tmp_path: Path) -> None:
+def test_a_run_without_its_commit_file_ends_the_export(tmp_path: Path) -> None:
     """
-    A position must not be guessed.
+    The exported end must not be guessed.
     """
     (tmp_path / "run=3").mkdir()
 
@@ -126,13 +126,15 @@ def test_a_run_without_its_record_ends_the_export(tmp_path: Path) -> None:
         last_commit(tmp_path)
 
 
-def test_a_file_that_is_not_what_a_worker_wrote_is_told(tmp_path: Path) -> None:
+def test_a_file_with_another_size_than_a_worker_wrote_is_an_error(
+    tmp_path: Path,
+) -> None:
     """
-    Most likely the hosts do not share the directory.
+    Probably the hosts do not share the directory.
     """
     (tmp_path / "a").write_bytes(b"data")
 
-    with pytest.raises(StorageError, match="4 bytes, and a worker wrote 5"):
+    with pytest.raises(StorageError, match="4 bytes here, but a worker wrote 5"):
         move_file(tmp_path / "a", 5, tmp_path / "b")
     with pytest.raises(StorageError, match="same path on every host"):
         move_file(tmp_path / "gone", 5, tmp_path / "b")

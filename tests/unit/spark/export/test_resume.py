@@ -1,5 +1,5 @@
 """
-Where an export goes on, and logs that are not the one that was exported.
+The start of a run, and logs that have changed since the last one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pystore.store.commit_log import CommitLog
 @pytest.fixture
 def store(tmp_path: Path) -> Growing:
     """
-    Of 300 records in several segments.
+    A store of 300 records in several segments.
     """
     return Growing.new(tmp_path / "store", 300)
 
@@ -29,49 +29,51 @@ def plan(
     store: Growing, before: StreamOffset | None = None, **bounds: Any
 ) -> StoreExport:
     """
-    What a run does with the store.
+    The part of a run for the store.
     """
     return StoreExport(store.root, before, ExportBounds(**bounds))
 
 
-def test_a_store_begins_at_its_start_and_goes_on_at_its_end(store: Growing) -> None:
+def test_the_first_run_begins_at_the_start_and_the_next_at_its_end(
+    store: Growing,
+) -> None:
     """
-    The last record below the position vouches for the log.
+    The last record below the exported end confirms the log.
     """
     first = plan(store)
-    again = plan(store, first.position)
+    again = plan(store, first.exported_end)
     store.grow(1)
-    more = plan(store, again.position)
+    more = plan(store, again.exported_end)
 
     assert (0, None) == (first.from_offset, first.gap)
-    assert store.offsets[299] == first.position.record
+    assert store.offsets[299] == first.exported_end.record
     assert (0, []) == (again.size, again.splits(SEGMENT, with_epochs=False))
-    assert again.position == first.position
-    assert store.offsets[300] == more.from_offset == first.position.offset
+    assert again.exported_end == first.exported_end
+    assert store.offsets[300] == more.from_offset == first.exported_end.offset
     (split,) = more.splits(SEGMENT, with_epochs=False)
-    assert (more.from_offset, more.position.offset) == (
+    assert (more.from_offset, more.exported_end.offset) == (
         split.record_at,
         split.to_offset,
     )
     more.require_unchanged()
 
 
-def test_a_user_chooses_a_part(store: Growing) -> None:
+def test_a_user_chooses_a_range_of_offsets(store: Growing) -> None:
     """
-    Records that begin in a range; later runs go on behind it.
+    Records that begin in the range are exported; later runs continue behind it.
     """
     at = store.offsets
 
     part = plan(store, from_offset=at[10] - 1, to_offset=at[20] + 1)
 
-    assert (at[10], at[21]) == (part.from_offset, part.position.offset)
-    assert at[21] == plan(store, part.position, from_offset=at[10]).from_offset
-    assert 0 == plan(store, part.position, to_offset=at[5]).size
+    assert (at[10], at[21]) == (part.from_offset, part.exported_end.offset)
+    assert at[21] == plan(store, part.exported_end, from_offset=at[10]).from_offset
+    assert 0 == plan(store, part.exported_end, to_offset=at[5]).size
 
 
-def test_only_what_is_confirmed_is_exported(tmp_path: Path) -> None:
+def test_only_confirmed_records_are_exported(tmp_path: Path) -> None:
     """
-    What replicas may not agree on yet could be cut by a new master.
+    A new master may cut records above the confirm offset.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         log.append(Message("T", b"one"))
@@ -81,37 +83,39 @@ def test_only_what_is_confirmed_is_exported(tmp_path: Path) -> None:
 
         found = StoreExport(tmp_path / "store", None, ExportBounds())
 
-    assert confirmed == found.position.offset
+    assert confirmed == found.exported_end.offset
 
 
-def test_an_empty_store_has_nothing_new(tmp_path: Path) -> None:
+def test_an_empty_store_has_no_new_records(tmp_path: Path) -> None:
     """
-    And no record that could vouch for it.
+    It has no last record either.
     """
     found = plan(Growing.new(tmp_path / "store"))
 
-    assert (0, StreamOffset(0)) == (found.size, found.position)
+    assert (0, StreamOffset(0)) == (found.size, found.exported_end)
 
 
-def test_a_log_that_was_cut_below_the_position_is_told(store: Growing) -> None:
+def test_a_log_that_was_cut_below_the_exported_end_is_an_error(store: Growing) -> None:
     """
-    It goes on where it was cut, if somebody says so.
+    With --allow-gap the run continues at the cut.
     """
-    position, at = plan(store).position, store.offsets[100]
+    exported_end, at = plan(store).exported_end, store.offsets[100]
     store.cut(at)
 
-    with pytest.raises(CutError, match=f"cut below {position.offset}.*--allow-gap"):
-        plan(store, position)
-    found = plan(store, position, allow_gap=True)
+    with pytest.raises(
+        CutError, match=f"cut below offset {exported_end.offset}.*--allow-gap"
+    ):
+        plan(store, exported_end)
+    found = plan(store, exported_end, allow_gap=True)
 
-    assert (at, at) == (found.from_offset, found.position.offset)
+    assert (at, at) == (found.from_offset, found.exported_end.offset)
     assert found.gap
-    assert (position.offset, at) == (found.gap.from_offset, found.gap.to_offset)
+    assert (exported_end.offset, at) == (found.gap.from_offset, found.gap.to_offset)
 
 
-def test_a_log_that_was_cut_and_grew_again_is_told(store: Growing) -> None:
+def test_a_log_that_was_cut_and_grew_again_is_an_error(store: Growing) -> None:
     """
-    Offsets alone would not show it; what was written since the cut is new.
+    Offsets alone do not show it; records written since the cut are new.
     """
     before, at = plan(store), store.offsets[100]
     store.cut(at)
@@ -120,42 +124,42 @@ def test_a_log_that_was_cut_and_grew_again_is_told(store: Growing) -> None:
     with pytest.raises(CutError, match="nothing was published"):
         before.require_unchanged()
     with pytest.raises(CutError, match="was cut below"):
-        plan(store, before.position)
-    found = plan(store, before.position, allow_gap=True)
+        plan(store, before.exported_end)
+    found = plan(store, before.exported_end, allow_gap=True)
 
     assert found.gap
     assert (at, at) == (found.from_offset, found.gap.to_offset)
     assert found.size
 
 
-def test_what_was_deleted_before_it_was_exported_is_told(store: Growing) -> None:
+def test_records_deleted_before_they_were_exported_are_an_error(store: Growing) -> None:
     """
-    It goes on where the log begins, if somebody says so.
+    With --allow-gap the run continues at the start of the log.
     """
-    position = plan(store, to_offset=store.offsets[5]).position
+    exported_end = plan(store, to_offset=store.offsets[5]).exported_end
     store.delete(SEGMENT)
 
     with pytest.raises(OffsetOutOfRange, match=f"to {SEGMENT} were deleted"):
-        plan(store, position)
-    found = plan(store, position, allow_gap=True)
+        plan(store, exported_end)
+    found = plan(store, exported_end, allow_gap=True)
 
     assert SEGMENT == found.from_offset
     assert found.gap
 
 
-def test_what_a_user_would_leave_out_is_told(store: Growing) -> None:
+def test_a_start_above_the_exported_end_is_an_error(store: Growing) -> None:
     """
-    A later beginning is a gap like any other.
+    It would leave a gap like any other.
     """
-    position = plan(store, to_offset=store.offsets[5]).position
+    exported_end = plan(store, to_offset=store.offsets[5]).exported_end
 
     with pytest.raises(OffsetOutOfRange, match="were never exported"):
-        plan(store, position, from_offset=store.offsets[9])
+        plan(store, exported_end, from_offset=store.offsets[9])
 
 
-def test_a_deleted_record_vouches_for_nothing(store: Growing) -> None:
+def test_a_deleted_last_record_is_no_error(store: Growing) -> None:
     """
-    All segments up to the position may go.
+    Retention may delete all segments up to the exported end.
     """
     store.delete(SEGMENT)
 

@@ -20,14 +20,14 @@ from pystore.spark.export.task import ExportTask, TaskResult
 @pytest.fixture
 def store(tmp_path: Path) -> Growing:
     """
-    Of 300 records in several segments.
+    A store of 300 records in several segments.
     """
     return Growing.new(tmp_path / "store", 300)
 
 
-def test_runs_go_on_where_the_last_one_ended(store: Growing, tmp_path: Path) -> None:
+def test_a_run_begins_where_the_last_one_ended(store: Growing, tmp_path: Path) -> None:
     """
-    Each record is there once, whatever the number of runs.
+    Each record is exported once, for any number of runs.
     """
     into = tmp_path / "out"
 
@@ -48,11 +48,11 @@ def test_runs_go_on_where_the_last_one_ended(store: Growing, tmp_path: Path) -> 
     assert {str(store.root)} == {row["store"] for row in found}
 
 
-def test_what_java_wrote_is_exported_field_by_field(
+def test_a_store_of_java_is_exported_field_by_field(
     golden_store: GoldenStore, golden_root: Path, tmp_path: Path
 ) -> None:
     """
-    With the columns that the table in Spark has.
+    The columns are those of the table in Spark.
     """
     export_here(golden_root, tmp_path / "out", bodies=True)
 
@@ -69,7 +69,7 @@ def test_what_java_wrote_is_exported_field_by_field(
 
 def test_several_stores_are_one_export(store: Growing, tmp_path: Path) -> None:
     """
-    Each with a position of its own; a new one joins later.
+    Each has its own exported end; a new store may join later.
     """
     into = tmp_path / "out"
     (tmp_path / "stores").mkdir()
@@ -100,18 +100,20 @@ def test_the_first_run_chooses_for_all(store: Growing, tmp_path: Path) -> None:
 
     export_here(store.root, into)
     for chosen in ({"columns": ("offset",)}, {"topics": ("T*",)}, {"bodies": True}):
-        with pytest.raises(InvalidError, match="begun with the columns offset, tags"):
+        with pytest.raises(
+            InvalidError, match="the first run chose the columns offset, tags"
+        ):
             export_here(store.root, into, **chosen)
 
     assert [o for t, o, _ in store.records if t == "T1"] == [
         row["offset"] for row in visible(into)
     ]
     assert {"offset", "tags", "topic", "day", "run"} == set(visible(into)[0])
-    with pytest.raises(InvalidError, match="no column is left"):
+    with pytest.raises(InvalidError, match="no column to write"):
         export_here(store.root, tmp_path / "none", columns=("topic",))
 
 
-def test_a_part_that_holds_nothing_is_done_all_the_same(
+def test_a_range_without_wanted_records_is_read_once(
     store: Growing, tmp_path: Path
 ) -> None:
     """
@@ -127,11 +129,11 @@ def test_a_part_that_holds_nothing_is_done_all_the_same(
     assert export_here(store.root, into) is None
 
 
-def test_a_gap_is_recorded_where_somebody_said_to_go_on(
+def test_allow_gap_records_the_gap_in_the_commit(
     store: Growing, tmp_path: Path
 ) -> None:
     """
-    After retention was faster than the export.
+    Retention was faster than the export.
     """
     into = tmp_path / "out"
     export_here(store.root, into, bounds=ExportBounds(0, store.offsets[3]))
@@ -148,11 +150,11 @@ def test_a_gap_is_recorded_where_somebody_said_to_go_on(
     ][3:]
 
 
-def test_a_log_that_is_cut_meanwhile_is_not_published(
+def test_a_run_is_not_published_if_the_log_is_cut_meanwhile(
     store: Growing, tmp_path: Path
 ) -> None:
     """
-    What was read of it may never have been.
+    Its last records may no longer be in the log.
     """
     into = tmp_path / "out"
 
@@ -169,11 +171,9 @@ def test_a_log_that_is_cut_meanwhile_is_not_published(
     assert store.offsets == [row["offset"] for row in visible(into)]
 
 
-def test_attempts_that_nobody_asked_for_are_not_published(
-    store: Growing, tmp_path: Path
-) -> None:
+def test_unused_attempts_are_not_published(store: Growing, tmp_path: Path) -> None:
     """
-    Retries and speculation write more than is told.
+    Retries and speculative tasks write more files than they return.
     """
     into = tmp_path / "out"
 
@@ -187,9 +187,11 @@ def test_attempts_that_nobody_asked_for_are_not_published(
     assert ["_export", "run=1"] == sorted(path.name for path in into.iterdir())
 
 
-def test_workers_that_write_elsewhere_are_told(store: Growing, tmp_path: Path) -> None:
+def test_workers_that_write_to_another_directory_are_an_error(
+    store: Growing, tmp_path: Path
+) -> None:
     """
-    A directory that hosts do not share would lose records in silence.
+    Otherwise records would be lost without a sign.
     """
     into = tmp_path / "out"
 

@@ -1,5 +1,5 @@
 """
-What a task writes, and how splits are packed into tasks.
+The files of a task, and splits packed into tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHAPE = ExportShape(("offset", "keys", "body"), (), "zstd")
 @pytest.fixture
 def store(tmp_path: Path) -> Growing:
     """
-    Of 300 records in several segments.
+    A store of 300 records in several segments.
     """
     return Growing.new(tmp_path / "store", 300)
 
@@ -34,7 +34,7 @@ def task(
     store: Growing, shape: ExportShape = SHAPE, on_damage: str = "fail"
 ) -> ExportTask:
     """
-    One over a whole store.
+    A task for a whole store.
     """
     options = SourceOptions((str(store.root),))
     splits = plan_splits([store.root], options, Selection(), with_epochs=False)
@@ -45,7 +45,7 @@ def task(
 
 def rows(result: TaskResult) -> list[tuple[str | None, int, bytes]]:
     """
-    What a result holds, in the order of the log.
+    The rows of a result, in the order of the log.
     """
     found = [
         (file.part.topic, row["offset"], row["body"])
@@ -57,7 +57,7 @@ def rows(result: TaskResult) -> list[tuple[str | None, int, bytes]]:
 
 def test_a_task_writes_its_records_by_topic(store: Growing) -> None:
     """
-    Each once, with the columns that were asked for.
+    Each record once, with the requested columns.
     """
     result = write_task(task(store))
 
@@ -68,7 +68,7 @@ def test_a_task_writes_its_records_by_topic(store: Growing) -> None:
 
 def test_each_attempt_has_a_folder_of_its_own(store: Growing) -> None:
     """
-    A retry does not meet what the first attempt left.
+    A retry does not see the files of the first attempt.
     """
     one, other = write_task(task(store)), write_task(task(store))
 
@@ -78,7 +78,7 @@ def test_each_attempt_has_a_folder_of_its_own(store: Growing) -> None:
 
 def test_only_topics_that_match_are_written(store: Growing) -> None:
     """
-    By patterns as in a shell.
+    The patterns are those of a shell.
     """
     shape = ExportShape(("offset", "body"), ("T[12]", "X*"), "none")
 
@@ -87,7 +87,7 @@ def test_only_topics_that_match_are_written(store: Growing) -> None:
     assert [one for one in store.records if one[0] != "T0"] == rows(result)
 
 
-def test_damage_ends_a_task_or_is_told(store: Growing) -> None:
+def test_damage_ends_a_task_or_is_reported(store: Growing) -> None:
     """
     The records around it are written.
     """
@@ -103,9 +103,9 @@ def test_damage_ends_a_task_or_is_told(store: Growing) -> None:
     assert len(rows(result)) < 300
 
 
-def test_a_late_attempt_cannot_write_any_more(store: Growing) -> None:
+def test_a_late_attempt_cannot_write(store: Growing) -> None:
     """
-    Its run is over: the folder is gone, and nobody makes it again.
+    Its run is over: the folder was removed, and no task makes it again.
     """
     late = task(store)
     Path(late.folder).rmdir()
@@ -117,7 +117,7 @@ def test_a_late_attempt_cannot_write_any_more(store: Growing) -> None:
 
 def test_neighbouring_splits_share_a_task_and_stores_do_not(tmp_path: Path) -> None:
     """
-    Each task writes files of its own, so there are no more than are needed.
+    Each task writes its own files, so there are no more tasks than needed.
     """
     splits = [
         Split(store, base, 100, base, base + 100, 1000)

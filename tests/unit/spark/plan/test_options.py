@@ -1,5 +1,5 @@
 """
-The options of the Spark source: what is taken, and what is refused in one line.
+The options of the Spark source: valid and refused values.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pystore.errors import InvalidError
 from pystore.spark.plan.options import StreamOptions, parse_options
 
 
-def test_names_are_of_any_case_and_numbers_have_units() -> None:
+def test_names_are_not_case_sensitive_and_numbers_have_units() -> None:
     """
-    Spark hands names on as the user wrote them.
+    Spark passes names as the user wrote them.
     """
     found = parse_options(
         {
@@ -48,7 +48,7 @@ def test_several_paths_come_as_json() -> None:
 
 def test_a_stream_has_options_of_its_own() -> None:
     """
-    A limit, a beginning, and what counts as its end.
+    A limit, a start, and the end to read up to.
     """
     found = parse_options(
         {
@@ -75,7 +75,7 @@ def test_a_stream_has_options_of_its_own() -> None:
 )
 def test_options_of_the_other_kind_are_refused(name: str, is_stream: bool) -> None:
     """
-    Until it is known what will be read, both are fine.
+    The user would expect an effect.
     """
     given = {"path": "/a", name: "published" if name == "readUpTo" else "7"}
     parse_options(given)
@@ -86,34 +86,34 @@ def test_options_of_the_other_kind_are_refused(name: str, is_stream: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
-        ({}, "no path: .load"),
+        ({}, "no path: call .load"),
         ({"path": "/a", "includeBodies": "true"}, "'includebodies' is unknown"),
         (
             {"path": "/a", "includeBody": "yes"},
-            "includeBody 'yes': it is true or false",
+            "includeBody 'yes': use true or false",
         ),
         ({"path": "/a", "onDamage": "ignore"}, "one of fail, report, skip"),
-        ({"path": "/a", "fromOffset": "-1"}, "fromOffset '-1': it is a number from 0"),
+        ({"path": "/a", "fromOffset": "-1"}, "fromOffset '-1': use a number from 0"),
         ({"path": "/a", "rowsPerBatch": "0"}, "a number from 1 on"),
         ({"path": "/a", "splitBytes": "m"}, "splitBytes 'm'"),
         ({"path": "/a", "topics": " , "}, "topics is empty"),
-        ({"path": "/a", "fromTime": "noon"}, "fromTime 'noon': it is a time"),
+        ({"path": "/a", "fromTime": "noon"}, "fromTime 'noon': use a time"),
         ({"path": "/a", "startingOffsets": "soon"}, "startingOffsets 'soon'"),
-        ({"path": "/a", "readUpTo": "end"}, "one of confirmed, published"),
+        ({"path": "/a", "readUpTo": "end"}, "use confirmed or published"),
         ({"path": "/a", "maxBytesPerTrigger": "0"}, "maxBytesPerTrigger '0'"),
     ],
 )
-def test_what_means_nothing_is_refused(given: dict[str, str], said: str) -> None:
+def test_invalid_options_are_refused(given: dict[str, str], message: str) -> None:
     """
-    With the option's own name, and what would be right.
+    The error has the option's own name and says what is valid.
     """
-    with pytest.raises(InvalidError, match=said):
+    with pytest.raises(InvalidError, match=message):
         parse_options(given)
 
 
-def test_times_are_in_utc_unless_they_say_otherwise() -> None:
+def test_times_without_a_zone_are_in_utc() -> None:
     """
     In whole milliseconds.
     """

@@ -15,7 +15,7 @@ from pystore.spark.plan.paths import find_stores
 @pytest.fixture
 def stores(tmp_path: Path) -> list[Path]:
     """
-    Three stores, and a folder that is none, side by side.
+    Three stores beside a folder that is no store.
     """
     roots = [tmp_path / f"broker-{name}" for name in "abc"]
     for root in roots:
@@ -26,7 +26,7 @@ def stores(tmp_path: Path) -> list[Path]:
 
 def test_a_glob_finds_the_stores_among_other_folders(stores: list[Path]) -> None:
     """
-    By name; what is found twice is there once.
+    They are sorted by name, and each is listed once.
     """
     folder = stores[0].parent
 
@@ -36,7 +36,7 @@ def test_a_glob_finds_the_stores_among_other_folders(stores: list[Path]) -> None
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "said"),
+    ("path", "kind", "message"),
     [
         ("{}/nothing", NotAStoreError, "no such directory"),
         ("{}/broker-d", NotAStoreError, "it has no commitlog/"),
@@ -46,10 +46,10 @@ def test_a_glob_finds_the_stores_among_other_folders(stores: list[Path]) -> None
     ],
 )
 def test_a_path_without_a_store_is_refused(
-    path: str, kind: type[Exception], said: str, stores: list[Path]
+    path: str, kind: type[Exception], message: str, stores: list[Path]
 ) -> None:
     """
     An empty result would look like an empty log.
     """
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         find_stores([path.format(stores[0].parent)])

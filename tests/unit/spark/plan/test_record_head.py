@@ -1,5 +1,5 @@
 """
-A look at single records: as the core reads them, or nothing.
+Heads of single records equal those of the core.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pystore.spark.plan.record_head import read_record_head, read_segment_bytes
 from pystore.store.open_reader import open_reader
 
 
-def test_each_golden_record_says_what_the_core_reads(
+def test_the_head_of_each_golden_record_equals_the_core_s_row(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    Of both versions, with all kinds of addresses.
+    Both versions, with all kinds of addresses.
     """
     log, _ = open_reader(golden_root, LogOptions())
     with log:
@@ -35,9 +35,9 @@ def test_each_golden_record_says_what_the_core_reads(
             assert (record.store_ms, record.size) == found[3:]
 
 
-def test_what_is_no_record_says_nothing(golden_root: Path) -> None:
+def test_an_offset_without_a_record_has_no_head(golden_root: Path) -> None:
     """
-    In the middle of one, behind the file, in no file.
+    Within a record, behind the end of the file, and in a missing file.
     """
     base = min(int(path.name) for path in (golden_root / "commitlog").iterdir())
 

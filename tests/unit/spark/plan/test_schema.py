@@ -29,9 +29,9 @@ def test_bodies_and_damage_come_only_where_they_are_asked_for() -> None:
     assert plain == [name for name in COLUMNS if name not in (BODY, DAMAGE)]
 
 
-def test_columns_come_in_the_order_asked_for() -> None:
+def test_columns_come_in_the_requested_order() -> None:
     """
-    And where damage is reported, it is always among them.
+    If damage is reported, it is always one of them.
     """
     found = choose_columns(["topic", "offset"], with_body=True, with_damage=True)
 
@@ -40,20 +40,20 @@ def test_columns_come_in_the_order_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
-    [(["topics"], "'topics': there is none"), (["topic", "topic"], "asked for twice")],
+    ("names", "message"),
+    [(["topics"], "'topics' is unknown"), (["topic", "topic"], "requested twice")],
 )
-def test_columns_that_are_none_are_refused(names: list[str], said: str) -> None:
+def test_unknown_columns_are_refused(names: list[str], message: str) -> None:
     """
-    With all the names that there are.
+    The error lists all names.
     """
-    with pytest.raises(InvalidError, match=said):
+    with pytest.raises(InvalidError, match=message):
         choose_columns(names, with_body=False, with_damage=False)
 
 
-def test_what_never_is_null_says_so() -> None:
+def test_columns_that_are_never_null_are_not_nullable() -> None:
     """
-    Spark asks no value of it; where damage is a row, only its place is sure.
+    Spark checks no value of them; if damage is a row, only its place is never null.
     """
     names = ["size", "epoch", "topic", "properties"]
     columns = choose_columns(names, with_body=False, with_damage=False)

@@ -1,5 +1,5 @@
 """
-Segments that consume queues leave out: many, and never one too many.
+Segments left out by consume queues: many, and never one too many.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIFTIETH_MS = _FIRST_MS + 50 * 60_000
 
 def bytes_of(root: Path, selection: Selection) -> int:
     """
-    What the tasks of a query read.
+    The bytes that the tasks of a query read.
     """
     options = SourceOptions((str(root),))
     splits = plan_splits([root], options, selection, with_epochs=False)
@@ -49,7 +49,7 @@ def bytes_of(root: Path, selection: Selection) -> int:
 
 def bare(root: Path, selection: Selection) -> PrunableSegments:
     """
-    What the queues of a store tell.
+    The segments that the queues of a store show as prunable.
     """
     log, _ = open_reader(root, LogOptions())
     with log:
@@ -76,7 +76,7 @@ def test_a_topic_of_one_segment_in_a_hundred_reads_under_3_percent(
     hundred: Path,
 ) -> None:
     """
-    Of the log and of the queues together, counted in bytes.
+    Bytes of the log and of the queues are counted together.
     """
     whole = bytes_of(hundred, Selection())
     rare = Selection(topics=frozenset(["Rare"]))
@@ -93,7 +93,7 @@ def test_a_time_of_one_segment_in_a_hundred_reads_under_3_percent(
     hundred: Path,
 ) -> None:
     """
-    And the first record of each segment, to know when it begins.
+    The first record of each segment is counted, too.
     """
     whole = bytes_of(hundred, Selection())
     firsts = set_minutes(hundred, _FIRST_MS)
@@ -114,8 +114,8 @@ def test_one_segment_in_a_hundred_brings_under_3_percent_into_memory(
     hundred: Path, what: str
 ) -> None:
     """
-    Of the pages of log and queues, counted where none was there: nothing is read
-    ahead behind a look, and of a queue's file nothing that is empty.
+    The pages of log and queues in the cache are counted, where none was before: there
+    is no read-ahead, and empty parts of a queue's file are not read.
     """
     wanted = Selection(topics=frozenset(["Rare"]))
     if what == "time":
@@ -137,7 +137,7 @@ def test_one_segment_in_a_hundred_brings_under_3_percent_into_memory(
 
 def test_queue_ids_and_queue_offsets_leave_segments_out(tmp_path: Path) -> None:
     """
-    With a topic and without.
+    With a topic and without one.
     """
     root = tmp_path / "store"
     with Store(root, segment_size=SEGMENT_SIZE) as store:
@@ -157,7 +157,7 @@ def test_queue_ids_and_queue_offsets_leave_segments_out(tmp_path: Path) -> None:
 
 def _check(root: Path, selection: Selection) -> None:
     """
-    What is read is what a look at everything finds.
+    Compares a pruned read with a full one.
     """
     columns = ["offset", "topic", "queueId", "queueOffset"]
     found = read(root, columns, selection=selection, on_damage="skip")
@@ -177,7 +177,7 @@ def test_no_record_of_a_golden_store_is_left_out(
     golden: GoldenStore, tmp_path: Path
 ) -> None:
     """
-    Whatever topic is asked for, also where its queues are missing.
+    For every topic, even if its queues are missing.
     """
     root = golden.extract(tmp_path)
     (root / ABORT).unlink(missing_ok=True)
@@ -191,7 +191,7 @@ def test_no_record_of_a_golden_store_is_left_out(
 
 def test_a_store_that_is_open_is_read_as_a_whole(tmp_path: Path) -> None:
     """
-    Its queues may name for a moment what was cut away.
+    Its queues may name records that were just cut.
     """
     selection = Selection(topics=frozenset(["None"]))
     with Store(tmp_path / "store", segment_size=SEGMENT_SIZE) as store:
@@ -204,7 +204,7 @@ def test_a_store_that_is_open_is_read_as_a_whole(tmp_path: Path) -> None:
 
 def _damage(root: Path, chance: random.Random) -> str:
     """
-    Does something to the queues that may happen to them.
+    Damages the queues as faults may do.
     """
     files = sorted((root / "consumequeue").glob("*/*/*"))
     path = chance.choice(files)
@@ -227,12 +227,12 @@ def _damage(root: Path, chance: random.Random) -> str:
     return f"{kind} {path} at {at}"
 
 
-def test_no_record_is_left_out_whatever_happened_to_the_queues(
+def test_no_record_is_left_out_if_the_queues_are_damaged(
     tmp_path: Path,
 ) -> None:
     """
-    Entries that are gone or garbled, whole queues that are missing, transactions
-    that were not committed.
+    Entries are missing or wrong, whole queues are missing, transactions were not
+    committed.
     """
     seed = random.randrange(1 << 32)
     print("seed", seed)

@@ -1,5 +1,5 @@
 """
-What a query can want: bounds that only narrow.
+The records that a query may need: conditions only narrow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TOPICS = ["A", "B"]
 
 def test_bounds_only_narrow() -> None:
     """
-    Whatever comes first.
+    In any order.
     """
     found = Selection().offsets(10, None).offsets(5, 90).offsets(None, 80)
     found = found.times(1, None).times(0, 9).times(None, 20)
@@ -26,7 +26,7 @@ def test_bounds_only_narrow() -> None:
 
 def test_rows_that_cannot_be_wanted_are_left_out() -> None:
     """
-    No bound: no mask.
+    Without a condition there is no mask.
     """
     rows = np.zeros(4, RECORD_DTYPE)
     rows["topic_id"] = [0, 1, 0, 1]

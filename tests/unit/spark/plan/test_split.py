@@ -1,5 +1,5 @@
 """
-Splits: values that travel.
+Splits: plain values for tasks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pystore.spark.plan.split import Split, segment_gone
 
 def test_a_split_ends_with_its_segment_or_the_log() -> None:
     """
-    Nothing above the log's end is read, as it was when the work was planned.
+    Nothing above the log's end of the planning time is read.
     """
     split = Split("/s", 1000, 500, 1000, 1500, 1400)
 
@@ -21,17 +21,17 @@ def test_a_split_ends_with_its_segment_or_the_log() -> None:
     assert split == pickle.loads(pickle.dumps(split))
 
 
-def test_a_walk_begins_with_the_segment_or_where_a_record_is_known() -> None:
+def test_a_scan_begins_with_the_segment_or_at_a_known_record() -> None:
     """
-    A stream knows where its batches end.
+    A stream knows the starts of its batches.
     """
     assert 1000 == Split("/s", 1000, 500, 1200, 1500, 1400).first
     assert 1100 == Split("/s", 1000, 500, 1200, 1500, 1400, record_at=1100).first
 
 
-def test_a_segment_that_is_gone_was_deleted_or_cut() -> None:
+def test_a_missing_segment_was_deleted_or_cut() -> None:
     """
-    From the front or from the end of the log.
+    Deleted at the start of the log, or cut at its end.
     """
     split = Split("/s", 1000, 500, 1000, 1500, 1400)
 

@@ -1,5 +1,5 @@
 """
-From stores to splits: what is opened at all.
+Splits of stores: the segments that are opened.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_a_segment_is_a_split(root: Path) -> None:
 
 def test_a_smaller_split_is_cut_out_of_one_segment(root: Path) -> None:
     """
-    Without a gap, whatever the numbers are.
+    Without a gap, for any size.
     """
     splits = plan(root, split_bytes=10_000, from_offset=5, to_offset=2 * SEGMENT_SIZE)
 
@@ -71,7 +71,7 @@ def test_a_smaller_split_is_cut_out_of_one_segment(root: Path) -> None:
 
 def test_segments_of_other_times_are_not_opened(root: Path) -> None:
     """
-    The first records of a segment and of the next one say when, within 3 s.
+    The first records of a segment and of the next one bound its times, within 3 s.
     """
     with LogReader(root) as log:
         ms = log.read(0).store_ms
@@ -83,9 +83,9 @@ def test_segments_of_other_times_are_not_opened(root: Path) -> None:
     assert [plan(root)[-1]] == late  # nobody knows when the last one ends
 
 
-def test_who_wrote_a_byte_is_said_by_the_epoch_file(root: Path) -> None:
+def test_epochs_come_from_the_epoch_file(root: Path) -> None:
     """
-    None: nobody knows; garbage is an error, not a guess.
+    Without a file the epoch is unknown; an invalid file is an error.
     """
     assert () == plan(root)[0].epochs
     table = EpochTable.of([(1, 0), (4, 70_000)])
@@ -98,9 +98,9 @@ def test_who_wrote_a_byte_is_said_by_the_epoch_file(root: Path) -> None:
         plan(root)
 
 
-def test_a_walk_begins_where_a_record_is_known(root: Path) -> None:
+def test_a_scan_begins_at_a_known_record(root: Path) -> None:
     """
-    In the first segment; the others begin with one.
+    In the first segment; the others begin with a record.
     """
     with LogReader(root) as log:
         at = log.read(0).size
@@ -119,9 +119,9 @@ def test_a_walk_begins_where_a_record_is_known(root: Path) -> None:
     assert {3} == {split.generation for split in splits}
 
 
-def test_a_writer_of_ours_tells_the_generation_of_its_cuts(tmp_path: Path) -> None:
+def test_the_live_page_has_the_generation_of_the_cuts(tmp_path: Path) -> None:
     """
-    So that a cut is heard of; a store without a live page tells nothing.
+    So tasks notice a cut; a store without a live page has no generation.
     """
     assert plan(make_root(tmp_path)) == []
     with CommitLog(tmp_path / "live", segment_size=SEGMENT_SIZE) as log:

@@ -1,5 +1,5 @@
 """
-What the options of a table ask for.
+Columns and rows requested by the options.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ def _names(**given: str) -> list[str]:
     return [column.name for column in requested_columns(options)]
 
 
-def test_bodies_and_damage_are_columns_where_an_option_asks_for_them() -> None:
+def test_bodies_and_damage_are_columns_if_an_option_requests_them() -> None:
     """
-    Nobody pays for what was not asked for.
+    Otherwise they are not read.
     """
     assert not {"body", "damage"} & set(_names())
     assert "body" in _names(includeBody="true")
     assert "damage" in _names(onDamage="report")
 
 
-def test_named_columns_come_in_the_order_asked_for() -> None:
+def test_named_columns_come_in_the_requested_order() -> None:
     """
-    And damage behind them, where it is to be reported.
+    If damage is reported, it is the last one.
     """
     assert ["topic", "offset"] == _names(columns="topic,offset")
     assert ["topic", "damage"] == _names(columns="topic", onDamage="report")
 
 
-def test_the_end_of_a_time_is_left_out() -> None:
+def test_the_end_of_a_time_range_is_exclusive() -> None:
     """
-    So that ranges side by side have no record in common.
+    So adjacent ranges have no common record.
     """
     day = {"fromTime": "1970-01-01T00:00:01", "toTime": "1970-01-01T00:00:02"}
 
@@ -41,8 +41,8 @@ def test_the_end_of_a_time_is_left_out() -> None:
     assert (1000, 1999) == (chosen.from_ms, chosen.to_ms)
 
 
-def test_without_options_every_row_is_asked_for() -> None:
+def test_without_options_every_row_is_wanted() -> None:
     """
-    A table is all of its stores.
+    A table holds all records of its stores.
     """
     assert not requested_rows(parse_options({"path": "store"})).needs_topics

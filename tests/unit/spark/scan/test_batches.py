@@ -1,5 +1,5 @@
 """
-Rows to Arrow: what golden stores do not show.
+Rows to Arrow batches, in cases that golden stores do not have.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SPLIT = Split("/s", 0, 65536, 0, 65536, 65536, epochs=((2, 10, 20), (3, 20, 30))
 
 def batches(*names: str) -> BatchBuilder:
     """
-    Of these columns, with one topic.
+    A builder of batches of these columns, with one topic.
     """
     columns = choose_columns(names, with_body=False, with_damage=False)
     return BatchBuilder(SPLIT, columns, lambda _: "T", CoreColumns)
@@ -31,7 +31,7 @@ def batches(*names: str) -> BatchBuilder:
 
 def test_an_epoch_is_known_within_its_range_only() -> None:
     """
-    Below the first and behind the last nobody knows.
+    Below the first range and above the last one it is unknown.
     """
     rows = np.zeros(5, RECORD_DTYPE)
     rows["offset"] = [5, 10, 19, 25, 30]
@@ -44,7 +44,7 @@ def test_an_epoch_is_known_within_its_range_only() -> None:
 
 def test_a_time_that_no_timestamp_holds_is_null() -> None:
     """
-    A client may say any time.
+    A client may send any time.
     """
     rows = np.zeros(3, RECORD_DTYPE)
     rows["born_ms"] = [2**63 - 1, -(2**63), 1]
@@ -57,7 +57,7 @@ def test_a_time_that_no_timestamp_holds_is_null() -> None:
 
 def test_damage_is_a_row_with_its_place() -> None:
     """
-    And nothing else.
+    All other columns are null.
     """
     names = ("segment", "offset", "size", "topic", "properties", "damage")
 
@@ -68,9 +68,9 @@ def test_damage_is_a_row_with_its_place() -> None:
     ]
 
 
-def test_hosts_of_both_kinds_stand_in_one_column(tmp_path: Path) -> None:
+def test_ipv4_and_ipv6_hosts_are_in_one_column(tmp_path: Path) -> None:
     """
-    As one record at a time says them.
+    They equal those of one record at a time.
     """
     root, records = make_root(tmp_path), []
     with open_log(root) as log:
@@ -90,9 +90,9 @@ def test_hosts_of_both_kinds_stand_in_one_column(tmp_path: Path) -> None:
     assert [one.msg_id for one in records] == found["msgId"]
 
 
-def test_a_topic_that_is_no_text_is_told_with_a_sign_in_its_place() -> None:
+def test_invalid_utf_8_in_a_topic_becomes_a_replacement_character() -> None:
     """
-    As RocketMQ shows it.
+    RocketMQ shows it this way, too.
     """
     columns = choose_columns(["topic"], with_body=False, with_damage=False)
     found = BatchBuilder(SPLIT, columns, lambda _: "a\udcff", CoreColumns)
@@ -100,9 +100,9 @@ def test_a_topic_that_is_no_text_is_told_with_a_sign_in_its_place() -> None:
     assert ["a\ufffd"] == found.of(np.zeros(1, RECORD_DTYPE), None)[0].to_pylist()
 
 
-def test_topics_and_what_is_the_same_everywhere_fit_every_batch() -> None:
+def test_topics_and_constant_columns_have_the_length_of_each_batch() -> None:
     """
-    Batches of one topic and of several, each larger or smaller than the one before.
+    Batches of one topic and of several, larger and smaller ones in turn.
     """
     columns = choose_columns(["topic", "store"], with_body=False, with_damage=False)
     made = BatchBuilder(SPLIT, columns, "T{}".format, CoreColumns)
@@ -118,9 +118,9 @@ def test_topics_and_what_is_the_same_everywhere_fit_every_batch() -> None:
         } == found
 
 
-def test_batches_say_of_a_column_what_the_table_says() -> None:
+def test_batches_and_the_table_have_the_same_schema() -> None:
     """
-    Spark compares the two, nulls included.
+    Spark compares them, with nullability.
     """
     columns = without_nulls(COLUMNS.values(), with_damage=False)
 

@@ -1,5 +1,5 @@
 """
-Columns that the core makes: the same arrays as without it.
+Columns made by the core equal those made without it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HOSTS = st.binary(min_size=8, max_size=8) | st.binary(min_size=20, max_size=20)
 @dataclass(frozen=True)
 class Record:
     """
-    What of a record its columns are made of.
+    The parts of a record that its columns need.
     """
 
     properties: bytes = b""
@@ -51,14 +51,14 @@ class Record:
 
     def bytes(self) -> bytes:
         """
-        As far as anybody reads it, and a gap behind it.
+        The bytes that are read, and a gap behind them.
         """
         head = b"\xee" * 48 + self.born + b"\xee" * 8 + self.store + b"\xee" * 16
         return head + self.body + b"\xee\x02" + self.properties + b"\xee" * self.gap
 
     def fill(self, row: Any, offset: int) -> None:
         """
-        Its row.
+        Fills the row of the record.
         """
         wide = 0x10 * (len(self.born) == 20) | 0x20 * (len(self.store) == 20)
         body_at = HEAD + len(self.born) + len(self.store)
@@ -76,7 +76,7 @@ RECORDS = st.builds(
 
 def laid_out(records: list[Record]) -> tuple[NDArray[Any], memoryview]:
     """
-    The rows of records back to back, and their bytes.
+    The rows of adjacent records, and their bytes.
     """
     rows, data = np.zeros(len(records), RECORD_DTYPE), bytearray()
     for row, record in zip(rows, records, strict=True):
@@ -88,7 +88,7 @@ def laid_out(records: list[Record]) -> tuple[NDArray[Any], memoryview]:
 
 def shown(columns: PythonColumns) -> dict[str, pa.Array]:
     """
-    Every array, checked to be whole.
+    Every array, after a full validation.
     """
     arrays = {
         "body": columns.bodies(),
@@ -105,7 +105,7 @@ def shown(columns: PythonColumns) -> dict[str, pa.Array]:
 
 def strings(raws: list[bytes]) -> tuple[NDArray[Any], memoryview]:
     """
-    Records that differ in their property strings alone.
+    Records that differ only in their property strings.
     """
     return laid_out([Record(raw) for raw in raws])
 
@@ -115,7 +115,7 @@ def test_all_columns_are_those_made_without_the_core(
     records: list[Record], data: st.DataObject
 ) -> None:
     """
-    Hosts of both kinds, bytes between the records, and rows left out.
+    IPv4 and IPv6 hosts, gaps between the records, and rows left out.
     """
     rows, memory = laid_out(records)
     some = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
@@ -135,7 +135,7 @@ def test_all_columns_are_those_made_without_the_core(
 @example([b"a\x01b\x02" * 7 + b"c\x01d", b"\x00a\x01b\x00\x02"])
 def test_properties_are_those_of_the_parser(raws: list[bytes]) -> None:
     """
-    In its order, where names come twice and entries are broken, too.
+    In its order, with repeated names and broken entries.
     """
     wanted = [parse_properties(raw) for raw in raws]
 
@@ -147,7 +147,7 @@ def test_properties_are_those_of_the_parser(raws: list[bytes]) -> None:
 
 
 @given(STRINGS, TEXTS, BROKEN, TEXTS, st.integers(0))
-def test_what_is_no_text_is_replaced_as_without_the_core(
+def test_invalid_utf_8_is_replaced_as_without_the_core(
     raws: list[bytes], before: bytes, broken: bytes, behind: bytes, at: int
 ) -> None:
     """
@@ -162,7 +162,7 @@ def test_what_is_no_text_is_replaced_as_without_the_core(
 @pytest.mark.parametrize("kinds", [1, 7, 31, 32, 33, 34, 40, 1000, 8191])
 def test_the_last_entry_of_a_name_wins_among_many(kinds: int) -> None:
     """
-    As many as a string has room for, so that they are no longer compared in pairs.
+    There are as many names as a string holds, so names are not compared in pairs.
     """
     entries = [b"%x\x01%x\x02" % (number % kinds, number) for number in range(8192)]
     raws = [b"".join(entries)[:32767], b"".join(entries)[:500], b"KEYS\x01k"]
@@ -174,9 +174,9 @@ def test_the_last_entry_of_a_name_wins_among_many(kinds: int) -> None:
     assert [list(parse_properties(raws[2]).items())] == found.maps()[2:].to_pylist()
 
 
-def test_a_batch_takes_no_more_memory_than_what_it_holds_twice_over() -> None:
+def test_a_batch_takes_at_most_twice_the_memory_of_its_values() -> None:
     """
-    Room for what might have been there is given back.
+    Unused memory is given back.
     """
     rows, data = laid_out([Record(b"KEYS\x01" + b"k" * 400, bytes(1000))] * 2000)
 
@@ -200,9 +200,9 @@ def test_a_batch_takes_no_more_memory_than_what_it_holds_twice_over() -> None:
         ("size", 80),
     ],
 )
-def test_a_row_of_other_bytes_is_refused(field: str, value: int) -> None:
+def test_a_row_outside_its_bytes_is_refused(field: str, value: int) -> None:
     """
-    Whatever a row says, nothing outside is read.
+    Nothing outside the buffer is read.
     """
     rows, data = laid_out([Record(b"k\x01v", b"body"), Record(b"k\x01v", b"body")])
     rows[1][field] = value

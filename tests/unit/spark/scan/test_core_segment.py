@@ -20,7 +20,7 @@ def test_splits_hold_each_record_once(
     split_bytes: int, has_core: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    However small they are, and wherever they begin.
+    For any size and any start of the splits.
     """
     root = make_store(tmp_path)
     if split_bytes == 1:

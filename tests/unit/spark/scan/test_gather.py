@@ -12,7 +12,7 @@ from pystore.spark.scan.gather import gather, texts
 
 def test_ranges_are_gathered_in_order() -> None:
     """
-    Empty ones and neighbours among them; nothing at all gives nothing.
+    Some are empty, some adjacent; no ranges give an empty array.
     """
     data = pa.py_buffer(b"0123456789")
     starts, sizes = np.array([0, 2, 2, 4, 9]), np.array([2, 0, 2, 1, 1])
@@ -23,9 +23,9 @@ def test_ranges_are_gathered_in_order() -> None:
     assert [] == gather(data, starts[:0], sizes[:0]).to_pylist()
 
 
-def test_what_is_no_text_is_replaced() -> None:
+def test_invalid_utf_8_is_replaced() -> None:
     """
-    As RocketMQ shows it; nulls stay.
+    As RocketMQ does it; nulls stay null.
     """
     raw = pa.array([b"ok", b"\xff!", None], pa.binary())
 

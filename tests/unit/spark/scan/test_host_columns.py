@@ -1,5 +1,5 @@
 """
-Addresses of many records at once: as one at a time says them.
+Addresses of many records equal those of one at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WIDE = ["[::1]:1", "[fe80::2]:10911"]
 )
 def test_addresses_and_ids_are_those_of_one_at_a_time(hosts: list[str]) -> None:
     """
-    Of IPv4, of IPv6 and of both in any order.
+    IPv4, IPv6, and both in any order.
     """
     packed = [pack_host(host) for host in hosts]
     sizes = np.array([len(one) for one in packed])

@@ -1,5 +1,5 @@
 """
-Property strings of many records at once: what one by one gives, too.
+Property strings of many records give the same as one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STRINGS = st.lists(st.lists(PIECES, max_size=12).map(b"".join), max_size=8)
 @example([b"", b"k\x01v\x02", b"k\x01v\x02k\x01w\x02", b"k\x01\x02k\x01v"])
 def test_maps_equal_those_of_the_parser(raws: list[bytes]) -> None:
     """
-    Names that come twice, broken entries and broken text among them.
+    With repeated names, broken entries and invalid UTF-8.
     """
     wanted = [parse_properties(raw) for raw in raws]
 

@@ -1,5 +1,5 @@
 """
-Columns that are made without the core: as one record at a time says them.
+Columns made without the core equal those of one record at a time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ COUNT = 12
 
 
 @pytest.mark.parametrize("step", [1, 2, 5])
-def test_columns_are_what_one_record_at_a_time_says(tmp_path: Path, step: int) -> None:
+def test_columns_equal_those_of_one_record_at_a_time(tmp_path: Path, step: int) -> None:
     """
-    Hosts of both kinds, some properties missing, and rows left out.
+    IPv4 and IPv6 hosts, missing properties, and rows left out.
     """
     root = make_root(tmp_path)
     with open_log(root) as log:

@@ -1,5 +1,5 @@
 """
-Without the core: the same rows, and the same words for every damage.
+Without the core: the same rows, and the same text for every damage.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from pystore.spark.scan.python_segment import PythonSegment
     VARIANTS,
     ids=[f"{store.name}-{number}" for number, (store, _) in enumerate(VARIANTS)],
 )
-def test_every_damage_is_told_alike_with_the_core_and_without(
+def test_every_damage_is_reported_alike_with_and_without_the_core(
     store: GoldenStore,
     damage: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """
-    The same rows, the same ranges, the same words; or the same refusal.
+    The same rows, ranges and texts, or the same error.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])
 
-    def told() -> list[dict[str, Any]] | str:
+    def result() -> list[dict[str, Any]] | str:
         try:
             return read(root, on_damage="report")
         except PystoreError as error:
             return str(error)
 
-    with_core = told()
+    with_core = result()
     monkeypatch.setattr(task, "_open", PythonSegment)
-    assert with_core == told()
+    assert with_core == result()
 
 
 def test_python_files_alone_are_enough_for_a_worker(tmp_path: Path) -> None:
     """
-    Shipped as a zip, without the core: the docs say how.
+    They come as a zip without the core, as docs/spark.md shows.
     """
     root, shipped = make_store(tmp_path), tmp_path / "pystore.zip"
-    package = Path(task.__file__).parents[1]
+    package = Path(task.__file__).parents[2]
     with zipfile.ZipFile(shipped, "w") as archive:
         for path in package.rglob("*.py"):
             archive.write(path, path.relative_to(package.parent))
@@ -72,6 +72,7 @@ def test_python_files_alone_are_enough_for_a_worker(tmp_path: Path) -> None:
         " rows_per_batch=100)\n"
         "rows = [row for batch in batches for row in batch.to_pylist()]\n"
         "assert 'pystore.core.log_reader' not in sys.modules\n"
+        f"assert sys.modules['pystore'].__file__.startswith({str(shipped)!r})\n"
         "print(json.dumps(rows))\n"
     )
 

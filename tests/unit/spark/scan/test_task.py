@@ -1,5 +1,5 @@
 """
-Splits to Arrow batches: golden stores field by field, with the core and without.
+Splits to Arrow batches: golden stores field by field, with and without the core.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> R
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """
-    A store of 400 records in several segments, left as it is while it is written.
+    A store of 400 records in several segments, copied while it is written.
     """
     return make_store(tmp_path)
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """
-    A row in the words of the golden lines.
+    A row in the form of the golden lines.
     """
     row = dict(row)
     for name in ("storeTimestamp", "bornTimestamp"):
@@ -55,7 +55,7 @@ def test_a_store_of_java_is_read_field_by_field(
     either: Reader, golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    Every column that a golden line has, and no record more or less.
+    Every column of a golden line, and every record once.
     """
     rows = [_shown(row) for row in either(golden_root)]
 
@@ -68,16 +68,16 @@ def test_a_store_of_java_is_read_field_by_field(
         assert len(shared) >= 19
 
 
-def test_batches_are_as_small_as_asked_for(either: Reader, root: Path) -> None:
+def test_batches_have_at_most_the_requested_rows(either: Reader, root: Path) -> None:
     """
-    And hold everything.
+    Together they hold all rows.
     """
     assert 400 == len(either(root, rows_per_batch=7))
 
 
 def test_a_selection_leaves_rows_out(either: Reader, root: Path) -> None:
     """
-    Bodies that nobody wants are not gathered.
+    Their bodies are not gathered.
     """
     selection = Selection(topics=frozenset(["T1"]), queues=frozenset([2]))
 
@@ -88,9 +88,11 @@ def test_a_selection_leaves_rows_out(either: Reader, root: Path) -> None:
     assert all(len(row["body"]) == row["bodyLength"] for row in rows)
 
 
-def test_a_flipped_body_is_seen_as_it_was_asked(either: Reader, root: Path) -> None:
+def test_a_changed_body_fails_is_reported_or_is_skipped(
+    either: Reader, root: Path
+) -> None:
     """
-    Fail names the place and what to do; report makes a row of it; skip warns.
+    The error names offset and advice; a report is a row; a skip logs a warning.
     """
     rows = read(root, ["offset", "size"])
     victim = rows[200]
@@ -115,12 +117,12 @@ def test_a_flipped_body_is_seen_as_it_was_asked(either: Reader, root: Path) -> N
     assert 399 == len(either(root, on_damage="skip"))
 
 
-def test_what_follows_garbage_in_a_segment_is_one_damaged_range(
+def test_the_rest_of_a_segment_behind_garbage_is_one_damaged_range(
     either: Reader, root: Path
 ) -> None:
     """
-    Nobody knows where the next record begins; the next segment is read again, and
-    the pieces of a segment say it once.
+    The next record is unknown; the next segment is read, and the splits of a segment
+    report the range once.
     """
     rows = read(root, ["offset", "size"])
     victim = next(row for row in rows if row["offset"] > SEGMENT_SIZE + 20000)

@@ -1,5 +1,5 @@
 """
-Records by a text among their bytes: never one too few.
+Records with a text in their bytes: never one too few.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pystore.spark.scan.text_filter import rows_with
 
 def _rows(sizes: list[tuple[int, int]]) -> NDArray[np.void]:
     """
-    Rows of these body and properties sizes, one behind the other.
+    Adjacent rows of these body and properties sizes.
     """
     rows = np.zeros(len(sizes), RECORD_DTYPE)
     rows["size"] = [body + properties for body, properties in sizes]
@@ -34,7 +34,7 @@ def _rows(sizes: list[tuple[int, int]]) -> NDArray[np.void]:
 
 def test_no_row_with_the_text_is_left_out() -> None:
     """
-    Though matches hide one another, and bodies are full of them.
+    Matches overlap, and bodies contain the text, too.
     """
     seed = random.randrange(1 << 32)
     print("seed", seed)
@@ -55,9 +55,9 @@ def test_no_row_with_the_text_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("values", [{"abc"}, {""}, set[str](), {"name\ufffd"}])
-def test_what_cannot_be_told_apart_leaves_no_row_out(values: set[str]) -> None:
+def test_texts_that_cannot_be_searched_leave_no_row_out(values: set[str]) -> None:
     """
-    Short texts are everywhere; U+FFFD may have been any bytes.
+    Short texts are frequent; U+FFFD may stand for any bytes.
     """
     rows = _rows([(5, 5), (5, 5)])
 
@@ -65,11 +65,11 @@ def test_what_cannot_be_told_apart_leaves_no_row_out(values: set[str]) -> None:
 
 
 @pytest.mark.parametrize("has_core", [True, False])
-def test_a_key_makes_the_rows_that_have_it(
+def test_a_key_selects_the_rows_that_have_it(
     has_core: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    And not those that only speak of it.
+    Rows that contain it only in the body are left out.
     """
     if not has_core:
         monkeypatch.setattr(task, "_open", PythonSegment)

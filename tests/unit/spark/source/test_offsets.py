@@ -1,5 +1,5 @@
 """
-What a checkpoint of Spark keeps of a stream.
+The offsets of a stream in Spark's checkpoint.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pystore.errors import FormatError
 from pystore.spark.source.offsets import StreamOffset, format_offsets, parse_offsets
 
 
-def test_positions_come_back_as_they_were_and_their_text_is_stable() -> None:
+def test_stream_offsets_are_read_as_written_and_their_json_is_stable() -> None:
     """
-    In whatever order the stores were found: Spark compares texts.
+    In any order of the stores: Spark compares texts.
     """
     one, other = StreamOffset(10), StreamOffset(2**40, 2**39, 0xFFFFFFFF)
 
@@ -27,20 +27,23 @@ def test_positions_come_back_as_they_were_and_their_text_is_stable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"),
+    ("kept", "message"),
     [
-        ({"version": 2, "stores": {}}, "have version 2, this pystore reads 1"),
+        (
+            {"version": 2, "stores": {}},
+            "have version 2, but this pystore reads version 1",
+        ),
         ({}, "have version None"),
-        ({"version": 1}, "are not ours"),
-        ({"version": 1, "stores": {"/a": 7}}, "are not ours"),
-        ({"version": 1, "stores": {"/a": {"offset": "x"}}}, "are not ours"),
+        ({"version": 1}, "are invalid"),
+        ({"version": 1, "stores": {"/a": 7}}, "are invalid"),
+        ({"version": 1, "stores": {"/a": {"offset": "x"}}}, "are invalid"),
     ],
 )
 def test_offsets_of_another_program_are_refused(
-    kept: dict[str, Any], said: str
+    kept: dict[str, Any], message: str
 ) -> None:
     """
-    A guess would lose records, or repeat them.
+    A guess would lose or repeat records.
     """
-    with pytest.raises(FormatError, match=said):
+    with pytest.raises(FormatError, match=message):
         parse_offsets(kept)

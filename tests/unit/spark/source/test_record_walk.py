@@ -1,5 +1,5 @@
 """
-Where a batch of a stream may end: between two records, wherever the limit is.
+Ends of batches: between two records, for any limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def log(root: Path) -> Iterator[LogReader]:
     """
-    The same, open for reading.
+    The store, open for reading.
     """
     found, _ = open_reader(root, LogOptions())
     with found:
@@ -40,7 +40,7 @@ def log(root: Path) -> Iterator[LogReader]:
 
 def records_of(log: LogReader) -> Records:
     """
-    Begin and end of every record.
+    Start and end of every record.
     """
     return [
         (int(row["offset"]), int(row["offset"] + row["size"]))
@@ -53,7 +53,7 @@ def test_a_walk_ends_with_the_last_whole_record_below_any_limit(
     log: LogReader,
 ) -> None:
     """
-    From any record on, by bytes and by records, over the ends of segments.
+    From any record on, by bytes and by records, across ends of segments.
     """
     seed = random.randrange(1 << 32)
     print("seed", seed)
@@ -78,7 +78,7 @@ def test_a_walk_ends_with_the_last_whole_record_below_any_limit(
 
 def test_an_offset_inside_a_record_leads_to_the_next_one(log: LogReader) -> None:
     """
-    One in a blank to the next segment's first, one above the end to the end.
+    In a blank record it leads to the next segment, above the end to the end.
     """
     records, end = records_of(log), log.ends().published_end
     (inside,) = [i for i, (at, _) in enumerate(records) if at == SEGMENT_SIZE]
@@ -91,11 +91,11 @@ def test_an_offset_inside_a_record_leads_to_the_next_one(log: LogReader) -> None
     assert end == first_from(log, end + 5, end)
 
 
-def test_damage_is_passed_where_what_follows_is_certain(
+def test_damage_is_skipped_if_the_next_record_is_known(
     root: Path, log: LogReader
 ) -> None:
     """
-    A segment's end is; before it comes, the walk stands at the damage.
+    The end of a segment is known; below it, the walk ends at the damage.
     """
     records, end = records_of(log), log.ends().published_end
     victim = next(one for one in records if one[0] > SEGMENT_SIZE + 20_000)
@@ -112,11 +112,11 @@ def test_damage_is_passed_where_what_follows_is_certain(
     assert (records[-1][1], records[-1][0]) == (beyond.offset, beyond.record)
 
 
-def test_a_bad_record_whose_size_holds_is_walked_over(
+def test_a_bad_record_with_a_valid_size_is_walked_over(
     root: Path, log: LogReader
 ) -> None:
     """
-    Headers are looked at, not bodies: whoever reads them says what is wrong.
+    Only headers are read; the task that reads the body reports it.
     """
     records, end = records_of(log), log.ends().published_end
     with (root / "commitlog" / f"{0:020d}").open("r+b") as file:

@@ -1,5 +1,5 @@
 """
-Stores as a stream sees them: live, killed, cut, cleaned up, written by others.
+Stores of a stream: live, killed, cut, with deleted segments, of RocketMQ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pystore.store.open_reader import find_end
 
 def test_a_live_store_is_followed_to_its_published_end(tmp_path: Path) -> None:
     """
-    A position names the last record before it.
+    The stream offset names the last record before it.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         followed = FollowedStore(log.path, published=False)
@@ -40,9 +40,9 @@ def test_a_live_store_is_followed_to_its_published_end(tmp_path: Path) -> None:
             assert snapshot.generation is not None
 
 
-def test_a_store_of_a_set_is_followed_to_its_confirm_offset(tmp_path: Path) -> None:
+def test_a_replicated_store_is_followed_to_its_confirm_offset(tmp_path: Path) -> None:
     """
-    What the set may still lose is read only if that is asked for.
+    Records above it are read only on request.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 10)
@@ -54,11 +54,11 @@ def test_a_store_of_a_set_is_followed_to_its_confirm_offset(tmp_path: Path) -> N
             assert log.end_offset == snapshot.top
 
 
-def test_a_killed_writers_store_is_followed_to_what_it_published(
+def test_a_killed_writers_store_is_followed_to_its_published_end(
     tmp_path: Path,
 ) -> None:
     """
-    Also while the next writer has begun to open it, when the page is not yet its.
+    Even while the next writer opens it, and the page is still that of the killed one.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 100))
@@ -78,12 +78,12 @@ def test_a_killed_writers_store_is_followed_to_what_it_published(
         assert end == snapshot.end
 
 
-def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
+def test_a_store_without_a_live_page_is_scanned_from_the_last_known_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    A store of RocketMQ: the end is searched once, then only what is new is walked,
-    over the end of a segment, too; what was cut is searched anew.
+    It is a store of RocketMQ. The first scan finds the end, later scans read only new
+    records, across ends of segments, too. After a cut the end is searched again.
     """
     root = make_root(tmp_path)
     searched: list[int] = []
@@ -118,10 +118,10 @@ def test_a_store_without_a_live_page_is_scanned_from_where_it_was_known(
     assert 2 == len(searched)
 
 
-def test_a_cut_below_the_position_is_one_line(tmp_path: Path) -> None:
+def test_a_cut_below_the_stream_offset_is_a_one_line_error(tmp_path: Path) -> None:
     """
-    Also when other records have grown over it, and when the writer has closed; a cut
-    above it is nothing.
+    Even if other records were written since, or the writer closed; a cut above is no
+    error.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 100)
@@ -148,7 +148,7 @@ def test_a_cut_below_the_position_is_one_line(tmp_path: Path) -> None:
 
 def test_the_same_records_written_again_are_no_loss(tmp_path: Path) -> None:
     """
-    A replica that cuts and fetches what it had.
+    A replica cut its log and fetched the same records again.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 20)
@@ -164,9 +164,11 @@ def test_the_same_records_written_again_are_no_loss(tmp_path: Path) -> None:
             assert end == snapshot.resume(position, fails=True)
 
 
-def test_segments_deleted_before_they_were_read_are_one_line(tmp_path: Path) -> None:
+def test_segments_deleted_before_they_were_read_are_a_one_line_error(
+    tmp_path: Path,
+) -> None:
     """
-    Or the stream goes on with the first record that is left.
+    Or the stream continues with the first existing record.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 2000)
@@ -181,9 +183,9 @@ def test_segments_deleted_before_they_were_read_are_one_line(tmp_path: Path) -> 
             assert 2 * SEGMENT == snapshot.resume(position, fails=False)
 
 
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_no_store_is_refused(tmp_path: Path) -> None:
     """
-    In words.
+    The error names the path.
     """
     with (
         pytest.raises(NotAStoreError, match="no such directory"),

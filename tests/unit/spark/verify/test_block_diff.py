@@ -1,5 +1,5 @@
 """
-Pages of a block tell where two copies differ, to the byte.
+Pages of a block show the first byte in which two copies differ.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pystore.spark.verify.block_diff import (
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
-    A store of several segments, which nothing here changes.
+    A store of several segments, which tests do not change.
     """
     return make_replicas(tmp_path_factory.mktemp("difference"), 1)[0]
 
@@ -50,7 +50,7 @@ def test_a_block_ends_where_the_next_begins_or_the_log_ends() -> None:
 
 def test_each_page_has_a_digest(root: Path) -> None:
     """
-    The last page may be shorter.
+    The last page may be shorter than the others.
     """
     start, end = SEGMENT, SEGMENT + 3 * PAGE_BYTES + 5
     found = read_pages(BlockTask(str(root), SEGMENT, start, end))
@@ -64,9 +64,9 @@ def test_each_page_has_a_digest(root: Path) -> None:
     assert (b"", "") == (found.raw, found.error)
 
 
-def test_the_bytes_themselves_are_given_if_they_are_asked_for(root: Path) -> None:
+def test_a_raw_task_returns_the_bytes(root: Path) -> None:
     """
-    And no digests.
+    The result has no digests then.
     """
     start, end = SEGMENT + 5000, SEGMENT + 6000
     found = read_pages(BlockTask(str(root), SEGMENT, start, end, is_raw=True))
@@ -75,9 +75,11 @@ def test_the_bytes_themselves_are_given_if_they_are_asked_for(root: Path) -> Non
     assert () == found.digests
 
 
-def test_what_cannot_be_read_is_an_error_in_the_answer(tmp_path: Path) -> None:
+def test_an_unreadable_range_or_segment_is_an_error_in_the_result(
+    tmp_path: Path,
+) -> None:
     """
-    One line; the task that asked is with it.
+    The error is one line, and no exception is raised.
     """
     (tmp_path / "commitlog").mkdir()
     task = BlockTask(str(tmp_path), SEGMENT, SEGMENT, 2 * SEGMENT)
@@ -89,9 +91,9 @@ def test_what_cannot_be_read_is_an_error_in_the_answer(tmp_path: Path) -> None:
     assert () == found.digests
 
 
-def test_questions_and_answers_travel() -> None:
+def test_block_tasks_and_results_can_be_pickled() -> None:
     """
-    A question is the key of its answer.
+    A task is the key of its result.
     """
     task = BlockTask("/a", 0, 0, 4096)
     answer = PageDigests(task, (1, 2**64 - 1), b"x", "error")
@@ -102,7 +104,7 @@ def test_questions_and_answers_travel() -> None:
 
 def test_equal_bytes_do_not_differ() -> None:
     """
-    Also none.
+    Two empty ranges are equal, too.
     """
     assert first_difference(b"abc", b"abc") is None
     assert first_difference(b"", b"") is None
@@ -110,7 +112,7 @@ def test_equal_bytes_do_not_differ() -> None:
 
 def test_the_first_byte_that_differs_is_found() -> None:
     """
-    Wherever it is, and whatever differs behind it.
+    It may be anywhere, and any bytes may follow.
     """
     seed = random.randrange(2**32)
     print("seed", seed)
@@ -124,9 +126,9 @@ def test_the_first_byte_that_differs_is_found() -> None:
         assert at == first_difference(one, other)
 
 
-def test_of_two_lengths_the_shorter_one_s_end_is_the_difference() -> None:
+def test_of_two_lengths_the_end_of_the_shorter_one_is_the_difference() -> None:
     """
-    The other one has a byte there.
+    The longer one has a byte there.
     """
     assert 2 == first_difference(b"ab", b"abc")
     assert 0 == first_difference(b"abc", b"")

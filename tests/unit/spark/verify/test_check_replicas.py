@@ -1,5 +1,5 @@
 """
-Which copy of a segment is wrong: by its seal, by the majority, or nobody can tell.
+Which copy of a segment is wrong: by the seal, by the majority, or a tie.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pystore.spark.verify.verdicts import Finding, Verdict
 
 def test_equal_copies_are_ok() -> None:
     """
-    Each vouches for the others.
+    Each copy confirms the others.
     """
     verdicts, differences = verdicts_of(
         *(LetterReplica(name, {0: "ABCD"}) for name in "abc")
@@ -27,7 +27,7 @@ def test_equal_copies_are_ok() -> None:
 
 def test_the_digests_of_equal_copies_are_equal() -> None:
     """
-    And those of others are not, also if the same blocks stand elsewhere.
+    Other copies have other digests, even with the same blocks in another order.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {0: "AB"}),
@@ -40,9 +40,9 @@ def test_the_digests_of_equal_copies_are_equal() -> None:
     assert 32 == len(a)
 
 
-def test_a_store_by_itself_is_unsealed() -> None:
+def test_a_single_store_is_unsealed() -> None:
     """
-    Nobody vouches for it, and nothing is wrong.
+    Nothing is wrong, but there is no seal and no replica to compare with.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD"}))
 
@@ -51,7 +51,7 @@ def test_a_store_by_itself_is_unsealed() -> None:
 
 def test_a_sealed_segment_needs_no_replica() -> None:
     """
-    Its seal vouches for it.
+    Its seal confirms it.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD"}, seals={0: "ABCD"}))
 
@@ -61,16 +61,16 @@ def test_a_sealed_segment_needs_no_replica() -> None:
 
 def test_blocks_that_agree_with_the_seal_are_ok() -> None:
     """
-    Of a segment that was read in part.
+    The segment was read in part only.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "A..D"}, seals={0: "ABCD"}))
 
     assert {"a": "OK"} == verdict_words(verdicts)
 
 
-def test_most_copies_are_right() -> None:
+def test_the_majority_of_the_copies_is_right() -> None:
     """
-    The other one differs, and says in which blocks.
+    The other copy differs, and its verdict names the blocks.
     """
     verdicts, (found,) = verdicts_of(
         LetterReplica("a", {0: "ABCD"}),
@@ -86,7 +86,7 @@ def test_most_copies_are_right() -> None:
 
 def test_every_block_has_a_majority_of_its_own() -> None:
     """
-    Two copies with damage in different places mend each other.
+    Two copies with damage in different blocks still have the right bytes together.
     """
     verdicts, differences = verdicts_of(
         LetterReplica("a", {0: "xBCD"}),
@@ -100,9 +100,9 @@ def test_every_block_has_a_majority_of_its_own() -> None:
     ]
 
 
-def test_the_seal_says_more_than_most_copies() -> None:
+def test_the_seal_outweighs_the_majority() -> None:
     """
-    A damaged disk image may have been copied.
+    Most copies may be copies of a damaged disk image.
     """
     verdicts, differences = verdicts_of(
         LetterReplica("a", {0: "ABCD"}, seals={0: "ABCD"}),
@@ -114,7 +114,7 @@ def test_the_seal_says_more_than_most_copies() -> None:
     assert {"/a"} == {one.reference for one in differences}
 
 
-def test_seals_that_contradict_each_other_say_nothing() -> None:
+def test_seals_that_contradict_each_other_do_not_count() -> None:
     """
     The majority decides then.
     """
@@ -127,9 +127,9 @@ def test_seals_that_contradict_each_other_say_nothing() -> None:
     assert {"a": "DIVERGENT!", "b": "OK", "c": "OK"} == verdict_words(verdicts)
 
 
-def test_a_seal_of_other_blocks_is_not_compared() -> None:
+def test_a_seal_with_another_block_size_is_not_compared() -> None:
     """
-    It may have been made by another version; the copies have a majority.
+    Another version may have made it; the majority of the copies decides.
     """
     made = [LetterReplica(name, {0: "ABCD"}).found() for name in "abc"]
     made[0].checks[0].seal = seal(0, "UVWXYZ", block_bytes=BLOCK_BYTES // 2)
@@ -142,9 +142,9 @@ def test_a_seal_of_other_blocks_is_not_compared() -> None:
 @pytest.mark.parametrize(
     "copies", [["A", "x"], ["A", "x", "y"], ["A", "A", "x", "x"], ["A", "A", "x", "y"]]
 )
-def test_without_a_majority_nobody_can_tell(copies: list[str]) -> None:
+def test_without_a_majority_every_copy_that_differs_is_bad(copies: list[str]) -> None:
     """
-    Half of the copies is none; every one is named.
+    Half of the copies is no majority.
     """
     verdicts, differences = verdicts_of(
         *(
@@ -161,9 +161,9 @@ def test_without_a_majority_nobody_can_tell(copies: list[str]) -> None:
         assert one.reference not in ("", one.verdict.store)
 
 
-def test_the_reference_of_a_tie_has_the_block_otherwise() -> None:
+def test_the_reference_of_a_tie_differs_in_the_block() -> None:
     """
-    Else nothing would differ.
+    Otherwise there would be no difference.
     """
     _, differences = verdicts_of(
         *(
@@ -175,9 +175,9 @@ def test_the_reference_of_a_tie_has_the_block_otherwise() -> None:
     assert ["/c", "/c", "/a", "/a"] == [one.reference for one in differences]
 
 
-def test_a_damaged_copy_has_no_say() -> None:
+def test_a_damaged_copy_has_no_vote() -> None:
     """
-    Of two copies the one that is whole is right.
+    Of two copies the undamaged one is right.
     """
     verdicts, (found,) = verdicts_of(
         LetterReplica("a", {0: "AxCD"}, own={0: [1]}), LetterReplica("b", {0: "ABCD"})
@@ -188,9 +188,9 @@ def test_a_damaged_copy_has_no_say() -> None:
     assert (1,) == verdicts["a", 0].blocks
 
 
-def test_a_damaged_copy_has_a_say_about_its_whole_blocks() -> None:
+def test_a_damaged_copy_has_a_vote_on_its_undamaged_blocks() -> None:
     """
-    With it there are two against one.
+    With its vote there is a majority of two to one.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {0: "xBCD"}, own={0: [0]}),
@@ -201,9 +201,9 @@ def test_a_damaged_copy_has_a_say_about_its_whole_blocks() -> None:
     assert {"a": "CORRUPT!", "b": "OK", "c": "DIVERGENT!"} == verdict_words(verdicts)
 
 
-def test_where_all_copies_are_damaged_none_is_called_another_log() -> None:
+def test_if_all_copies_are_damaged_none_is_divergent() -> None:
     """
-    Each is bad by what it says itself.
+    Each copy is bad because of its own records.
     """
     verdicts, differences = verdicts_of(
         LetterReplica("a", {0: "AxCD"}, own={0: [1]}),
@@ -214,7 +214,7 @@ def test_where_all_copies_are_damaged_none_is_called_another_log() -> None:
     assert [] == differences
 
 
-def test_the_blocks_of_damage_and_of_a_difference_are_named_together() -> None:
+def test_a_verdict_names_damaged_and_different_blocks() -> None:
     """
     One copy may have both.
     """
@@ -230,7 +230,7 @@ def test_the_blocks_of_damage_and_of_a_difference_are_named_together() -> None:
 
 def test_a_finding_that_spans_blocks_names_all_of_them() -> None:
     """
-    Where a scan could not go on, all that it passed over is bad.
+    If a scan cannot continue, all bytes that it skipped are bad.
     """
     made = LetterReplica("a", {0: "ABCD"}).found()
     made.add(Finding("record", BLOCK_BYTES - 1, "zeros", BLOCK_BYTES + 2))
@@ -239,9 +239,9 @@ def test_a_finding_that_spans_blocks_names_all_of_them() -> None:
     assert (0, 1, 2) == verdict.blocks
 
 
-def test_a_wrong_queue_offset_says_nothing_about_bytes() -> None:
+def test_a_wrong_queue_offset_makes_no_block_bad() -> None:
     """
-    The segment is bad, and none of its blocks is; it keeps its say.
+    The segment is bad, but the copy keeps its vote on its blocks.
     """
     finding = Finding("queueOffset", 100, "queue offset 8 and not 5")
     verdicts, differences = verdicts_of(

@@ -1,5 +1,5 @@
 """
-Segments that are not there, not whole, or not to be compared; and what is beside.
+Missing, incomplete and incomparable segments, and other files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pystore.spark.verify.verdicts import Finding, Verdict
 
 def test_a_segment_that_is_missing_between_others_is_absent() -> None:
     """
-    Somebody has to bring it back.
+    An operator has to restore it.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {0: "ABCD", 2: "ABCD"}),
@@ -30,9 +30,9 @@ def test_a_segment_that_is_missing_between_others_is_absent() -> None:
     assert 0 == verdicts["b", 1].replicas
 
 
-def test_a_hole_is_found_without_a_replica() -> None:
+def test_a_missing_segment_is_found_without_a_replica() -> None:
     """
-    Its neighbours are here.
+    Its neighbours exist.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD", 2: "ABCD"}))
 
@@ -41,9 +41,9 @@ def test_a_hole_is_found_without_a_replica() -> None:
     ]
 
 
-def test_a_missing_last_segment_is_bad_if_the_store_says_that_it_was_there() -> None:
+def test_a_missing_last_segment_is_bad_if_the_bound_is_above_it() -> None:
     """
-    By its own bound.
+    The store's own bound shows that the segment existed.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD"}, expected_end=SIZE + 100))
 
@@ -53,9 +53,9 @@ def test_a_missing_last_segment_is_bad_if_the_store_says_that_it_was_there() -> 
     )
 
 
-def test_what_retention_deleted_is_absent_and_not_bad() -> None:
+def test_a_segment_that_retention_deleted_is_absent_and_not_bad() -> None:
     """
-    Replicas delete each at its own time.
+    Replicas delete their oldest segments at different times.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {2: "ABCD"}),
@@ -68,9 +68,9 @@ def test_what_retention_deleted_is_absent_and_not_bad() -> None:
         assert f"the log begins at {2 * SIZE}" in one.evidence[0]
 
 
-def test_a_replica_that_lags_has_not_got_the_rest_yet() -> None:
+def test_later_segments_of_a_lagging_replica_are_absent_and_not_bad() -> None:
     """
-    It says how far behind it is.
+    The evidence says how far behind the replica is.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {0: "ABCD"}),
@@ -79,12 +79,14 @@ def test_a_replica_that_lags_has_not_got_the_rest_yet() -> None:
     one = verdicts["a", 1]
 
     assert (Verdict.ABSENT, False) == (one.verdict, one.is_bad)
-    assert [f"the log ends at {SIZE}, 1000 bytes behind"] == one.evidence
+    assert [
+        f"the log ends at {SIZE}, 1000 bytes behind the longest replica"
+    ] == one.evidence
 
 
 def test_a_segment_of_a_wrong_size_is_corrupt() -> None:
     """
-    It is there, and is not what it should be.
+    The file exists, but its size is wrong.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {0: "ABCD", 2: "ABCD"}, odd={1: 7}),
@@ -98,7 +100,7 @@ def test_a_segment_of_a_wrong_size_is_corrupt() -> None:
 
 def test_a_segment_that_another_round_checks_gets_no_verdict() -> None:
     """
-    It is there; nobody looked at it.
+    The file exists, but this round did not read it.
     """
     made = LetterReplica("a", {0: "ABCD", 1: "ABCD"}).found()
     del made.checks[0]
@@ -109,7 +111,7 @@ def test_a_segment_that_another_round_checks_gets_no_verdict() -> None:
 
 def test_a_segment_that_could_not_be_read_is_unknown() -> None:
     """
-    That is no mark against it; the other copies are judged without it.
+    It is not bad; the other copies are compared without it.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {}, errors={0: "no such disk"}),
@@ -123,7 +125,7 @@ def test_a_segment_that_could_not_be_read_is_unknown() -> None:
 
 def test_a_segment_above_the_log_s_end_is_an_orphan() -> None:
     """
-    It holds something, and opening removes it; nobody has to act.
+    It holds bytes, and opening the store removes it. No operator has to act.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "AB", 1: "AB"}, end=BLOCK_BYTES))
     one = verdicts["a", 1]
@@ -132,32 +134,32 @@ def test_a_segment_above_the_log_s_end_is_an_orphan() -> None:
     assert f"the log ends at {BLOCK_BYTES}" in one.evidence[0]
 
 
-def test_an_empty_segment_above_the_end_is_not_worth_a_word() -> None:
+def test_an_empty_segment_above_the_end_gets_no_verdict() -> None:
     """
-    The writer makes it ahead of time.
+    The writer makes it in advance.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "AB", 1: ""}, end=BLOCK_BYTES))
 
     assert [("a", 0)] == list(verdicts)
 
 
-def test_a_torn_tail_is_told_and_is_not_bad() -> None:
+def test_a_torn_tail_is_reported_and_is_not_bad() -> None:
     """
-    A crash leaves one, and opening cuts it.
+    A crash leaves it, and opening the store cuts it.
     """
     made = LetterReplica("a", {0: "AB"}, end=BLOCK_BYTES).found()
     made.torn_reason = "half a record"
     (verdict,), _ = check_replicas([made])
 
     assert (Verdict.UNSEALED, False) == (verdict.verdict, verdict.is_bad)
-    assert [f"torn at {BLOCK_BYTES}: half a record; opening cuts it"] == (
+    assert [f"torn at {BLOCK_BYTES}: half a record; opening the store cuts it"] == (
         verdict.evidence
     )
 
 
-def test_a_segment_has_as_many_bytes_as_its_log_reaches_into_it() -> None:
+def test_the_length_of_the_last_segment_ends_with_the_log() -> None:
     """
-    The last one is not full.
+    The last segment is not full.
     """
     verdicts, _ = verdicts_of(LetterReplica("a", {0: "ABCD", 1: "A"}, end=SIZE + 5000))
 
@@ -170,7 +172,7 @@ def test_a_segment_has_as_many_bytes_as_its_log_reaches_into_it() -> None:
 
 def test_segments_of_two_sizes_cannot_be_compared() -> None:
     """
-    Nothing is said about replicas, and damage is still damage.
+    Replicas are not compared, but damage is still found.
     """
     small = SIZE // 2
     verdicts, differences = check_replicas(
@@ -192,7 +194,7 @@ def test_segments_of_two_sizes_cannot_be_compared() -> None:
 
 def test_an_empty_store_does_not_make_replicas_incomparable() -> None:
     """
-    It has no segments, and so no size.
+    It has no segments, and so no segment size.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {0: "A"}),
@@ -206,7 +208,7 @@ def test_an_empty_store_does_not_make_replicas_incomparable() -> None:
 
 def test_each_file_that_is_no_segment_has_a_verdict() -> None:
     """
-    With its name, and what to do.
+    The verdict names the file and says what to do.
     """
     orphans = (("a.bak", "no segment has this name"), ("x", "it is not a file"))
     verdicts, _ = check_replicas(
@@ -220,9 +222,9 @@ def test_each_file_that_is_no_segment_has_a_verdict() -> None:
     assert verdicts[1].is_bad
 
 
-def test_what_is_wrong_beside_the_segments_is_one_verdict() -> None:
+def test_findings_about_the_store_are_one_verdict() -> None:
     """
-    The segments are not touched by it.
+    The verdicts on the segments stay the same.
     """
     findings = [
         Finding("consumeQueue", 5, "names nothing"),
@@ -241,6 +243,6 @@ def test_what_is_wrong_beside_the_segments_is_one_verdict() -> None:
 
 def test_no_stores_have_no_verdicts() -> None:
     """
-    Nor differences.
+    There are no differences either.
     """
     assert ([], []) == check_replicas([])

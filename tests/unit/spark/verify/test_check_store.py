@@ -1,5 +1,5 @@
 """
-A store as its segments show it: damage, torn tails, holes, seals, samples.
+Findings of one store: damage, torn tails, missing segments, seals, samples.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(store: Path, tmp_path: Path) -> Path:
     """
-    A copy of it without bounds of its own and seals, as RocketMQ would leave it.
+    A copy of the store without bounds of pystore and seals, like RocketMQ's.
     """
     return shutil.copytree(
         store, tmp_path / "a", ignore=shutil.ignore_patterns("meta"), symlinks=True
@@ -50,7 +50,7 @@ def root(store: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def lone(root: Path) -> Path:
     """
-    The same without consume queues, so that no evidence is left.
+    A copy of the store without consume queues, so without evidence.
     """
     shutil.rmtree(root / "consumequeue")
     return root
@@ -59,9 +59,9 @@ def lone(root: Path) -> Path:
 # -- records -------------------------------------------------------------------
 
 
-def test_nothing_is_found_in_a_whole_store(store: Path) -> None:
+def test_an_undamaged_store_has_no_findings(store: Path) -> None:
     """
-    It ends where its last record does.
+    It ends where its last record ends.
     """
     found = findings_of(store)
 
@@ -73,9 +73,9 @@ def test_nothing_is_found_in_a_whole_store(store: Path) -> None:
     )
 
 
-def test_a_whole_store_of_rocketmq_ends_at_its_last_record(root: Path) -> None:
+def test_an_undamaged_store_of_rocketmq_ends_at_its_last_record(root: Path) -> None:
     """
-    Which no bound says, but the scan.
+    There is no bound; the scan finds the end.
     """
     found = findings_of(root)
 
@@ -85,7 +85,7 @@ def test_a_whole_store_of_rocketmq_ends_at_its_last_record(root: Path) -> None:
 
 def test_a_torn_tail_is_not_damage(root: Path) -> None:
     """
-    Half a record behind the last one: every crash may leave it.
+    Half a record is behind the last one, as after any crash.
     """
     end = end_of(root)
     head = segment(root, 0).read_bytes()[:50]
@@ -98,9 +98,9 @@ def test_a_torn_tail_is_not_damage(root: Path) -> None:
     assert found.torn_reason
 
 
-def test_what_a_killed_writer_left_is_not_damage(tmp_path: Path) -> None:
+def test_the_store_of_a_killed_writer_is_not_damaged(tmp_path: Path) -> None:
     """
-    Its page still tells what it had published.
+    Its live page still has the published end.
     """
     root = tmp_path / "a"
     kill_while(root, lambda log: fill(log, 900))
@@ -113,7 +113,7 @@ def test_what_a_killed_writer_left_is_not_damage(tmp_path: Path) -> None:
 
 def test_a_bad_record_below_our_own_bound_is_damage(tmp_path: Path) -> None:
     """
-    The last one of a store that was closed.
+    It is the last record of a store that was closed.
     """
     (root,) = make_replicas(tmp_path, 1, 300)
     last = offsets(root, SEGMENT, SEGMENT)[-1]
@@ -127,7 +127,7 @@ def test_a_bad_record_below_our_own_bound_is_damage(tmp_path: Path) -> None:
 
 def test_a_bad_record_that_a_queue_names_is_damage(root: Path) -> None:
     """
-    RocketMQ's evidence decides where there is no bound.
+    Without a bound, RocketMQ's files are the evidence.
     """
     last = offsets(root, 4 * SEGMENT, SEGMENT)[-3]
     write(segment(root, 4 * SEGMENT), last - 4 * SEGMENT + 120, b"\xff")
@@ -140,7 +140,7 @@ def test_a_bad_record_that_a_queue_names_is_damage(root: Path) -> None:
 
 def test_a_bad_last_record_without_any_evidence_is_torn(lone: Path) -> None:
     """
-    Nothing promised it.
+    No file shows that the record was complete.
     """
     *_, before, last = offsets(lone, 4 * SEGMENT, SEGMENT)
     write(segment(lone, 4 * SEGMENT), last - 4 * SEGMENT + 120, b"\xff")
@@ -154,7 +154,7 @@ def test_a_bad_last_record_without_any_evidence_is_torn(lone: Path) -> None:
 
 def test_a_bad_record_with_a_segment_behind_it_is_damage(lone: Path) -> None:
     """
-    Logs are written from the front.
+    A log is written in offset order.
     """
     start = offsets(lone, SEGMENT, SEGMENT)[4]
     write(segment(lone, SEGMENT), start - SEGMENT + 120, b"\xff")
@@ -168,7 +168,7 @@ def test_a_bad_record_with_a_segment_behind_it_is_damage(lone: Path) -> None:
 
 def test_every_bad_record_is_named(root: Path) -> None:
     """
-    In every segment; none hides another one.
+    There is a finding for each bad record in each segment.
     """
     starts = [
         offsets(root, base, SEGMENT)[3] for base in (0, SEGMENT, SEGMENT, 3 * SEGMENT)
@@ -180,9 +180,9 @@ def test_every_bad_record_is_named(root: Path) -> None:
     assert [("record", start) for start in starts] == places(findings_of(root))
 
 
-def test_what_could_not_be_looked_at_belongs_to_the_damage(root: Path) -> None:
+def test_bytes_that_cannot_be_scanned_belong_to_the_damage(root: Path) -> None:
     """
-    Behind zeros nobody knows where a record begins: the rest of the segment.
+    Behind zeros the next record cannot be found: the rest of the segment is damaged.
     """
     start = offsets(root, SEGMENT, SEGMENT)[7]
     write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
@@ -196,9 +196,9 @@ def test_what_could_not_be_looked_at_belongs_to_the_damage(root: Path) -> None:
 # -- holes ---------------------------------------------------------------------
 
 
-def test_a_hole_is_no_finding(root: Path) -> None:
+def test_a_missing_segment_is_no_finding(root: Path) -> None:
     """
-    The segments beside it are whole; that one is absent is said elsewhere.
+    The segments beside it are undamaged; the missing one gets the verdict ABSENT.
     """
     end = end_of(root)
     segment(root, 2 * SEGMENT).unlink()
@@ -209,9 +209,9 @@ def test_a_hole_is_no_finding(root: Path) -> None:
     assert end == found.end
 
 
-def test_a_segment_before_a_hole_must_be_full(lone: Path) -> None:
+def test_a_segment_before_a_missing_one_must_be_full(lone: Path) -> None:
     """
-    The log went on behind it.
+    The log continued after it.
     """
     start = offsets(lone, SEGMENT, SEGMENT)[-2]
     segment(lone, 2 * SEGMENT).unlink()
@@ -220,9 +220,9 @@ def test_a_segment_before_a_hole_must_be_full(lone: Path) -> None:
     assert [("record", start)] == places(findings_of(lone))
 
 
-def test_a_store_says_that_its_last_segment_was_there(tmp_path: Path) -> None:
+def test_the_live_page_shows_that_the_last_segment_existed(tmp_path: Path) -> None:
     """
-    What a killed writer had published was in it.
+    A killed writer had published records in it.
     """
     root = tmp_path / "a"
     kill_while(root, lambda log: fill(log, 900))
@@ -235,7 +235,7 @@ def test_a_store_says_that_its_last_segment_was_there(tmp_path: Path) -> None:
     assert (3 * SEGMENT, end) == (found.end, found.expected_end)
 
 
-def test_queues_say_that_the_last_segment_was_there(root: Path) -> None:
+def test_queues_show_that_the_last_segment_existed(root: Path) -> None:
     """
     They name its records.
     """
@@ -252,9 +252,9 @@ def test_queues_say_that_the_last_segment_was_there(root: Path) -> None:
 # -- seals ---------------------------------------------------------------------
 
 
-def test_a_block_that_is_not_what_was_sealed_is_named(store: Path) -> None:
+def test_a_block_that_differs_from_the_seal_is_named(store: Path) -> None:
     """
-    With its range; the records say nothing against it.
+    The finding has the block's range; the records alone are valid.
     """
 
     def change(checks: dict[int, SegmentCheck]) -> None:
@@ -269,11 +269,11 @@ def test_a_block_that_is_not_what_was_sealed_is_named(store: Path) -> None:
     assert {SEGMENT: [Finding("seal", SEGMENT, text, SEGMENT)]} == found.by_segment
 
 
-def test_where_all_blocks_agree_and_the_whole_does_not_all_are_suspect(
+def test_if_only_the_digest_of_all_bytes_differs_every_block_is_bad(
     store: Path,
 ) -> None:
     """
-    As in a comparison with a seal anywhere else.
+    The seal's digest of all bytes counts, too.
     """
 
     def change(checks: dict[int, SegmentCheck]) -> None:
@@ -284,9 +284,11 @@ def test_where_all_blocks_agree_and_the_whole_does_not_all_are_suspect(
     assert [("seal", SEGMENT)] == places(found)
 
 
-def test_the_seal_of_what_a_cut_shortens_says_nothing(store: Path) -> None:
+def test_the_seal_of_a_segment_that_an_unfinished_cut_shortens_does_not_count(
+    store: Path,
+) -> None:
     """
-    A cut that is not finished leaves it.
+    An unfinished cut leaves the old seal.
     """
     plan = plan_store(store)
     checks = {one.base: check_segment(one) for one in plan_tasks([plan])}
@@ -298,9 +300,9 @@ def test_the_seal_of_what_a_cut_shortens_says_nothing(store: Path) -> None:
     assert [] == places(check_store(plan, checks))
 
 
-def test_a_seal_that_does_not_prove_itself_is_the_store_s(store: Path) -> None:
+def test_an_invalid_seal_is_a_finding_about_the_store(store: Path) -> None:
     """
-    The segment may be whole.
+    The segment may be undamaged.
     """
 
     def change(checks: dict[int, SegmentCheck]) -> None:
@@ -319,7 +321,7 @@ def test_a_seal_that_does_not_prove_itself_is_the_store_s(store: Path) -> None:
 
 def test_bad_records_of_a_sample_are_damage(root: Path) -> None:
     """
-    As far as they were checked.
+    Records are checked in the blocks that were read.
     """
     start = offsets(root, SEGMENT, SEGMENT)[4]
     write(segment(root, SEGMENT), start - SEGMENT + 120, b"\xff")
@@ -329,7 +331,7 @@ def test_bad_records_of_a_sample_are_damage(root: Path) -> None:
 
 def test_the_blocks_of_a_sample_are_compared_with_the_seal(store: Path) -> None:
     """
-    Those that were not read are not missing.
+    Blocks that were not read are not compared.
     """
 
     def change(checks: dict[int, SegmentCheck]) -> None:
@@ -339,9 +341,9 @@ def test_the_blocks_of_a_sample_are_compared_with_the_seal(store: Path) -> None:
     assert [("seal", SEGMENT)] == places(findings_of(store, change, percent=0))
 
 
-def test_a_sample_says_nothing_about_queues(root: Path) -> None:
+def test_a_sample_has_no_findings_about_queues(root: Path) -> None:
     """
-    Most of the records were not looked at.
+    Most of the records were not read.
     """
     queue = next((root / "consumequeue" / "T1" / "0").iterdir())
     write(queue, 7 * ENTRY + 7, b"\xff")
@@ -349,9 +351,9 @@ def test_a_sample_says_nothing_about_queues(root: Path) -> None:
     assert [] == places(findings_of(root, percent=0))
 
 
-def test_segments_that_another_round_checks_are_not_missed(root: Path) -> None:
+def test_segments_that_another_round_checks_are_not_missing(root: Path) -> None:
     """
-    Nor what queues name in them.
+    Entries of queues that name them are no finding either.
     """
 
     def choose(checks: dict[int, SegmentCheck]) -> None:
@@ -363,7 +365,7 @@ def test_segments_that_another_round_checks_are_not_missed(root: Path) -> None:
 
 def test_a_store_without_segments_has_no_findings(tmp_path: Path) -> None:
     """
-    As one that was just made.
+    A store that was just created has none.
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT):
         pass
@@ -372,9 +374,9 @@ def test_a_store_without_segments_has_no_findings(tmp_path: Path) -> None:
     assert ([], 0, 0) == (places(found), found.end, found.expected_end)
 
 
-def test_a_finding_goes_where_it_belongs(store: Path) -> None:
+def test_a_finding_belongs_to_its_segment_or_to_the_store(store: Path) -> None:
     """
-    To the segment of its offset, unless it is about queues, epochs or no place.
+    Findings about queues, epochs or without an offset belong to the store.
     """
     plan: StorePlan = plan_store(store)
     found = StoreFindings(plan, {})

@@ -1,5 +1,5 @@
 """
-What only all segments together show of a store: its queues, and its epochs.
+Findings that need all segments of a store: its queues and its epochs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(store: Path, tmp_path: Path) -> Path:
     """
-    A copy of it without bounds of its own and seals, as RocketMQ would leave it.
+    A copy of the store without bounds of pystore and seals, like RocketMQ's.
     """
     return shutil.copytree(
         store, tmp_path / "a", ignore=shutil.ignore_patterns("meta"), symlinks=True
@@ -53,7 +53,7 @@ def root(store: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def lone(root: Path) -> Path:
     """
-    The same without consume queues, so that no evidence is left.
+    A copy of the store without consume queues, so without evidence.
     """
     shutil.rmtree(root / "consumequeue")
     return root
@@ -62,9 +62,9 @@ def lone(root: Path) -> Path:
 # -- queues --------------------------------------------------------------------
 
 
-def test_an_entry_that_is_not_its_record_s_is_the_store_s(root: Path) -> None:
+def test_a_wrong_entry_is_a_finding_about_the_store(root: Path) -> None:
     """
-    The log is whole.
+    The log is undamaged.
     """
     queue = next((root / "consumequeue" / "T1" / "0").iterdir())
     write(queue, 7 * ENTRY + 7, b"\xff")
@@ -77,9 +77,9 @@ def test_an_entry_that_is_not_its_record_s_is_the_store_s(root: Path) -> None:
     assert "queue offset 7 names" in finding.text
 
 
-def test_entries_above_a_torn_end_are_not_judged(lone: Path, store: Path) -> None:
+def test_entries_above_a_torn_end_are_not_checked(lone: Path, store: Path) -> None:
     """
-    Opening cuts them with the log.
+    Opening the store cuts them with the log.
     """
     with LogReader(store) as log:
         torn = log.scan(4 * SEGMENT)
@@ -96,9 +96,9 @@ def test_entries_above_a_torn_end_are_not_judged(lone: Path, store: Path) -> Non
     assert [] == places(found)
 
 
-def test_what_queues_miss_across_damage_is_no_finding_of_its_own(root: Path) -> None:
+def test_queue_offsets_missing_across_damage_are_no_finding(root: Path) -> None:
     """
-    The damage is one finding, and the hole another.
+    The damage is one finding; a missing segment has its own verdict.
     """
     start = offsets(root, SEGMENT, SEGMENT)[7]
     write(segment(root, SEGMENT), start - SEGMENT, bytes(4096))
@@ -107,11 +107,11 @@ def test_what_queues_miss_across_damage_is_no_finding_of_its_own(root: Path) -> 
     assert [("record", start)] == places(findings_of(root))
 
 
-def test_a_segment_that_could_not_be_read_explains_what_is_missing(
+def test_queue_offsets_of_an_unreadable_segment_are_not_missing(
     root: Path,
 ) -> None:
     """
-    It is no damage of the others.
+    The other segments are not damaged.
     """
 
     def lose(checks: dict[int, SegmentCheck]) -> None:
@@ -123,11 +123,11 @@ def test_a_segment_that_could_not_be_read_explains_what_is_missing(
     assert end_of(root) == found.end
 
 
-def test_a_log_put_together_of_two_repeats_queue_offsets(
+def test_a_log_joined_from_two_logs_repeats_queue_offsets(
     root: Path, tmp_path: Path
 ) -> None:
     """
-    Each segment is whole, and the log is not one.
+    Each segment is valid, but the log is not.
     """
     with CommitLog(tmp_path / "other", segment_size=SEGMENT) as log:
         for _ in range(600):
@@ -142,9 +142,9 @@ def test_a_log_put_together_of_two_repeats_queue_offsets(
     }
 
 
-def test_queues_that_cannot_be_read_do_not_hide_the_log(root: Path) -> None:
+def test_bad_records_are_found_if_the_queues_cannot_be_read(root: Path) -> None:
     """
-    Bad records are found without them.
+    The log is checked without them.
     """
     next((root / "consumequeue" / "T1" / "0").iterdir()).write_bytes(b"short")
     start = offsets(root, SEGMENT, SEGMENT)[4]
@@ -161,9 +161,9 @@ def test_queues_that_cannot_be_read_do_not_hide_the_log(root: Path) -> None:
 # -- epochs and small files ----------------------------------------------------
 
 
-def test_an_epoch_that_begins_within_a_record_is_told(root: Path) -> None:
+def test_an_epoch_that_begins_within_a_record_is_a_finding(root: Path) -> None:
     """
-    It is about the table, and so about the store.
+    It is about the epoch table, so it is a finding about the store.
     """
     start = offsets(root, SEGMENT, SEGMENT)[5]
     table = EpochTable.of([(1, 0), (2, start), (3, start + 1)])
@@ -173,12 +173,12 @@ def test_an_epoch_that_begins_within_a_record_is_told(root: Path) -> None:
 
     assert {} == found.by_segment
     assert [Finding("epoch", start + 1, found.of_store[0].text)] == found.of_store
-    assert f"at offset {start + 1}, and no record does" in found.of_store[0].text
+    assert f"at offset {start + 1}, but no record begins" in found.of_store[0].text
 
 
-def test_epochs_that_a_log_was_written_in_are_fine(tmp_path: Path) -> None:
+def test_epochs_that_begin_with_a_record_are_no_finding(tmp_path: Path) -> None:
     """
-    Also the one that begins at its end.
+    An epoch may also begin at the end of the log.
     """
     root = tmp_path / "a"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -190,9 +190,9 @@ def test_epochs_that_a_log_was_written_in_are_fine(tmp_path: Path) -> None:
     assert [] == places(findings_of(root))
 
 
-def test_what_the_plan_found_is_kept(root: Path) -> None:
+def test_findings_of_the_plan_are_kept(root: Path) -> None:
     """
-    Small files that do not prove themselves.
+    They are about small files that are damaged.
     """
     (root / EPOCH_FILE).write_bytes(b"nonsense")
 

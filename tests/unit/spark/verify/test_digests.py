@@ -1,5 +1,5 @@
 """
-The digests of blocks are those of seals, however the bytes come.
+The digests of blocks equal those of seals, for any order of reading.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE = 2 * BLOCK_BYTES + 12345
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogReader]:
     """
-    A segment of random bytes; digests do not ask for records.
+    A segment of random bytes; digests need no records.
     """
     root = tmp_path_factory.mktemp("digests")
     (root / "commitlog").mkdir()
@@ -37,14 +37,14 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogReader]:
 @pytest.fixture
 def base(log: LogReader) -> int:
     """
-    Where the segment begins.
+    The base offset of the segment.
     """
     return log.segments()[0]
 
 
 def seal_of(log: LogReader, base: int, end: int) -> Seal:
     """
-    What a seal would say of the bytes below *end*.
+    The seal of the bytes below *end*.
     """
     return make_seal(
         [block.view for block in log.blocks(base, end)],
@@ -59,7 +59,7 @@ def seal_of(log: LogReader, base: int, end: int) -> Seal:
 
 def test_a_part_of_a_block_counts_as_one() -> None:
     """
-    Rounded up, and none for no bytes.
+    The number is rounded up; no bytes have no block.
     """
     sizes = [0, 1, BLOCK_BYTES, BLOCK_BYTES + 1, SIZE]
 
@@ -71,7 +71,7 @@ def test_a_part_of_a_block_counts_as_one() -> None:
 )
 def test_the_digests_are_those_of_a_seal(log: LogReader, base: int, size: int) -> None:
     """
-    Of every block, and of all bytes together.
+    This holds for every block and for all bytes together.
     """
     seal = seal_of(log, base, base + size)
     digests = BlockDigests(log, base, base + size, with_whole=True)
@@ -84,7 +84,7 @@ def test_the_digests_are_those_of_a_seal(log: LogReader, base: int, size: int) -
 
 def test_steps_of_any_size_give_the_same_digests(log: LogReader, base: int) -> None:
     """
-    A scan reaches on by records, which no block's end is a place of.
+    A scan advances by records, which do not end at block ends.
     """
     seed = random.randrange(2**32)
     print("seed", seed)
@@ -101,9 +101,9 @@ def test_steps_of_any_size_give_the_same_digests(log: LogReader, base: int) -> N
     assert seal.digest == digests.whole
 
 
-def test_what_was_reached_is_not_taken_again(log: LogReader, base: int) -> None:
+def test_bytes_are_digested_once(log: LogReader, base: int) -> None:
     """
-    Behind a bad record a scan may name an offset that lies below.
+    Behind a bad record a scan may report a lower offset.
     """
     digests = BlockDigests(log, base, base + SIZE)
     for offset in (base + 5000, base + 10, base + 5000, base):
@@ -112,11 +112,11 @@ def test_what_was_reached_is_not_taken_again(log: LogReader, base: int) -> None:
     assert 5000 == digests.size
 
 
-def test_a_block_has_a_digest_once_its_last_byte_was_taken(
+def test_a_block_has_a_digest_once_its_last_byte_is_digested(
     log: LogReader, base: int
 ) -> None:
     """
-    And not before.
+    It has none before.
     """
     digests = BlockDigests(log, base, base + SIZE)
     digests.reach(base + 2 * BLOCK_BYTES - 1)
@@ -126,9 +126,9 @@ def test_a_block_has_a_digest_once_its_last_byte_was_taken(
     assert {0, 1} == set(digests.blocks)
 
 
-def test_nothing_is_taken_above_the_end(log: LogReader, base: int) -> None:
+def test_nothing_is_digested_above_the_end(log: LogReader, base: int) -> None:
     """
-    Replicas are compared up to what all of them have.
+    Replicas are compared up to the end of the shortest one.
     """
     end = base + BLOCK_BYTES + 100
     digests = BlockDigests(log, base, end)
@@ -141,7 +141,7 @@ def test_nothing_is_taken_above_the_end(log: LogReader, base: int) -> None:
 
 def test_only_chosen_blocks_are_read(log: LogReader, base: int) -> None:
     """
-    And have the same digests as if all were.
+    Their digests equal those of a full read.
     """
     seal = seal_of(log, base, base + SIZE)
     digests = BlockDigests(log, base, base + SIZE, chosen=[2, 0])
@@ -153,11 +153,9 @@ def test_only_chosen_blocks_are_read(log: LogReader, base: int) -> None:
     assert BLOCK_BYTES + 12345 == digests.size
 
 
-def test_the_whole_is_digested_only_if_it_is_asked_for(
-    log: LogReader, base: int
-) -> None:
+def test_all_bytes_are_digested_only_on_request(log: LogReader, base: int) -> None:
     """
-    Without a seal there is nothing to compare it with.
+    Without a seal there is nothing to compare the digest with.
     """
     digests = BlockDigests(log, base, base + 100)
     digests.finish()
@@ -169,7 +167,7 @@ def test_a_digest_up_to_a_stop_is_that_of_a_shorter_segment(
     log: LogReader, base: int
 ) -> None:
     """
-    Whatever the steps are; a replica that ends there has the same.
+    It equals the digest of a replica that ends there, for any size of the steps.
     """
     stop = base + BLOCK_BYTES + 777
     shorter = BlockDigests(log, base, stop)
@@ -185,7 +183,7 @@ def test_a_digest_up_to_a_stop_is_that_of_a_shorter_segment(
 
 def test_a_segment_without_bytes_has_no_digests(log: LogReader, base: int) -> None:
     """
-    Where no replica reaches into it, as well.
+    A segment above the end of every replica has none either.
     """
     digests = BlockDigests(log, base, base)
     digests.finish()
@@ -193,9 +191,9 @@ def test_a_segment_without_bytes_has_no_digests(log: LogReader, base: int) -> No
     assert {} == digests.blocks
 
 
-def test_bytes_that_are_not_there_are_an_error(log: LogReader, base: int) -> None:
+def test_missing_bytes_are_an_error(log: LogReader, base: int) -> None:
     """
-    Whoever asked for them has a log that is shorter than it should be.
+    The log is shorter than it should be.
     """
     digests = BlockDigests(log, base, base + SIZE + 1)
 

@@ -1,5 +1,5 @@
 """
-Damage or another log: the copies that differ are looked at closely.
+Copies that differ are damaged or belong to another log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def roots(store: Path, tmp_path: Path) -> tuple[Path, Path]:
 @pytest.fixture
 def large(tmp_path: Path) -> tuple[Path, Path]:
     """
-    Two equal segments of three blocks; what is in them does not matter here.
+    Two equal segments of three blocks of any bytes.
     """
     data = bytes(range(256)) * (LARGE // 256)
     for name in "ab":
@@ -53,7 +53,7 @@ def large(tmp_path: Path) -> tuple[Path, Path]:
 
 def change(root: Path, base: int, first: int, above: int | None = None) -> None:
     """
-    Changes bytes of a segment, from one position up to another.
+    Changes bytes of a segment from one position to another.
     """
     path = root / "commitlog" / f"{base:020d}"
     data = bytearray(path.read_bytes())
@@ -70,7 +70,7 @@ def difference(
     **changes: Any,
 ) -> Difference:
     """
-    A copy that differs in its only block, with a block on either side to compare.
+    A copy that differs in its only block, with a block to compare on both sides.
     """
     verdict = SegmentVerdict("g", str(root), base, Verdict.DIVERGENT, is_bad=True)
     given: dict[str, Any] = {
@@ -95,7 +95,7 @@ def test_a_copy_that_is_equal_again_behind_the_difference_is_corrupt(
     roots: tuple[Path, Path],
 ) -> None:
     """
-    Two logs that went apart never meet again.
+    Two logs that diverged never become equal again.
     """
     root, good = roots
     change(root, SEGMENT, 30_000, 30_100)
@@ -112,7 +112,7 @@ def test_a_copy_that_differs_up_to_the_end_is_another_log(
     roots: tuple[Path, Path],
 ) -> None:
     """
-    It is cut where it begins to differ.
+    The evidence names the offset at which to cut it.
     """
     root, good = roots
     change(root, SEGMENT, 30_001, SEGMENT)
@@ -131,7 +131,7 @@ def test_the_first_byte_that_differs_is_named(
     roots: tuple[Path, Path], at: int
 ) -> None:
     """
-    Wherever it is in its page.
+    It may be anywhere in its page.
     """
     root, good = roots
     change(root, 2 * SEGMENT, at)
@@ -140,9 +140,11 @@ def test_the_first_byte_that_differs_is_named(
     assert 2 * SEGMENT + at == verdict.first_difference
 
 
-def test_only_what_all_copies_have_is_looked_at(roots: tuple[Path, Path]) -> None:
+def test_copies_are_compared_up_to_the_end_of_the_shorter_one(
+    roots: tuple[Path, Path],
+) -> None:
     """
-    Behind the end of the shorter one nothing is right or wrong.
+    Bytes above that end cannot be compared.
     """
     root, good = roots
     change(root, SEGMENT, 9000, SEGMENT)
@@ -154,7 +156,7 @@ def test_only_what_all_copies_have_is_looked_at(roots: tuple[Path, Path]) -> Non
 
 def test_a_later_block_that_is_right_shows_damage(large: tuple[Path, Path]) -> None:
     """
-    Also if the last block that differs does so up to its end.
+    This holds even if the last block that differs does so up to its end.
     """
     root, good = large
     change(root, 0, 1000, BLOCK_BYTES)
@@ -163,11 +165,11 @@ def test_a_later_block_that_is_right_shows_damage(large: tuple[Path, Path]) -> N
     assert Verdict.CORRUPT is settled(one).verdict
 
 
-def test_the_last_block_that_differs_is_looked_at_as_well(
+def test_the_last_block_that_differs_is_compared_as_well(
     large: tuple[Path, Path],
 ) -> None:
     """
-    The copies are equal again at its end, and the difference began in the first.
+    The copies are equal again at its end; the difference began in the first block.
     """
     root, good = large
     change(root, 0, 5000, LARGE - PAGE_BYTES)
@@ -180,7 +182,7 @@ def test_blocks_that_differ_up_to_the_end_are_another_log(
     large: tuple[Path, Path],
 ) -> None:
     """
-    From the second block on.
+    They differ from the second block on.
     """
     root, good = large
     start = BLOCK_BYTES + 77
@@ -190,9 +192,9 @@ def test_blocks_that_differ_up_to_the_end_are_another_log(
     assert (Verdict.DIVERGENT, start) == (verdict.verdict, verdict.first_difference)
 
 
-def test_of_a_tie_a_person_decides(roots: tuple[Path, Path]) -> None:
+def test_an_operator_decides_a_tie(roots: tuple[Path, Path]) -> None:
     """
-    Also if the copies are equal again behind: which one is damaged?
+    This holds even if the copies are equal again later: either may be damaged.
     """
     root, other = roots
     change(root, SEGMENT, 30_000)
@@ -201,16 +203,16 @@ def test_of_a_tie_a_person_decides(roots: tuple[Path, Path]) -> None:
     assert Verdict.DIVERGENT is verdict.verdict
     assert SEGMENT + 30_000 == verdict.first_difference
     assert (
-        "neither a seal nor a majority says which copy is right"
+        "neither a seal nor a majority shows which copy is right"
         in (verdict.evidence[0])
     )
 
 
-def test_damage_that_its_records_show_stays_damage(
+def test_damage_shown_by_a_record_stays_damage(
     roots: tuple[Path, Path],
 ) -> None:
     """
-    Nothing is said twice; where it begins is new.
+    The evidence is not repeated; only the first difference is added.
     """
     root, good = roots
     change(root, SEGMENT, 30_000, SEGMENT)
@@ -225,11 +227,11 @@ def test_damage_that_its_records_show_stays_damage(
 
 
 @pytest.mark.parametrize("gone", ["mine", "theirs", "both"])
-def test_a_copy_that_cannot_be_reached_leaves_the_verdict(
+def test_an_unreadable_copy_leaves_the_verdict(
     roots: tuple[Path, Path], gone: str
 ) -> None:
     """
-    Where it begins to differ is said no closer than by the block.
+    The difference is then known by the block only.
     """
     root, good = roots
     change(root, SEGMENT, 30_000)
@@ -244,21 +246,21 @@ def test_a_copy_that_cannot_be_reached_leaves_the_verdict(
     assert 1 == len(verdict.evidence)
 
 
-def test_without_a_reference_nothing_is_asked(roots: tuple[Path, Path]) -> None:
+def test_without_a_reference_no_bytes_are_compared(roots: tuple[Path, Path]) -> None:
     """
-    Only a seal says that the copy is wrong.
+    Only a seal shows that the copy is wrong.
     """
     root, _ = roots
     verdict = settled(difference(root, ""))
 
     assert Verdict.CORRUPT is verdict.verdict
     assert verdict.first_difference is None
-    assert "is not what a replica's seal says" in verdict.evidence[0]
+    assert "differs from a replica's seal" in verdict.evidence[0]
 
 
 def test_only_pages_travel(large: tuple[Path, Path]) -> None:
     """
-    Digests of two blocks of each side, and then one page of each.
+    Digests of two blocks of each side travel, then one page of each.
     """
     asked: list[list[BlockTask]] = []
 
@@ -283,9 +285,9 @@ def test_only_pages_travel(large: tuple[Path, Path]) -> None:
     ]
 
 
-def test_a_question_is_asked_once(roots: tuple[Path, Path], tmp_path: Path) -> None:
+def test_equal_block_tasks_run_once(roots: tuple[Path, Path], tmp_path: Path) -> None:
     """
-    Two copies may be compared with the same third one.
+    Two copies may be compared with the same third copy.
     """
     root, good = roots
     shutil.copytree(root, tmp_path / "c")
@@ -308,8 +310,8 @@ def test_a_question_is_asked_once(roots: tuple[Path, Path], tmp_path: Path) -> N
     ]
 
 
-def test_nothing_to_look_at_is_fine() -> None:
+def test_without_differences_no_task_runs() -> None:
     """
-    As in most rounds.
+    Most rounds find no difference.
     """
     complete_verdicts([], run_here)

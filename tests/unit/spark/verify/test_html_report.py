@@ -19,7 +19,7 @@ def _render(*verdicts: SegmentVerdict) -> str:
 
 class _Balance(HTMLParser):
     """
-    Whether every element that is opened is closed.
+    Checks that every opened element is closed.
     """
 
     VOID = frozenset({"meta", "br", "link"})
@@ -41,9 +41,9 @@ def _cells(page: str) -> list[str]:
     return re.findall(r'<div class="cell ([A-Z]+(?: bad)?)"', page)
 
 
-def test_a_page_is_whole_html_and_needs_nothing_else() -> None:
+def test_a_page_is_complete_html_without_external_parts() -> None:
     """
-    No script, no address of anything outside.
+    It has no script and no external address.
     """
     page = _render(SegmentVerdict("g", "/a", 0, Verdict.OK))
     parser = _Balance()
@@ -56,7 +56,7 @@ def test_a_page_is_whole_html_and_needs_nothing_else() -> None:
 
 def test_every_segment_of_every_store_is_a_cell() -> None:
     """
-    Line by line in the order of the stores' names.
+    There is a line for each store, sorted by name.
     """
     page = _render(
         SegmentVerdict("g", "/b", 0, Verdict.CORRUPT, is_bad=True),
@@ -70,7 +70,7 @@ def test_every_segment_of_every_store_is_a_cell() -> None:
 
 def test_of_many_segments_in_a_column_the_worst_is_shown() -> None:
     """
-    One bad segment in thousands is seen.
+    One bad segment among thousands is visible.
     """
     many = [
         SegmentVerdict("g", "/a", base, Verdict.OK) for base in range(10 * COLUMNS_MAX)
@@ -86,7 +86,7 @@ def test_of_many_segments_in_a_column_the_worst_is_shown() -> None:
 
 def test_names_and_evidence_cannot_break_the_page() -> None:
     """
-    A folder may be called anything.
+    A folder may have any name.
     """
     page = _render(
         SegmentVerdict(
@@ -98,14 +98,14 @@ def test_names_and_evidence_cannot_break_the_page() -> None:
     assert "&lt;b&gt;&amp;" in page
 
 
-def test_a_page_says_first_whether_somebody_has_to_act() -> None:
+def test_the_headline_says_whether_an_operator_has_to_act() -> None:
     """
-    As its headline.
+    The headline is the first text of the page.
     """
-    assert "1 finding: somebody has to act" in _render(
+    assert "1 finding: an operator has to act" in _render(
         SegmentVerdict("g", "/a", 0, Verdict.CORRUPT, is_bad=True)
     )
-    assert "not all could be checked" in _render(
+    assert "some segments could not be checked" in _render(
         SegmentVerdict("g", "/a", 0, Verdict.UNKNOWN)
     )
-    assert "Every segment is what it should be" in _render()
+    assert "No segment is damaged" in _render()

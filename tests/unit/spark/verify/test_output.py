@@ -1,5 +1,5 @@
 """
-What a round leaves in its folder.
+The output of a round.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pystore.spark.verify.run import VerifyRun
 from pystore.spark.verify.verdicts import SegmentVerdict, Verdict
 
 
-def test_rounds_stay_and_the_summary_and_the_page_are_the_last_one_s(
+def test_rounds_stay_and_summary_and_page_are_of_the_last_round(
     tmp_path: Path,
 ) -> None:
     """
-    Rows are for ever; the other two are for whoever looks now.
+    Rows are kept for every round; the other two files are replaced.
     """
     for number in range(2):
         verdict = SegmentVerdict("g", "/s", number, Verdict.OK)

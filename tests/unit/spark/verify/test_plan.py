@@ -1,5 +1,5 @@
 """
-What is looked at once, on the driver: groups, ends, seals, epochs.
+The plan of a store, made on the driver: groups, ends, seals, epochs.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def texts(plan: StorePlan) -> list[tuple[str, str]]:
 # -- groups --------------------------------------------------------------------
 
 
-def test_replicas_are_told_by_their_broker_set(root: Path) -> None:
+def test_stores_of_one_broker_set_are_replicas(root: Path) -> None:
     """
-    Cluster and broker name, and not the id.
+    The group is cluster and broker name, without the broker id.
     """
     identity = BrokerIdentity("cluster", "broker-a", 7)
     (root / IDENTITY_FILE).write_bytes(identity.encode())
@@ -74,18 +74,18 @@ def test_a_store_without_an_identity_is_compared_with_no_other(root: Path) -> No
     assert str(root) == plan_store(root).group == plan_store(root).share.group
 
 
-def test_an_identity_that_cannot_be_read_names_no_group(root: Path) -> None:
+def test_an_unreadable_identity_names_no_group(root: Path) -> None:
     """
-    A guess would compare logs that have nothing in common.
+    A guess would compare logs that are unrelated.
     """
     (root / IDENTITY_FILE).write_bytes(b"cluster#broker-a")
 
     assert "" == group_of(root)
 
 
-def test_the_caller_may_say_what_is_compared(root: Path) -> None:
+def test_the_caller_may_choose_the_group(root: Path) -> None:
     """
-    Whatever the identity says.
+    It overrides the identity.
     """
     (root / IDENTITY_FILE).write_bytes(BrokerIdentity("c", "b", 0).encode())
 
@@ -97,7 +97,7 @@ def test_the_caller_may_say_what_is_compared(root: Path) -> None:
 
 def test_a_closed_store_is_planned_up_to_its_end(store: Path) -> None:
     """
-    The live page still tells it, and nothing below it may be bad.
+    The live page still has the end, and no record below it may be bad.
     """
     plan = plan_store(store)
 
@@ -108,7 +108,7 @@ def test_a_closed_store_is_planned_up_to_its_end(store: Path) -> None:
 
 def test_a_store_is_planned_while_it_is_written(tmp_path: Path) -> None:
     """
-    Up to what was published when it was looked at, and not beyond.
+    The plan ends at the published end of that moment.
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT) as log:
         for _ in range(300):
@@ -126,9 +126,9 @@ def test_a_store_is_planned_while_it_is_written(tmp_path: Path) -> None:
     assert [0, SEGMENT] == [one.base for one in tasks]
 
 
-def test_a_segment_that_nothing_was_written_to_is_no_work(tmp_path: Path) -> None:
+def test_an_empty_segment_gets_no_task(tmp_path: Path) -> None:
     """
-    The writer makes it ahead of time.
+    The writer makes it in advance.
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT) as log:
         log.append(Message("T", b"x"))
@@ -137,7 +137,7 @@ def test_a_segment_that_nothing_was_written_to_is_no_work(tmp_path: Path) -> Non
         assert [0] == plan_store(tmp_path / "a").bases
 
 
-def test_without_a_live_page_whatever_is_there_is_scanned(tmp_path: Path) -> None:
+def test_without_a_live_page_all_bytes_are_scanned(tmp_path: Path) -> None:
     """
     After a restart of the machine; replicas are compared up to the last record.
     """
@@ -152,9 +152,9 @@ def test_without_a_live_page_whatever_is_there_is_scanned(tmp_path: Path) -> Non
     assert Bound(end, "clean mark") == plan.bound
 
 
-def test_a_store_that_rocketmq_wrote_brings_evidence(root: Path) -> None:
+def test_a_store_of_rocketmq_has_evidence_instead_of_a_bound(root: Path) -> None:
     """
-    It has no bound of ours.
+    It has no bound of pystore.
     """
     shutil.rmtree(root / "meta")
     plan = plan_store(root)
@@ -165,9 +165,9 @@ def test_a_store_that_rocketmq_wrote_brings_evidence(root: Path) -> None:
     assert [] == plan.findings
 
 
-def test_stale_bytes_are_told_above_what_the_queues_name(tmp_path: Path) -> None:
+def test_bytes_above_the_records_that_queues_name_may_be_stale(tmp_path: Path) -> None:
     """
-    Where only RocketMQ's files tell the end.
+    Only RocketMQ's files show the end.
     """
     (root,) = make_replicas(tmp_path, 1, 300, with_queues=True)
     end = end_of(root)
@@ -176,9 +176,9 @@ def test_stale_bytes_are_told_above_what_the_queues_name(tmp_path: Path) -> None
     assert end == plan_store(root).share.stale_above
 
 
-def test_a_hole_leaves_the_other_segments_to_check(root: Path) -> None:
+def test_the_segments_beside_a_missing_one_are_checked(root: Path) -> None:
     """
-    And no bound that was made for all of them together.
+    The store's bound does not apply then.
     """
     segment(root, SEGMENT).unlink()
     plan = plan_store(root)
@@ -188,9 +188,9 @@ def test_a_hole_leaves_the_other_segments_to_check(root: Path) -> None:
     assert plan.bases == [one.base for one in plan_tasks([plan])]
 
 
-def test_a_segment_of_a_wrong_size_is_no_work(root: Path) -> None:
+def test_a_segment_of_a_wrong_size_gets_no_task(root: Path) -> None:
     """
-    It cannot be opened; the listing says what is wrong.
+    It cannot be opened; the segment list reports it.
     """
     segment(root, SEGMENT).write_bytes(b"x")
     plan = plan_store(root)
@@ -199,9 +199,9 @@ def test_a_segment_of_a_wrong_size_is_no_work(root: Path) -> None:
     assert {SEGMENT: 1} == plan.listing.odd
 
 
-def test_an_empty_store_is_no_work(tmp_path: Path) -> None:
+def test_an_empty_store_gets_no_task(tmp_path: Path) -> None:
     """
-    As one that was just made.
+    A store that was just created has no segment.
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT):
         pass
@@ -210,9 +210,9 @@ def test_an_empty_store_is_no_work(tmp_path: Path) -> None:
     assert ([], 0) == (plan_tasks([plan]), plan.readable_end)
 
 
-def test_a_live_page_that_is_damaged_is_a_finding(root: Path) -> None:
+def test_a_damaged_live_page_is_a_finding(root: Path) -> None:
     """
-    Records are checked all the same.
+    Records are still checked.
     """
     (root / "meta" / "live").write_bytes(bytes(4096))
     plan = plan_store(root)
@@ -221,7 +221,7 @@ def test_a_live_page_that_is_damaged_is_a_finding(root: Path) -> None:
     assert 5 == len(plan_tasks([plan]))
 
 
-def test_a_store_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_is_no_store_is_refused(tmp_path: Path) -> None:
     """
     It has no commitlog/.
     """
@@ -232,7 +232,7 @@ def test_a_store_that_is_none_is_refused(tmp_path: Path) -> None:
 # -- queues --------------------------------------------------------------------
 
 
-def test_tasks_know_where_the_queues_end(tmp_path: Path) -> None:
+def test_tasks_hold_the_ends_of_the_queues(tmp_path: Path) -> None:
     """
     By topic and queue id.
     """
@@ -245,7 +245,7 @@ def test_tasks_know_where_the_queues_end(tmp_path: Path) -> None:
 
 def test_queues_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
     """
-    Nothing is compared with them then.
+    No entry is compared then.
     """
     (root,) = make_replicas(tmp_path, 1, 300, with_queues=True)
     next((root / "consumequeue" / "T1" / "0").iterdir()).write_bytes(b"short")
@@ -255,9 +255,11 @@ def test_queues_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
     assert {"store"} == {kind for kind, _ in texts(plan)}
 
 
-def test_the_log_behind_the_last_hole_is_opened_with_the_queues(root: Path) -> None:
+def test_the_log_behind_the_last_missing_segment_is_opened_with_the_queues(
+    root: Path,
+) -> None:
     """
-    It is where the end is, and what queues name last.
+    It holds the end of the log and the last records of the queues.
     """
     segment(root, SEGMENT).unlink()
 
@@ -269,9 +271,9 @@ def test_the_log_behind_the_last_hole_is_opened_with_the_queues(root: Path) -> N
 # -- seals and epochs ----------------------------------------------------------
 
 
-def test_a_name_that_no_seal_has_is_a_finding(root: Path) -> None:
+def test_a_file_with_another_name_among_the_seals_is_a_finding(root: Path) -> None:
     """
-    Seals cannot be told then.
+    The names of the seals are then unreliable.
     """
     (root / "meta" / "seals" / "other").write_text("x")
     plan = plan_store(root)
@@ -282,7 +284,7 @@ def test_a_name_that_no_seal_has_is_a_finding(root: Path) -> None:
 
 def test_an_epoch_above_the_end_is_a_finding(root: Path) -> None:
     """
-    Nobody wrote those bytes, so they were lost.
+    Its records are lost.
     """
     end = end_of(root)
     table = EpochTable.of([(1, 0), (2, end), (3, end + 1)])
@@ -295,9 +297,9 @@ def test_an_epoch_above_the_end_is_a_finding(root: Path) -> None:
     assert end + 1 == plan.findings[0].offset
 
 
-def test_an_epoch_file_that_does_not_prove_itself_is_a_finding(root: Path) -> None:
+def test_a_damaged_epoch_file_is_a_finding(root: Path) -> None:
     """
-    Epochs cannot be told then.
+    The epochs are unknown then.
     """
     (root / EPOCH_FILE).write_bytes(b"2\n0\n1-0\n")
     plan = plan_store(root)

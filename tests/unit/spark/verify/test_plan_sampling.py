@@ -1,5 +1,5 @@
 """
-The blocks of a round: as many as asked for, the same for everybody, and all in time.
+The sampled blocks of a round: as many as requested, the same on every host.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ COUNTS = [*range(1, 40), 64, 100, 255, 256, 257, 300]
 SEGMENT = 3 << 30
 
 
-def test_exactly_as_many_blocks_are_read_as_asked_for() -> None:
+def test_exactly_the_requested_share_of_blocks_is_read() -> None:
     """
-    The first, the last, and the share of the rest, rounded up; never one twice.
+    The first block, the last one, and the share of the others, rounded up.
     """
     for percent, count, number in product(range(101), COUNTS, (0, 1, 7, 10**6)):
         inner = max(0, count - 2)
@@ -27,9 +27,9 @@ def test_exactly_as_many_blocks_are_read_as_asked_for() -> None:
         assert (0, count - 1) == (chosen[0], chosen[-1])
 
 
-def test_every_block_is_read_within_so_many_rounds() -> None:
+def test_every_block_is_read_within_a_known_number_of_rounds() -> None:
     """
-    In any ceil(100/p) rounds that follow each other, wherever they begin.
+    Within any ceil(100/p) consecutive rounds.
     """
     seed = random.randrange(2**32)
     print("seed", seed)
@@ -44,24 +44,24 @@ def test_every_block_is_read_within_so_many_rounds() -> None:
 
 def test_without_a_share_the_first_and_the_last_block_are_read() -> None:
     """
-    In every round.
+    This holds in every round.
     """
     for count, number in product(COUNTS, range(5)):
         assert {0, count - 1} == set(sample_blocks(SEGMENT, count, 0, number))
 
 
-def test_the_choice_can_be_made_again() -> None:
+def test_the_choice_depends_on_its_arguments_only() -> None:
     """
-    It depends on its arguments only: here it is as it was when this was written.
+    It is the same as when this test was written.
     """
     assert (0, 1, 4, 10, 14, 17, 22, 24, 28, 32, 37, 39) == sample_blocks(
         65536, 40, 25, 3
     )
 
 
-def test_segments_are_not_read_at_the_same_places() -> None:
+def test_other_segments_have_other_blocks_read() -> None:
     """
-    So what damages one region of every file is not passed over in all of them.
+    So damage at the same place of every file is found in some of them.
     """
     choices = {sample_blocks(base << 30, 256, 5, 0) for base in range(20)}
 
@@ -70,7 +70,7 @@ def test_segments_are_not_read_at_the_same_places() -> None:
 
 def test_all_of_a_segment_is_read_at_100_percent() -> None:
     """
-    In every round.
+    This holds in every round.
     """
     assert tuple(range(256)) == sample_blocks(0, 256, 100, 9)
 

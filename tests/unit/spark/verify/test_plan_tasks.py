@@ -1,5 +1,5 @@
 """
-The work on the executors: which bytes of which segment a task reads and digests.
+The tasks of the executors: the bytes that each reads and digests.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def root(store: Path, tmp_path: Path) -> Path:
 
 def append(root: Path, count: int) -> None:
     """
-    Goes on with the log.
+    Appends more records to the log.
     """
     with CommitLog(root) as log:
         for _ in range(count):
@@ -55,14 +55,14 @@ def append(root: Path, count: int) -> None:
 
 def ends_of(tasks: Sequence[SegmentTask]) -> list[tuple[int, int, int]]:
     """
-    Base, end and digest end of each.
+    Base, end and digest end of each task.
     """
     return [(one.base, one.end, one.digest_end) for one in tasks]
 
 
-def test_a_store_by_itself_is_not_digested(root: Path) -> None:
+def test_a_single_store_is_not_digested(root: Path) -> None:
     """
-    Nothing could be compared with it.
+    There is nothing to compare with.
     """
     tasks = plan_tasks([plan_store(root)])
 
@@ -85,7 +85,7 @@ def test_equal_replicas_are_digested_up_to_their_end(
     root: Path, tmp_path: Path
 ) -> None:
     """
-    All of both.
+    Both are.
     """
     shutil.copytree(root, tmp_path / "b")
     plans = [plan_store(root, "g"), plan_store(tmp_path / "b", "g")]
@@ -96,11 +96,11 @@ def test_equal_replicas_are_digested_up_to_their_end(
     assert end_of(root) == one[-1].end
 
 
-def test_a_segment_is_digested_up_to_where_each_copy_ends(
+def test_a_segment_is_digested_up_to_the_end_of_each_copy(
     root: Path, tmp_path: Path
 ) -> None:
     """
-    Each replica up to its own end, and to that of the shorter ones.
+    Each replica up to its own end, and to the ends of shorter ones.
     """
     short = end_of(root)
     shutil.copytree(root, tmp_path / "b")
@@ -119,11 +119,11 @@ def test_a_segment_is_digested_up_to_where_each_copy_ends(
     assert short == tasks[-1].digest_end
 
 
-def test_a_replica_whose_page_tells_nothing_is_compared_to_its_last_record(
+def test_a_replica_without_a_valid_page_is_compared_up_to_its_last_record(
     root: Path, tmp_path: Path
 ) -> None:
     """
-    What stands behind it may be anything.
+    Bytes behind the last record may differ.
     """
     end = end_of(root)
     shutil.copytree(root, tmp_path / "b")
@@ -135,7 +135,7 @@ def test_a_replica_whose_page_tells_nothing_is_compared_to_its_last_record(
 
 def test_a_sampled_task_names_its_blocks(tmp_path: Path) -> None:
     """
-    Those of the rule, of as many blocks as the segment has; also of a lone store.
+    The number of blocks follows from the segment; this holds for a single store, too.
     """
     with CommitLog(tmp_path / "a", segment_size=8 * BLOCK_BYTES) as log:
         for _ in range(5):
@@ -149,9 +149,9 @@ def test_a_sampled_task_names_its_blocks(tmp_path: Path) -> None:
         assert 3 * BLOCK_BYTES == task.size
 
 
-def test_plans_and_tasks_travel(root: Path) -> None:
+def test_plans_and_tasks_can_be_pickled(root: Path) -> None:
     """
-    Nothing that was opened is in them.
+    They hold no open file.
     """
     plan = plan_store(root)
 
@@ -161,7 +161,7 @@ def test_plans_and_tasks_travel(root: Path) -> None:
 
 def test_a_task_knows_whether_its_segment_has_a_seal(root: Path) -> None:
     """
-    The last segment has none: it is not full.
+    The last segment has no seal, because it is not full.
     """
     with CommitLog(root) as log:
         while seal_next(log.writer):
@@ -174,7 +174,7 @@ def test_a_task_knows_whether_its_segment_has_a_seal(root: Path) -> None:
 
 def test_a_task_knows_the_epochs_that_begin_in_its_segment(root: Path) -> None:
     """
-    One that begins at a segment's base belongs to that segment.
+    An epoch that begins at a segment's base belongs to that segment.
     """
     table = EpochTable.of([(1, 0), (2, 100), (5, SEGMENT), (6, 3 * SEGMENT + 8)])
     (root / EPOCH_FILE).write_bytes(encode_epochs(table))
@@ -186,9 +186,9 @@ def test_a_task_knows_the_epochs_that_begin_in_its_segment(root: Path) -> None:
     ]
 
 
-def test_an_epoch_that_begins_at_the_end_is_no_task_s(tmp_path: Path) -> None:
+def test_an_epoch_that_begins_at_the_end_belongs_to_no_task(tmp_path: Path) -> None:
     """
-    Its first record is still to come.
+    It has no record yet.
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT) as log:
         log.begin_epoch(1)

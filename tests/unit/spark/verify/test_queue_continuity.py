@@ -29,7 +29,7 @@ SLOTS = 200
 
 def run(first: int, last: int, offset: int | None = None) -> QueueRun:
     """
-    Records that count on, in a log that holds no other queue.
+    A run of records, in a log without other queues.
     """
     start = first * RECORD if offset is None else offset
     return QueueRun(first, last, start, start + (last - first) * RECORD)
@@ -65,7 +65,7 @@ def write_queue(
 @pytest.fixture
 def queues(tmp_path: Path) -> Iterator[ConsumeQueues]:
     """
-    The queues of a store; load them once their files are there.
+    The queues of a store; load them once their files exist.
     """
     with ConsumeQueues(tmp_path, SLOTS * ENTRY_SIZE) as queues:
         yield queues
@@ -81,7 +81,7 @@ def checked(
     unseen: Sequence[tuple[int, int]] = (),
 ) -> list[Finding]:
     """
-    What is wrong with the entries of the one queue.
+    The findings about the entries of the one queue.
     """
     queues.load()
     by_queue: Mapping[tuple[str, int], Sequence[QueueRun]] = {QUEUE: runs}
@@ -92,7 +92,7 @@ def checked(
 
 def named(findings: Sequence[Finding]) -> list[int]:
     """
-    The queue offsets that findings name.
+    The queue offsets that the findings name.
     """
     return [int(one.text.split("queue offset ")[1].split()[0]) for one in findings]
 
@@ -102,7 +102,7 @@ def named(findings: Sequence[Finding]) -> list[int]:
 
 def test_the_runs_of_segments_are_joined_by_queue() -> None:
     """
-    In the order of the log.
+    The runs stay in the order of the log.
     """
     segments = [
         [QueueSummary("A", 0, [run(0, 1)]), QueueSummary("B", 0, [run(7, 7)])],
@@ -117,22 +117,22 @@ def test_the_runs_of_segments_are_joined_by_queue() -> None:
     } == join_runs(segments)
 
 
-def test_a_queue_that_counts_on_over_segments_is_fine() -> None:
+def test_a_queue_that_rises_by_one_over_segments_has_no_finding() -> None:
     """
-    Wherever it begins: older records were deleted.
+    It may begin above 0: older records were deleted.
     """
     assert [] == check_offsets({QUEUE: [run(70, 80), run(81, 90), run(91, 91)]}, [])
 
 
-def test_records_that_are_missing_are_counted() -> None:
+def test_missing_records_are_counted() -> None:
     """
-    The finding is at the record that shows it.
+    The finding has the offset of the next record.
     """
     (found,) = check_offsets({QUEUE: [run(0, 4), run(8, 9)]}, [])
 
     assert ("queueOffset", 800) == (found.kind, found.offset)
     assert (
-        "queue 0 of T: queue offset 8 and not 5: 3 records are missing before it"
+        "queue 0 of T: queue offset 8, not 5: 3 records are missing before it"
         == found.text
     )
 
@@ -140,17 +140,20 @@ def test_records_that_are_missing_are_counted() -> None:
 @pytest.mark.parametrize("first", [0, 4])
 def test_a_queue_offset_that_comes_twice_is_found(first: int) -> None:
     """
-    Two masters gave it, or the log was put together of two.
+    Two masters gave it, or the log was joined from two logs.
     """
     (found,) = check_offsets({QUEUE: [run(0, 4), run(first, 9, 5000)]}, [])
 
     assert 5000 == found.offset
-    assert f"queue offset {first} and not 5: that one was given before" in found.text
+    assert (
+        f"queue offset {first}, not 5: an earlier record has this queue offset"
+        in found.text
+    )
 
 
-def test_what_is_missing_across_damage_is_no_finding_of_its_own() -> None:
+def test_missing_records_across_damage_are_no_finding() -> None:
     """
-    The damage is one, and the records may stand in it.
+    The damage is a finding, and may hold these records.
     """
     runs = {QUEUE: [run(0, 4), run(8, 9)]}
 
@@ -159,18 +162,18 @@ def test_what_is_missing_across_damage_is_no_finding_of_its_own() -> None:
     assert 1 == len(check_offsets(runs, [(0, 400), (800, 900)]))
 
 
-def test_a_repeat_across_damage_is_found_all_the_same() -> None:
+def test_a_repetition_across_damage_is_found() -> None:
     """
-    Nothing that stood there explains it.
+    The damage cannot explain it.
     """
     runs = {QUEUE: [run(0, 4), run(3, 9, 5000)]}
 
     assert 1 == len(check_offsets(runs, [(0, 10_000)]))
 
 
-def test_every_queue_is_looked_at_by_itself() -> None:
+def test_every_queue_is_checked_by_itself() -> None:
     """
-    Also if another one is broken.
+    This holds even if another queue is broken.
     """
     good, bad = [run(0, 9)], [run(0, 1), run(5, 6)]
     found = check_offsets({("A", 0): good, ("B", 0): bad, ("B", 1): bad}, [])
@@ -178,7 +181,7 @@ def test_every_queue_is_looked_at_by_itself() -> None:
     assert ["queue 0 of B", "queue 1 of B"] == [one.text[:12] for one in found]
 
 
-def test_of_one_queue_so_many_findings_are_enough() -> None:
+def test_the_findings_of_one_queue_are_limited() -> None:
     """
     A broken queue does not hide another one.
     """
@@ -192,11 +195,11 @@ def test_of_one_queue_so_many_findings_are_enough() -> None:
 # -- entries -------------------------------------------------------------------
 
 
-def test_entries_that_name_their_records_are_fine(
+def test_entries_that_name_their_records_are_no_finding(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
-    Each of a run's records has one.
+    Each record of a run has one.
     """
     write_queue(tmp_path, entries(0, 50))
 
@@ -207,7 +210,7 @@ def test_an_entry_without_a_record_is_bad(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
-    Before, between and behind the records that are there.
+    It may be before, between or after the existing records.
     """
     folder = write_queue(tmp_path, entries(0, 10))
     found = checked(queues, [run(1, 4), run(6, 8)])
@@ -222,7 +225,7 @@ def test_an_entry_of_another_record_is_bad(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
-    The segment's task compared them.
+    The segment's task compared it.
     """
     slots = entries(0, 10)
     slots[3] = (350, RECORD, 0)
@@ -243,7 +246,7 @@ def test_a_queue_whose_topic_is_nowhere_in_the_log_is_bad(
     assert [0, 1, 2] == named(checked(queues, []))
 
 
-def test_a_light_queue_is_left_alone(queues: ConsumeQueues, tmp_path: Path) -> None:
+def test_a_light_queue_is_not_checked(queues: ConsumeQueues, tmp_path: Path) -> None:
     """
     Its entries name records of other topics.
     """
@@ -252,17 +255,16 @@ def test_a_light_queue_is_left_alone(queues: ConsumeQueues, tmp_path: Path) -> N
     assert [] == checked(queues, [])
 
 
-def test_fillers_name_nothing(queues: ConsumeQueues, tmp_path: Path) -> None:
+def test_fillers_are_no_finding(queues: ConsumeQueues, tmp_path: Path) -> None:
     """
-    They stand where a queue's first entry is not the first slot, or records are
-    lost.
+    They stand where a queue's first entry is not the first slot, or records are lost.
     """
     write_queue(tmp_path, [FILLER] * 5 + entries(5, 10))
 
     assert [] == checked(queues, [run(5, 9)])
 
 
-def test_entries_of_deleted_records_are_left_alone(
+def test_entries_of_deleted_records_are_no_finding(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
@@ -274,11 +276,11 @@ def test_entries_of_deleted_records_are_left_alone(
     assert [5] == named(checked(queues, [run(6, 9)], start=500))
 
 
-def test_entries_above_the_end_are_not_judged(
+def test_entries_above_the_end_are_not_checked(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
-    The store went on while the job ran, or an opening will cut them.
+    The store was written while the job ran, or opening it will cut them.
     """
     write_queue(tmp_path, entries(0, 10))
 
@@ -286,11 +288,11 @@ def test_entries_above_the_end_are_not_judged(
     assert [6] == named(checked(queues, [run(0, 5)], end=700))
 
 
-def test_entries_into_damage_are_not_judged(
+def test_entries_into_damage_are_not_checked(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
-    What they name cannot be read; the damage itself is named.
+    Their records cannot be read; the damage is a finding.
     """
     write_queue(tmp_path, entries(0, 10))
 
@@ -308,11 +310,11 @@ def test_a_queue_may_begin_above_0(queues: ConsumeQueues, tmp_path: Path) -> Non
     assert [SLOTS + 4] == named(checked(queues, [run(0, SLOTS + 3)]))
 
 
-def test_of_one_queue_so_many_entries_are_named(
+def test_the_findings_about_entries_of_one_queue_are_limited(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
-    Then one line says that there are more; another queue has lines of its own.
+    A last line says that there are more; other queues have their own findings.
     """
     write_queue(tmp_path, entries(0, 100))
     write_queue(tmp_path, entries(0, 2), ("U", 0))
@@ -323,11 +325,11 @@ def test_of_one_queue_so_many_entries_are_named(
     assert [0, 1] == named(found[21:])
 
 
-def test_a_log_that_repeats_queue_offsets_has_its_entries(
+def test_a_repeated_queue_offset_is_no_finding_about_entries(
     queues: ConsumeQueues, tmp_path: Path
 ) -> None:
     """
-    The entry is that of the first; the repeat is found by the queue offsets.
+    The entry names the first record; the check of queue offsets finds the repetition.
     """
     write_queue(tmp_path, entries(0, 10))
 

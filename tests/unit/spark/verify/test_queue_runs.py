@@ -1,5 +1,5 @@
 """
-What one segment shows of each queue: runs of queue offsets, and entries compared.
+The queues in one segment: runs of queue offsets, and compared entries.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def rows_of(
 
 def topic(number: int) -> str:
     """
-    Names a topic id.
+    Returns the name for a topic id.
     """
     return f"T{number}"
 
 
 def noted(*arrays: NDArray[Any]) -> list[QueueSummary]:
     """
-    The summaries of a store that has no queues.
+    The summaries of a store without consume queues.
     """
     runs = QueueRuns(Path("/none"), topic, {}, 6000)
     for rows in arrays:
@@ -63,18 +63,18 @@ def indexes_of(summary: QueueSummary) -> list[tuple[int, int]]:
     return [(run.first_index, run.last_index) for run in summary.runs]
 
 
-def test_records_that_count_on_are_one_run() -> None:
+def test_records_whose_queue_offsets_rise_by_one_are_a_run() -> None:
     """
-    It says where its first and its last record begin.
+    The run has the offsets of its first and last record.
     """
     (found,) = noted(rows_of([7, 8, 9], 5000))
 
     assert QueueSummary("T0", 0, [QueueRun(7, 9, 5000, 5200)], records=3) == found
 
 
-def test_a_run_goes_on_in_the_next_rows() -> None:
+def test_a_run_continues_in_the_next_rows() -> None:
     """
-    A scan brings a segment in parts.
+    A scan returns a segment in parts.
     """
     (found,) = noted(rows_of([7, 8], 0), rows_of([9], 200), rows_of([10, 11], 300))
 
@@ -91,11 +91,11 @@ def test_a_run_goes_on_in_the_next_rows() -> None:
     ],
     ids=["gap", "repeat", "back"],
 )
-def test_what_does_not_count_on_begins_a_run(
+def test_a_jump_of_the_queue_offset_begins_a_run(
     indexes: list[int], expected: list[tuple[int, int]]
 ) -> None:
     """
-    Within rows as between them.
+    Within rows and between them.
     """
     (at_once,) = noted(rows_of(indexes))
     (one_by_one,) = noted(
@@ -108,7 +108,7 @@ def test_what_does_not_count_on_begins_a_run(
 
 def test_each_queue_has_runs_of_its_own() -> None:
     """
-    By topic and queue id; their records stand between each other.
+    By topic and queue id; records of several queues alternate.
     """
     rows = rows_of(
         [0, 0, 0, 1, 1, 1], topic_id=[1, 1, 2, 1, 1, 2], queue_id=[0, 3, 0, 0, 3, 0]
@@ -125,7 +125,7 @@ def test_each_queue_has_runs_of_its_own() -> None:
 
 def test_prepared_and_rolled_back_records_are_in_no_queue() -> None:
     """
-    They have a queue offset of 0 and get no entry; committed ones count.
+    Their queue offset is 0, and they have no entry; committed records do.
     """
     flags = [0, PREPARED, COMMIT, ROLLBACK, 0]
     (found,) = noted(rows_of([5, 0, 6, 0, 7], sys_flag=flags))
@@ -134,16 +134,16 @@ def test_prepared_and_rolled_back_records_are_in_no_queue() -> None:
     assert 3 == found.records
 
 
-def test_a_queue_of_transactions_alone_is_not_named() -> None:
+def test_a_queue_of_uncommitted_transactions_only_has_no_summary() -> None:
     """
-    Nothing can be said of it.
+    It has no run.
     """
     assert [] == noted(rows_of([0, 0], sys_flag=[PREPARED, ROLLBACK]))
 
 
-def test_the_runs_of_a_broken_segment_have_an_end() -> None:
+def test_the_runs_of_a_broken_segment_are_limited() -> None:
     """
-    What goes back to the driver stays small; records are counted all the same.
+    The result stays small, but all records are counted.
     """
     (found,) = noted(rows_of(range(0, 20_000, 2)))
 
@@ -172,7 +172,7 @@ def compared(
     root: Path, lengths: dict[tuple[str, int], int] | None = None, base: int = SEGMENT
 ) -> dict[tuple[str, int], QueueSummary]:
     """
-    What the second segment shows, against the queues.
+    The summaries of the second segment, compared with the queues.
     """
     size = queue_file_size_of(root)
     if lengths is None:
@@ -213,7 +213,7 @@ def change(path: Path, at: int, data: bytes) -> None:
 
 def test_records_that_have_their_entry_match(root: Path) -> None:
     """
-    All six queues, and none of them wrong.
+    All six queues match.
     """
     found = compared(root)
 
@@ -225,7 +225,7 @@ def test_records_that_have_their_entry_match(root: Path) -> None:
 
 def test_records_behind_the_end_of_their_queue_are_missing(root: Path) -> None:
     """
-    Queues follow the log; that is not wrong.
+    Queues lag behind the log; that is not wrong.
     """
     whole = compared(root)["T1", 0]
     run = whole.runs[0]
@@ -239,9 +239,9 @@ def test_records_behind_the_end_of_their_queue_are_missing(root: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 7, 11, 19], ids=["high", "offset", "size", "tags"])
-def test_an_entry_that_is_not_its_record_s_is_wrong(root: Path, at: int) -> None:
+def test_an_entry_that_does_not_match_its_record_is_wrong(root: Path, at: int) -> None:
     """
-    By any bit of where the record is, how large, and the code of its tags.
+    By any bit of offset, size and tags code.
     """
     index = compared(root)["T1", 0].runs[0].first_index + 2
     path = queue_file(root)
@@ -254,9 +254,9 @@ def test_an_entry_that_is_not_its_record_s_is_wrong(root: Path, at: int) -> None
     assert found.records - 1 == found.matched
 
 
-def test_an_entry_behind_the_queue_s_end_is_not_looked_at(root: Path) -> None:
+def test_an_entry_above_the_end_of_the_queue_is_not_compared(root: Path) -> None:
     """
-    The end was found once, on the driver: an entry may be half written since.
+    The driver found the end; a later entry may be written just now.
     """
     lengths = {("T1", 0): 0}
     change(queue_file(root), 0, b"\xff" * ENTRY * 10)
@@ -266,9 +266,9 @@ def test_an_entry_behind_the_queue_s_end_is_not_looked_at(root: Path) -> None:
     assert (0, found.records) == (found.matched, found.missing)
 
 
-def test_a_queue_that_is_not_there_is_missing(root: Path) -> None:
+def test_the_entries_of_a_missing_queue_are_missing(root: Path) -> None:
     """
-    It is built anew when the store is opened.
+    Opening the store builds the queue again.
     """
     shutil.rmtree(root / "consumequeue" / "T1")
 
@@ -278,9 +278,9 @@ def test_a_queue_that_is_not_there_is_missing(root: Path) -> None:
     assert found["T2", 0].records == found["T2", 0].matched
 
 
-def test_nothing_is_compared_without_lengths(root: Path) -> None:
+def test_no_entry_is_compared_without_lengths(root: Path) -> None:
     """
-    Where queues cannot be read, or not every record is.
+    The queues cannot be read, or only a sample of records is.
     """
     found = compared(root, {})["T1", 0]
 
@@ -289,7 +289,7 @@ def test_nothing_is_compared_without_lengths(root: Path) -> None:
 
 def test_many_wrong_entries_are_counted_and_some_are_named(root: Path) -> None:
     """
-    The first 64, over all rows of the segment.
+    The first 64 of the segment are named.
     """
     runs = QueueRuns(root, lambda _: "T1", {("T1", 0): 120}, queue_file_size_of(root))
     for first in (0, 40, 80):
@@ -302,9 +302,9 @@ def test_many_wrong_entries_are_counted_and_some_are_named(root: Path) -> None:
     assert 120 == found.wrong_count
 
 
-def test_records_whose_entries_were_deleted_are_left_alone(tmp_path: Path) -> None:
+def test_records_whose_entries_were_deleted_are_no_finding(tmp_path: Path) -> None:
     """
-    Retention deletes files of queues as well: they begin above 0 then.
+    Retention deletes queue files, too, so queues begin above 0.
     """
     size = 10 * ENTRY
     folder = tmp_path / "consumequeue" / "T0" / "0"
@@ -325,7 +325,7 @@ def test_records_whose_entries_were_deleted_are_left_alone(tmp_path: Path) -> No
 
 def test_a_queue_offset_given_twice_is_wrong_once(tmp_path: Path) -> None:
     """
-    The entry is that of the first record.
+    The entry names the first record.
     """
     folder = tmp_path / "consumequeue" / "T0" / "0"
     folder.mkdir(parents=True)
@@ -342,7 +342,7 @@ def test_a_queue_offset_given_twice_is_wrong_once(tmp_path: Path) -> None:
 
 def test_a_topic_that_is_not_utf_8_has_its_queue(tmp_path: Path) -> None:
     """
-    Its folder has the same bytes.
+    Its folder's name has the same bytes.
     """
     name = b"\xffT".decode("utf-8", "surrogateescape")
     folder = tmp_path / "consumequeue" / name / "0"

@@ -1,5 +1,5 @@
 """
-What the verify job once got wrong: each a test.
+Earlier mistakes of the verify job, one test for each.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pystore.store.sealer import seal_next
 from pystore.store.store import Store
 
 
-def test_an_epoch_at_the_end_is_fine_after_a_restart(tmp_path: Path) -> None:
+def test_an_epoch_at_the_end_is_no_finding_after_a_restart(tmp_path: Path) -> None:
     """
-    Where it begins, no record is yet.
+    It has no record yet.
     """
     root = tmp_path / "a"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -41,7 +41,7 @@ def test_an_epoch_at_the_end_is_fine_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_store_that_lost_every_segment_is_bad(tmp_path: Path) -> None:
     """
-    Its own bound says that there was a log.
+    Its own bound shows that there was a log.
     """
     (root,) = make_replicas(tmp_path, 1)
     for path in (root / "commitlog").iterdir():
@@ -51,7 +51,7 @@ def test_a_store_that_lost_every_segment_is_bad(tmp_path: Path) -> None:
 
 def test_a_torn_tail_is_no_damage_in_a_sampled_round(tmp_path: Path) -> None:
     """
-    As it is none in a whole one.
+    It is no damage in a full round either.
     """
     (root,) = make_replicas(tmp_path, 1, 800)
     with CommitLog(root, mode="r") as log:
@@ -73,9 +73,9 @@ def test_a_missing_last_segment_is_bad_in_a_sampled_round(tmp_path: Path) -> Non
     assert [one for one in check(root, percent=0) if one.is_bad]
 
 
-def test_what_the_live_page_published_is_not_forgotten(tmp_path: Path) -> None:
+def test_a_missing_segment_below_the_published_end_is_bad(tmp_path: Path) -> None:
     """
-    It still binds, and the segment is gone.
+    The live page is valid, and the segment is missing.
     """
     (root,) = make_replicas(tmp_path, 1, 300)
     segment(root, SEGMENT).unlink()
@@ -84,7 +84,7 @@ def test_what_the_live_page_published_is_not_forgotten(tmp_path: Path) -> None:
 
 def test_a_copy_whose_only_peer_could_not_be_read_is_unsealed() -> None:
     """
-    Nobody vouched for it.
+    It was compared with nothing.
     """
     verdicts, _ = verdicts_of(
         LetterReplica("a", {}, errors={0: "no such disk"}),
@@ -93,9 +93,9 @@ def test_a_copy_whose_only_peer_could_not_be_read_is_unsealed() -> None:
     assert "UNSEALED" == verdict_words(verdicts)["b"]
 
 
-def test_a_reference_that_is_gone_is_no_reason_to_cut(tmp_path: Path) -> None:
+def test_an_unreadable_reference_is_no_reason_to_cut(tmp_path: Path) -> None:
     """
-    What was not compared is not advised upon.
+    The evidence gives no advice without a comparison.
     """
     root = tmp_path / "a"
     with CommitLog(root, segment_size=SEGMENT, property_crc=False) as log:
@@ -121,11 +121,11 @@ def test_a_reference_that_is_gone_is_no_reason_to_cut(tmp_path: Path) -> None:
     ]
 
 
-def test_a_copy_that_only_another_s_seal_refutes_is_corrupt(
+def test_a_copy_that_differs_only_from_another_replicas_seal_is_corrupt(
     tmp_path: Path,
 ) -> None:
     """
-    No replica has it right.
+    No replica has the right bytes.
     """
     roots = make_replicas(tmp_path, 2)
     with CommitLog(roots[0]) as log:
@@ -159,7 +159,7 @@ def test_damage_in_one_replica_does_not_end_the_comparison(tmp_path: Path) -> No
 
 def test_a_store_with_an_empty_file_does_not_end_the_job(tmp_path: Path) -> None:
     """
-    As one that was never written.
+    It is treated like a store that was never written.
     """
     roots = make_replicas(tmp_path, 2, 300)
     (tmp_path / "z" / "commitlog").mkdir(parents=True)
@@ -169,7 +169,7 @@ def test_a_store_with_an_empty_file_does_not_end_the_job(tmp_path: Path) -> None
 
 def test_a_store_that_vanishes_does_not_end_the_job(tmp_path: Path) -> None:
     """
-    It is UNKNOWN, and the others are judged.
+    It is UNKNOWN, and the other stores are checked.
     """
     roots = make_replicas(tmp_path, 2, 300)
 
@@ -187,7 +187,7 @@ def test_a_store_that_vanishes_does_not_end_the_job(tmp_path: Path) -> None:
 
 def test_segments_that_vanish_do_not_end_the_job(tmp_path: Path) -> None:
     """
-    What was read is not judged without them.
+    The segments that were read get no wrong verdict.
     """
     (root,) = make_replicas(tmp_path, 1, with_queues=True)
     shutil.rmtree(root / "meta")
@@ -199,9 +199,9 @@ def test_segments_that_vanish_do_not_end_the_job(tmp_path: Path) -> None:
     check_store(plan, checks)
 
 
-def test_many_bad_records_are_no_fault_of_the_queue(tmp_path: Path) -> None:
+def test_many_bad_records_are_no_finding_about_the_queue(tmp_path: Path) -> None:
     """
-    Its entries are right.
+    The queue's entries are right.
     """
     root = tmp_path / "a"
     with Store(root, segment_size=SEGMENT) as store:
@@ -212,9 +212,9 @@ def test_many_bad_records_are_no_fault_of_the_queue(tmp_path: Path) -> None:
     assert [] == findings_of(root).of_store
 
 
-def test_nothing_is_told_twice(tmp_path: Path) -> None:
+def test_no_finding_is_repeated(tmp_path: Path) -> None:
     """
-    Though two looked at one file.
+    Two checks read the same file.
     """
     (root,) = make_replicas(tmp_path, 1, 100, with_queues=True)
     next((root / "consumequeue" / "T1" / "0").iterdir()).write_bytes(b"short")
@@ -224,7 +224,7 @@ def test_nothing_is_told_twice(tmp_path: Path) -> None:
 
 def test_a_bad_last_record_of_a_closed_copy_is_damage(tmp_path: Path) -> None:
     """
-    A copy has no bounds of its own, but nobody crashed, and two others differ.
+    A copy has no bound, but it was closed, and two other copies differ.
     """
     roots = make_replicas(tmp_path, records=300)
     start = offsets(roots[2], SEGMENT, SEGMENT)[-1]

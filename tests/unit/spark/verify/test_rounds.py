@@ -1,5 +1,5 @@
 """
-Rounds as Parquet, and what the next one checks.
+Rounds as Parquet, and the choice for the next round.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _round(number: int, *verdicts: SegmentVerdict, began: float = 1e9) -> Verify
 
 def test_a_round_is_read_back_by_any_parquet_reader(tmp_path: Path) -> None:
     """
-    Every field, and the number from the folder's name.
+    Every field is there, and the number comes from the folder's name.
     """
     write_round(tmp_path, _round(7, BAD, FINE, BESIDE))
 
@@ -61,9 +61,9 @@ def test_a_round_is_read_back_by_any_parquet_reader(tmp_path: Path) -> None:
     assert datetime.fromtimestamp(1e9, UTC) == rows[0]["verifiedAt"]
 
 
-def test_rounds_count_on(tmp_path: Path) -> None:
+def test_rounds_are_numbered_from_the_last_one_on(tmp_path: Path) -> None:
     """
-    Whatever else lies in the folder.
+    Other files in the folder do not matter.
     """
     assert 0 == next_round(tmp_path)
     write_round(tmp_path, _round(0, FINE))
@@ -76,7 +76,7 @@ def test_rounds_count_on(tmp_path: Path) -> None:
 
 def test_a_round_is_never_written_over(tmp_path: Path) -> None:
     """
-    Two jobs that write into one folder are told.
+    If two jobs write into one folder, the second one fails.
     """
     write_round(tmp_path, _round(0, FINE))
 
@@ -88,7 +88,7 @@ def test_a_round_is_never_written_over(tmp_path: Path) -> None:
 
 def test_a_round_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     """
-    The line names the folder.
+    The error names the folder.
     """
     (tmp_path / AUDIT).write_text("a file in the way")
 
@@ -96,9 +96,9 @@ def test_a_round_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
         write_round(tmp_path, _round(0, FINE))
 
 
-def test_a_segment_was_verified_when_the_last_round_says_so(tmp_path: Path) -> None:
+def test_the_last_round_that_checked_a_segment_dates_it(tmp_path: Path) -> None:
     """
-    A row that checked nothing does not count, nor does one without a segment.
+    A row that checked no bytes does not count, nor does one without a segment.
     """
     write_round(tmp_path, _round(0, FINE, BAD, BESIDE, began=100.0))
     write_round(tmp_path, _round(1, FINE, began=200.0))
@@ -112,19 +112,19 @@ def test_a_segment_was_verified_when_the_last_round_says_so(tmp_path: Path) -> N
 
 def test_without_rounds_nothing_was_verified(tmp_path: Path) -> None:
     """
-    Also where the folder is not there yet.
+    The folder may be missing.
     """
     assert {} == last_verified(tmp_path / "none")
 
 
-def test_a_damaged_round_is_one_line(tmp_path: Path) -> None:
+def test_a_damaged_round_is_a_one_line_error(tmp_path: Path) -> None:
     """
-    With the folder's name.
+    The error names the folder.
     """
     write_round(tmp_path, _round(0, FINE))
     (tmp_path / AUDIT / "round=0" / "verdicts.parquet").write_bytes(b"PAR1 no")
 
-    with pytest.raises(InvalidError, match="no rounds"):
+    with pytest.raises(InvalidError, match="cannot read the rounds"):
         last_verified(tmp_path)
 
 
@@ -137,7 +137,7 @@ def _tasks() -> Iterator[SegmentTask]:
 
 def test_replicas_of_a_segment_are_checked_in_one_round() -> None:
     """
-    Else they could not be compared.
+    Otherwise they could not be compared.
     """
     chosen = oldest_first({}, 250)(list(_tasks()))
 
@@ -146,7 +146,7 @@ def test_replicas_of_a_segment_are_checked_in_one_round() -> None:
 
 def test_the_oldest_segments_come_first() -> None:
     """
-    One that was never checked is older than any other.
+    A segment that was never checked is the oldest.
     """
     old, new = datetime(2020, 1, 1, tzinfo=UTC), datetime(2021, 1, 1, tzinfo=UTC)
     verified = {("/a", 0): new, ("/b", 0): new, ("/a", 100): old, ("/b", 100): old}
@@ -158,14 +158,14 @@ def test_the_oldest_segments_come_first() -> None:
 
 def test_a_round_checks_one_segment_at_least() -> None:
     """
-    However small the budget is: else nothing would ever be checked.
+    Even if the budget is smaller: otherwise no segment would ever be checked.
     """
     assert 2 == len(oldest_first({}, 1)(list(_tasks())))
 
 
 def test_rounds_under_a_budget_reach_every_segment(tmp_path: Path) -> None:
     """
-    One after the other, as the rounds remember.
+    The rounds remember which segments were checked.
     """
     seen = []
     for number in range(3):

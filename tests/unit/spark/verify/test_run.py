@@ -1,5 +1,5 @@
 """
-The verify job as a whole: damage that is planted is named, and nothing else is.
+The whole verify job: planted damage is reported, and nothing else is.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def test_equal_replicas_are_ok(tmp_path: Path) -> None:
     assert all(len(digests) == 1 for digests in by_segment.values())
 
 
-def test_a_store_by_itself_is_unsealed(tmp_path: Path) -> None:
+def test_a_single_store_is_unsealed(tmp_path: Path) -> None:
     """
-    Nothing is wrong, and nobody vouches for it.
+    Nothing is wrong, but there is no seal and no replica to compare with.
     """
     (root,) = make_replicas(tmp_path, 1)
 
@@ -66,7 +66,7 @@ def test_a_store_by_itself_is_unsealed(tmp_path: Path) -> None:
 
 def test_one_bit_is_found_in_its_block(tmp_path: Path) -> None:
     """
-    The copy is CORRUPT; the others, and its other segments, are OK.
+    The copy is CORRUPT; other copies and segments are OK.
     """
     roots = make_replicas(tmp_path)
     _flip(_segment(roots[1], SEGMENT), 30_000)
@@ -83,7 +83,7 @@ def test_one_bit_is_found_in_its_block(tmp_path: Path) -> None:
 
 def test_a_bit_that_no_checksum_covers_is_found_by_the_replicas(tmp_path: Path) -> None:
     """
-    Without property CRC a changed born time is whole; two others say it is not.
+    Without a property CRC a changed born time is valid; two replicas differ.
     """
     root = tmp_path / "a"
     with CommitLog(root, segment_size=SEGMENT, property_crc=False) as log:
@@ -100,12 +100,12 @@ def test_a_bit_that_no_checksum_covers_is_found_by_the_replicas(tmp_path: Path) 
     assert {"OK"} == set(words)
     (bad,) = [one for one in verdicts if one.is_bad]
     assert target + 44 == bad.first_difference
-    assert "equal again behind" in bad.evidence[0]
+    assert "equal again after that" in bad.evidence[0]
 
 
 def test_a_block_of_zeros_is_found(tmp_path: Path) -> None:
     """
-    The scan cannot go on behind it; the digests say where it ends.
+    The scan cannot continue; the digests show where the zeros end.
     """
     roots = make_replicas(tmp_path)
     path = _segment(roots[0], 2 * SEGMENT)
@@ -123,7 +123,7 @@ def test_a_block_of_zeros_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_missing_segment_is_absent(tmp_path: Path, at: int) -> None:
     """
-    And no other segment of the store suffers for it.
+    No other segment of the store gets another verdict.
     """
     roots = make_replicas(tmp_path)
     _segment(roots[2], at * SEGMENT).unlink()
@@ -139,7 +139,7 @@ def test_a_missing_segment_is_absent(tmp_path: Path, at: int) -> None:
 
 def test_a_missing_last_segment_is_absent(tmp_path: Path) -> None:
     """
-    The store's own queues say that it was there.
+    The store's own queues show that it existed.
     """
     roots = make_replicas(tmp_path, with_queues=True)
     last = max((roots[1] / "commitlog").iterdir())
@@ -153,9 +153,9 @@ def test_a_missing_last_segment_is_absent(tmp_path: Path) -> None:
     assert [True] == [one.is_bad for one in verdicts if one.verdict == "ABSENT"]
 
 
-def test_what_retention_deleted_is_absent_and_not_bad(tmp_path: Path) -> None:
+def test_a_segment_that_retention_deleted_is_absent_and_not_bad(tmp_path: Path) -> None:
     """
-    Replicas delete their oldest segments each at its own time.
+    Replicas delete their oldest segments at different times.
     """
     roots = make_replicas(tmp_path)
     _segment(roots[0], 0).unlink()
@@ -170,7 +170,7 @@ def test_what_retention_deleted_is_absent_and_not_bad(tmp_path: Path) -> None:
 
 def test_a_diverged_tail_is_named_with_its_first_byte(tmp_path: Path) -> None:
     """
-    Two replicas went on with one log, and the third with another.
+    Two replicas continued with one log, the third with another one.
     """
     (root,) = make_replicas(tmp_path, 1, records=500)
     shutil.copytree(root, tmp_path / "b")
@@ -197,9 +197,9 @@ def test_a_diverged_tail_is_named_with_its_first_byte(tmp_path: Path) -> None:
     assert not [o for o in verdicts if o.is_bad and (o.segment or 0) < first]
 
 
-def test_a_replica_that_lags_is_compared_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_lagging_replica_is_compared_up_to_its_end(tmp_path: Path) -> None:
     """
-    What it does not have yet is ABSENT, and not bad.
+    Its later segments are ABSENT, and not bad.
     """
     roots = make_replicas(tmp_path, 2, records=500)
     with CommitLog(roots[0]) as log:
@@ -214,9 +214,9 @@ def test_a_replica_that_lags_is_compared_as_far_as_it_goes(tmp_path: Path) -> No
     assert {"OK"} <= set(words)
 
 
-def test_of_two_copies_that_differ_nobody_says_which_is_right(tmp_path: Path) -> None:
+def test_two_copies_that_differ_without_a_seal_are_both_bad(tmp_path: Path) -> None:
     """
-    Without a seal a person has to decide, so both are named.
+    An operator has to decide, so both are named.
     """
     (root,) = make_replicas(tmp_path, 1, records=500)
     shutil.copytree(root, tmp_path / "b")
@@ -227,12 +227,14 @@ def test_of_two_copies_that_differ_nobody_says_which_is_right(tmp_path: Path) ->
     verdicts = check(tmp_path / "a", tmp_path / "b", replicas="all")
 
     assert {"a", "b"} == {name for name, _ in by_word(verdicts)["DIVERGENT"]}
-    assert any("a person has to" in one.evidence[0] for one in verdicts if one.is_bad)
+    assert any(
+        "an operator has to" in one.evidence[0] for one in verdicts if one.is_bad
+    )
 
 
-def test_a_seal_says_which_of_two_copies_is_right(tmp_path: Path) -> None:
+def test_a_seal_shows_which_of_two_copies_is_right(tmp_path: Path) -> None:
     """
-    A wrong one is CORRUPT, block by block, and the other one OK.
+    The wrong one is CORRUPT with its blocks, the other one is OK.
     """
     roots = make_replicas(tmp_path, 2)
     for root in roots:
@@ -253,7 +255,7 @@ def test_a_seal_says_which_of_two_copies_is_right(tmp_path: Path) -> None:
 
 def test_files_that_belong_to_no_log_are_orphans(tmp_path: Path) -> None:
     """
-    A strange name, and a segment off the grid.
+    A strange name, and a base offset that is no multiple of the segment size.
     """
     (root,) = make_replicas(tmp_path, 1)
     (root / "commitlog" / "00000000000000000000.bak").write_bytes(b"x")
@@ -269,7 +271,7 @@ def test_files_that_belong_to_no_log_are_orphans(tmp_path: Path) -> None:
 
 def test_a_segment_of_a_wrong_size_is_corrupt(tmp_path: Path) -> None:
     """
-    It was cut short, or is another store's.
+    The file exists, but its size is wrong.
     """
     roots = make_replicas(tmp_path)
     path = _segment(roots[0], SEGMENT)
@@ -286,7 +288,7 @@ def test_a_segment_of_a_wrong_size_is_corrupt(tmp_path: Path) -> None:
 
 def test_a_segment_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     """
-    A link into nothing stands for a disk that is gone.
+    A broken link stands for a failed disk.
     """
     roots = make_replicas(tmp_path)
     path = _segment(roots[0], SEGMENT)
@@ -310,7 +312,7 @@ def test_replicas_with_segments_of_other_sizes_cannot_be_compared(
     tmp_path: Path,
 ) -> None:
     """
-    Their logs differ by the blanks at the segments' ends.
+    Their logs differ by the blank records at the segments' ends.
     """
     (one,) = make_replicas(tmp_path, 1, records=300)
     with CommitLog(tmp_path / "b", segment_size=2 * SEGMENT) as log:
@@ -325,7 +327,7 @@ def test_replicas_with_segments_of_other_sizes_cannot_be_compared(
 
 def test_stores_of_one_broker_set_are_compared(tmp_path: Path) -> None:
     """
-    Their identities say so; a store of another set is left alone.
+    By their identities; a store of another set is not compared with them.
     """
     roots = make_replicas(tmp_path)
     for number, root in enumerate(roots):
@@ -343,9 +345,9 @@ def test_stores_of_one_broker_set_are_compared(tmp_path: Path) -> None:
     } == groups
 
 
-def test_blocks_are_compared_where_not_all_is_read(tmp_path: Path) -> None:
+def test_a_sampled_round_compares_blocks(tmp_path: Path) -> None:
     """
-    The first and the last block are read in any case.
+    The first and the last block are always read.
     """
     roots = make_replicas(tmp_path)
     _flip(_segment(roots[1], SEGMENT), 30_000)
@@ -357,9 +359,11 @@ def test_blocks_are_compared_where_not_all_is_read(tmp_path: Path) -> None:
     assert {"OK"} == set(words)
 
 
-def test_an_entry_of_a_queue_that_names_nothing_is_told(tmp_path: Path) -> None:
+def test_an_entry_that_names_no_record_is_a_finding_about_the_store(
+    tmp_path: Path,
+) -> None:
     """
-    It is the store's, not the segment's: the log is whole.
+    The log itself is undamaged.
     """
     (root,) = make_replicas(tmp_path, 1, with_queues=True)
     queue = next((root / "consumequeue" / "T1" / "0").iterdir())
@@ -372,9 +376,9 @@ def test_an_entry_of_a_queue_that_names_nothing_is_told(tmp_path: Path) -> None:
     assert "queue offset 7 names" in bad.evidence[0]
 
 
-def test_an_empty_store_has_no_segments_to_judge(tmp_path: Path) -> None:
+def test_an_empty_store_has_no_verdict(tmp_path: Path) -> None:
     """
-    And nothing bad.
+    Nothing is bad.
     """
     with CommitLog(tmp_path / "a", segment_size=SEGMENT):
         pass
@@ -382,9 +386,9 @@ def test_an_empty_store_has_no_segments_to_judge(tmp_path: Path) -> None:
     assert not [one for one in check(tmp_path / "a") if one.is_bad or one.records]
 
 
-def test_wrong_choices_are_refused(tmp_path: Path) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
     """
-    Before anything is read.
+    Before any store is read.
     """
     with pytest.raises(InvalidError, match="replicas 'some'"):
         check(tmp_path, replicas="some")

@@ -1,5 +1,5 @@
 """
-Runs of queue offsets, found in whole arrays: the same as one record at a time.
+Runs of queue offsets in whole arrays equal those of one record at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _rows(records: list[tuple[int, int, int, int]]) -> NDArray[Any]:
 
 def _slowly(records: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]]:
     """
-    What is expected, record by record.
+    The expected runs, found record by record.
     """
     runs: dict[tuple[int, int], list[list[int]]] = {}
     for number, (topic, queue, index, flags) in enumerate(records):
@@ -65,7 +65,7 @@ def test_runs_are_those_that_a_slow_reader_finds(
     seed: int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    However the rows are cut into batches.
+    The rows may be cut into batches anywhere.
     """
     monkeypatch.setattr(module, "_MERGE_ROWS", 100)
     records = list(_random(seed))
@@ -78,9 +78,9 @@ def test_runs_are_those_that_a_slow_reader_finds(
     assert _slowly(records) == runs.merged().tolist(), f"seed {seed}"
 
 
-def test_nothing_has_no_runs() -> None:
+def test_no_rows_have_no_runs() -> None:
     """
-    Nor has a batch of transactions that were rolled back.
+    A batch of rolled back transactions has none either.
     """
     runs = RunColumns()
     runs.note(_rows([(1, 1, 5, 12)]))
@@ -88,9 +88,9 @@ def test_nothing_has_no_runs() -> None:
     assert [] == runs.merged().tolist()
 
 
-def test_a_log_with_too_many_runs_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_runs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    So that what goes back to the driver stays small.
+    So the result for the driver stays small.
     """
     monkeypatch.setattr(module, "_MERGE_ROWS", 10)
     monkeypatch.setattr(module, "_ROWS_MAX", 50)

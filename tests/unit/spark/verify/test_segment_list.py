@@ -1,5 +1,5 @@
 """
-What a directory holds: segments, odd ones, and files that belong to no log.
+The content of a directory: segments, odd ones, and orphans.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIZE = 4096
 
 def make(root: Path, bases: Iterable[int], size: int = SIZE) -> Path:
     """
-    Files of so many bytes, named for their base offsets.
+    Files of given sizes, named by their base offsets.
     """
     folder = root / "commitlog"
     folder.mkdir(exist_ok=True)
@@ -29,14 +29,14 @@ def make(root: Path, bases: Iterable[int], size: int = SIZE) -> Path:
 
 def names(listing: SegmentList) -> list[str]:
     """
-    Of the orphans.
+    The names of the orphans.
     """
     return [name for name, _ in listing.orphans]
 
 
 def test_segments_that_follow_each_other_are_one_run(tmp_path: Path) -> None:
     """
-    Whole, and of the size that the files have.
+    All files have the same size.
     """
     make(tmp_path, [SIZE, 2 * SIZE, 3 * SIZE])
 
@@ -49,7 +49,7 @@ def test_segments_that_follow_each_other_are_one_run(tmp_path: Path) -> None:
 
 def test_an_empty_directory_has_no_segments(tmp_path: Path) -> None:
     """
-    And is whole: nothing is missing that was there.
+    It counts as whole: no segment is missing.
     """
     make(tmp_path, [])
 
@@ -59,9 +59,9 @@ def test_an_empty_directory_has_no_segments(tmp_path: Path) -> None:
     assert ([], True) == (found.runs, found.is_whole)
 
 
-def test_a_hole_divides_the_segments_into_runs(tmp_path: Path) -> None:
+def test_a_missing_segment_divides_the_segments_into_runs(tmp_path: Path) -> None:
     """
-    Each run could be opened as a log, all together cannot.
+    Each run can be opened as a log, all together cannot.
     """
     make(tmp_path, [0, SIZE, 3 * SIZE, 6 * SIZE, 7 * SIZE])
 
@@ -82,23 +82,23 @@ def test_a_hole_divides_the_segments_into_runs(tmp_path: Path) -> None:
         "٣" * 20,
     ],
 )
-def test_a_name_that_no_segment_has_is_an_orphan(tmp_path: Path, name: str) -> None:
+def test_a_file_with_another_name_is_an_orphan(tmp_path: Path, name: str) -> None:
     """
-    Also one that a number could be read from.
+    Even if the name contains a number.
     """
     folder = make(tmp_path, [0])
     (folder / name).write_bytes(bytes(SIZE))
 
     found = list_segments(tmp_path)
 
-    assert ((name, "no segment has this name: move it away"),) == found.orphans
+    assert ((name, "not the name of a segment: move this file away"),) == found.orphans
     assert (0,) == found.bases
     assert not found.is_whole
 
 
 def test_a_name_that_is_not_utf_8_is_an_orphan(tmp_path: Path) -> None:
     """
-    It is kept as file names are.
+    The name keeps its bytes.
     """
     folder = make(tmp_path, [0])
     (folder / os.fsdecode(b"\xff")).write_bytes(b"")
@@ -108,27 +108,27 @@ def test_a_name_that_is_not_utf_8_is_an_orphan(tmp_path: Path) -> None:
 
 def test_a_directory_with_the_name_of_a_segment_is_an_orphan(tmp_path: Path) -> None:
     """
-    And leaves a hole where the segment should be.
+    The segment counts as missing.
     """
     folder = make(tmp_path, [0, 2 * SIZE])
     (folder / f"{SIZE:020d}").mkdir()
 
     found = list_segments(tmp_path)
 
-    assert ((f"{SIZE:020d}", "it is not a file: move it away"),) == found.orphans
+    assert ((f"{SIZE:020d}", "not a file: move it away"),) == found.orphans
     assert [(0,), (2 * SIZE,)] == found.runs
 
 
-def test_a_segment_off_the_grid_is_an_orphan(tmp_path: Path) -> None:
+def test_a_base_that_is_no_multiple_of_the_size_is_an_orphan(tmp_path: Path) -> None:
     """
-    Bases are multiples of the size that most files have.
+    Base offsets are multiples of the size of most files.
     """
     make(tmp_path, [0, 1000, SIZE])
 
     found = list_segments(tmp_path)
 
     assert [f"{1000:020d}"] == names(found)
-    assert "bytes begins here" in found.orphans[0][1]
+    assert "bytes begins at this offset" in found.orphans[0][1]
     assert [(0, SIZE)] == found.runs
 
 
@@ -137,7 +137,7 @@ def test_a_segment_of_another_size_is_odd_and_in_no_run(
     tmp_path: Path, size: int
 ) -> None:
     """
-    It is still the segment that should be there.
+    It is still listed as a segment.
     """
     make(tmp_path, [0, SIZE, 2 * SIZE])
     make(tmp_path, [SIZE], size)
@@ -151,9 +151,9 @@ def test_a_segment_of_another_size_is_odd_and_in_no_run(
     assert not found.is_whole
 
 
-def test_of_two_sizes_as_common_the_larger_one_counts(tmp_path: Path) -> None:
+def test_of_two_equally_frequent_sizes_the_larger_one_counts(tmp_path: Path) -> None:
     """
-    A file that was cut short is the smaller one.
+    A truncated file is the smaller one.
     """
     make(tmp_path, [0])
     make(tmp_path, [SIZE], 512)
@@ -164,9 +164,9 @@ def test_of_two_sizes_as_common_the_larger_one_counts(tmp_path: Path) -> None:
     assert {SIZE: 512} == found.odd
 
 
-def test_files_without_a_byte_do_not_tell_the_size(tmp_path: Path) -> None:
+def test_empty_files_do_not_count_for_the_size(tmp_path: Path) -> None:
     """
-    However many a full disk has left.
+    A full disk may leave many of them.
     """
     make(tmp_path, [0])
     make(tmp_path, [SIZE, 2 * SIZE], 0)
@@ -178,9 +178,9 @@ def test_files_without_a_byte_do_not_tell_the_size(tmp_path: Path) -> None:
     assert [(0,)] == found.runs
 
 
-def test_a_directory_of_files_without_a_byte_has_no_size(tmp_path: Path) -> None:
+def test_a_directory_of_empty_files_has_no_segment_size(tmp_path: Path) -> None:
     """
-    A store that was only just begun, or one that lost everything.
+    The store was just created, or lost everything.
     """
     make(tmp_path, [0], 0)
 
@@ -190,9 +190,9 @@ def test_a_directory_of_files_without_a_byte_has_no_size(tmp_path: Path) -> None
     assert () == found.orphans
 
 
-def test_a_file_that_vanishes_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_is_ignored(tmp_path: Path) -> None:
     """
-    Retention deletes while the directory is read: a link into nothing shows it.
+    Retention may delete it while the directory is read; a broken link shows this.
     """
     folder = make(tmp_path, [SIZE, 2 * SIZE])
     (folder / f"{0:020d}").symlink_to(tmp_path / "gone")
@@ -205,7 +205,7 @@ def test_a_file_that_vanishes_is_not_there(tmp_path: Path) -> None:
 
 def test_a_link_to_a_segment_counts_as_the_segment(tmp_path: Path) -> None:
     """
-    Old segments may lie on another disk.
+    Old segments may be on another disk.
     """
     folder = make(tmp_path, [SIZE])
     (tmp_path / "away").write_bytes(bytes(SIZE))

@@ -1,5 +1,5 @@
 """
-Some segments of a store are a log of their own, and the store does not notice.
+Some segments of a store opened as a log, without a change of the store.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def content(root: Path) -> dict[str, tuple[int, int]]:
 
 def test_a_segment_has_the_name_that_rocketmq_gives_it() -> None:
     """
-    Twenty digits of its base offset.
+    The name is its base offset in twenty digits.
     """
     assert "00000000001073741824" == segment_name(1 << 30)
 
 
 def test_one_segment_is_opened_as_a_log_of_its_own(root: Path) -> None:
     """
-    At its own offsets, and with its own bytes.
+    It keeps its offsets and its bytes.
     """
     with open_view(root, [2 * SEGMENT]) as log:
         raw = bytes(log.acquire(2 * SEGMENT, SEGMENT))
@@ -57,9 +57,9 @@ def test_one_segment_is_opened_as_a_log_of_its_own(root: Path) -> None:
     assert (root / "commitlog" / segment_name(2 * SEGMENT)).read_bytes() == raw
 
 
-def test_segments_behind_a_hole_are_opened(root: Path) -> None:
+def test_segments_behind_a_missing_one_are_opened(root: Path) -> None:
     """
-    Which the store as a whole could not be.
+    The whole store cannot be opened.
     """
     (root / "commitlog" / segment_name(SEGMENT)).unlink()
 
@@ -68,17 +68,17 @@ def test_segments_behind_a_hole_are_opened(root: Path) -> None:
         assert log.read(3 * SEGMENT).topic_size == 2
 
 
-def test_a_view_of_nothing_is_an_empty_log(root: Path) -> None:
+def test_a_view_without_segments_is_an_empty_log(root: Path) -> None:
     """
-    As of a store without segments.
+    A store may have no segments.
     """
     with open_view(root, ()) as log:
         assert [] == log.segments()
 
 
-def test_the_store_is_not_touched(root: Path) -> None:
+def test_the_store_is_not_changed(root: Path) -> None:
     """
-    No file more, none changed.
+    No file is added or changed.
     """
     before = content(root)
 
@@ -89,9 +89,9 @@ def test_the_store_is_not_touched(root: Path) -> None:
     assert before == content(root)
 
 
-def test_a_relative_root_will_do(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_root_works(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    The links do not depend on where they stand.
+    The links hold absolute paths.
     """
     monkeypatch.chdir(root.parent)
 
@@ -99,11 +99,11 @@ def test_a_relative_root_will_do(root: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert [0] == log.segments()
 
 
-def test_the_links_go_away(
+def test_the_links_are_removed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Also if what was done with them failed.
+    Even if the work with them failed.
     """
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -120,9 +120,9 @@ def test_the_links_go_away(
     assert [] == os.listdir(folder)
 
 
-def test_nothing_of_a_segment_that_is_gone_can_be_read(root: Path) -> None:
+def test_a_view_of_a_deleted_segment_is_an_error(root: Path) -> None:
     """
-    Retention may take it between the plan and the task.
+    Retention may delete it between plan and task.
     """
     (root / "commitlog" / segment_name(0)).unlink()
 

@@ -1,5 +1,5 @@
 """
-A round in one JSON object.
+The summary of a round as one JSON object.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LOST = SegmentVerdict("g", "/b", 100, Verdict.ABSENT, is_bad=True, evidence=["go
 DARK = SegmentVerdict("g", "/b", 200, Verdict.UNKNOWN, evidence=["no disk"])
 
 
-def test_a_summary_counts_and_names_what_is_not_fine() -> None:
+def test_a_summary_counts_verdicts_and_names_findings() -> None:
     """
-    Keys are stable, and it is JSON as it stands.
+    The keys are stable, and the values are JSON.
     """
     summary = json.loads(json.dumps(summary_of(_round(FINE, OPEN, GONE, LOST))))
 
@@ -37,9 +37,9 @@ def test_a_summary_counts_and_names_what_is_not_fine() -> None:
     assert [("/a", 0), ("/b", 1)] == [(s["store"], s["bad"]) for s in summary["stores"]]
 
 
-def test_what_is_bad_and_what_is_unfinished_are_told_apart() -> None:
+def test_bad_and_unfinished_rounds_differ() -> None:
     """
-    They are exit codes 1 and 3.
+    They have the exit codes 1 and 3.
     """
     assert (False, False) == (is_bad(_round(FINE, OPEN, GONE)), is_unfinished(_round()))
     assert is_bad(_round(FINE, LOST))
@@ -49,7 +49,7 @@ def test_what_is_bad_and_what_is_unfinished_are_told_apart() -> None:
 
 def test_a_store_without_segments_is_in_the_summary() -> None:
     """
-    With nothing to count.
+    All its counts are 0.
     """
     (first, _) = summary_of(_round())["stores"]
 

@@ -1,5 +1,5 @@
 """
-One segment checked by itself: plain values in, plain values out, and no exception.
+The check of one segment: plain values in, plain values out, no exception.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def large(large_store: Path, tmp_path: Path) -> Path:
 
 def seal(root: Path) -> None:
     """
-    Seals every segment that is full.
+    Seals every full segment.
     """
     with CommitLog(root) as log:
         while seal_next(log.writer):
@@ -81,14 +81,14 @@ def seal(root: Path) -> None:
 
 def share(root: Path) -> StoreShare:
     """
-    Of a store whose queues are not looked at.
+    The shared values of a store whose queues are not read.
     """
     return StoreShare(str(root), "g", NO_OFFSET)
 
 
 def task(root: Path, base: int = 0, size: int = SEGMENT, **changes: Any) -> SegmentTask:
     """
-    A whole segment, not digested.
+    A task for a whole segment, without digests.
     """
     given = {"end": base + size, "digest_end": base} | changes
     return SegmentTask(share(root), base, **given)
@@ -96,7 +96,7 @@ def task(root: Path, base: int = 0, size: int = SEGMENT, **changes: Any) -> Segm
 
 def block_digests(root: Path, base: int, end: int) -> dict[int, int]:
     """
-    Of the file's blocks, by their definition.
+    The digests of the file's blocks, by their definition.
     """
     data = segment(root, base).read_bytes()[: end - base]
     return {
@@ -107,7 +107,7 @@ def block_digests(root: Path, base: int, end: int) -> dict[int, int]:
 
 def test_a_segment_is_checked_without_its_neighbours(small: Path) -> None:
     """
-    Which may be missing, or another host's.
+    They may be missing, or on another host.
     """
     wanted = len(offsets(small, 2 * SEGMENT, SEGMENT))
     for base in (0, SEGMENT, 3 * SEGMENT):
@@ -121,9 +121,9 @@ def test_a_segment_is_checked_without_its_neighbours(small: Path) -> None:
     assert (wanted, (), True) == (report.records, report.faults, report.is_full)
 
 
-def test_bad_records_are_found_and_the_scan_goes_on(small: Path) -> None:
+def test_the_scan_continues_after_bad_records(small: Path) -> None:
     """
-    Each is named with its offset.
+    Each bad record is named with its offset.
     """
     starts = offsets(small, SEGMENT, SEGMENT)
     for start in (starts[3], starts[10]):
@@ -136,17 +136,15 @@ def test_bad_records_are_found_and_the_scan_goes_on(small: Path) -> None:
     assert len(starts) - 2 == found.report.records
 
 
-def test_nothing_is_digested_that_nobody_compares(small_store: Path) -> None:
+def test_nothing_is_digested_without_a_replica_or_a_seal(small_store: Path) -> None:
     """
-    A store by itself, without a seal.
+    There is nothing to compare with.
     """
     assert {} == check_segment(task(small_store)).digests
 
 
 @pytest.mark.parametrize("end", [1, BLOCK_BYTES, BLOCK_BYTES + 5000, LARGE])
-def test_blocks_are_digested_up_to_where_replicas_are_compared(
-    large_store: Path, end: int
-) -> None:
+def test_blocks_are_digested_up_to_the_digest_end(large_store: Path, end: int) -> None:
     """
     The last block ends there.
     """
@@ -156,9 +154,9 @@ def test_blocks_are_digested_up_to_where_replicas_are_compared(
     assert end == found.digest_end
 
 
-def test_a_fault_does_not_keep_blocks_from_being_digested(large: Path) -> None:
+def test_blocks_behind_damage_are_digested(large: Path) -> None:
     """
-    The scan cannot go on behind zeros; the digests do.
+    The scan cannot continue behind zeros, but the digests can.
     """
     with segment(large, 0).open("r+b") as file:
         file.seek(5000)
@@ -171,9 +169,9 @@ def test_a_fault_does_not_keep_blocks_from_being_digested(large: Path) -> None:
     assert block_digests(large, 0, LARGE) == found.digests
 
 
-def test_what_the_segment_shows_of_its_queues_comes_back(tmp_path: Path) -> None:
+def test_the_result_has_a_summary_of_each_queue(tmp_path: Path) -> None:
     """
-    The runs of each, and how the entries compare.
+    Its runs, and the comparison of its entries.
     """
     (root,) = make_replicas(tmp_path, 1, 400, with_queues=True)
     (given, _) = plan_tasks([plan_store(root)])
@@ -185,9 +183,11 @@ def test_what_the_segment_shows_of_its_queues_comes_back(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("what", ["missing", "short", "directory", "store"])
-def test_what_cannot_be_read_is_an_error_in_the_answer(small: Path, what: str) -> None:
+def test_an_unreadable_range_or_segment_is_an_error_in_the_result(
+    small: Path, what: str
+) -> None:
     """
-    One line, and no exception: the other segments are checked all the same.
+    The error is one line, and no exception is raised.
     """
     path = segment(small, SEGMENT)
     path.unlink()
@@ -206,9 +206,9 @@ def test_what_cannot_be_read_is_an_error_in_the_answer(small: Path, what: str) -
     assert not found.is_sealed_whole
 
 
-def test_a_seal_that_agrees_vouches_for_every_byte(large_store: Path) -> None:
+def test_a_seal_that_agrees_confirms_every_byte(large_store: Path) -> None:
     """
-    Also where no replica is compared.
+    No replica is needed.
     """
     found = check_segment(task(large_store, size=LARGE, has_seal=True))
 
@@ -220,7 +220,7 @@ def test_a_seal_that_agrees_vouches_for_every_byte(large_store: Path) -> None:
 
 def test_a_byte_that_was_changed_since_it_was_sealed_is_found(large: Path) -> None:
     """
-    In its block, also if no record has it: here it is the filler at the end.
+    In its block, even if no record holds it: here it is in the filler at the end.
     """
     flip(segment(large, 0), LARGE - 1)
 
@@ -236,9 +236,9 @@ def test_a_byte_that_was_changed_since_it_was_sealed_is_found(large: Path) -> No
     ]
 
 
-def test_a_seal_that_does_not_prove_itself_counts_for_nothing(small: Path) -> None:
+def test_an_invalid_seal_does_not_count(small: Path) -> None:
     """
-    The segment is checked, and the answer says why.
+    The segment is checked, and the result says why the seal is invalid.
     """
     path = small / "meta" / "seals" / f"{0:020d}.seal"
     path.write_bytes(path.read_bytes()[:-1])
@@ -251,9 +251,9 @@ def test_a_seal_that_does_not_prove_itself_counts_for_nothing(small: Path) -> No
     assert found.report is not None
 
 
-def test_a_seal_that_was_removed_meanwhile_is_none(small: Path) -> None:
+def test_a_seal_that_was_removed_meanwhile_counts_as_missing(small: Path) -> None:
     """
-    Retention takes it with its segment.
+    Retention removes it with its segment.
     """
     (small / "meta" / "seals" / f"{0:020d}.seal").unlink()
 
@@ -264,7 +264,7 @@ def test_a_seal_that_was_removed_meanwhile_is_none(small: Path) -> None:
 
 def test_a_sampled_task_digests_only_its_blocks(large_store: Path) -> None:
     """
-    Each as if all were read.
+    Their digests equal those of a full read.
     """
     given = task(large_store, size=LARGE, digest_end=LARGE, blocks=(0, 2, 3))
     found = check_segment(given)
@@ -277,7 +277,7 @@ def test_a_sampled_task_checks_the_records_of_its_first_block(
     large_store: Path,
 ) -> None:
     """
-    And those alone, up to the last one that ends in it.
+    It checks no other record.
     """
     given = task(large_store, size=LARGE, digest_end=LARGE, blocks=(0, 3))
     found = check_segment(given)
@@ -287,9 +287,9 @@ def test_a_sampled_task_checks_the_records_of_its_first_block(
     assert (len(starts), ()) == (found.report.records, found.report.faults)
 
 
-def test_a_sampled_task_sees_no_damage_elsewhere(large: Path) -> None:
+def test_a_sampled_task_finds_no_damage_in_other_blocks(large: Path) -> None:
     """
-    What it did not read, another round will.
+    Another round reads them.
     """
     flip(segment(large, 0), BLOCK_BYTES + 1000)
     given = task(large, size=LARGE, digest_end=LARGE, blocks=(0, 3), has_seal=True)
@@ -302,9 +302,11 @@ def test_a_sampled_task_sees_no_damage_elsewhere(large: Path) -> None:
     assert {0: sealed[0], 3: sealed[3]} == found.digests
 
 
-def test_a_sampled_task_never_says_that_all_bytes_are_sealed(large_store: Path) -> None:
+def test_a_sampled_task_never_reports_the_whole_segment_as_sealed(
+    large_store: Path,
+) -> None:
     """
-    It has not read all.
+    It did not read all bytes.
     """
     given = task(
         large_store, size=LARGE, digest_end=LARGE, blocks=(0, 3), has_seal=True
@@ -313,9 +315,9 @@ def test_a_sampled_task_never_says_that_all_bytes_are_sealed(large_store: Path) 
     assert not check_segment(given).is_sealed_whole
 
 
-def test_a_sampled_task_does_not_judge_queues_nor_epochs(large_store: Path) -> None:
+def test_a_sampled_task_does_not_check_queues_and_epochs(large_store: Path) -> None:
     """
-    Most of the records were not looked at.
+    Most of the records were not read.
     """
     given = SegmentTask(
         StoreShare(str(large_store), "g", NO_OFFSET, {("T", 0): 1000}, 6000),
@@ -334,7 +336,7 @@ def test_a_sampled_task_does_not_judge_queues_nor_epochs(large_store: Path) -> N
 
 def test_an_epoch_begins_with_a_record(small_store: Path) -> None:
     """
-    One that begins within a record is not this log's.
+    An epoch that begins within a record belongs to another log.
     """
     starts = offsets(small_store, 0, SEGMENT)
     given = task(small_store, epochs=(0, starts[5], starts[6] + 1, starts[9] - 8))
@@ -353,9 +355,9 @@ def test_an_epoch_may_begin_with_the_blank_record(small_store: Path) -> None:
     assert () == check_segment(task(small_store, epochs=(blank,))).stray_epochs
 
 
-def test_epochs_are_not_judged_where_records_are_bad(small: Path) -> None:
+def test_epochs_are_not_checked_in_a_damaged_segment(small: Path) -> None:
     """
-    Nobody knows where the records between begin.
+    The starts of the records are unknown.
     """
     starts = offsets(small, 0, SEGMENT)
     flip(segment(small, 0), starts[3] + 120)
@@ -363,9 +365,9 @@ def test_epochs_are_not_judged_where_records_are_bad(small: Path) -> None:
     assert () == check_segment(task(small, epochs=(starts[3] + 1,))).stray_epochs
 
 
-def test_a_task_reads_about_as_many_bytes_as_it_says() -> None:
+def test_the_size_of_a_task_is_about_what_it_reads() -> None:
     """
-    All up to its end, or its blocks.
+    All bytes up to its end, or its blocks.
     """
     root = Path("/none")
 
@@ -374,9 +376,9 @@ def test_a_task_reads_about_as_many_bytes_as_it_says() -> None:
     assert 100 == task(root, size=100, blocks=(0,)).size
 
 
-def test_tasks_and_answers_travel(small_store: Path) -> None:
+def test_tasks_and_results_can_be_pickled(small_store: Path) -> None:
     """
-    What arrives is equal to what was sent.
+    The copies equal the originals.
     """
     plan = plan_store(small_store)
     for given in plan_tasks([plan]):

@@ -1,5 +1,5 @@
 """
-Verdicts are plain values: they travel, are compared, and share nothing.
+Verdicts are plain values that can be pickled and compared.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import pickle
 from pystore.spark.verify.verdicts import Finding, SegmentVerdict, Verdict
 
 
-def test_a_verdict_is_its_own_word() -> None:
+def test_a_verdict_is_a_string() -> None:
     """
-    So it can stand in a table or in JSON as it is.
+    So it can be a value of a table or of JSON.
     """
     assert all(one == one.name == str(one) for one in Verdict)
 
 
 def test_a_new_verdict_is_not_bad() -> None:
     """
-    Somebody has to say so, with evidence.
+    Checks make it bad, with evidence.
     """
     verdict = SegmentVerdict("g", "/a", 0, Verdict.ABSENT)
 
@@ -29,7 +29,7 @@ def test_a_new_verdict_is_not_bad() -> None:
 
 def test_two_verdicts_do_not_share_their_evidence() -> None:
     """
-    What is said of one segment is not said of another.
+    Evidence about one segment is not about another one.
     """
     one = SegmentVerdict("g", "/a", 0, Verdict.OK)
     other = SegmentVerdict("g", "/a", 65536, Verdict.OK)
@@ -38,9 +38,9 @@ def test_two_verdicts_do_not_share_their_evidence() -> None:
     assert [] == other.evidence
 
 
-def test_verdicts_and_findings_travel() -> None:
+def test_verdicts_and_findings_can_be_pickled() -> None:
     """
-    What arrives is equal to what was sent.
+    The copies equal the originals.
     """
     finding = Finding("record", 42, "bad", 7)
     verdict = SegmentVerdict("g", "/a", None, Verdict.CORRUPT, evidence=["x"])
