@@ -1,5 +1,5 @@
 """
-Backlogs, and who brings them to the other end of a link: pystore, or bare calls.
+Backlogs, and the two ways to send them over a link: pystore, or bare system calls.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from machine import warm_cache
 __all__ = ["BLOCK", "Backlog", "bare_link", "catch_up", "make_backlog"]
 
 BLOCK = 256 << 10
-"""The longest block in a frame, unless a bench says otherwise."""
+"""The longest block in a frame, unless a bench passes another one."""
 
 
 @dataclass(frozen=True)
 class Backlog:
     """
-    A master's store that was closed.
+    A master's closed store.
 
     Attributes:
-        root: where it is.
+        root: of the store.
         segment: bytes of one file.
         end_offset: of its log.
     """
@@ -45,10 +45,10 @@ class Backlog:
 
 def make_backlog(root: Path, size_bytes: int, segment: int) -> Backlog:
     """
-    Fills a new store with so many bytes in bodies, and warms it.
+    Fills a new store with bodies of this total size, and reads it into the cache.
     """
     with Child("master_child.py", root, segment, BLOCK) as master:
-        end_offset = master.ask("fill", size_bytes)
+        end_offset = master.call("fill", size_bytes)
     warm_cache(list((root / "commitlog").iterdir()))
     return Backlog(root, segment, end_offset)
 
@@ -82,9 +82,9 @@ def catch_up(
             backlog.master(block_bytes) as master,
             Child("slave_child.py", folder(), backlog.segment, 1) as slave,
         ):
-            address = master.ask("address")
-            yield lambda: slave.ask("catch_up", address, backlog.end_offset)
-            assert slave.ask("end_offset") == backlog.end_offset
-            slave.ask("leave")
+            address = master.call("address")
+            yield lambda: slave.call("catch_up", address, backlog.end_offset)
+            assert slave.call("end_offset") == backlog.end_offset
+            slave.call("leave")
 
     return contend

@@ -1,11 +1,10 @@
 """
-One broker: it gets an id, registers, sends a heartbeat a second, and hears who is
-master, as RocketMQ's brokers do; it has no log.
+One broker without a log: it gets an id, registers, sends a heartbeat each second, and
+receives the master of its set, as RocketMQ's brokers do.
 
-Usage: broker_child.py HOST:PORT NAME ID, of its controller, its set and of itself; an
-ID of 0: it applies for one. It prints a JSON object for each thing that happened, and
-as master takes lines with the ids of the set that it is to ask for, until its input
-ends.
+Usage: broker_child.py HOST:PORT NAME ID: the address of the controller, the name of the
+set, the broker id; 0: the broker gets a new id. It prints a JSON object for each event.
+As master it reads lines with the ids of the wanted SyncStateSet, until its input ends.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Broker:
     Args:
         controller: ``HOST:PORT``.
         name: of its set.
-        broker_id: of itself; 0: it has none yet.
+        broker_id: its id; 0: it has none yet.
     """
 
     def __init__(self, controller: str, name: str, broker_id: int) -> None:
@@ -57,14 +56,14 @@ class Broker:
         self._id = broker_id
         self._address = ""
         self._lead = MasterInfo()
-        self._client = ControllerClient([controller], self._hear)
+        self._client = ControllerClient([controller], self._note_master)
 
     async def run(self) -> None:
         """
-        Until its input ends.
+        Runs until the input ends.
         """
         handlers: dict[int, Handler] = {
-            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self._hear)
+            RequestCode.NOTIFY_BROKER_ROLE_CHANGED: role_handler(self._note_master)
         }
         async with RemotingServer(handlers) as server, self._client:
             host, port = await server.start()
@@ -79,11 +78,11 @@ class Broker:
     async def _start(self) -> None:
         client = self._client
         if not self._id:
-            told = await client.get_next_broker_id(
+            answer = await client.get_next_broker_id(
                 GetNextBrokerId(_CLUSTER, self._name)
             )
-            assert isinstance(told, NextBrokerId), told
-            self._id = told.broker_id
+            assert isinstance(answer, NextBrokerId), answer
+            self._id = answer.broker_id
             applied = await client.apply_broker_id(
                 ApplyBrokerId(_CLUSTER, self._name, self._id, f"{self._address};1")
             )
@@ -94,14 +93,14 @@ class Broker:
         assert isinstance(found, MasterInfo), found
         await self._beat_once()
         while found.master is None:
-            asked = ElectMaster(_CLUSTER, self._name, self._id)
-            elected = await client.elect_master(asked)
+            request = ElectMaster(_CLUSTER, self._name, self._id)
+            elected = await client.elect_master(request)
             if isinstance(elected, MasterInfo):
                 found = elected
             else:
-                # The other one's election is on its way.
+                # The other broker is being elected.
                 await asyncio.sleep(_PAUSE_S)
-        self._hear(found)
+        self._note_master(found)
         _print({"started": self._id})
 
     async def _beat(self) -> None:
@@ -118,7 +117,7 @@ class Broker:
 
     async def _alter(self, ids: frozenset[int]) -> None:
         """
-        Asks for another set; what the controller refuses ends this process.
+        Requests another SyncStateSet; a refusal of the controller ends this process.
         """
         lead = self._lead
         change = AlterSet(
@@ -133,18 +132,18 @@ class Broker:
         assert isinstance(agreed, AgreedSet), agreed
         _print({"in sync": len(agreed.members)})
 
-    def _hear(self, told: MasterInfo) -> None:
+    def _note_master(self, answer: MasterInfo) -> None:
         """
-        A master was named: of what is said again nobody speaks.
+        Notes a new master, and ignores repeated notifications.
         """
         at_ns = time.monotonic_ns()
-        if told.master is None or told.master_epoch <= self._lead.master_epoch:
+        if answer.master is None or answer.master_epoch <= self._lead.master_epoch:
             return
-        self._lead = told
+        self._lead = answer
         _print(
             {
-                "master": told.master.broker_id,
-                "epoch": told.master_epoch,
+                "master": answer.master.broker_id,
+                "epoch": answer.master_epoch,
                 "at_ns": at_ns,
             }
         )
@@ -156,7 +155,7 @@ def _print(event: dict[str, int]) -> None:
 
 def main() -> None:
     """
-    Lives.
+    Runs the broker.
     """
     controller, name, broker_id = sys.argv[1:]
     asyncio.run(Broker(controller, name, int(broker_id)).run())

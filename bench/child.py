@@ -1,8 +1,8 @@
 """
-A process that does what it is told, line by line, and answers.
+A child process that executes commands, line by line, and returns results.
 
-An order is a JSON list, its name first; the answer is a JSON value. The process
-ends with its input, so that none outlives a bench that failed.
+A command is a JSON list with its name first; the result is a JSON value. The process
+ends with its input, so it never outlives a bench that failed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Child", "obey"]
+__all__ = ["Child", "serve"]
 
 
 class Child:
     """
-    The process, as who started it sees it. A context manager.
+    The process, seen from its parent. A context manager.
 
     Args:
-        program: a file of this folder, which calls `obey`.
-        *arguments: for it.
+        program: a file of this folder, which calls `serve`.
+        *arguments: of the program.
     """
 
     def __init__(self, program: str, *arguments: object) -> None:
@@ -54,9 +54,9 @@ class Child:
         self._process.stdout.close()
         assert error is not None or not code, f"the process ended with {code}"
 
-    def tell(self, name: str, *values: object) -> None:
+    def send(self, name: str, *values: object) -> None:
         """
-        Give an order; `answer` waits for it.
+        Sends a command; `answer` waits for its result.
         """
         assert self._process.stdin
         self._process.stdin.write(json.dumps([name, *values]) + "\n")
@@ -64,24 +64,24 @@ class Child:
 
     def answer(self) -> Any:
         """
-        The answer to the oldest order that has none.
+        Returns the result of the oldest command without one.
         """
         assert self._process.stdout
         line = self._process.stdout.readline()
         assert line, "the process ended"
         return json.loads(line)
 
-    def ask(self, name: str, *values: object) -> Any:
+    def call(self, name: str, *values: object) -> Any:
         """
-        Give an order and wait for its answer.
+        Sends a command and returns its result.
         """
-        self.tell(name, *values)
+        self.send(name, *values)
         return self.answer()
 
 
-def obey(orders: Mapping[str, Callable[..., object]]) -> None:
+def serve(orders: Mapping[str, Callable[..., object]]) -> None:
     """
-    Carry out orders in this process until its input ends.
+    Executes commands in this process until its input ends.
     """
     for line in sys.stdin:
         name, *values = json.loads(line)

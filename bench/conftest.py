@@ -1,8 +1,8 @@
 """
-What the benches share: sizes, folders, contests, and the table at the end.
+Fixtures of the benches: sizes, folders, contests, and the table at the end.
 
 ``--benchmark-disable`` runs everything once with tiny sizes: a smoke test, whose
-numbers mean nothing and are not printed.
+numbers are meaningless and not printed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
 @dataclass(frozen=True)
 class Sizes:
     """
-    How much is measured.
+    The sizes of a run.
 
     Attributes:
         rounds: pairs of a contest.
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def is_smoke(pytestconfig: pytest.Config) -> bool:
     """
-    Whether numbers mean nothing in this run.
+    Whether this run is a smoke test, without meaningful numbers.
     """
     return bool(pytestconfig.getoption("benchmark_disable"))
 
@@ -137,7 +137,7 @@ def folder(place: Path, is_smoke: bool) -> Iterator[Callable[[], Path]]:
     def make() -> Path:
         clear()
         if not is_smoke:
-            os.sync()  # nobody's time is what the deletion still costs
+            os.sync()  # the rest of the deletion must not count for the next run
         last.append(place / f"store-{next(numbers)}")
         last[0].mkdir()
         return last[0]

@@ -1,14 +1,14 @@
 """
-Contests: who is measured against a limit takes turns with it.
+Contests: a contender and its limit run in turns.
 
-A machine is faster now and slower later, and a neighbour takes its share. So a
-ratio is made of pairs that ran one right after the other: A B, B A, A B, ... (who
-goes first changes, since it may matter) and what counts is the median of the pairs'
-ratios, with their spread beside it.
+The speed of a machine changes, also because of other virtual machines. So a ratio
+comes from pairs of runs that follow each other: A B, B A, A B, ... The first of a pair
+changes, since the order may matter. The result is the median of the pairs' ratios, with
+their spread.
 
-A contender is a context manager: it prepares its place outside the timed region,
-yields what is timed, and checks and cleans up after it. What it yields answers
-its own seconds, or ``None`` to be timed from outside.
+A contender is a context manager. It prepares its files outside the timed region, yields
+the function to time, then checks the result and cleans up. The function returns its own
+seconds, or ``None`` to be timed from outside.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Contender = Callable[[], AbstractContextManager[Timed]]
 @dataclass(frozen=True)
 class Figure:
     """
-    A few measurements of one thing.
+    Measurements of one value.
     """
 
     values: tuple[float, ...]
@@ -43,34 +43,34 @@ class Figure:
     @property
     def median(self) -> float:
         """
-        The middle one.
+        The median.
         """
         return statistics.median(self.values)
 
     @property
     def least(self) -> float:
         """
-        The smallest one.
+        The smallest value.
         """
         return min(self.values)
 
     @property
     def most(self) -> float:
         """
-        The largest one.
+        The largest value.
         """
         return max(self.values)
 
     def scaled(self, amount: float) -> Figure:
         """
-        As a rate: *amount* over each of the values, which are seconds.
+        Returns rates: *amount* divided by each value, which is in seconds.
         """
         return Figure(tuple(amount / value for value in self.values))
 
 
 def ratios(limit: Figure, ours: Figure, factor: float = 1.0) -> Figure:
     """
-    How fast ours is, as a share of the limit, pair by pair.
+    The speed of pystore as a share of the limit, pair by pair.
 
     Args:
         limit: seconds.
@@ -144,9 +144,9 @@ class Contest:
 
     def _settle(self) -> None:
         """
-        What was deleted or left dirty is nobody's burden, and nobody pays for memory
-        that the machine has given back to its host meanwhile. Where nothing is timed,
-        nobody waits for the disk of the whole machine.
+        Waits for deletions and write-back, so that they do not slow the next run, and
+        touches memory that the machine has given back to its host. In a smoke test it
+        does nothing.
         """
         if self._benchmark.disabled:
             return

@@ -1,5 +1,5 @@
 """
-Controllers as processes of their own: pystore's, and what one costs.
+Controllers in processes of their own, and their cost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LISTENS = "pystore controller listens on "
 @dataclass(frozen=True)
 class Controller:
     """
-    A running one.
+    A running controller.
 
     Attributes:
         address: ``HOST:PORT`` where it listens.
@@ -45,7 +45,7 @@ class Controller:
 
     def processor_s(self) -> float:
         """
-        Seconds of processor that it has taken so far, of all its threads.
+        Processor time so far, of all threads, in seconds.
         """
         text = Path(f"/proc/{self.pid}/stat").read_text()
         fields = text.rpartition(")")[2].split()
@@ -53,7 +53,7 @@ class Controller:
 
     def memory_bytes(self) -> int:
         """
-        Its resident memory, mapped files included, at its most.
+        The peak of its resident memory, with mapped files.
         """
         status = Path(f"/proc/{self.pid}/status").read_text()
         found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.M)
@@ -64,8 +64,8 @@ class Controller:
 @contextmanager
 def controller(store: Path) -> Iterator[Controller]:
     """
-    ``pystore controller`` with default settings over LMDB on a free port, for as long
-    as the block lasts. It listens when the block begins, and may not lead yet.
+    Runs ``pystore controller`` with default settings over LMDB on a free port. It
+    listens when the block begins, but may not lead yet.
 
     Args:
         store: directory of its records.
@@ -87,15 +87,15 @@ def controller(store: Path) -> Iterator[Controller]:
     finally:
         process.send_signal(signal.SIGTERM)
         code = process.wait(30)
-        said = process.stderr.read()
+        errors = process.stderr.read()
         process.stdout.close()
         process.stderr.close()
-    assert code == 128 + signal.SIGTERM, said
+    assert code == 128 + signal.SIGTERM, errors
 
 
 def until_served(address: str, name: str) -> None:
     """
-    Ask a controller over one connection until it leads and knows a set.
+    Polls a controller over one connection until it leads and knows a set.
 
     Args:
         address: of the controller.

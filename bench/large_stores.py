@@ -1,5 +1,5 @@
 """
-Large stores that are only read: made once, by processes that end or are killed.
+Large stores for reading, made once by processes that end or are killed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Stores:
     Stores of one load under a folder.
 
     Args:
-        root: where they are made.
-        load: what they hold.
-        segment: size of one.
+        root: folder of the stores.
+        load: their records.
+        segment: size of a segment.
     """
 
     def __init__(self, root: Path, load: Load, segment: int) -> None:
@@ -39,7 +39,7 @@ class Stores:
     @cached_property
     def killed(self) -> Path:
         """
-        A store whose writer was killed by SIGKILL, everything acknowledged.
+        A store whose writer was killed by SIGKILL after its last acknowledgement.
         """
         root = self.root / "killed"
         command = [sys.executable, __file__, str(root)]

@@ -1,8 +1,8 @@
 """
-What every bench stores: the same bodies, keys and tags in the same batches.
+The load of every bench: the same bodies, keys and tags in the same batches.
 
-A batch is made once, outside every timed region, and appended over and over: as
-with a network, the bytes were just received and are in the cache.
+A batch is made once, outside every timed region, and appended many times. Its bytes are
+in the cache, like bytes that were just received from a network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Load:
 
     Attributes:
         batch: messages in one append.
-        records: how many are stored in all, a multiple of the batch.
+        records: number of all records, a multiple of the batch.
     """
 
     batch: int
@@ -37,7 +37,7 @@ class Load:
     @classmethod
     def of(cls, total_bytes: int, batch: int, batches_max: int | None = None) -> Load:
         """
-        The load of this many bytes in bodies, or of so many batches.
+        The load with this size of all bodies, or with this number of batches.
         """
         batches = max(1, total_bytes // BODY_SIZE // batch)
         return cls(batch, batch * min(batches, batches_max or batches))
@@ -45,7 +45,7 @@ class Load:
     @property
     def batches(self) -> int:
         """
-        How many appends it takes.
+        Number of appends.
         """
         return self.records // self.batch
 

@@ -1,5 +1,5 @@
 """
-The loops in C: built once, run as contenders.
+The C loops: built once, run as contenders.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NewFolder = Callable[[], Path]
 @cache
 def build() -> Path:
     """
-    Build the programs, and answer where they are.
+    Builds the programs, and returns their folder.
     """
     subprocess.run(
         ["make", "-s", "-C", str(_NATIVE)], check=True, capture_output=True, text=True
@@ -96,7 +96,7 @@ def threads(folder: NewFolder, count: int, records: int, segment: int) -> Conten
 
 def cost(folder: NewFolder, records: int, segment: int) -> Mapping[str, float]:
     """
-    What the parts of an append cost, in ns per record.
+    The cost of the parts of an append, in ns per record.
     """
     root = _log_folders(folder())
     lines = _run("cost", root, BODY_SIZE, segment, records).splitlines()
@@ -111,7 +111,7 @@ def _log_folders(root: Path) -> Path:
 
 def punch(path: Path, offset: int, size: int) -> None:
     """
-    Give back the space of a range of a file, which reads as zero then.
+    Frees the space of a range of a file, which then reads as zero.
     """
     command = ["fallocate", "--punch-hole", "-o", str(offset), "-l", str(size)]
     subprocess.run([*command, str(path)], check=True)

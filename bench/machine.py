@@ -1,5 +1,5 @@
 """
-The machine that measures: what it is, and what its memory holds.
+The machine of a run: its description, and the state of its memory.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 def touch_memory(size_bytes: int) -> None:
     """
-    Touch so much memory, in a process that ends then.
+    Touches this much memory, in a process that ends then.
 
-    A virtual machine gets its memory on first touch, and pays for it then; what is
-    free for seconds it may give back to its host.
+    A virtual machine gets its memory on first touch, which takes time. It may give free
+    memory back to its host after some seconds.
     """
     code = f"""
 import mmap
@@ -54,7 +54,7 @@ for at in range(0, {size_bytes}, mmap.PAGESIZE):
 
 def drop_cache(paths: list[Path]) -> None:
     """
-    Take files that nobody has mapped out of the page cache.
+    Removes files that are not mapped from the page cache.
     """
     for path in paths:
         file = os.open(path, os.O_RDONLY)
@@ -77,7 +77,7 @@ def warm_cache(paths: list[Path]) -> None:
 
 def cached_share(paths: list[Path]) -> float:
     """
-    How much of the files' bytes is in the page cache, from 0 to 1.
+    The share of the files' bytes in the page cache, from 0 to 1.
     """
     cached = pages = 0
     for path in paths:
@@ -110,7 +110,7 @@ def anonymous_bytes() -> int:
 
 class Growth:
     """
-    How far anonymous memory has grown, at most.
+    The largest growth of anonymous memory.
     """
 
     def __init__(self) -> None:
@@ -119,13 +119,13 @@ class Growth:
     @property
     def bytes(self) -> int:
         """
-        The peak above where it began.
+        The peak above the start.
         """
         return self.peak_bytes - self.base_bytes
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """
-        Look once more.
+        Measures once more.
         """
         self.peak_bytes = max(self.peak_bytes, anonymous_bytes())
 
@@ -140,7 +140,7 @@ def growth(interval_s: float = 0.002) -> Iterator[Growth]:
 
     def watch() -> None:
         while not stopping.wait(interval_s):
-            seen.look()
+            seen.measure()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -149,12 +149,12 @@ def growth(interval_s: float = 0.002) -> Iterator[Growth]:
     finally:
         stopping.set()
         thread.join()
-        seen.look()
+        seen.measure()
 
 
 def describe(folder: Path) -> dict[str, str]:
     """
-    What the numbers belong to: machine, kernel, file system, commit.
+    The origin of the numbers: machine, kernel, file system, commit.
     """
     processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())

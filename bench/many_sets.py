@@ -46,8 +46,8 @@ _BROKERS = (1, 2, 3)
 
 def write_sets(path: Path, count: int) -> None:
     """
-    Write the records of so many sets, ``set-0`` and so on, with a master and all three
-    in sync each.
+    Writes the records of this number of sets, ``set-0`` and so on, each with a master
+    and all three brokers in sync.
     """
     set_of_three = _set_of_three()
     store = LmdbStore(path)
@@ -86,7 +86,7 @@ def _facts(liveness: Heartbeats, state: SetState) -> Facts:
 
 def _alive(states: Iterable[SetState]) -> Heartbeats:
     """
-    Somebody who has heard of all brokers of these sets.
+    Heartbeats of all brokers of these sets.
     """
     liveness, now_ns = Heartbeats(), boottime_ns()
     for state in states:
@@ -97,13 +97,13 @@ def _alive(states: Iterable[SetState]) -> Heartbeats:
 
 class Decisions:
     """
-    A term over records that `write_sets` wrote; each decision is committed before the
-    next one is asked for.
+    A term over records of `write_sets`; each decision is committed before the next
+    command.
 
     Args:
         path: of the records.
-        count: of the sets.
-        repeats: how many decisions are timed.
+        count: number of sets.
+        repeats: number of timed decisions.
 
     Attributes:
         repeats: as given.
@@ -120,7 +120,7 @@ class Decisions:
     @property
     def contender(self) -> Contender:
         """
-        Timed: a broker in each of many sets says that its address has changed.
+        Timed: a broker in each of many sets registers a new address.
         """
         return self._contend
 

@@ -1,8 +1,9 @@
 """
 A master in a process of its own: a store, a service, appenders.
 
-Usage: master_child.py STORE SEGMENT BLOCK_BYTES; then takes orders (`child.py`). The
-controller, which is here too, agrees to every change of the set.
+Usage: master_child.py STORE SEGMENT BLOCK_BYTES; then it executes commands
+(`child.py`). The controller is in this process, too, and agrees to every change of the
+SyncStateSet.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from child import obey
+from child import serve
 from load import Load
 from machine import anonymous_bytes
 from writers import WAYS
@@ -33,10 +34,10 @@ _WAIT_MS = 60_000
 
 class Master:
     """
-    What it can be told; times are seconds, clocks those of the machine.
+    The commands; times are in seconds of the machine's clocks.
 
     Args:
-        root: of its store; a new one gets its first epoch.
+        root: of its store; a new store gets its first epoch.
         segment: bytes of one of its files.
         block_bytes: the longest block in a frame.
     """
@@ -65,20 +66,20 @@ class Master:
 
     def close(self) -> None:
         """
-        Serves no more.
+        Stops serving.
         """
         self._service.close()
         self._log.close()
 
     def address(self) -> tuple[str, int]:
         """
-        Where it listens.
+        The address at which it listens.
         """
         return self._service.address
 
     def fill(self, size_bytes: int) -> int:
         """
-        Appends so many bytes in bodies, and answers the end of the log.
+        Appends bodies of this total size, and returns the end of the log.
         """
         WAYS["columns"](self._log, Load.of(size_bytes, 1024))
         self._log.sync()
@@ -86,9 +87,8 @@ class Master:
 
     def append(self, ack: str, threads: int, records: int, window: int = 1) -> float:
         """
-        Appends so many messages of 1 KiB from threads, each when the one before has
-        its ack; with a larger *window*, when so many of them have theirs. And answers
-        how long that took.
+        Appends messages of 1 KiB from threads, and returns the seconds. A thread has at
+        most *window* appends without an ack.
         """
         message = Load(1, 1).messages[0]
         log, service, wanted = self._log, self._service, Ack(ack)
@@ -148,7 +148,7 @@ class Master:
 
     def in_sync(self, replicas: int) -> int:
         """
-        Waits until so many are in the set, itself included.
+        Waits until the SyncStateSet has this size, with the master.
         """
         while len(self._service.monitor.set_now.members) != replicas:
             time.sleep(0.001)
@@ -156,7 +156,7 @@ class Master:
 
     def caught_up(self, links: int) -> float:
         """
-        Waits until so many links have acknowledged all, and answers when.
+        Waits until this number of links have acknowledged everything; returns the time.
         """
         end = self._log.end_offset
         while True:
@@ -175,12 +175,12 @@ class Master:
 
 def main() -> None:
     """
-    Opens the store, serves, and obeys.
+    Opens the store, serves, and executes commands.
     """
     root, segment, block_bytes = sys.argv[1:]
     master = Master(root, int(segment), int(block_bytes))
     try:
-        obey(
+        serve(
             {
                 "address": master.address,
                 "fill": master.fill,

@@ -1,5 +1,5 @@
 """
-A process that does what is measured elsewhere and watches its own memory.
+A process that does the work of other benches and measures its own memory.
 
 Usage: memory_child.py NEW_FOLDER CLOSED_STORE BYTES SEGMENT; prints, as JSON, the
 growth of anonymous memory since the imports, at most, up to the end of each step.
@@ -63,7 +63,7 @@ def _read(store: Store) -> None:
 
 def main() -> None:
     """
-    Does one step after the other.
+    Runs one step after the other.
     """
     folder, closed, size_bytes, segment = sys.argv[1:]
     found: dict[str, int] = {}
@@ -72,7 +72,7 @@ def main() -> None:
 
         def step(name: str, work: Callable[..., object], *arguments: object) -> None:
             work(*arguments)
-            seen.look()
+            seen.measure()
             found[name] = seen.bytes
 
         log = CommitLog(folder, segment_size=int(segment))

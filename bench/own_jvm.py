@@ -1,9 +1,8 @@
 """
 Spark sessions whose JVM ends with them.
 
-PySpark keeps the first JVM of a process for all later sessions, whatever memory those
-ask for; a bench that asks for more has to get it, and one that measures a JVM must not
-find what others left there.
+PySpark keeps the first JVM of a process for all later sessions, with its memory limit.
+A bench may need more memory, and a bench that measures a JVM needs a new one.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def bench_session(
 
     Args:
         master: as in Spark.
-        settings: further ones of Spark.
+        settings: more settings of Spark.
     """
     problem = java_problem()
     if problem:
@@ -46,7 +45,7 @@ def bench_session(
 def _end_jvm() -> None:
     from pyspark import SparkContext  # noqa: PLC0415
 
-    # There is no public way; the JVM ends when its standard input does.
+    # There is no public call; the JVM ends when its standard input is closed.
     context: Any = SparkContext
     gateway = context._gateway
     context._gateway = context._jvm = None

@@ -1,5 +1,5 @@
 """
-The plots of ``make bench``: throughput by batch size, and where the time goes.
+The plots of ``make bench``: throughput by batch size, and the cost of an append.
 
 Usage: plots.py POINTS FOLDER
 """
@@ -27,7 +27,7 @@ _INK = "#1f2933"
 _MUTED = "#66717d"
 _GRID = "#e4e8ec"
 
-# Ours in three strong colours; rivals in quieter ones, told apart by markers too.
+# Strong colours for pystore; weak colours and different markers for rivals.
 _LINES: dict[str, tuple[str, str, str]] = {
     "columns": ("pystore append_columns", "#0b5fa5", "o"),
     "batch": ("pystore append_batch", "#1a9ba1", "s"),
@@ -69,7 +69,7 @@ def _style() -> None:
 
 def _spread(places: list[float], gap: float) -> list[float]:
     """
-    Moves labels apart that would lie on one another, each as little as needed.
+    Moves overlapping labels apart, each as little as possible.
     """
     order = sorted(range(len(places)), key=places.__getitem__)
     moved = list(places)

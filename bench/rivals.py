@@ -1,10 +1,10 @@
 """
 Rivals: other ways to store the same bodies in the same batches.
 
-Each is used as its makers advise for bulk appends, and all is on disk at the end
-of the timed region. What they give differs, and is said here: only pystore adds
-checksums that are checked, offsets, queues, keys and tags, and survives a killed
-process with every acknowledged record.
+Each is used as its makers advise for bulk appends, and all data is on disk at the end
+of the timed region. Their guarantees differ: only pystore adds checksums that are
+checked, offsets, queues, keys and tags, and keeps every acknowledged record if the
+process is killed.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ RIVALS = {
 }
 
 SYNCED_EACH = ("fdatasync",)
-"""Those that sync every batch: a stronger promise, and other figures."""
+"""Rivals that sync every batch: a stronger guarantee, with other figures."""
 
 
 def rival(name: str, folder: Callable[[], Path], load: Load) -> Contender:

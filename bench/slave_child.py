@@ -1,7 +1,7 @@
 """
 Slaves in a process of their own: one store and one follower for each.
 
-Usage: slave_child.py FOLDER SEGMENT COUNT; then takes orders (`child.py`).
+Usage: slave_child.py FOLDER SEGMENT COUNT; then it executes commands (`child.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-from child import obey
+from child import serve
 from machine import Growth
 from master_child import EPOCH
 
@@ -31,17 +31,17 @@ def _now_ms() -> int:
 
 class Slave:
     """
-    One replica, which follows when it is told to.
+    One replica, which follows on command.
 
     Args:
         root: of its store.
         segment: bytes of one of the master's files.
-        broker_id: its own.
+        broker_id: its id.
 
     Attributes:
         log: the replica.
-        dialled: when the newest link was begun.
-        reached: when the end was there that `follow` was told.
+        dialled: start of the newest link.
+        reached: time at which the log had the end passed to `follow`.
     """
 
     def __init__(self, root: Path, segment: int, broker_id: int) -> None:
@@ -63,7 +63,7 @@ class Slave:
 
     def follow(self, address: tuple[str, int], end_offset: int) -> None:
         """
-        Begins to follow, towards an end.
+        Starts to follow, up to an end.
         """
         self._end_offset = end_offset
         self._stopping.clear()
@@ -94,7 +94,7 @@ class Slave:
 
     def wait(self) -> None:
         """
-        Waits until the end is there.
+        Waits until the log has the end.
         """
         while not self._is_there.wait(1):
             assert self._thread is not None
@@ -102,7 +102,7 @@ class Slave:
 
     def leave(self) -> None:
         """
-        Follows no more; again is fine.
+        Stops following; may be called again.
         """
         self._stopping.set()
         if self._thread is not None:
@@ -112,7 +112,7 @@ class Slave:
 
 class Slaves:
     """
-    What the process can be told; times are seconds of the machine's clock.
+    The commands; times are in seconds of the machine's clock.
     """
 
     def __init__(self, folder: Path, segment: int, count: int) -> None:
@@ -123,7 +123,7 @@ class Slaves:
 
     def close(self) -> None:
         """
-        Leaves, and closes all stores.
+        Stops following, and closes all stores.
         """
         for slave in self._all:
             slave.leave()
@@ -131,8 +131,8 @@ class Slaves:
 
     def catch_up(self, address: tuple[str, int], end_offset: int) -> float:
         """
-        Follows until the end is in every log, and answers how long that took. The
-        links stay open.
+        Follows until every log has the end, and returns the seconds. The links stay
+        open.
         """
         for slave in self._all:
             slave.follow(address, end_offset)
@@ -143,22 +143,22 @@ class Slaves:
 
     def grown(self, address: tuple[str, int], end_offset: int) -> int:
         """
-        As `catch_up`; answers by how much anonymous memory grew.
+        As `catch_up`; returns the growth of anonymous memory.
         """
         seen = Growth()
         self.catch_up(address, end_offset)
-        seen.look()
+        seen.measure()
         return seen.bytes
 
     def dialled(self) -> float:
         """
-        When the newest link was begun.
+        The start of the newest link.
         """
         return max(slave.dialled for slave in self._all)
 
     def leave(self) -> None:
         """
-        All follow no more.
+        All slaves stop following.
         """
         for slave in self._all:
             slave.leave()
@@ -172,12 +172,12 @@ class Slaves:
 
 def main() -> None:
     """
-    Opens the stores, and obeys.
+    Opens the stores, and executes commands.
     """
     folder, segment, count = sys.argv[1:]
     slaves = Slaves(Path(folder), int(segment), int(count))
     try:
-        obey(
+        serve(
             {
                 "catch_up": slaves.catch_up,
                 "grown": slaves.grown,

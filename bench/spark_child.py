@@ -1,7 +1,6 @@
 """
-A Spark session in a process of its own, with as many workers as it is told, that
-verifies the same stores again and again: a process has one session only, and one that
-was just started is slow.
+A Spark session in a process of its own, with a given number of workers. It verifies the
+same stores several times: a process has only one session, and a new session is slow.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ def verifying_session(
     workers: int, roots: Sequence[Path]
 ) -> Iterator[Callable[[], None]]:
     """
-    Yields what verifies the stores and returns when that is done, in a session that
-    ran it before.
+    Yields a function that verifies the stores, in a session that ran it before.
 
     Args:
         workers: of the session, ``local[workers]``.

@@ -1,8 +1,8 @@
 """
-The obvious jobs: what somebody would write in an afternoon to check a log on Spark.
+The obvious jobs: simple programs that check a log on Spark.
 
-Both walk the records and compare the CRC-32 of each body with the one stored, and do
-nothing else: no embedded offset, no property CRC, no queues, no other replica.
+Both walk the records and compare the CRC-32 of each body with the stored one. They
+check nothing else: no embedded offset, no property CRC, no queue, no other replica.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["binary_file_job", "parallelize_job"]
 _HEAD = struct.Struct(">iIi")
 _LENGTH = struct.Struct(">i")
 _BODY_AT = 88
-"""Of a record with IPv4 hosts; its length stands in the 4 bytes before."""
+"""Start of the body in a record with IPv4 hosts; the 4 bytes before are its length."""
 
 
 def _count(data: Any) -> int:
     """
-    Whole records from the front on.
+    The number of whole records, from the first one on.
     """
     at, end, records = 0, len(data), 0
     while at + _BODY_AT < end:

@@ -1,5 +1,5 @@
 """
-Store times that nobody waited for: written into the records of a store.
+Artificial store times, written into the records of a store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STORE_TIME_AT = 56
 
 def set_minutes(root: Path, first_ms: int) -> int:
     """
-    Changes store times as if each segment had taken a minute.
+    Sets store times as if each segment had taken a minute.
 
     Checksums of properties do not cover them.
 

@@ -1,5 +1,5 @@
 """
-The table at the end: each promise, what was measured, and whether it is met.
+The table at the end: each promise, the measured value, and whether it is met.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Row:
     One promise.
 
     Attributes:
-        what: is measured.
-        bound: what was promised.
+        what: the measured thing.
+        bound: the promise.
         measured: median and spread.
         absolute: the values behind it.
         is_met: whether the median keeps the promise; ``None``: there is none.
@@ -76,7 +76,7 @@ class Table:
 
     def note(self, what: str, figure: Figure, absolute: Mapping[str, str]) -> None:
         """
-        Add a ratio of which nothing was promised.
+        Add a ratio without a promise.
         """
         measured = f"{_percent(figure.median)} ({_span(figure, _percent)})"
         self._add(what, "", measured, absolute, None)

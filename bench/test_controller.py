@@ -1,5 +1,5 @@
 """
-How soon is a dead master replaced, and what do a thousand sets cost a controller?
+The time to replace a killed master, and the cost of a thousand sets for a controller.
 
 Controllers and brokers are processes of their own, on loopback.
 """
@@ -19,9 +19,9 @@ import pytest
 from child import Child
 from contest import Contest, Figure, ratios
 from controllers import controller, until_served
+from failover_set import FailoverSet
 from interop import java_controllers, jvm
 from many_sets import Decisions, write_sets
-from mortal_set import MortalSet
 from table import Table
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ def test_a_dead_master_is_replaced_as_soon_as_by_rocketmq(
     table: Table,
 ) -> None:
     """
-    Timed: from the SIGKILL of a master until the other broker of its set was told that
-    it is master now; then the dead one starts again and joins. Under our controller
-    and RocketMQ's in turns, the same processes in place of brokers, default settings.
-    The first failover of each is not counted: Java compiles, and a term of ours that is
-    younger than the longest lease replaces nobody.
+    Timed: from the SIGKILL of a master until the other broker of its set was notified
+    that it is master; then the killed broker starts again and joins. pystore's and
+    RocketMQ's controllers take turns, with the same broker processes and default
+    settings. The first failover of each is not counted: Java compiles, and a term of
+    pystore that is younger than the longest lease replaces no master.
     """
     taken: dict[str, list[float]] = {}
     with ExitStack() as stack:
@@ -71,7 +71,7 @@ def test_a_dead_master_is_replaced_as_soon_as_by_rocketmq(
         if not is_smoke:
             addresses["RocketMQ"] = stack.enter_context(_rocketmq(root / "rocketmq"))
         sets = {
-            name: stack.enter_context(MortalSet(address, "mortal"))
+            name: stack.enter_context(FailoverSet(address, "mortal"))
             for name, address in addresses.items()
         }
         for name, one in sets.items():
@@ -86,7 +86,7 @@ def test_a_dead_master_is_replaced_as_soon_as_by_rocketmq(
         benchmark.pedantic(run, rounds=1 if is_smoke else FAILOVERS)
 
     figures = {name: Figure(tuple(values)) for name, values in taken.items()}
-    what = "SIGKILL of a master until the new one was told"
+    what = "SIGKILL of a master until the new one was notified"
     table.at_least(
         f"{what}, of RocketMQ's rate",
         1,
@@ -122,25 +122,27 @@ def test_a_thousand_sets_cost_a_third_of_a_core(
     def run() -> None:
         with (
             controller(folder()) as one,
-            Child("crowd_child.py", one.address, sets, 3, kind) as crowd,
+            Child("brokers_child.py", one.address, sets, 3, kind) as crowd,
         ):
-            assert crowd.ask("connect") == 3 * sets
-            crowd.ask("start", AT_ONCE)
+            assert crowd.call("connect") == 3 * sets
+            crowd.call("start", AT_ONCE)
             time.sleep(seconds / 4)
-            before, used_s = crowd.ask("beats"), one.processor_s()
+            before, used_s = crowd.call("beats"), one.processor_s()
             began_s = time.perf_counter()
             time.sleep(seconds)
             taken_s = time.perf_counter() - began_s
             shares.append((one.processor_s() - used_s) / taken_s * 100)
-            rates.append((crowd.ask("beats") - before) / taken_s)
-            assert crowd.ask("rest") == 1
+            rates.append((crowd.call("beats") - before) / taken_s)
+            assert crowd.call("rest") == 1
             memory.append(one.memory_bytes() / _MIB)
 
     benchmark.pedantic(run, rounds=1)
 
     what = f"{sets} sets of 3 brokers of {kind} that send a heartbeat each second"
-    told = {"heartbeats": f"{rates[-1]:,.0f}/s"}
-    table.at_most(f"{what}: processor", 30, Figure(tuple(shares)), "% of a core", told)
+    values = {"heartbeats": f"{rates[-1]:,.0f}/s"}
+    table.at_most(
+        f"{what}: processor", 30, Figure(tuple(shares)), "% of a core", values
+    )
     table.at_most(f"{what}: memory", 200, Figure(tuple(memory)), "MiB", {})
 
 
@@ -162,11 +164,11 @@ def test_a_thousand_brokers_start_at_once(
     def run() -> None:
         with (
             controller(folder()) as one,
-            Child("crowd_child.py", one.address, sets, 2, "java") as crowd,
+            Child("brokers_child.py", one.address, sets, 2, "java") as crowd,
         ):
-            crowd.ask("connect")
-            taken.append(crowd.ask("start", 2 * sets))
-            crowd.ask("rest")
+            crowd.call("connect")
+            taken.append(crowd.call("start", 2 * sets))
+            crowd.call("rest")
 
     benchmark.pedantic(run, rounds=sizes.rounds)
 
@@ -200,8 +202,8 @@ def test_a_controller_with_many_sets_is_soon_back(
     table: Table,
 ) -> None:
     """
-    Timed: from the start of the process until a client has heard that it leads (1005),
-    and who is in sync in the last one of its sets (1006).
+    Timed: from the start of the process until a client has received that it leads
+    (1005), and the SyncStateSet of its last set (1006).
     """
     count = max(records)
     taken: list[float] = []

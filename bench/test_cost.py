@@ -1,5 +1,5 @@
 """
-Where the time of one record goes: the parts of an append, in each of the ways.
+The cost of one record: the parts of an append, in each of the three ways.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How much memory it takes: what grows beyond mapped files, whatever is done.
+The growth of memory beyond mapped files, for all kinds of work.
 """
 
 from __future__ import annotations

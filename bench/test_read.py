@@ -1,5 +1,5 @@
 """
-How fast records come out: all of them in order, and one at a time.
+The speed of reads: all records in order, and one at a time.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-How fast a log is checked: after a kill, and cold as an operator does it.
+The speed of checking a log: after a kill, and with a cold cache by the command.
 """
 
 from __future__ import annotations

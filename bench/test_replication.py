@@ -1,5 +1,5 @@
 """
-How fast do bytes get to replicas, and what do they cost?
+The speed and the cost of replication.
 
 Master and slaves are processes of their own with real stores, on loopback.
 """
@@ -117,10 +117,10 @@ def _pair(folder: Callable[[], Path], segment: int) -> Iterator[Child]:
         Child("master_child.py", root / "master", segment, BLOCK) as master,
         Child("slave_child.py", root, segment, 1) as slave,
     ):
-        slave.ask("catch_up", master.ask("address"), 0)
-        assert master.ask("in_sync", 2) == 2
+        slave.call("catch_up", master.call("address"), 0)
+        assert master.call("in_sync", 2) == 2
         yield master
-        slave.ask("leave")
+        slave.call("leave")
 
 
 @contextmanager
@@ -144,8 +144,8 @@ def _appends(
     @contextmanager
     def contend() -> Iterator[Timed]:
         with stage(folder, segment) as master:  # type: ignore[attr-defined]
-            master.ask("append", ack, THREADS, THREADS)  # segments, threads, pages
-            yield lambda: master.ask("append", ack, THREADS, records, window)
+            master.call("append", ack, THREADS, THREADS)  # segments, threads, pages
+            yield lambda: master.call("append", ack, THREADS, records, window)
 
     return contend
 
@@ -155,10 +155,10 @@ def test_appends_that_wait_for_a_slave_keep_half_of_the_rate(
     contest: Contest, folder: Callable[[], Path], sizes: Sizes, table: Table
 ) -> None:
     """
-    Timed: 64 threads append messages of 1 KiB, every one with `all`. Each thread has a
-    window of tickets under way, and asks every ticket what it reached; beside it the
-    same with the ack of the leader alone, while the same slave follows, and without
-    one; and with a window of one, where a thread sleeps and is woken for every message.
+    Timed: 64 threads append messages of 1 KiB with the ack `all`. Each thread has a
+    window of pending appends, and reads the result of each. For comparison: the same
+    with the ack `leader`, with the slave following and without it; and with a window of
+    one, where a thread sleeps and is woken for every message.
     """
     step = THREADS * WINDOW
     records = -(-sizes.appends // step) * step
@@ -173,7 +173,7 @@ def test_appends_that_wait_for_a_slave_keep_half_of_the_rate(
     taken = contest.hold(ours, limits)
 
     table.at_least(
-        f"`all`, 1 slave, 1 KiB, {THREADS} threads with {WINDOW} under way each, of "
+        f"`all`, 1 slave, 1 KiB, {THREADS} threads with {WINDOW} pending each, of "
         "the rate of `leader`",
         0.50,
         ratios(taken["leader"], taken["pystore"]),
@@ -183,7 +183,7 @@ def test_appends_that_wait_for_a_slave_keep_half_of_the_rate(
         },
     )
     table.note(
-        "the same with 1 under way each",
+        "the same with 1 pending each",
         ratios(taken["leader"], taken["`all`, one by one"]),
         {},
     )
@@ -203,11 +203,11 @@ def test_an_ack_of_all_comes_soon(
     records = 10 * sizes.syncs
     seen: list[tuple[list[float], list[float]]] = []
     with _pair(folder, sizes.segment) as master:
-        master.ask("latencies", "all", 64)
+        master.call("latencies", "all", 64)
 
         def run() -> None:
-            alone = master.ask("latencies", "leader", records)
-            seen.append((alone, master.ask("latencies", "all", records)))
+            alone = master.call("latencies", "leader", records)
+            seen.append((alone, master.call("latencies", "all", records)))
 
         benchmark.pedantic(run, rounds=sizes.rounds)
     for number, (name, most) in enumerate((("median", 150), ("99 of 100", 1000))):
@@ -232,12 +232,12 @@ def _serve_many(
         backlog.master() as master,
         Child("slave_child.py", folder(), backlog.segment, slaves) as followers,
     ):
-        address = master.ask("address")
-        memory, before = master.ask("memory"), master.ask("processor")
-        followers.ask("catch_up", address, backlog.end_offset)
-        taken = master.ask("processor") - before
-        grown = master.ask("memory") - memory
-        followers.ask("leave")
+        address = master.call("address")
+        memory, before = master.call("memory"), master.call("processor")
+        followers.call("catch_up", address, backlog.end_offset)
+        taken = master.call("processor") - before
+        grown = master.call("memory") - memory
+        followers.call("leave")
     return taken / (backlog.end_offset * slaves), grown // slaves
 
 
@@ -304,9 +304,9 @@ def test_a_link_takes_little_memory_at_the_slave(
             small_backlog.master() as master,
             Child("slave_child.py", folder(), small_backlog.segment, 1) as slave,
         ):
-            size = slave.ask("grown", master.ask("address"), small_backlog.end_offset)
+            size = slave.call("grown", master.call("address"), small_backlog.end_offset)
             grown.append(size / _MIB)
-            slave.ask("leave")
+            slave.call("leave")
 
     benchmark.pedantic(run, rounds=sizes.rounds)
 
@@ -330,18 +330,18 @@ def test_a_slave_that_has_all_counts_at_once(
         slave = stack.enter_context(
             Child("slave_child.py", folder(), small_backlog.segment, 1)
         )
-        address, end = master.ask("address"), small_backlog.end_offset
-        slave.ask("catch_up", address, end)
+        address, end = master.call("address"), small_backlog.end_offset
+        slave.call("catch_up", address, end)
 
         def run() -> None:
-            slave.ask("leave")
-            master.ask("without_links")
-            master.tell("caught_up", 1)
-            slave.ask("catch_up", address, end)
-            taken.append(master.answer() - slave.ask("dialled"))
+            slave.call("leave")
+            master.call("without_links")
+            master.send("caught_up", 1)
+            slave.call("catch_up", address, end)
+            taken.append(master.answer() - slave.call("dialled"))
 
         benchmark.pedantic(run, rounds=4 * sizes.rounds + 1)
-        slave.ask("leave")
+        slave.call("leave")
     table.at_most(
         "reconnect of a slave that has all, until it counts as caught up",
         100,

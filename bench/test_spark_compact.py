@@ -1,5 +1,5 @@
 """
-How fast a store is compacted on Spark, and how much memory its processes take.
+The speed of a compaction on Spark, and the memory of its processes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def keyed(place: Path, sizes: Sizes) -> Iterator[tuple[Path, int]]:
 
 def _below() -> Iterator[tuple[int, dict[str, str]]]:
     """
-    Every process below this one, with what /proc says of its memory.
+    Every process below this one, with its memory from /proc.
     """
     parents: dict[int, int] = {}
     found: dict[int, dict[str, str]] = {}
@@ -107,7 +107,7 @@ def _memory() -> Iterator[dict[str, int]]:
     most = {"worker": 0, "worker, anonymous": 0, "JVM": 0}
     is_over = threading.Event()
 
-    def look() -> None:
+    def measure() -> None:
         while not is_over.wait(0.05):
             for _, fields in _below():
                 is_java = fields["Name"].strip() == "java"
@@ -117,7 +117,7 @@ def _memory() -> Iterator[dict[str, int]]:
                     size = int(fields.get(field, "0 kB").split()[0])
                     most[name] = max(most[name], size)
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=measure)
     thread.start()
     try:
         yield most

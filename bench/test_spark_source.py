@@ -1,5 +1,5 @@
 """
-How fast Spark gets a store as a table, and how little of it a few records need.
+The speed of a store as a table in Spark, and the bytes that few records need.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from batch_files import Give, repeat_first, write_splits, yield_files
 from contest import Contender, Contest, Figure, Timed, measure, ratios
-from handed_on import Give, hand_on, repeat, write_splits
 from large_stores import Stores
 from load import Load
 from machine import cached_share, drop_cache, warm_cache
@@ -94,8 +94,8 @@ def test_counting_by_topic_on_spark(
 ) -> None:
     """
     Timed: loading the table, planning and counting, in a session that ran it before;
-    by `pystore.spark.load`, by `format("pystore")`, and of batches that were made
-    before and are only handed on: what Spark itself takes for so many columns.
+    by `pystore.spark.load`, by `format("pystore")`, and from batches that were made
+    before: the time of Spark itself for these columns.
     """
     root = stores.closed
     log_bytes = _log_bytes(root)
@@ -105,8 +105,8 @@ def test_counting_by_topic_on_spark(
     numbers = session.range(0, len(ready), 1, len(ready))
     options = {"columns": ",".join(wanted)} if wanted else {}
 
-    def handed_on(*_: object, **__: str) -> DataFrame:
-        return numbers.mapInArrow(hand_on(arrow), ddl(columns))
+    def from_files(*_: object, **__: str) -> DataFrame:
+        return numbers.mapInArrow(yield_files(arrow), ddl(columns))
 
     def count(read: Callable[..., DataFrame]) -> None:
         frame = read(session, root, includeBody="false", **options)
@@ -115,7 +115,7 @@ def test_counting_by_topic_on_spark(
 
     limits: dict[str, Callable[..., DataFrame]] = {
         "format": _load,
-        "mapInArrow": handed_on,
+        "mapInArrow": from_files,
     }
     warm_cache([*stores.segments(root), *ready])
     for read in (load, *limits.values()):
@@ -140,7 +140,7 @@ def test_counting_by_topic_on_spark(
 
 @pytest.mark.benchmark(group="all columns into a sink, cache warm, local[2]")
 @pytest.mark.parametrize("with_body", [True, False], ids=["bodies", "no bodies"])
-def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
+def test_reading_all_on_spark_is_near_yielding_the_same_bytes(
     session: SparkSession,
     stores: Stores,
     folder: Callable[[], Path],
@@ -150,9 +150,9 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
 ) -> None:
     """
     Timed: all columns, by `pystore.spark.load` into a sink that drops them. The limit
-    hands on the same rows in the same batches, from files that were made before;
-    beside it stand one that hands on the first of the batches as often, and
-    `format("pystore")`, whose rows Spark copies once more.
+    yields the same rows in the same batches, from files that were made before. For
+    comparison: a job that yields the first batch repeatedly, and `format("pystore")`,
+    whose rows Spark copies once more.
     """
     root, arrow = stores.closed, folder()
     columns = requested_columns(SourceOptions((str(root),), include_body=with_body))
@@ -167,8 +167,8 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
         return _of(lambda: _pass(numbers.mapInArrow(give, ddl(columns))))
 
     limits = {
-        "mapInArrow": pass_on(hand_on(arrow)),
-        "one hot batch": pass_on(repeat(ready[0], times)),
+        "mapInArrow": pass_on(yield_files(arrow)),
+        "one hot batch": pass_on(repeat_first(ready[0], times)),
     }
     body = str(with_body).lower()
     limits["format"] = _of(lambda: _pass(_load(session, root, includeBody=body)))
@@ -188,7 +188,7 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
     }
     what = "all columns and bodies" if with_body else "all columns without bodies"
     same = ratios(taken["mapInArrow"], taken["pystore"])
-    named = f"{what} on Spark, of a `mapInArrow` job that hands on the same bytes"
+    named = f"{what} on Spark, of a `mapInArrow` job that yields the same bytes"
     if with_body:
         table.at_least(named, 0.70, same, values)
     else:
@@ -203,7 +203,7 @@ def test_reading_all_on_spark_is_near_handing_on_the_same_bytes(
 
 def _write(root: Path, into: Path, columns: Sequence[Column]) -> list[Path]:
     """
-    What the tasks of a query yield, as files.
+    Writes the batches of a query's tasks into files.
     """
     options = SourceOptions((str(root),))
     splits = plan_splits([root], options, Selection(), with_epochs=True)

@@ -1,5 +1,5 @@
 """
-How fast stores are verified on Spark, beside the command and the obvious jobs.
+The speed of verification on Spark, against the command and the obvious jobs.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def test_verifying_on_spark_scales_as_the_command_does(
 ) -> None:
     """
     Timed: the same job in a session with one worker and in one with two, which both
-    ran it before, beside the command with one job and with two. Who goes first
+    ran it before, beside the command with one job and with two. The first one
     changes with each turn.
     """
     roots = linked[: _STORES // 2]

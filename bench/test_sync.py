@@ -1,5 +1,5 @@
 """
-How fast records get onto the disk one by one, alone and with company.
+The speed of synchronous appends, by one thread and by many.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _handed_lock(
     _folder: Callable[[], Path], records: int, _size: int, _segment: int
 ) -> Contender:
     """
-    Threads in Python that wake one another in a ring and do nothing else: how often
-    the interpreter can go from one to the next.
+    Threads in Python that wake one another in a ring and do nothing else: the limit of
+    switches of the interpreter.
     """
 
     @contextmanager
@@ -146,7 +146,7 @@ def test_a_synchronous_append_costs_a_write_and_a_sync(
     ("language", "contender", "least", "limit"),
     [
         ("C", threads, 15.0, ("bare loop, 32 records a sync", _shared_syncs)),
-        ("Python", _python, 10.0, ("64 threads that hand a lock on", _handed_lock)),
+        ("Python", _python, 10.0, ("64 threads that pass a lock on", _handed_lock)),
     ],
     ids=["threads=64-in=c", "threads=64-in=python"],
 )

@@ -1,5 +1,5 @@
 """
-pystore as a contender: the three ways in, from an empty store until durable.
+pystore as a contender: three ways to append, from an empty store until durable.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def writer(
     end. Not timed: opening an empty store, making the batch, closing.
 
     Args:
-        way: in.
-        folder: makes a new one.
-        load: what is appended.
-        segment: size of one.
-        sizes: gets the bytes of the log, run by run.
+        way: of appending.
+        folder: makes a new folder.
+        load: to append.
+        segment: size of a segment.
+        sizes: receives the bytes of the log, run by run.
     """
     # Touched here, so that no run has to make it.
     assert load.columns if way == "columns" else load.messages

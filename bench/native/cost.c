@@ -53,7 +53,7 @@ static void encode(void) {
   }
 }
 
-/* Goes on where the last call ended: an append finds new pages, too. */
+/* Continues at the end of the last call, so an append gets new pages, too. */
 static void write_pieces(uint64_t piece) {
   static uint64_t at;
   uint64_t pieces = count * record_size / piece;

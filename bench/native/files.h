@@ -1,8 +1,8 @@
 /* Segment files as the bare loops write them: allocated, written in pieces,
  * written back early by a thread, durable at the end.
  *
- * Nothing of the log is used here: these loops are the limit it is held
- * against. A call that the system refuses ends the program.
+ * No code of the log is used here: these loops are its limit. An error of a
+ * system call ends the program.
  */
 #ifndef BENCH_FILES_H
 #define BENCH_FILES_H
@@ -29,7 +29,7 @@ typedef struct files {
   pthread_cond_t wake;
 } files;
 
-/* Prints what failed and why, and ends the program. */
+/* Prints the failed call and the reason, and ends the program. */
 _Noreturn void die(const char *what);
 
 double seconds(void);
@@ -40,8 +40,8 @@ void files_begin(files *all, const char *directory, uint64_t file_size,
 /* Allocates one more file of file_size bytes and answers its descriptor. */
 int files_add(files *all);
 
-/* Writes in pieces at the end of the newest file, which has the room; a file
- * that is full is followed by a new one. */
+/* Writes in pieces at the end of the newest file; after a full file it makes
+ * a new one. */
 void files_write(files *all, const uint8_t *data, uint64_t size);
 
 /* Stops the thread; every file and its name are durable after this. */

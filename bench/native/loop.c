@@ -1,4 +1,4 @@
-/* The loops that a log is held against: nothing but what the system costs. */
+/* The loops that are the limits of a log: the cost of the system alone. */
 
 /* Usage: loop MODE DIRECTORY BYTES FILE_SIZE [BATCH BODY_SIZE]
  *

@@ -1,6 +1,6 @@
-/* Fuzz target: any bytes as a segment, held against the slow reader. */
+/* Fuzz target: any bytes as a segment, compared with the slow reader. */
 
-/* Input: checks, flags, limit (u16), where A8 begins (u16), then the segment.
+/* Input: checks, flags, limit (u16), start of A8 (u16), then the segment.
  * Flags: 1 a limit, 2 stale bytes are searched, 4 rows (few of them), 8 the
  * checks that need a topic or tags. */
 #include <stdint.h>
@@ -21,7 +21,7 @@ enum { HEAD = 6, BASE = 4096, FEW = 3 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 
-/* Scans in windows that grow as asked, each in memory of its own size. */
+/* Scans in windows that grow on request, each in memory of exactly its size. */
 static int32_t scan_windows(ps_topics *topics, const uint8_t *segment,
                             uint64_t size, ps_cursor *cursor, ps_record *rows,
                             uint32_t *count, ps_error *error) {

@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as something to append. What passes the check can be
- * encoded, has the size that was said, and no scan finds fault with it. */
+/* Fuzz target: any bytes as something to append. Accepted input can be
+ * encoded, has the reported size, and a scan finds no damage in it. */
 
 /* Input: kind, flags, message_size_max (u16), segment size (u16), then the
  * bytes. Flags: 1 property CRC, 2 an IPv6 store host, 4 offsets of 8 bytes. */

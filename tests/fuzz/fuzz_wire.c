@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as what a peer sent. Every frame that is found lies
+/* Fuzz target: any bytes as input of a peer. Every frame that is found is
  * within the bytes and the limit, and pieces find the same frames. */
 
 /* Input: longest frame (u16), a piece's size, then the bytes. */

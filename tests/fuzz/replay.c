@@ -2,7 +2,7 @@
 
 /* Usage: replay SECONDS SEED FILE...  Each input is a file, changed in a few
  * places, or two of them joined. The seed of the run is printed; an input that
- * dies is left in the file `crash-input`. */
+ * kills the target stays in the file `crash-input`. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void join(bytes *input, const bytes *other) {
   input->size += size;
 }
 
-/* The input stands in the file before it is tried. */
+/* The input is in the file before the target gets it. */
 static void run(const bytes *input) {
   static int file = -1;
   if (file < 0)

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Builds the fuzz targets and runs each for SECONDS (first argument, 60).
 #
-# With clang and its libFuzzer under ASan and UBSan; without them the seeds and
-# mutations of them are replayed under gcc's sanitizers, and that is said.
-# CLANG names the one compiler to try (`CLANG=none`: replay).
-# PS_SEED (1) seeds both. What kills a target stays in tests/fuzz/build.
+# With clang and its libFuzzer under ASan and UBSan. Without them gcc's
+# sanitizers replay the seeds and mutations of them, and the output says so.
+# CLANG names the only compiler to try (`CLANG=none`: replay).
+# PS_SEED (1) is the seed of both. An input that kills a target stays in
+# tests/fuzz/build.
 set -eu
 cd "$(dirname "$0")"
 seconds=${1:-60}

@@ -1,17 +1,17 @@
 """
-Makes each known mistake on purpose, and asks the tests whether they notice.
+Makes each known mistake on purpose, and checks that a test fails.
 
-A mutant is a change to a copy of this tree (``mutants.toml``): pieces of text that
-stand in a file exactly once, and what stands there instead. The tests that should
-notice it run there; one must fail. The same tests pass without the change, or
-nothing would be shown. A mutant whose text is gone is stale: write it anew.
+A mutant is a change to a copy of this tree (``mutants.toml``): texts that occur in a
+file exactly once, and their replacements. The mutant's tests run in the copy, and one
+of them must fail. Without the change the same tests must pass. A mutant whose text no
+longer occurs is stale: write it again.
 
     python tests/mutants/run.py [WORD ...]    only mutants with a word in their name
-    python tests/mutants/run.py --sample 50   so many of them, at random; --seed N again
+    python tests/mutants/run.py --sample 50   50 of them at random; --seed N repeats
 
-All of them must still be possible to make, whichever are run.
+Every mutant must apply, even those that are not run.
 
-Rules: docs/crash-safety.md. Exit codes: 0 all noticed, 1 one survived or is stale.
+Rules: docs/crash-safety.md. Exit codes: 0 all were noticed, 1 one survived or is stale.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ LEFT_OUT = shutil.ignore_patterns(
 
 class Stale(Exception):
     """
-    A mutant that cannot be made any more, or that does not build.
+    A mutant that no longer applies, or does not build.
     """
 
 
 @dataclass(frozen=True)
 class Mutant:
     """
-    A mistake: what it is called, where it is made, who should notice.
+    A mistake, the place of its change, and the tests that must fail.
 
     Attributes:
-        name: the mistake in words.
-        file: from the root.
-        changes: pairs of text, each found once, and what replaces it.
-        tests: native programs (``test_log_sync``), or what pytest takes.
+        name: description of the mistake.
+        file: path from the root.
+        changes: pairs of a text that occurs once, and its replacement.
+        tests: native programs (``test_log_sync``), or arguments of pytest.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Mutant:
         The text of its file with the mistake in it.
 
         Raises:
-            Stale: it cannot be made.
+            Stale: the change does not apply.
         """
         text = (tree / self.file).read_text(encoding="utf-8")
         for old, new in self.changes:
@@ -81,14 +81,14 @@ class Mutant:
 
     def mutate(self, tree: Path) -> None:
         """
-        Make the mistake in a copy of the tree.
+        Makes the change in a copy of the tree.
         """
         (tree / self.file).write_text(self.mutated(tree), encoding="utf-8")
 
 
 def read_catalogue(words: Iterable[str]) -> list[Mutant]:
     """
-    The mutants whose name has one of the words, or all.
+    The mutants whose name contains one of the words; without words all.
     """
     with CATALOGUE.open("rb") as file:
         entries = tomllib.load(file)["mutant"]
@@ -114,10 +114,10 @@ def is_native(test: str) -> bool:
 
 def run(tree: Path, *command: str) -> tuple[int, str]:
     """
-    Run in a tree whose modules come first.
+    Runs a command that imports the modules of a tree.
 
     Raises:
-        TimeoutExpired: it hangs.
+        TimeoutExpired: the command took too long.
     """
     environment = os.environ | {
         "PYTHONPATH": f"{tree}:{tree / 'tests'}",
@@ -141,7 +141,7 @@ def run(tree: Path, *command: str) -> tuple[int, str]:
 
 def build_native(tree: Path, programs: Iterable[str]) -> None:
     """
-    Build native programs; what was built before and did not change stays.
+    Builds native programs, incrementally.
     """
     folder = tree / "tests" / "native"
     targets = [f"build/plain/{program}" for program in programs]
@@ -155,8 +155,8 @@ def build_native(tree: Path, programs: Iterable[str]) -> None:
 
 def failure_of(tree: Path, test: str, *others: str) -> str:
     """
-    The name of the first case of a test that fails, or nothing. Others of pytest run
-    with one of pytest.
+    The name of the first failing case of a test; empty: all pass. Several tests of
+    pytest run together.
     """
     command = [str(tree / "tests/native/build/plain" / test)]
     pattern = r"^FAILED (.*?)(?:: \d+ checks.*)?$"
@@ -167,7 +167,7 @@ def failure_of(tree: Path, test: str, *others: str) -> str:
     try:
         code, output = run(tree, *command)
     except subprocess.TimeoutExpired:
-        # A test that waits for what the mistake never does.
+        # A test waits for an event that the mistake prevents.
         return f"{test}: no end after {TIMEOUT_S} s"
     if code == 0:
         return ""
@@ -179,7 +179,7 @@ def failure_of(tree: Path, test: str, *others: str) -> str:
 
 def make_base(folder: Path, mutants: list[Mutant]) -> Path:
     """
-    A copy of the tree in which every test has passed.
+    A copy of the tree, in which every test has passed.
     """
     base = folder / "base"
     shutil.copytree(ROOT, base, symlinks=True, ignore=LEFT_OUT)
@@ -191,7 +191,7 @@ def make_base(folder: Path, mutants: list[Mutant]) -> Path:
     )
     if code != 0 or not output.startswith(str(base)):
         raise Stale(f"the copy does not use its own core: {output}")
-    # Natives by themselves; the others in as many runs as there are processors.
+    # Native programs run alone; the others in as many runs as there are processors.
     python = [test for test in tests if not is_native(test)]
     processors = os.cpu_count() or 1
     groups = [[test] for test in tests if is_native(test)]
@@ -205,7 +205,7 @@ def make_base(folder: Path, mutants: list[Mutant]) -> Path:
 
 def try_mutant(base: Path, mutant: Mutant, number: int) -> tuple[str, float]:
     """
-    Answers who noticed a mutant, and after how many seconds.
+    Returns the test that noticed a mutant, and the seconds that it took.
     """
     begun = time.monotonic()
     tree = base.with_name(f"mutant-{number}")
@@ -221,28 +221,30 @@ def try_mutant(base: Path, mutant: Mutant, number: int) -> tuple[str, float]:
 
 def choose() -> list[Mutant]:
     """
-    The mutants that the command line asks for, each of which can be made.
+    The mutants that the command line selects. All of them apply.
 
     Raises:
-        Stale: one of them cannot.
+        Stale: one does not apply.
     """
-    parser = argparse.ArgumentParser(description="Mistakes that tests must notice.")
+    parser = argparse.ArgumentParser(description="Checks that tests notice mistakes.")
     parser.add_argument("words", nargs="*", metavar="WORD")
-    parser.add_argument("--sample", type=int, help="so many of them, at random")
+    parser.add_argument("--sample", type=int, help="number of random mutants")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6)
-    asked = parser.parse_args()
-    mutants = read_catalogue(asked.words)
+    chosen = parser.parse_args()
+    mutants = read_catalogue(chosen.words)
     for mutant in mutants:
         mutant.mutated(ROOT)
-    if asked.sample is None or asked.sample >= len(mutants):
+    if chosen.sample is None or chosen.sample >= len(mutants):
         return mutants
-    print(f"{asked.sample} of {len(mutants)} mutants, --seed {asked.seed} has the same")
-    return random.Random(asked.seed).sample(mutants, asked.sample)
+    print(
+        f"{chosen.sample} of {len(mutants)} mutants; --seed {chosen.seed} repeats them"
+    )
+    return random.Random(chosen.seed).sample(mutants, chosen.sample)
 
 
 def main() -> int:
     """
-    Print the table; answers the exit code.
+    Prints the table, and returns the exit code.
     """
     begun = time.monotonic()
     bad = 0
@@ -251,7 +253,7 @@ def main() -> int:
             mutants = choose()
             base = make_base(Path(folder), mutants)
         except Stale as reason:
-            # Nothing can be shown by tests that fail anyhow.
+            # Tests that fail without a mutant show nothing.
             print(reason)
             return 1
         print(
@@ -266,7 +268,7 @@ def main() -> int:
                     noticed, seconds = result.result()
                     line = noticed or "SURVIVED"
                 except Stale as reason:
-                    # It says nothing about the tests: as bad as a survivor.
+                    # A stale mutant tests nothing: as bad as a survivor.
                     noticed, seconds, line = "", 0.0, f"STALE: {reason}"
                 bad += not noticed
                 print(f"{mutant.name:{width}}  {seconds:5.1f} s  {line}", flush=True)

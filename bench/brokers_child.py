@@ -1,10 +1,10 @@
 """
 Many brokers in one process, each on a connection of its own to one controller.
 
-Usage: crowd_child.py HOST:PORT SETS BROKERS KIND, which is java or pystore; then takes
-orders (`child.py`). What a broker says as it starts is what RocketMQ's says: 1012,
-1013, 1003, a heartbeat, and 1002 where there is no master yet. Heartbeats are frames
-that are made once.
+Usage: brokers_child.py HOST:PORT SETS BROKERS KIND, which is java or pystore; then it
+executes commands (`child.py`). A broker starts with the requests of RocketMQ's brokers:
+1012, 1013, 1003, a heartbeat, and 1002 if there is no master yet. The frames of
+heartbeats are made once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from child import obey
+from child import serve
 
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.replies import Done, NextBrokerId
@@ -42,7 +42,7 @@ from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.framing import CommandReader, encode_frame
 
-__all__ = ["Crowd"]
+__all__ = ["Brokers"]
 
 _CLUSTER = "cluster"
 _TICK_S = 0.01
@@ -60,7 +60,7 @@ _T = TypeVar("_T")
 
 class _Broker(asyncio.Protocol):
     """
-    One broker. It asks one thing at a time.
+    One broker. It has one request at a time.
     """
 
     def __init__(self, name: str, *, is_java: bool) -> None:
@@ -76,7 +76,7 @@ class _Broker(asyncio.Protocol):
 
     async def listen(self) -> None:
         """
-        Where the controller says who is master.
+        The address at which it receives notifications of the master.
         """
         loop = asyncio.get_running_loop()
         server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
@@ -85,15 +85,15 @@ class _Broker(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """
-        The connection to the controller stands.
+        Called when the connection to the controller is made.
         """
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         """
-        Answers came. Those to heartbeats are counted, and not read: there are
-        thousands a second.
+        Receives answers. Those to heartbeats are only counted: there are thousands
+        each second.
         """
         self._received += data
         while len(self._received) >= _PREFIX.size:
@@ -116,16 +116,16 @@ class _Broker(asyncio.Protocol):
 
     def send_beat(self) -> None:
         """
-        Says that it is alive, once it has registered.
+        Sends a heartbeat, once the broker has registered.
         """
         if not self._beat:
             return
         self._transport.write(self._beat)
         self.sent += 1
 
-    async def ask(self, request: Call) -> Answer:
+    async def call(self, request: Call) -> Answer:
         """
-        Returns the answer to a request, which is asked again until there is one.
+        Returns the answer to a request, and repeats the request until there is one.
         """
         while True:
             self._answer = answer = asyncio.get_running_loop().create_future()
@@ -138,42 +138,42 @@ class _Broker(asyncio.Protocol):
 
     async def start(self) -> None:
         """
-        From an empty store until it knows its master.
+        Starts with an empty store, and returns when the broker knows its master.
         """
         await self._get_id()
         recovery = None if self._is_java else Recovery(_INCARNATION, "boot")
-        told = await self.ask(
+        answer = await self.call(
             RegisterBroker(
                 _CLUSTER, self._name, self._broker_id, self._address, recovery
             )
         )
-        assert isinstance(told, MasterInfo), told
+        assert isinstance(answer, MasterInfo), answer
         vitals = None if self._is_java else HeartbeatExtension(_INCARNATION, "boot", 0)
         beat = SendHeartbeat(
             _CLUSTER, self._name, self._broker_id, self._address, 1, 0, 0, vitals=vitals
         )
         self._beat = encode_frame(command_of(beat, 0))
         self.send_beat()
-        while told.master is None:
-            found = await self.ask(ElectMaster(_CLUSTER, self._name, self._broker_id))
+        while answer.master is None:
+            found = await self.call(ElectMaster(_CLUSTER, self._name, self._broker_id))
             if isinstance(found, MasterInfo):
-                told = found
+                answer = found
             else:
-                # The election of another broker of the set is on its way.
+                # Another broker of the set is being elected.
                 assert isinstance(found, CallRefused), found
                 await asyncio.sleep(_PAUSE_S)
 
     async def _get_id(self) -> None:
         while not self._broker_id:
-            told = await self.ask(GetNextBrokerId(_CLUSTER, self._name))
-            assert isinstance(told, NextBrokerId), told
-            wished = told.broker_id
-            apply = ApplyBrokerId(_CLUSTER, self._name, wished, f"{self._address};1")
-            found = await self.ask(apply)
+            answer = await self.call(GetNextBrokerId(_CLUSTER, self._name))
+            assert isinstance(answer, NextBrokerId), answer
+            broker_id = answer.broker_id
+            apply = ApplyBrokerId(_CLUSTER, self._name, broker_id, f"{self._address};1")
+            found = await self.call(apply)
             if isinstance(found, Done):
-                self._broker_id = wished
+                self._broker_id = broker_id
             else:
-                # Another one of its set was told the same id, and was faster.
+                # Another broker of the set took the same id first.
                 assert isinstance(found, CallRefused), found
                 assert found.code == ResponseCode.CONTROLLER_BROKER_ID_INVALID, found
 
@@ -181,21 +181,21 @@ class _Broker(asyncio.Protocol):
         """
         Returns the epoch of its set's master; at least 1.
         """
-        found = await self.ask(GetReplicaInfo(self._name))
+        found = await self.call(GetReplicaInfo(self._name))
         assert isinstance(found, MasterInfo), found
         assert found.master is not None, self._name
         return found.master_epoch
 
 
-class Crowd:
+class Brokers:
     """
     The brokers, in an event loop of their own.
 
     Args:
         address: of the controller.
-        sets: how many.
-        brokers: of each set.
-        is_java: whether they say no more than RocketMQ's do.
+        sets: number of sets.
+        brokers: number of brokers of each set.
+        is_java: whether they send only RocketMQ's fields.
     """
 
     def __init__(self, address: str, sets: int, brokers: int, *, is_java: bool) -> None:
@@ -210,27 +210,27 @@ class Crowd:
 
     def connect(self) -> int:
         """
-        Each of them on a connection of its own; returns how many.
+        Connects each broker by its own connection; returns the number of brokers.
         """
         return self._do(self._connect())
 
     def start(self, at_once: int) -> float:
         """
-        So many of them at once; seconds until each of them knows its master. From its
-        registration on each sends a heartbeat a second, until `rest`.
+        Starts this number of brokers at once, and returns the seconds until each knows
+        its master. A registered broker sends a heartbeat each second, until `rest`.
         """
         return self._do(self._start(at_once))
 
     def beats(self) -> int:
         """
-        How many heartbeats were answered so far.
+        Returns the number of heartbeats that were answered so far.
         """
         return sum(one.answered for one in self._brokers)
 
     def rest(self) -> int:
         """
-        Ends the heartbeats, and waits for the answer to each that was sent. Returns the
-        newest epoch of a master: 1, if none was ever taken for dead.
+        Ends the heartbeats, and waits for the outstanding answers. Returns the newest
+        epoch of a master: 1, if no master was replaced.
         """
         return self._do(self._rest())
 
@@ -281,16 +281,16 @@ class Crowd:
 
 def main() -> None:
     """
-    Carries out orders.
+    Executes commands.
     """
-    address, sets, brokers, kind = sys.argv[1:]
-    crowd = Crowd(address, int(sets), int(brokers), is_java=kind == "java")
-    obey(
+    address, sets, count, kind = sys.argv[1:]
+    brokers = Brokers(address, int(sets), int(count), is_java=kind == "java")
+    serve(
         {
-            "connect": crowd.connect,
-            "start": crowd.start,
-            "beats": crowd.beats,
-            "rest": crowd.rest,
+            "connect": brokers.connect,
+            "start": brokers.start,
+            "beats": brokers.beats,
+            "rest": brokers.rest,
         }
     )
 

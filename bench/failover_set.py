@@ -1,5 +1,5 @@
 """
-A set of two brokers in processes of their own, whose master is killed again and again.
+A set of two brokers in processes of their own. Its master is killed repeatedly.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["MortalSet"]
+__all__ = ["FailoverSet"]
 
 
 class _Process:
@@ -43,9 +43,9 @@ class _Process:
                 return event
         raise AssertionError("the broker ended")
 
-    def ask_for(self, *broker_ids: int) -> None:
+    def set_in_sync(self, *broker_ids: int) -> None:
         """
-        As master, take these into the set.
+        Makes the master request this SyncStateSet.
         """
         assert self._process.stdin
         self._process.stdin.write(json.dumps(broker_ids) + "\n")
@@ -54,15 +54,15 @@ class _Process:
 
     def kill(self) -> int:
         """
-        End it by SIGKILL; returns when, in ns of the monotonic clock.
+        Kills the process by SIGKILL; returns the time in ns of the monotonic clock.
         """
         at_ns = time.monotonic_ns()
         self._process.kill()
         return at_ns
 
-    def let_go(self) -> None:
+    def end(self) -> None:
         """
-        It is dead already, or is killed now.
+        Kills the process if it still runs, and closes its pipes.
         """
         assert self._process.stdin
         assert self._process.stdout
@@ -72,13 +72,13 @@ class _Process:
         self._process.stdout.close()
 
 
-class MortalSet:
+class FailoverSet:
     """
     Two brokers, both in sync. A context manager.
 
     Args:
         controller: ``HOST:PORT``.
-        name: of the set; no controller knows it yet.
+        name: of the set, which is new to the controller.
     """
 
     def __init__(self, controller: str, name: str) -> None:
@@ -87,7 +87,7 @@ class MortalSet:
         self._slave = _Process(controller, name, 0)
         self._join()
 
-    def __enter__(self) -> MortalSet:
+    def __enter__(self) -> FailoverSet:
         return self
 
     def __exit__(
@@ -96,24 +96,24 @@ class MortalSet:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._master.let_go()
-        self._slave.let_go()
+        self._master.end()
+        self._slave.end()
 
     def fail_over(self) -> float:
         """
-        Kill the master; seconds until the other one was told that it is master. Then
-        the killed one starts again and follows.
+        Kills the master, and returns the seconds until the other broker was notified
+        that it is master. Then the killed broker starts again and follows.
         """
-        dead, heir = self._master, self._slave
-        killed_ns = dead.kill()
-        told = heir.until("master")
-        assert told["master"] == heir.broker_id, told
-        dead.let_go()
-        self._master = heir
-        self._slave = _Process(*self._place, dead.broker_id)
+        killed, successor = self._master, self._slave
+        killed_ns = killed.kill()
+        event = successor.until("master")
+        assert event["master"] == successor.broker_id, event
+        killed.end()
+        self._master = successor
+        self._slave = _Process(*self._place, killed.broker_id)
         self._join()
-        at_ns: int = told["at_ns"]
+        at_ns: int = event["at_ns"]
         return (at_ns - killed_ns) / 1e9
 
     def _join(self) -> None:
-        self._master.ask_for(self._master.broker_id, self._slave.broker_id)
+        self._master.set_in_sync(self._master.broker_id, self._slave.broker_id)

@@ -1,6 +1,6 @@
 """
-The limit of a table in Spark: a ``mapInArrow`` job whose Python does nothing but hand
-on Arrow batches that somebody made before.
+The limit of a table in Spark: a ``mapInArrow`` job whose Python only yields Arrow
+batches that were made before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-__all__ = ["Give", "hand_on", "repeat", "write_splits"]
+__all__ = ["Give", "repeat_first", "write_splits", "yield_files"]
 
 Give = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What ``mapInArrow`` takes: it is given the numbers of the splits, a row each."""
@@ -37,15 +37,15 @@ def write_splits(
     return paths
 
 
-def hand_on(folder: Path) -> Give:
+def yield_files(folder: Path) -> Give:
     """
-    Returns what hands on the files of its splits, through a mapping: without a copy.
+    Returns a function that yields the files of its splits from a mapping, uncopied.
     """
     names = str(folder)
 
     def give(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for asked in numbers:
-            for number in asked.column(0).to_pylist():
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
                 path = f"{names}/{number}.arrow"
                 with pa.memory_map(path) as mapped, pa.ipc.open_file(mapped) as file:
                     for index in range(file.num_record_batches):
@@ -54,10 +54,10 @@ def hand_on(folder: Path) -> Give:
     return give
 
 
-def repeat(path: Path, times: int) -> Give:
+def repeat_first(path: Path, times: int) -> Give:
     """
-    Returns what hands on the first batch of a file for each split, so many times:
-    bytes that are in the processor's cache, which no reader of a log finds there.
+    Returns a function that yields the first batch of a file *times* times. Its bytes
+    stay in the processor's cache, where the bytes of a log never are.
     """
     name = str(path)
 
