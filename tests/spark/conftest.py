@@ -24,7 +24,7 @@ def environment() -> None:
         pytest.skip("needs Java 17 or 21")
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # Java processes that live for seconds: the second compiler is no gain for them.
+    # The JVMs run for seconds only, so the second compiler does not pay off.
     os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

@@ -29,7 +29,7 @@ def test_the_examples_of_the_page_run_one_after_another(
         log.append(Message("fruit", b"apple"))
     names: dict[str, object] = {}
 
-    # The session stands where it began, not here.
+    # The session keeps its first current directory.
     page = PAGE.read_text()
     for name in ("store", "messages", "compact"):
         page = page.replace(f'"{name}"', f'"{tmp_path}/{name}"')

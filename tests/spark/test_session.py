@@ -36,7 +36,7 @@ def _others(group: int) -> list[int]:
         except OSError:
             # It ended meanwhile.
             continue
-        # Spark asks Java for its version first.
+        # Spark first runs Java to get its version.
         if int(fields[2]) == group != int(folder.name) and b"spark" in words:
             found.append(int(folder.name))
     return found

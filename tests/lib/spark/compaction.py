@@ -85,7 +85,7 @@ class LocalJobs:
             for batch in scan_segment(split, plan.choice.topics)
         ]
         rows = _latest_rows(pa.Table.from_batches(scanned, SCANNED_SCHEMA))
-        # Small batches: what a batch ends in the middle of is seen.
+        # Small batches, so that batches end within queues.
         batches = lay_out(rows.to_batches(37), plan, with_records=with_records)
         return pa.Table.from_batches(batches, PLACES_SCHEMA)
 

@@ -25,7 +25,7 @@ from pystore.spark.compact.jobs import SparkJobs
 from pystore.spark.compact.run import compact, survey
 
 KILLS = int(os.environ.get("SPARK_KILLS", "1"))
-POINTS = (  # in the order in which a compaction comes there
+POINTS = (  # in the order in which a compaction reaches them
     ("driver", "os.rename", "plan.json", 1),
     ("driver", "os.rename", "layout.jsonl", 1),
     ("driver", "open", "/compactionLog/", 5),

@@ -23,7 +23,7 @@ def test_the_changed_bit_is_named_and_nothing_else(
     """
     The page is kept, the copies are removed.
     """
-    del session  # it is the one of this process
+    del session  # the job uses the session of this process
     (store,) = make_replicas(tmp_path, 1)
 
     found = show_replicas(store, tmp_path / "out", lambda *_: None)
@@ -70,7 +70,7 @@ def test_the_command_shows_the_report(
     """
     With its keys in JSON, over a small library.
     """
-    del session  # it is the one of this process
+    del session  # the job uses the session of this process
     library = make_library(tmp_path / "library")
 
     def small(settings: DemoSettings, *rest: object) -> DemoReport:

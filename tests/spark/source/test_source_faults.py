@@ -114,7 +114,7 @@ def kill_once(rows):
     for number, row in enumerate(rows):
         if number == 30 and not os.path.exists(marker):
             Path(marker).touch()
-            daemon = os.getppid()  # of this worker; its parent is the executor
+            daemon = os.getppid()  # this worker's daemon; its parent is the executor
             stat = Path(f"/proc/{daemon}/stat").read_text()
             os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
         yield row.offset, row.size
@@ -182,7 +182,7 @@ with open_session("bare", "local[1]") as session:
         with job_errors():
             print(session.read.format("pystore").load(sys.argv[1]).count())
     except Exception as error:
-        print("said:", error)
+        print("error:", error)
 """
 
 
@@ -195,6 +195,6 @@ def test_workers_without_pystore_are_a_one_line_error(tmp_path: Path) -> None:
 
     printed = _run(_BARE, root, PYSPARK_PYTHON=str(python))
 
-    (line,) = [line for line in printed.splitlines() if line.startswith("said:")]
+    (line,) = [line for line in printed.splitlines() if line.startswith("error:")]
     assert "the workers' Python has no p" in line
     assert "pystore-commitlog[spark]" in line

@@ -205,7 +205,7 @@ def test_a_stream_begins_at_the_starting_offset(log: CommitLog) -> None:
     latest.begin()
     assert latest.start == latest.reader.initialOffset()
     behind = fill(log, 5)
-    assert latest.start == latest.reader.initialOffset()  # Spark asks again
+    assert latest.start == latest.reader.initialOffset()  # Spark calls it again
     assert behind == latest.batch()
 
 

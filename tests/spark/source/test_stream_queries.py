@@ -124,7 +124,7 @@ def test_a_stream_beside_a_writer_has_each_record_once(
                 query.processAllAvailable()
             writer.stdin.write("\n")
             writer.stdin.flush()
-            query.stop()  # wherever it is
+            query.stop()  # at any point of a batch
         writer.stdin.close()
         assert 0 == writer.wait(60)
 

@@ -85,7 +85,7 @@ def test_the_copies_do_not_depend_on_the_batches(
         monkeypatch.setattr(copying, "_GAP_BYTES", gap)
         answers = copy_rows(work, rows(work), step)
         found.append((answers, contents(work)))
-        # What the next one does not write would be seen.
+        # Bytes that the next copy does not write would differ.
         for name in contents(work) if step < 10**6 else ():
             path = work.output / name
             os.truncate(path, 0)

@@ -80,7 +80,7 @@ def test_segments_of_other_times_are_not_opened(root: Path) -> None:
     assert [] == plan(root, Selection(to_ms=ms - 4000))
     assert plan(root) == plan(root, Selection(from_ms=ms))
     late = plan(root, Selection(from_ms=ms + 3_600_000))
-    assert [plan(root)[-1]] == late  # nobody knows when the last one ends
+    assert [plan(root)[-1]] == late  # the last segment has no next one as a bound
 
 
 def test_epochs_come_from_the_epoch_file(root: Path) -> None:

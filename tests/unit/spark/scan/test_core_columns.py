@@ -24,7 +24,7 @@ ALL = frozenset({"properties", "keys", "tags", "uniqKey"})
 NAMES = (KEYS, TAGS, UNIQUE_KEY)
 HEAD, BASE = 72, 1 << 40
 
-# Pieces of which property strings are made, whole and broken.
+# Parts of property strings, valid and broken.
 PIECES = st.sampled_from(
     [
         *(b"KEYS", b"TAGS", b"UNIQ_KEY", b"KEYS\x01", b"TAGS\x01a\x02", b"k", b"v"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pystore.message.properties import parse_properties
 from pystore.spark.scan.property_maps import parse_property_maps
 
-# Pieces of which property strings are made, whole and broken.
+# Parts of property strings, valid and broken.
 PIECES = st.sampled_from(
     [b"KEYS", b"TAGS", b"k", b"\x01", b"\x02", b"v", b"\xff", "ä".encode(), b"  "]
 )

@@ -82,5 +82,5 @@ def test_python_files_alone_are_enough_for_a_worker(tmp_path: Path) -> None:
 
     wanted = read(root, ["offset", "topic", "keys"], to_offset=65536)
     assert len(wanted) > 100
-    # The end was said to be in the middle of a record, so the last one is missing.
+    # The end is within a record, so the last record is missing.
     assert wanted[:-1] == json.loads(done.stdout)[: len(wanted) - 1]

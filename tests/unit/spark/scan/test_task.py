@@ -107,7 +107,7 @@ def test_a_changed_body_fails_is_reported_or_is_skipped(
     with pytest.raises(CorruptError, match=r"body CRC 0x.*onDamage=report"):
         either(root)
     reported = either(root, ["offset", "size", "topic"], on_damage="report")
-    # Only bodies have this damage, and nobody asked for them.
+    # Only a body has this damage, and bodies are not read.
     assert not any(row["damage"] for row in reported)
     reported = either(root, ["offset", "size", "body"], on_damage="report")
     (bad,) = [row for row in reported if row["damage"]]

@@ -10,7 +10,7 @@ from pystore.seals import BLOCK_BYTES
 from pystore.spark.verify.check_replicas import check_replicas
 from pystore.spark.verify.verdicts import Finding, Verdict
 
-# -- what is not there -----------------------------------------------------------
+# -- missing segments ------------------------------------------------------------
 
 
 def test_a_segment_that_is_missing_between_others_is_absent() -> None:
@@ -167,7 +167,7 @@ def test_the_length_of_the_last_segment_ends_with_the_log() -> None:
     assert [40, 10] == [verdicts["a", number].records for number in (0, 1)]
 
 
-# -- what cannot be compared, and what is beside ---------------------------------
+# -- incomparable replicas, and other files --------------------------------------
 
 
 def test_segments_of_two_sizes_cannot_be_compared() -> None:

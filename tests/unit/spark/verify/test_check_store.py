@@ -30,7 +30,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     A sealed store of five segments, the last one not full, with consume queues.
     """
-    root = make_replicas(tmp_path_factory.mktemp("judge"), 1, with_queues=True)[0]
+    root = make_replicas(tmp_path_factory.mktemp("store"), 1, with_queues=True)[0]
     with CommitLog(root) as log:
         while seal_next(log.writer):
             pass
@@ -193,7 +193,7 @@ def test_bytes_that_cannot_be_scanned_belong_to_the_damage(root: Path) -> None:
     assert (start, 2 * SEGMENT - start) == (finding.offset, finding.size)
 
 
-# -- holes ---------------------------------------------------------------------
+# -- missing segments ----------------------------------------------------------
 
 
 def test_a_missing_segment_is_no_finding(root: Path) -> None:
@@ -316,7 +316,7 @@ def test_an_invalid_seal_is_a_finding_about_the_store(store: Path) -> None:
     assert [Finding("seal", 0, "it has 3 bytes")] == found.of_store
 
 
-# -- parts ---------------------------------------------------------------------
+# -- samples -------------------------------------------------------------------
 
 
 def test_bad_records_of_a_sample_are_damage(root: Path) -> None:

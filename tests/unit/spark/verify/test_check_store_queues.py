@@ -33,7 +33,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     A sealed store of five segments, the last one not full, with consume queues.
     """
-    root = make_replicas(tmp_path_factory.mktemp("judge"), 1, with_queues=True)[0]
+    root = make_replicas(tmp_path_factory.mktemp("store"), 1, with_queues=True)[0]
     with CommitLog(root) as log:
         while seal_next(log.writer):
             pass

@@ -262,18 +262,18 @@ def test_only_pages_travel(large: tuple[Path, Path]) -> None:
     """
     Digests of two blocks of each side travel, then one page of each.
     """
-    asked: list[list[BlockTask]] = []
+    ran: list[list[BlockTask]] = []
 
     def run(
         tasks: Sequence[Any], function: Callable[[Any], Any], size: Callable[[Any], int]
     ) -> list[Any]:
-        asked.append(list(tasks))
+        ran.append(list(tasks))
         return run_here(tasks, function, size)
 
     root, good = large
     change(root, 0, 5000, LARGE)
     complete_verdicts([difference(root, good, 0, LARGE, blocks=(0, 1, 2))], run)
-    digests, pages = asked
+    digests, pages = ran
 
     stores = {str(root), str(good)}
     assert {(name, at) for name in stores for at in (0, 2 * BLOCK_BYTES)} == {
@@ -293,18 +293,18 @@ def test_equal_block_tasks_run_once(roots: tuple[Path, Path], tmp_path: Path) ->
     shutil.copytree(root, tmp_path / "c")
     change(root, SEGMENT, 100)
     change(tmp_path / "c", SEGMENT, 200)
-    asked: list[BlockTask] = []
+    ran: list[BlockTask] = []
 
     def run(
         tasks: Sequence[Any], function: Callable[[Any], Any], size: Callable[[Any], int]
     ) -> list[Any]:
-        asked.extend(tasks)
+        ran.extend(tasks)
         return run_here(tasks, function, size)
 
     one, other = difference(root, good), difference(tmp_path / "c", good)
     complete_verdicts([one, other], run)
 
-    assert len(set(asked)) == len(asked) == 6
+    assert len(set(ran)) == len(ran) == 6
     assert [SEGMENT + 100, SEGMENT + 200] == [
         each.verdict.first_difference for each in (one, other)
     ]

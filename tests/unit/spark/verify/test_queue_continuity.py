@@ -257,7 +257,7 @@ def test_a_light_queue_is_not_checked(queues: ConsumeQueues, tmp_path: Path) -> 
 
 def test_fillers_are_no_finding(queues: ConsumeQueues, tmp_path: Path) -> None:
     """
-    They stand where a queue's first entry is not the first slot, or records are lost.
+    They fill the slots before a queue's first entry, and those of lost records.
     """
     write_queue(tmp_path, [FILLER] * 5 + entries(5, 10))
 

@@ -154,7 +154,7 @@ def test_damage_in_one_replica_does_not_end_the_comparison(tmp_path: Path) -> No
     write(segment(root, 2 * SEGMENT), starts[3] % SEGMENT, bytes(4096))
     flip(segment(roots[2], 2 * SEGMENT), starts[-3] % SEGMENT + 44)
     bad = {Path(one.store).name for one in check(*roots, replicas="all") if one.is_bad}
-    assert "c" in bad  # with "b" against it only: a tie, but not OK
+    assert "c" in bad  # only "b" differs from it: a tie, which is not OK
 
 
 def test_a_store_with_an_empty_file_does_not_end_the_job(tmp_path: Path) -> None:

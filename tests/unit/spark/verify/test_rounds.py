@@ -35,7 +35,7 @@ BAD = SegmentVerdict(
     evidence=["one", "two"],
 )
 FINE = SegmentVerdict("g", "/s", 0, Verdict.OK, checked_bytes=10)
-BESIDE = SegmentVerdict("g", "/s", None, Verdict.ORPHAN, name="x", checked_bytes=1)
+ORPHAN = SegmentVerdict("g", "/s", None, Verdict.ORPHAN, name="x", checked_bytes=1)
 
 
 def _round(number: int, *verdicts: SegmentVerdict, began: float = 1e9) -> VerifyRun:
@@ -46,7 +46,7 @@ def test_a_round_is_read_back_by_any_parquet_reader(tmp_path: Path) -> None:
     """
     Every field is there, and the number comes from the folder's name.
     """
-    write_round(tmp_path, _round(7, BAD, FINE, BESIDE))
+    write_round(tmp_path, _round(7, BAD, FINE, ORPHAN))
 
     table = ds.dataset(tmp_path / AUDIT, partitioning="hive").to_table()
 
@@ -100,7 +100,7 @@ def test_the_last_round_that_checked_a_segment_dates_it(tmp_path: Path) -> None:
     """
     A row that checked no bytes does not count, nor does one without a segment.
     """
-    write_round(tmp_path, _round(0, FINE, BAD, BESIDE, began=100.0))
+    write_round(tmp_path, _round(0, FINE, BAD, ORPHAN, began=100.0))
     write_round(tmp_path, _round(1, FINE, began=200.0))
     nothing = replace(BAD, checked_bytes=0)
     write_round(tmp_path, _round(2, nothing, began=300.0))

@@ -36,7 +36,7 @@ def _flip(path: Path, at: int, size: int = 1) -> None:
 
 def test_equal_replicas_are_ok(tmp_path: Path) -> None:
     """
-    Each segment vouches for the others.
+    Each copy confirms the others.
     """
     roots = make_replicas(tmp_path)
 
