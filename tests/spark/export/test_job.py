@@ -154,7 +154,7 @@ from pathlib import Path
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pystore.spark.export import job
-from pystore.spark.export.run import Request
+from pystore.spark.export.run import ExportRequest
 from pystore.spark.export.task import write_task
 
 root, into = sys.argv[1:]
@@ -189,7 +189,7 @@ for name, value in {
 }.items():
     builder = builder.config(f"spark.{name}", value)
 session = builder.getOrCreate()
-print(job.export(session, Request((root,), Path(into), bodies=True)).records)
+print(job.export(session, ExportRequest((root,), Path(into), bodies=True)).records)
 session.stop()
 """
 

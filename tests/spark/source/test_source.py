@@ -92,10 +92,10 @@ def test_a_column_that_can_be_null_must_be_nullable_in_a_schema(
     assert {"epoch", "storeTimestamp", "bornTimestamp", "keys", "tags", "uniqKey"} == {
         field.name for field in whole.schema if field.nullable
     }
-    with pytest.raises(Exception, match="'tags' can be null: leave NOT NULL out"):
+    with pytest.raises(Exception, match="'tags' can be null: remove NOT NULL"):
         reader.schema("tags string NOT NULL").load(str(root)).collect()
     reported = reader.schema("topic string NOT NULL").option("onDamage", "report")
-    with pytest.raises(Exception, match="'topic' can be null: leave NOT NULL out"):
+    with pytest.raises(Exception, match="'topic' can be null: remove NOT NULL"):
         reported.load(str(root)).collect()
 
 
