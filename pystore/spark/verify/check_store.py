@@ -137,7 +137,7 @@ def _check_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> 
         begins, ends = reports[0].base_offset, reports[-1].base_offset + size
         is_last = reports[-1].base_offset == last or ends >= plan.end
         bound = plan.bound if is_last else Bound(ends, "next segment's start")
-        judged = decide_end(
+        decision = decide_end(
             plan.root,
             reports,
             min_offset=begins,
@@ -147,9 +147,9 @@ def _check_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> 
                 segments, queues, offset, _checkpoint_ms(plan.bound)
             ),
         )
-        _add_decision(found, judged, is_last=is_last, log_end=ends)
+        _add_decision(found, decision, is_last=is_last, log_end=ends)
         if is_last:
-            found.expected_end = max(judged.end_offset, _promised_end(plan))
+            found.expected_end = max(decision.end_offset, _promised_end(plan))
 
 
 def _report_runs(found: StoreFindings, size: int) -> list[list[SegmentReport]]:
@@ -166,15 +166,15 @@ def _report_runs(found: StoreFindings, size: int) -> list[list[SegmentReport]]:
 
 
 def _add_decision(
-    found: StoreFindings, judged: EndDecision, *, is_last: bool, log_end: int
+    found: StoreFindings, decision: EndDecision, *, is_last: bool, log_end: int
 ) -> None:
-    for damage in judged.damages:
+    for damage in decision.damages:
         if damage.offset is not None and damage.offset >= log_end:
             continue  # whole segments are missing: they get the verdict ABSENT
         found.add(Finding("record", damage.offset, damage.reason, damage.skipped_bytes))
     if is_last:
-        found.end = judged.end_offset
-        found.torn_reason = judged.torn_reason
+        found.end = decision.end_offset
+        found.torn_reason = decision.torn_reason
 
 
 def _check_queues(found: StoreFindings, queues: ConsumeQueues | None) -> None:
