@@ -25,6 +25,7 @@ import xxhash
 from pystore.epochs.table import EpochRange, EpochTable
 from pystore.errors import FormatError, InvalidError
 from pystore.fs.atomic import SYSTEM, Calls, replace_file, storage_error
+from pystore.fs.layout import segment_name
 
 __all__ = [
     "BLOCK_BYTES",
@@ -135,7 +136,7 @@ def seal_name(base_offset: int) -> str:
     """
     The file name of a segment's seal.
     """
-    return f"{base_offset:020}.seal"
+    return f"{segment_name(base_offset)}.seal"
 
 
 def parse_seal(content: bytes, path: str = "seal") -> Seal:

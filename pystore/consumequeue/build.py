@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries
 from pystore.errors import CorruptError
+from pystore.message.constants import INNER_BATCH, NO_ENTRY
 
 __all__ = [
     "BuildPlan",
@@ -30,9 +31,6 @@ __all__ = [
     "plan_group",
 ]
 
-# PREPARED (4) and ROLLBACK (12) have this bit, none (0) and COMMIT (8) have not.
-_NO_ENTRY = 0x4
-_INNER_BATCH = 0x80
 _INDEX_MAX = (2**63 - 1) // ENTRY_SIZE
 
 
@@ -126,11 +124,11 @@ def groups_of(
         topic_name: names a topic id.
         result: counts what is left out.
     """
-    is_left_out = (rows["sys_flag"] & _NO_ENTRY) != 0
+    is_left_out = (rows["sys_flag"] & NO_ENTRY) != 0
     if is_left_out.any():
         result.transactions += int(is_left_out.sum())
         rows = rows[~is_left_out]
-    is_inner = (rows["sys_flag"] & _INNER_BATCH) != 0
+    is_inner = (rows["sys_flag"] & INNER_BATCH) != 0
     if is_inner.any():
         reason = "inner batches belong into a batch consume queue"
         first, count = int(rows["offset"][is_inner][0]), int(is_inner.sum())

@@ -23,6 +23,7 @@ from pathlib import Path
 from pystore.errors import CorruptError, PoisonedError
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.fd_cache import Descriptor, FdCache
+from pystore.fs.layout import segment_name
 
 __all__ = ["QueueFiles"]
 
@@ -140,7 +141,7 @@ class QueueFiles:
     def _path(self, base: int) -> str:
         path = self._paths.get(base)
         if path is None:
-            path = self._paths[base] = str(self.folder / f"{base:020d}")
+            path = self._paths[base] = str(self.folder / segment_name(base))
         return path
 
     def place(self, position: int) -> tuple[Descriptor, int]:

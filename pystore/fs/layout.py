@@ -36,6 +36,31 @@ TEMPORARY_NAME = "tmp"
 LIVE_FORMAT = 1
 """The format of ``meta/live``."""
 
+_NO_STORE = f"not a store: it has no {COMMIT_LOG}/"
+_NO_DIRECTORY = "no such directory: check the path"
+_NOT_A_DIRECTORY = "not a directory: give the root of a store"
+
+
+def segment_name(base: int) -> str:
+    """
+    Returns the name of the file that begins at offset *base*, of the log or a queue.
+    """
+    return f"{base:020d}"
+
+
+def segment_path(root: str | os.PathLike[str], base: int) -> Path:
+    """
+    Returns the file of the log's segment that begins at offset *base*.
+    """
+    return Path(root) / COMMIT_LOG / segment_name(base)
+
+
+def is_store(root: Path) -> bool:
+    """
+    Whether *root* has a commit log.
+    """
+    return (root / COMMIT_LOG).is_dir()
+
 
 def prepare_directory(root: Path, *, create: bool) -> None:
     """
@@ -47,9 +72,7 @@ def prepare_directory(root: Path, *, create: bool) -> None:
     """
     if not root.exists():
         if not create:
-            raise NotAStoreError(
-                f"{root}: no such directory: check the path", path=str(root)
-            )
+            raise NotAStoreError(f"{root}: {_NO_DIRECTORY}", path=str(root))
         if not root.parent.exists():
             raise NotAStoreError(
                 f"{root.parent}: no such directory: create it, or check the path",
@@ -57,16 +80,14 @@ def prepare_directory(root: Path, *, create: bool) -> None:
             )
         _make_directory(root)
     if not root.is_dir():
-        raise NotAStoreError(
-            f"{root}: not a directory: give the root of a store", path=str(root)
-        )
-    if (root / COMMIT_LOG).is_dir() or (root / META_NAME).is_dir():
+        raise NotAStoreError(f"{root}: {_NOT_A_DIRECTORY}", path=str(root))
+    if is_store(root) or (root / META_NAME).is_dir():
         return
     others = sorted(set(os.listdir(root)) - {LOCK})
     if others or not create:
         what = f"holds {others[0]!r}" if others else "is empty"
         raise NotAStoreError(
-            f"{root}: not a store: it has no {COMMIT_LOG}/ and {what}: "
+            f"{root}: {_NO_STORE} and {what}: "
             "give the root of a store, or an empty directory",
             path=str(root),
         )
@@ -84,16 +105,16 @@ def _make_directory(path: Path) -> None:
 
 def require_store(root: Path) -> None:
     """
-    Make sure that there is a store to look at.
+    Make sure that *root* is a store.
 
     Raises:
-        NotAStoreError: there is none.
+        NotAStoreError: it is none.
     """
-    if (root / "commitlog").is_dir():
+    if is_store(root):
         return
-    what = "no such directory: check the path"
+    what = _NO_DIRECTORY
     if root.is_dir():
-        what = "not a store: it has no commitlog/: give the root of a store"
+        what = f"{_NO_STORE}: give the root of a store"
     elif root.exists():
-        what = "not a directory: give the root of a store"
+        what = _NOT_A_DIRECTORY
     raise NotAStoreError(f"{root}: {what}", path=str(root))

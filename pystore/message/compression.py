@@ -14,11 +14,9 @@ import zlib
 from types import ModuleType
 
 from pystore.errors import CorruptError, FormatError
+from pystore.message.constants import COMPRESSED
 
-__all__ = ["COMPRESSED", "decompress"]
-
-COMPRESSED = 0x001
-"""The bit of the sys flag that says a body is compressed."""
+__all__ = ["decompress"]
 
 _KIND_SHIFT = 8
 _KIND_MASK = 0x7

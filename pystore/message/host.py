@@ -11,11 +11,9 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 from pystore.errors import InvalidError
+from pystore.message.constants import IPV4_SIZE
 
-__all__ = ["IPV4_SIZE", "IPV6_SIZE", "host_text", "pack_host"]
-
-IPV4_SIZE = 8
-IPV6_SIZE = 20
+__all__ = ["host_text", "pack_host"]
 
 _PORT_MAX = 65535
 

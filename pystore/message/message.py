@@ -14,8 +14,9 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from pystore.errors import InvalidError
+from pystore.message.constants import IPV4_SIZE
 from pystore.message.form import ENTRY, HEAD, PROPERTIES, encode_message, encode_topic
-from pystore.message.host import IPV4_SIZE, host_text, pack_host
+from pystore.message.host import host_text, pack_host
 from pystore.message.properties import (
     KEYS,
     TAGS,

@@ -14,12 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pystore.errors import InvalidError
+from pystore.message.constants import CRC_NAME, CRC_SIZE, PROPERTIES_SIZE_MAX
 
 __all__ = [
-    "CRC_NAME",
-    "CRC_SIZE",
     "KEYS",
-    "PROPERTIES_SIZE_MAX",
     "TAGS",
     "UNIQUE_KEY",
     "delivery_ms",
@@ -34,14 +32,6 @@ KEYS = "KEYS"
 TAGS = "TAGS"
 UNIQUE_KEY = "UNIQ_KEY"
 DELAY = "DELAY"
-CRC_NAME = "__CRC32#"
-
-CRC_SIZE = 20
-"""Bytes of the CRC property, the last of a record that has one."""
-
-PROPERTIES_SIZE_MAX = 32767
-"""Bytes that the length field can say."""
-
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 
 _SECOND = 1000

@@ -13,9 +13,17 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from pystore.message.compression import COMPRESSED, decompress
+from pystore.message.compression import decompress
+from pystore.message.constants import (
+    AT_BORN_HOST,
+    BORN_IPV6,
+    COMPRESSED,
+    STORE_IPV6,
+    born_host_size,
+    store_host_size,
+)
 from pystore.message.form import encode_message
-from pystore.message.host import IPV4_SIZE, IPV6_SIZE, host_text
+from pystore.message.host import host_text
 from pystore.message.message import Message
 from pystore.message.properties import (
     KEYS,
@@ -29,10 +37,6 @@ from pystore.message.properties import (
 from pystore.stored_names import public
 
 __all__ = ["Record"]
-
-_BORN_HOST_AT = 48
-_BORN_HOST_IPV6 = 0x10
-_STORE_HOST_IPV6 = 0x20
 
 
 class _Fields(NamedTuple):
@@ -171,8 +175,8 @@ class Record(_Fields):
 
     @property
     def _born_host_raw(self) -> bytes:
-        size = IPV6_SIZE if self.sys_flag & _BORN_HOST_IPV6 else IPV4_SIZE
-        return self.data[_BORN_HOST_AT : _BORN_HOST_AT + size]
+        size = born_host_size(self.sys_flag)
+        return self.data[AT_BORN_HOST : AT_BORN_HOST + size]
 
     @property
     def born_host(self) -> str:
@@ -183,8 +187,8 @@ class Record(_Fields):
 
     @property
     def _store_host_raw(self) -> bytes:
-        at = _BORN_HOST_AT + len(self._born_host_raw) + 8
-        size = IPV6_SIZE if self.sys_flag & _STORE_HOST_IPV6 else IPV4_SIZE
+        at = AT_BORN_HOST + len(self._born_host_raw) + 8
+        size = store_host_size(self.sys_flag)
         return self.data[at : at + size]
 
     @property
@@ -216,7 +220,7 @@ class Record(_Fields):
             without_crc(self.properties_raw),
             queue_id=self.queue_id,
             flag=self.flag,
-            sys_flag=self.sys_flag & ~(_BORN_HOST_IPV6 | _STORE_HOST_IPV6),
+            sys_flag=self.sys_flag & ~(BORN_IPV6 | STORE_IPV6),
             reconsume_times=self.reconsume_times,
             born_ms=self.born_ms,
             prepared_offset=self.prepared_offset,

@@ -26,6 +26,8 @@ from pystore.fs.layout import (
     EPOCH_FILE_BACKUP,
     IDENTITY_FILE,
     TEMPORARY_IDENTITY_FILE,
+    segment_name,
+    segment_path,
 )
 from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
 from pystore.metastore.transaction import ReadTransaction
@@ -157,7 +159,7 @@ def check_sizes(
     sizes = dict(segments)
     for base, size in left.segments:
         if sizes.get(base, size) != size:
-            path = root / "commitlog" / f"{base:020}"
+            path = segment_path(root, base)
             raise NotAStoreError(
                 f"{path}: {sizes[base]} bytes, but {size} when pystore left it: "
                 "restore it from a replica",
@@ -189,7 +191,7 @@ def reasons_of(
             reasons.append("the list of segments is another")
         reasons.extend(queues_changed)
     elif lost := _lost_segments(left.segments, segments):
-        reasons.append(f"segment {lost[0]:020} is gone")
+        reasons.append(f"segment {segment_name(lost[0])} is gone")
     return reasons
 
 

@@ -27,7 +27,20 @@ from numpy.typing import NDArray
 
 from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.message.properties import CRC_NAME, CRC_SIZE, parse_properties
+from pystore.message.constants import (
+    AT_BODY,
+    AT_STORE_MS,
+    AT_SYS_FLAG,
+    CRC_MASK,
+    CRC_NAME,
+    CRC_SIZE,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    born_host_size,
+    store_host_size,
+)
+from pystore.message.properties import parse_properties
 from pystore.recovery.torn_tail import Evidence
 from pystore.rocketmq.side_files import CheckpointTimes
 
@@ -41,9 +54,7 @@ __all__ = [
     "start_offset",
 ]
 
-_V1, _V2, _BLANK = 0xDAA320A7, 0xDAA320AB, 0xCBD43194
 _WHOLE = Check.BODY | Check.PROPERTY | Check.OFFSET
-_CRC_MASK = 0x7FFFFFFF
 
 
 class ScanEnd(Protocol):
@@ -170,17 +181,14 @@ def start_offset(log: LogView, opening: RocketmqEvidence) -> int:
 
 
 def _is_vouched_for(head: bytes, opening: RocketmqEvidence) -> bool:
-    if len(head) < 76 or int.from_bytes(head[4:8], "big") not in (_V1, _V2):
+    if len(head) < 76 or int.from_bytes(head[4:8], "big") not in (MAGIC_V1, MAGIC_V2):
         return False
-    at = 48 + _host_size(int.from_bytes(head[36:40], "big"), 0x10)
+    sys_flag = int.from_bytes(head[AT_SYS_FLAG : AT_SYS_FLAG + 4], "big")
+    at = AT_STORE_MS + born_host_size(sys_flag)
     store_ms = int.from_bytes(head[at : at + 8], "big", signed=True)
     times = opening.times
     newest = times.min_index_ms if opening.is_index_safe else times.min_ms
     return store_ms != 0 and store_ms <= newest
-
-
-def _host_size(sys_flag: int, ipv6: int) -> int:
-    return 20 if sys_flag & ipv6 else 8
 
 
 def rocketmq_end(
@@ -233,7 +241,7 @@ def _accepted_size(
     size = int.from_bytes(head[:4], "big", signed=True)
     if len(head) < 8 or size > left:
         return None
-    if int.from_bytes(head[4:], "big") == _BLANK:
+    if int.from_bytes(head[4:], "big") == MAGIC_BLANK:
         return 0
     data = log.raw(offset, max(0, size))
     parts = _parts_of(data)
@@ -244,7 +252,7 @@ def _accepted_size(
     elif opening.force_property_crc:
         is_good = _is_property_crc_right(data, parts.properties)
     else:
-        is_good = not parts.body or zlib.crc32(parts.body) & _CRC_MASK == parts.crc
+        is_good = not parts.body or zlib.crc32(parts.body) & CRC_MASK == parts.crc
     return size if is_good else None
 
 
@@ -259,14 +267,15 @@ def _parts_of(data: bytes) -> _Parts | None:
     Takes a record apart; ``None`` if its lengths do not add up to its size. As in
     RocketMQ a negative body or properties length counts as 0.
     """
-    versions = {_V1: (1, ">b"), _V2: (2, ">h")}
+    versions = {MAGIC_V1: (1, ">b"), MAGIC_V2: (2, ">h")}
     magic = int.from_bytes(data[4:8], "big")
     if magic not in versions:
         return None
     topic_bytes, topic_form = versions[magic]
     try:
         body_crc, sys_flag = struct.unpack_from(">i24xI", data, 8)
-        at = 48 + _host_size(sys_flag, 0x10) + 8 + _host_size(sys_flag, 0x20) + 12
+        hosts = born_host_size(sys_flag) + store_host_size(sys_flag)
+        at = AT_BODY - 4 + hosts
         (body_size,) = struct.unpack_from(">i", data, at)
         body_at = at + 4
         at = body_at + max(0, body_size)
@@ -288,7 +297,7 @@ def _is_property_crc_right(record: bytes, raw: bytes) -> bool:
     expected = 0
     for digit in reversed(digits):
         expected = expected * 10 + ord(digit) - ord("0")
-    return zlib.crc32(record[:-CRC_SIZE]) & _CRC_MASK == expected
+    return zlib.crc32(record[:-CRC_SIZE]) & CRC_MASK == expected
 
 
 def gather_evidence(

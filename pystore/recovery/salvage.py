@@ -18,12 +18,16 @@ from pystore.bindings.ffi import Check
 from pystore.core.scan import check_record
 from pystore.errors import CorruptError, InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
+from pystore.fs.layout import segment_name
+from pystore.message.constants import MAGIC_V1, MAGIC_V2
 from pystore.recovery.segments import Segments
 from pystore.stored_names import stored
 
 __all__ = ["Loss", "save_loss", "whole_records"]
 
-_MAGIC = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
+_MAGIC = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4)) for magic in (MAGIC_V1, MAGIC_V2))
+)
 _PROOF = Check.BODY | Check.PROPERTY | Check.OFFSET
 _CHUNK = 1 << 22
 
@@ -90,7 +94,7 @@ def _save(directory: Path, segments: Segments, end: int) -> Loss:
             continue
         data = segments.raw(at, left).rstrip(b"\0")
         if data:
-            _write(directory / f"{at:020d}", data)
+            _write(directory / segment_name(at), data)
             saved += len(data)
             records.extend(whole_records(data, at))
     sync_directory(directory)

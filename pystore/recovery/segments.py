@@ -15,6 +15,7 @@ from pystore.bindings.ffi import NO_CHECK, NO_OFFSET, Check
 from pystore.core.log_reader import LogReader
 from pystore.core.results import Cursor
 from pystore.errors import OffsetOutOfRange
+from pystore.fs.layout import segment_path
 
 _CHUNK = 1 << 20
 
@@ -119,7 +120,7 @@ def nonzero_end(root: Path, segments: Segments, end: int) -> int:
         if base + segments.segment_size <= end:
             continue
         at = max(0, end - base)
-        path = root / "commitlog" / f"{base:020d}"
+        path = segment_path(root, base)
         last = _last_nonzero(path, at, segments.segment_size)
         if last > at:
             found = base + last

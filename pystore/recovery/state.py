@@ -15,6 +15,7 @@ from pathlib import Path
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import LiveWords
 from pystore.fs.boot import Boot
+from pystore.fs.layout import segment_name
 from pystore.metastore.schema import BOUNDS, LEFT
 from pystore.metastore.transaction import ReadTransaction
 from pystore.recovery.foreign_writer import (
@@ -88,8 +89,8 @@ def text_of_stranded(bases: tuple[int, ...]) -> str:
     first, *others = bases
     more = f" (and {len(others)} more)" if others else ""
     return (
-        f"segment {first:020}{more} is allocated, holds nothing and stands behind "
-        "a missing one"
+        f"segment {segment_name(first)}{more} is allocated, holds nothing and stands "
+        "behind a missing one"
     )
 
 

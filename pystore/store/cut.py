@@ -18,6 +18,7 @@ import numpy as np
 
 from pystore.bindings.ffi import Check
 from pystore.errors import InvalidError, PoisonedError, PystoreError
+from pystore.message.constants import NO_ENTRY
 from pystore.metastore.schema import EPOCHS, LEFT, POSITIONS
 from pystore.metastore.values import QueueMark, QueueOffsets, StoreFingerprint
 from pystore.store.sealer import remove_seals
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pystore.store.writer import Writer
 
 __all__ = ["begin_at", "cut_log"]
-
-_NO_ENTRY = 0x4  # PREPARED and ROLLBACK records take no queue offset
 
 
 def cut_log(writer: Writer, offset: int) -> CutReport:
@@ -140,7 +139,7 @@ def _queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:
     log = writer.log
     queues, end = log.queues_fill()
     for rows in log.scan(offset, end, Check.TOPIC):
-        counted = rows[(rows["sys_flag"] & _NO_ENTRY) == 0]
+        counted = rows[(rows["sys_flag"] & NO_ENTRY) == 0]
         keys = counted[["topic_id", "queue_id"]]
         groups, first = np.unique(keys, return_index=True)
         for group, at in zip(groups, first, strict=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pystore.bindings.ffi import Check
 from pystore.errors import CorruptError
 from pystore.fs.atomic import remove_file
-from pystore.fs.layout import META_NAME, SEALS_NAME
+from pystore.fs.layout import META_NAME, SEALS_NAME, segment_name
 from pystore.metastore.schema import EPOCHS, IDENTITY
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 from pystore.seals import (
@@ -74,7 +74,8 @@ def _seal(writer: Writer, base: int, end: int) -> None:
     if found.stop.is_bad:
         writer.unsealable.add(base)
         raise CorruptError(
-            f"{writer.root}: segment {base:020} cannot be sealed: {found.text}",
+            f"{writer.root}: segment {segment_name(base)} cannot be sealed: "
+            f"{found.text}",
             offset=found.offset,
             path=str(writer.root),
         )

@@ -15,6 +15,7 @@ from typing import Any
 
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_directory
+from pystore.fs.layout import COMMIT_LOG
 from pystore.spark.compact.checkpoint import CompactionWork, remove_work, sync_tree
 from pystore.spark.compact.files import LOGS, make_files
 from pystore.spark.compact.layout import QueueLayout
@@ -107,7 +108,7 @@ def _link(output: Path, queue: str) -> None:
     The queue's log as the log of a store of its own.
     """
     view = output / VIEWS / queue
-    link, target = view / "commitlog", output / LOGS / queue
+    link, target = view / COMMIT_LOG, output / LOGS / queue
     try:
         view.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():

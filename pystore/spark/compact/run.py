@@ -13,6 +13,7 @@ from typing import Protocol
 from pystore.core.lock import Lock
 from pystore.errors import CorruptError, FullError, InvalidError
 from pystore.fs.atomic import storage_error
+from pystore.fs.layout import is_store
 from pystore.spark.compact.checkpoint import (
     CompactionWork,
     begin_work,
@@ -175,7 +176,7 @@ def _queues(texts: Iterable[str]) -> tuple[QueueLayout, ...]:
 
 def _check_place(store: Path, into: Path) -> None:
     for folder in (into, *into.parents):
-        if folder == store or (folder / "commitlog").is_dir():
+        if folder == store or is_store(folder):
             raise InvalidError(
                 f"{into} is in the store {folder}, and originals are not touched: give "
                 "a directory outside",

@@ -18,6 +18,8 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from pystore.bindings.row import Check
+from pystore.fs.layout import segment_path
+from pystore.message.constants import NO_ENTRY
 from pystore.message.properties import KEYS
 from pystore.message.record_batch import find_property
 from pystore.spark.compact.counts import (
@@ -58,7 +60,6 @@ _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TOPIC | Check.ONCE
 _ROWS = 32768
 _REDUCE_ROWS, _REDUCE_BYTES = 1 << 20, 64 << 20
 _BATCH_ROWS = 1 << 16
-_UNQUEUED = 0x4  # of a transaction that is prepared or rolled back: in no queue
 # What a blank may begin with, in UTF-8.
 _BLANKS = np.isin(np.arange(256), [*range(9, 14), *range(28, 33), 0xE1, 0xE2, 0xE3])
 # White space to Unicode, but not to Java.
@@ -79,7 +80,7 @@ def scan_segment(split: Split, topics: tuple[str, ...]) -> Iterator[pa.RecordBat
         OffsetOutOfRange, CutError: it is gone, or the log was cut below.
         NotAStoreError, StorageError: it cannot be read.
     """
-    path = f"{split.store}/commitlog/{split.base:020d}"
+    path = str(segment_path(split.store, split.base))
     with CoreSegment(split, _CHECKS, _ROWS) as segment:
         scan = _Scan(segment, topics, path)
         for piece in segment.pieces():
@@ -180,7 +181,7 @@ class _Scan:
             if one not in self._wanted:
                 self._wanted[one] = self._is_wanted(self._segment.topic(one))
         wanted = [one for one, is_wanted in self._wanted.items() if is_wanted]
-        mask: NDArray[np.bool_] = (rows["sys_flag"] & _UNQUEUED) == 0
+        mask: NDArray[np.bool_] = (rows["sys_flag"] & NO_ENTRY) == 0
         return mask & np.isin(ids, wanted) if len(wanted) < len(self._wanted) else mask
 
     def _is_wanted(self, topic: str) -> bool:

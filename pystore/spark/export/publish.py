@@ -18,6 +18,7 @@ from pathlib import Path
 from pystore.core.lock import Lock
 from pystore.errors import FormatError, InvalidError, LockedError, StorageError
 from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
+from pystore.fs.layout import is_store
 from pystore.spark.export.commit import Commit, format_commit, parse_commit
 from pystore.spark.export.layout import (
     HIDDEN,
@@ -68,7 +69,7 @@ def lock_export(into: Path) -> Iterator[None]:
 
 def _require_ours(into: Path) -> None:
     for above in (into, *into.parents):
-        if (above / "commitlog").is_dir():
+        if is_store(above):
             raise InvalidError(
                 f"{into}: it lies in the store {above}, where RocketMQ would take it "
                 "for its own: give a directory elsewhere"

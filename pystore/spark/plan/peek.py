@@ -14,13 +14,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from pystore.fs.layout import segment_path
+from pystore.message.constants import (
+    AT_BODY,
+    AT_STORE_MS,
+    MAGIC_V1,
+    MAGIC_V2,
+    born_host_size,
+    store_host_size,
+)
+
 __all__ = ["RecordHead", "open_for_peeks", "peek_bytes", "peek_record"]
 
-_MAGICS = {0xDAA320A7: 1, 0xDAA320AB: 2}
+_MAGICS = {MAGIC_V1: 1, MAGIC_V2: 2}
 """Of a record, with the bytes of its topic's length."""
 
 _HEAD = struct.Struct(">II4xi4xqQI")  # up to the system flag
-_BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
 _HEAD_BYTES = 128
 
 
@@ -66,7 +75,7 @@ def peek_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
     Raises:
         OSError: the system refused.
     """
-    with open_for_peeks(store / "commitlog" / f"{base:020d}") as descriptor:
+    with open_for_peeks(segment_path(store, base)) as descriptor:
         return os.pread(descriptor, size, offset - base)
 
 
@@ -85,10 +94,12 @@ def peek_record(store: Path, base: int, offset: int) -> RecordHead | None:
         size, magic, queue_id, queue_offset, said, flags = _HEAD.unpack_from(head)
         if magic not in _MAGICS or said != offset:
             return None
-        born = 20 if flags & _BORN_IPV6 else 8
-        hosts = born + (20 if flags & _STORE_IPV6 else 8)
-        store_ms = int.from_bytes(head[48 + born : 56 + born], signed=True)
-        body_at = 72 + hosts
+        born = born_host_size(flags)
+        hosts = born + store_host_size(flags)
+        store_ms = int.from_bytes(
+            head[AT_STORE_MS + born : AT_STORE_MS + born + 8], signed=True
+        )
+        body_at = AT_BODY + hosts
         at = body_at + int.from_bytes(head[body_at - 4 : body_at])
         width = _MAGICS[magic]
         if at + width > size:

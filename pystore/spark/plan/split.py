@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pystore.errors import CutError, OffsetOutOfRange, PystoreError
+from pystore.fs.layout import segment_path
 
 __all__ = ["Damaged", "Split", "gone", "nothing_written", "over_the_end"]
 
@@ -98,7 +99,7 @@ def gone(split: Split, bases: Sequence[int]) -> PystoreError:
         split: of the segment.
         bases: of the segments that there are now, ascending.
     """
-    where = f"{split.store}/commitlog/{split.base:020d}"
+    where = str(segment_path(split.store, split.base))
     if bases and bases[0] <= split.base:
         return CutError(
             f"{where}: the log was cut below it while it was to be read: read again",

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pystore.bindings.row import Check
 from pystore.errors import CorruptError, CutError, OffsetOutOfRange
+from pystore.fs.layout import segment_path
 from pystore.spark.plan.schema import BODY, Column, needs_of
 from pystore.spark.plan.selection import Selection
 from pystore.spark.plan.split import Damaged, Split
@@ -113,7 +114,7 @@ def _batches(
         if isinstance(piece, Damaged):
             segment.unchanged()  # or it is no damage
             if on_damage == "fail":
-                path = f"{split.store}/commitlog/{split.base:020d}"
+                path = str(segment_path(split.store, split.base))
                 raise CorruptError(
                     f"{path}: {piece.text} ({piece.size} bytes): {_ADVICE}",
                     offset=piece.offset,

@@ -223,12 +223,12 @@ def test_a_full_disk_leaves_zeros_and_works_again_with_space(tmp_path: Path) -> 
     script = f"""
     import os, pathlib
     from pystore.errors import FullError
-    from pystore.fs.fd_cache import FilePool
+    from pystore.fs.fd_cache import FdCache
     from pystore.consumequeue.files import QueueFiles
     root = pathlib.Path({str(tmp_path)!r})
     ballast = root / "ballast"
     ballast.write_bytes(bytes(200 * 1024))
-    files = QueueFiles(root / "q", 1 << 20, is_writable=True, pool=FilePool())
+    files = QueueFiles(root / "q", 1 << 20, is_writable=True, pool=FdCache())
     files.write(0, b"x" * 20)
     try:
         files.write(20, b"y" * (100 * 1024))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lib.oracle.golden_data import GoldenStore
 
 from pystore.errors import InvalidError
+from pystore.message.constants import PROPERTIES_SIZE_MAX
 from pystore.message.properties import (
-    PROPERTIES_SIZE_MAX,
     delivery_ms,
     encode_properties,
     join_keys,
