@@ -17,7 +17,7 @@ from pystore.errors import InvalidError
 from pystore.fs.layout import IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
 from pystore.metastore.schema import EXPORTS, IDENTITY
 from pystore.metastore.values import Identity, digest_of
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.writer import Writer
 
 __all__ = ["IdentityStore"]

@@ -30,7 +30,7 @@ from pystore.metastore.values import (
     StoreFingerprint,
     StoreFormat,
 )
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 __all__ = [
     "BOUNDS",

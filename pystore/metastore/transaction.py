@@ -46,7 +46,7 @@ from pystore.metastore.values import (
     QueueOffsets,
     StoreFingerprint,
 )
-from pystore.rocketmq.side_files import CheckpointTimes, TemporaryIdentity
+from pystore.rocketmq.identity_file import CheckpointTimes, TemporaryIdentity
 
 __all__ = ["ReadTransaction", "WriteTransaction"]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import xxhash
 
 from pystore.errors import FormatError, InvalidError
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.stored_names import stored
 
 __all__ = [

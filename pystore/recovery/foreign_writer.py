@@ -32,7 +32,7 @@ from pystore.fs.layout import (
 from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
 from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import Identity, StoreFingerprint
-from pystore.rocketmq.side_files import (
+from pystore.rocketmq.identity_file import (
     CheckpointTimes,
     parse_abort,
     parse_checkpoint,

@@ -15,7 +15,7 @@ from pystore.errors import CorruptError
 from pystore.fs.atomic import remove_file
 from pystore.fs.layout import META_NAME, SEALS_NAME, segment_name
 from pystore.metastore.schema import EPOCHS, IDENTITY
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.seals import (
     NO_CHAIN,
     list_seals,

@@ -28,7 +28,7 @@ from pystore.message.record import Record
 from pystore.metastore.schema import CUT, INCARNATION
 from pystore.metastore.schema import IDENTITY as STORED_IDENTITY
 from pystore.recovery.dry_run import inspect
-from pystore.rocketmq.side_files import (
+from pystore.rocketmq.identity_file import (
     BrokerIdentity,
     parse_abort,
     parse_checkpoint,

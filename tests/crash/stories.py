@@ -19,7 +19,7 @@ from crash.boots import same_boot
 from crash.teller import SEGMENT_SIZE, Teller
 
 from pystore.controller.identity.store import IdentityStore
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 
 def prepare_some(teller: Teller) -> None:

@@ -12,7 +12,7 @@ from interop.jvm import StoreTool
 from pystore.epochs.file import encode_epochs, read_epochs
 from pystore.epochs.table import EpochTable
 from pystore.fs.layout import CHECKPOINT, EPOCH_FILE, EPOCH_FILE_BACKUP, IDENTITY_FILE
-from pystore.rocketmq.side_files import (
+from pystore.rocketmq.identity_file import (
     BrokerIdentity,
     CheckpointTimes,
     parse_checkpoint,

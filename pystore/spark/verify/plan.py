@@ -23,7 +23,7 @@ from pystore.errors import PystoreError
 from pystore.fs.layout import ABORT, EPOCH_FILE, EPOCH_FILE_BACKUP, IDENTITY_FILE
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.rocketmq.side_files import parse_identity
+from pystore.rocketmq.identity_file import parse_identity
 from pystore.spark.verify.digests import blocks_of
 from pystore.spark.verify.segment_list import SegmentList, list_segments
 from pystore.spark.verify.segment_view import open_view

@@ -21,7 +21,7 @@ from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import FORMAT, IDENTITY, INCARNATION, PLACE
 from pystore.metastore.transaction import WriteTransaction
 from pystore.metastore.values import Incarnation, StoreFormat
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 
 
 def fill(directory: Path) -> None:

@@ -38,7 +38,7 @@ from pystore.metastore.values import (
     StoreFingerprint,
     StoreFormat,
 )
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 IDENTIFIED = BrokerIdentity("集群", "broker-a", 2**63 - 1)
 MARKS = (QueueMark("a", 0, 5), QueueMark("a", 3, 2**62), QueueMark("b c", 1, 0))

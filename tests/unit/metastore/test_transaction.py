@@ -33,7 +33,7 @@ from pystore.metastore.values import (
     QueueOffsets,
     StoreFingerprint,
 )
-from pystore.rocketmq.side_files import (
+from pystore.rocketmq.identity_file import (
     BrokerIdentity,
     CheckpointTimes,
     TemporaryIdentity,

@@ -13,8 +13,8 @@ from lib.oracle.golden_data import GoldenStore
 
 from pystore.errors import FormatError, InvalidError
 from pystore.message.properties import tags_code
+from pystore.rocketmq.identity_file import parse_checkpoint
 from pystore.rocketmq.index_file import IndexFile, IndexFiles, index_hash
-from pystore.rocketmq.side_files import parse_checkpoint
 
 # The vector of the format page: 10 slots, three puts.
 HEADER = "0000018bcfe5687b0000018bcfe5873f000000000000000000000000000000f6"

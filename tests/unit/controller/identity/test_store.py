@@ -17,7 +17,7 @@ from pystore.controller.identity.store import IdentityStore
 from pystore.errors import FormatError, InvalidError, StorageError
 from pystore.fs.layout import IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
 from pystore.metastore.values import Identity
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
 WHO = BrokerIdentity("c", "b", 3)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystore.errors import FormatError, InvalidError
-from pystore.rocketmq.side_files import (
+from pystore.rocketmq.identity_file import (
     CHECKPOINT_BYTES,
     AbortNote,
     BrokerIdentity,
