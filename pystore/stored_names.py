@@ -24,7 +24,7 @@ _Public = TypeVar("_Public", bound=Callable[..., Any])
 # pickles, which name this module, and its home today, below ``pystore``.
 _STORED = {
     "BrokerIdentity": "rocketmq.identity_file.BrokerIdentity",
-    "CheckpointTimes": "rocketmq.identity_file.CheckpointTimes",
+    "CheckpointTimes": "rocketmq.checkpoint_file.CheckpointTimes",
     "CutState": "metastore.values.CutState",
     "Found": "recovery.foreign_writer.Found",
     "Import": "recovery.foreign_writer.Import",

@@ -46,7 +46,8 @@ from pystore.metastore.values import (
     QueueOffsets,
     StoreFingerprint,
 )
-from pystore.rocketmq.identity_file import CheckpointTimes, TemporaryIdentity
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
+from pystore.rocketmq.identity_file import TemporaryIdentity
 
 __all__ = ["ReadTransaction", "WriteTransaction"]
 

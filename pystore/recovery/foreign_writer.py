@@ -32,13 +32,9 @@ from pystore.fs.layout import (
 from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
 from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import Identity, StoreFingerprint
-from pystore.rocketmq.identity_file import (
-    CheckpointTimes,
-    parse_abort,
-    parse_checkpoint,
-    parse_identity,
-    parse_temporary_identity,
-)
+from pystore.rocketmq.abort_file import parse_abort
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
+from pystore.rocketmq.identity_file import parse_identity, parse_temporary_identity
 from pystore.stored_names import stored
 
 __all__ = [

@@ -42,7 +42,7 @@ from pystore.message.constants import (
 )
 from pystore.message.properties import parse_properties
 from pystore.recovery.torn_tail import Evidence
-from pystore.rocketmq.identity_file import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 
 __all__ = [
     "LogView",

@@ -26,7 +26,7 @@ from pystore.recovery.foreign_writer import (
 )
 from pystore.recovery.rocketmq import RocketmqEvidence
 from pystore.recovery.segments import Segments
-from pystore.rocketmq.identity_file import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 
 __all__ = [
     "RecoveryInput",

@@ -25,7 +25,7 @@ from pystore.metastore.values import (
     digest_of,
 )
 from pystore.recovery.segments import Segments, last_record
-from pystore.rocketmq.identity_file import CheckpointTimes, parse_checkpoint
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
 from pystore.store.bounds import current_bounds, queue_bounds
 from pystore.store.dispatch import catch_up
 from pystore.store.writer import Writer, left_of

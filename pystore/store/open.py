@@ -53,7 +53,7 @@ from pystore.recovery.plan import RecoveryPlan, is_adopted, plan
 from pystore.recovery.salvage import save_loss
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import RecoveryInput, opening_of
-from pystore.rocketmq.identity_file import abort_text
+from pystore.rocketmq.abort_file import abort_text
 from pystore.store.adopt import adopt, prepare_adoption
 from pystore.store.queue_table import load_table, next_offsets
 from pystore.store.sealer import remove_seals

@@ -20,7 +20,7 @@ from pystore.errors import NotAStoreError
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
 from pystore.recovery.segments import Segments
-from pystore.rocketmq.identity_file import parse_abort
+from pystore.rocketmq.abort_file import parse_abort
 from pystore.store.report import RecoveryReport
 
 __all__ = ["binding_page", "find_end", "open_reader"]

@@ -28,7 +28,7 @@ from pystore.metastore.values import QueueBounds, QueueMark, StoreFingerprint
 from pystore.recovery.plan import RecoveryPlan
 from pystore.recovery.salvage import Loss
 from pystore.recovery.segments import Segments, last_record
-from pystore.rocketmq.identity_file import parse_checkpoint
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 
 
 @dataclass(slots=True)

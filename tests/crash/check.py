@@ -28,10 +28,10 @@ from pystore.message.record import Record
 from pystore.metastore.schema import CUT, INCARNATION
 from pystore.metastore.schema import IDENTITY as STORED_IDENTITY
 from pystore.recovery.dry_run import inspect
+from pystore.rocketmq.abort_file import parse_abort
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.rocketmq.identity_file import (
     BrokerIdentity,
-    parse_abort,
-    parse_checkpoint,
     parse_identity,
     parse_temporary_identity,
 )

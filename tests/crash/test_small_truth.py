@@ -47,10 +47,10 @@ def meta(tmp_path: Path) -> Path:
 WRITER = """
 import os, sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import PROMISED
 from pystore.metastore.values import Bounds
-with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
+with MetaStore.open(Path(sys.argv[1])) as checkpoint:
     with checkpoint.change() as change:
         change.begin_incarnation(os.urandom)
     for number in range(checkpoint.read(PROMISED) + 1, 1_000_000):
@@ -103,7 +103,7 @@ def test_a_reader_of_another_process_sees_only_whole_changes(meta: Path) -> None
 ON_A_FULL_DISK = """
 import errno, os, sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.errors import FullError
 from pystore.metastore.bootstrap import create_meta
 from pystore.metastore.schema import LEFT, PROMISED
@@ -117,7 +117,7 @@ try:
 except OSError as error:
     assert error.errno == errno.ENOSPC
 assert os.statvfs(store).f_bavail == 0
-with Checkpoint.open(meta) as checkpoint:
+with MetaStore.open(meta) as checkpoint:
     for epoch in range(300):
         with checkpoint.change() as change:
             change.promise(epoch)
@@ -139,7 +139,7 @@ with Checkpoint.open(meta) as checkpoint:
     with checkpoint.change() as change:
         change.promise(1001)
     print("problem:", checkpoint.reserve_problem)
-with Checkpoint.open(meta) as checkpoint:
+with MetaStore.open(meta) as checkpoint:
     assert len(checkpoint.read(LEFT).segments) == 200_000
     assert checkpoint.read(PROMISED) == 1001
 """
@@ -201,10 +201,10 @@ def test_a_disk_without_room_gets_no_meta(tmp_path: Path) -> None:
 FAILING = """
 import sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.errors import StorageError
 try:
-    with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
+    with MetaStore.open(Path(sys.argv[1])) as checkpoint:
         for epoch in (1, 2, 3):
             try:
                 with checkpoint.change() as change:
@@ -272,14 +272,14 @@ def create_meta_in(store: Path) -> Path:
 READ_ONLY = """
 import sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.errors import StorageError
 from pystore.metastore.schema import PROMISED
 meta = Path(sys.argv[1]) / "meta"
-with Checkpoint.open_read_only(meta) as checkpoint:
+with MetaStore.open_read_only(meta) as checkpoint:
     print("read", checkpoint.read(PROMISED))
 try:
-    Checkpoint.open(meta)
+    MetaStore.open(meta)
 except StorageError as error:
     print(error)
 """

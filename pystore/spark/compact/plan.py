@@ -19,7 +19,7 @@ from pystore.core.options import LogOptions
 from pystore.epochs.file import read_epochs
 from pystore.errors import OffsetOutOfRange, PystoreError
 from pystore.fs.layout import CHECKPOINT, EPOCH_FILE, EPOCH_FILE_BACKUP
-from pystore.rocketmq.identity_file import parse_checkpoint
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
 from pystore.spark.plan.split import Split
 from pystore.store.open_reader import binding_page, open_reader

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pystore.core.lock import running_writer
 from pystore.fs.layout import ABORT
-from pystore.rocketmq.identity_file import abort_text
+from pystore.rocketmq.abort_file import abort_text
 from pystore.store.commit_log import CommitLog
 
 BITS = "1-" + "0" * 32

@@ -185,9 +185,9 @@ def test_a_database_is_not_created_twice(meta: Path) -> None:
 FORKING = """
 import os, sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import PROMISED
-checkpoint = Checkpoint.open(Path(sys.argv[1]))
+checkpoint = MetaStore.open(Path(sys.argv[1]))
 if os.fork() == 0:
     del checkpoint
     sys.exit(0)

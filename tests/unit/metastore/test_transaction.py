@@ -33,11 +33,8 @@ from pystore.metastore.values import (
     QueueOffsets,
     StoreFingerprint,
 )
-from pystore.rocketmq.identity_file import (
-    BrokerIdentity,
-    CheckpointTimes,
-    TemporaryIdentity,
-)
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 
 class Database:

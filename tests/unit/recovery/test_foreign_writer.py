@@ -12,7 +12,7 @@ import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import FormatError
-from pystore.rocketmq.identity_file import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.store.commit_log import CommitLog
 
 

@@ -27,7 +27,7 @@ from pystore.recovery.rocketmq import (
 )
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Corrupt, Findings, Torn, Verdict, Whole, decide
-from pystore.rocketmq.identity_file import CheckpointTimes, parse_checkpoint
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
 
 CASES = [
     *((store, {"variant": "as-left", "patch": []}) for store in STORES),

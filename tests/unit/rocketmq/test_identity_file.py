@@ -1,5 +1,5 @@
 """
-Identity, checkpoint and abort files against what RocketMQ wrote and read.
+The identity files against what RocketMQ wrote and read.
 """
 
 from __future__ import annotations
@@ -13,28 +13,23 @@ from hypothesis import strategies as st
 
 from pystore.errors import FormatError, InvalidError
 from pystore.rocketmq.identity_file import (
-    CHECKPOINT_BYTES,
-    AbortNote,
     BrokerIdentity,
-    CheckpointTimes,
     TemporaryIdentity,
-    abort_text,
-    parse_abort,
-    parse_checkpoint,
     parse_identity,
     parse_temporary_identity,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CASES = json.loads((GOLDEN / "identity" / "expected.json").read_text())
-CHECKPOINTS = json.loads((GOLDEN / "checkpoint" / "expected.json").read_text())
 
 
 @pytest.mark.parametrize("case", CASES["files"], ids=lambda case: case["file"])
 def test_identity_files_are_read_and_written_as_java_does(
     case: dict[str, str | int],
 ) -> None:
-    """Both files give Java's values, and the values give both files."""
+    """
+    Both files give Java's values, and the values give both files.
+    """
     folder = GOLDEN / "identity"
     identity = BrokerIdentity(
         str(case["clusterName"]), str(case["brokerName"]), int(case["brokerId"])
@@ -50,7 +45,9 @@ def test_identity_files_are_read_and_written_as_java_does(
 
 @pytest.mark.parametrize("case", CASES["parse"], ids=lambda case: repr(case["text"]))
 def test_parsing_agrees_but_for_separators_in_names(case: dict[str, object]) -> None:
-    """R15, R16: fields too many, and fields left empty, are errors here."""
+    """
+    R15, R16: fields too many, and fields left empty, are errors here.
+    """
     text = str(case["text"])
     for kind, count in (("final", 3), ("temp", 4)):
         java = case[kind]
@@ -71,7 +68,9 @@ def test_parsing_agrees_but_for_separators_in_names(case: dict[str, object]) -> 
 
 @pytest.mark.parametrize("name", ["br#1", "#", ""])
 def test_a_name_with_a_separator_is_refused(name: str) -> None:
-    """R15: ``br#1`` with id 7 would be read back as ``br`` with id 1."""
+    """
+    R15: ``br#1`` with id 7 would be read back as ``br`` with id 1.
+    """
     with pytest.raises(InvalidError, match=r"has a '#'|is empty"):
         BrokerIdentity("c", name, 7)
     with pytest.raises(InvalidError, match=r"has a '#'|is empty"):
@@ -81,7 +80,9 @@ def test_a_name_with_a_separator_is_refused(name: str) -> None:
 
 
 def test_a_broker_id_has_64_bits() -> None:
-    """As Java's does."""
+    """
+    As Java's does.
+    """
     with pytest.raises(InvalidError, match="broker id 9223372036854775808 has more"):
         BrokerIdentity("c", "b", 2**63)
 
@@ -98,95 +99,26 @@ def test_a_broker_id_has_64_bits() -> None:
     ],
 )
 def test_a_bad_identity_is_named_with_what_to_do(content: bytes, message: str) -> None:
-    """R16: half a file or garbage never makes a new broker."""
+    """
+    R16: half a file or garbage never makes a new broker.
+    """
     with pytest.raises(FormatError, match=message) as caught:
         parse_identity(content, "/store/brokerIdentity")
-    print(caught.value)
     assert str(caught.value).startswith("/store/brokerIdentity: ")
     assert "restore it, or remove it: a store that knows" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("case", CHECKPOINTS, ids=lambda case: case["file"])
-def test_checkpoints_are_read_and_written_as_java_does(
-    case: dict[str, int],
-) -> None:
-    """Five values, two minima, and the same 4096 bytes back."""
-    content = (GOLDEN / "checkpoint" / str(case["file"])).read_bytes()
-    times = parse_checkpoint(content)
-    expected = CheckpointTimes(
-        physic_ms=case["physicMsgTimestamp"],
-        logics_ms=case["logicsMsgTimestamp"],
-        index_ms=case["indexMsgTimestamp"],
-        master_flushed_offset=case["masterFlushedOffset"],
-        confirm_offset=case["confirmPhyOffset"],
-    )
-    assert expected == times
-    assert case["minTimestamp"] == times.min_ms
-    assert case["minTimestampIndex"] == times.min_index_ms
-    assert content == times.encode()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "0 bytes instead of 4096"),
-        (bytes(4095), "4095 bytes instead of 4096"),
-        (b"\xff" * CHECKPOINT_BYTES, "the value at byte 0 is negative"),
-        (bytes(8) + b"\x80" + bytes(4087), "the value at byte 8 is negative"),
-        (bytes(4095) + b"\x01", "byte 4095 is not zero"),
-        (bytes(40) + b"\x01" + bytes(4055), "byte 40 is not zero"),
-    ],
-)
-def test_a_bad_checkpoint_is_named_with_what_to_do(
-    content: bytes, message: str
-) -> None:
-    """Half a file or garbage is an error, and removing the file is safe."""
-    with pytest.raises(FormatError, match=message) as caught:
-        parse_checkpoint(content, "/store/checkpoint")
-    print(caught.value)
-    assert "move it away: recovery then reads the whole log" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_checkpoint_holds_no_negative_value() -> None:
-    """A time or an offset below zero is a caller's mistake."""
-    with pytest.raises(InvalidError, match="a value is negative"):
-        CheckpointTimes(physic_ms=-1)
-
-
-def test_our_abort_text_names_process_and_incarnation() -> None:
-    """Ours, Java's and any other text are told apart."""
-    incarnation = "12-" + "0f" * 16
-    content = abort_text(4711, incarnation)
-    assert f"4711 pystore {incarnation}".encode() == content
-    assert AbortNote(4711, incarnation) == parse_abort(content)
-    assert AbortNote(815, None) == parse_abort(b"815")
-    for other in (
-        b"",
-        b"815\n",
-        b"-1",
-        b"4711 pystore 12",
-        b"\xff\x00",
-        content + b" ",
-    ):
-        assert AbortNote(None, None) == parse_abort(other)
-
-
-def test_an_abort_text_without_incarnation_is_refused() -> None:
-    """What we leave must be recognised as ours."""
-    with pytest.raises(InvalidError, match="does not name a process"):
-        abort_text(4711, "")
-
-
 @given(st.binary(max_size=200))
-def test_garbage_never_raises_anything_else(content: bytes) -> None:
-    """Whatever the bytes, the answer is a value or a FormatError of one line."""
-    parse_abort(content)
-    for parse in (parse_identity, parse_temporary_identity, parse_checkpoint):
+def test_any_bytes_give_a_value_or_a_format_error_of_one_line(content: bytes) -> None:
+    """
+    No bytes raise another error.
+    """
+    for parse in (parse_identity, parse_temporary_identity):
         text = ""
         try:
             parse(content)
         except FormatError as error:
             text = str(error)
+
         assert "\n" not in text

@@ -13,7 +13,7 @@ from lib.oracle.golden_data import GoldenStore
 
 from pystore.errors import FormatError, InvalidError
 from pystore.message.properties import tags_code
-from pystore.rocketmq.identity_file import parse_checkpoint
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.rocketmq.index_file import IndexFile, IndexFiles, index_hash
 
 # The vector of the format page: 10 slots, three puts.

@@ -14,7 +14,7 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import LivePage, LiveWords
 from pystore.fs.atomic import sync_descriptor
-from pystore.rocketmq.identity_file import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.store import adopt
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store

@@ -12,7 +12,7 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.core.log_writer import LogHandle
 from pystore.metastore.schema import BOUNDS, CLEAN, POSITIONS
-from pystore.rocketmq.identity_file import parse_checkpoint
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
 
