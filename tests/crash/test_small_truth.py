@@ -107,7 +107,7 @@ from pystore.metastore.database import MetaStore
 from pystore.errors import FullError
 from pystore.metastore.bootstrap import create_meta
 from pystore.metastore.schema import LEFT, PROMISED
-from pystore.metastore.values import Left
+from pystore.metastore.values import StoreFingerprint
 store = Path(sys.argv[1])
 meta = create_meta(store, lambda _: None)
 filler = open(store / "filler", "wb", buffering=0)
@@ -125,7 +125,7 @@ with MetaStore.open(meta) as checkpoint:
     try:
         with checkpoint.change() as change:
             change.promise(1000)
-            change.leave(Left(tuple((at, 1) for at in range(200_000))))
+            change.leave(StoreFingerprint(tuple((at, 1) for at in range(200_000))))
     except FullError as error:
         print(error)
     assert checkpoint.read(PROMISED) == 299
@@ -135,7 +135,7 @@ with MetaStore.open(meta) as checkpoint:
     os.truncate(store / "filler", 0)
     with checkpoint.change() as change:
         change.promise(1000)
-        change.leave(Left(tuple((at, 1) for at in range(200_000))))
+        change.leave(StoreFingerprint(tuple((at, 1) for at in range(200_000))))
     with checkpoint.change() as change:
         change.promise(1001)
     print("problem:", checkpoint.reserve_problem)
