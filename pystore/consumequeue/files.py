@@ -111,7 +111,7 @@ class QueueFiles:
             # A queue without a folder is a queue without entries.
             bases = []
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", self.folder, error) from error
         self.bases = bases
 
@@ -157,7 +157,7 @@ class QueueFiles:
         try:
             return self._pool.get(path, self._flags), at
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", Path(path), error) from error
 
     def read(self, position: int, count: int) -> bytes:
@@ -175,7 +175,7 @@ class QueueFiles:
             file = self._pool.get(path, self._flags)
             data = os.pread(file.number, count, position - base)
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", Path(path), error) from error
         if len(data) != count:
             here = base + self.file_size - position
@@ -279,7 +279,7 @@ class QueueFiles:
             try:
                 self._zero(start, start + used)
             except OSError as error:
-                # The caller gets the path with it.
+                # The error of the system does not name the path.
                 path = Path(self._path(self.bases[-1]))
                 raise storage_error("write", path, error) from error
 
@@ -296,7 +296,7 @@ class QueueFiles:
         try:
             Path(path).unlink(missing_ok=True)
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("remove", Path(path), error) from error
         self._pool.note(self.folder)
         self.bases.remove(base)

@@ -159,7 +159,7 @@ class ConsumeQueues:
             # A store that never had a record has no queues.
             return
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", self.folder, error) from error
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:

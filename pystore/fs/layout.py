@@ -1,5 +1,5 @@
 """
-The names of a store's files and folders, and the folders' making.
+The names and paths of a store's files, and the check of its root.
 
 A store's root is RocketMQ's: only `META_NAME` is pystore's own.
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from pystore.errors import NotAStoreError
 from pystore.fs.atomic import storage_error, sync_directory
 
-# Under the root: folders and small files of RocketMQ's, then the folder of ours and
-# what is in it.
+# Under the root: RocketMQ's folders and small files, then pystore's folder and its
+# content.
 COMMIT_LOG = "commitlog"
 CONSUME_QUEUE = "consumequeue"
 INDEX = "index"
@@ -98,7 +98,7 @@ def _make_directory(path: Path) -> None:
     try:
         path.mkdir()
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("create", path, error) from error
     sync_directory(path.parent)
 

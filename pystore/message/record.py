@@ -1,8 +1,8 @@
 """
 A record read from the log: its bytes, and where its fields are. Pure.
 
-The C core parses; a ``Record`` is the parsed row and the bytes it is about. What
-is text or a table is made when it is asked for.
+The C core parses; a ``Record`` is the parsed row and the bytes of the record. Texts
+and properties are decoded at each access.
 
 Source: docs/format.md, message record (formats 1.3, 1.5, 1.8).
 """
@@ -71,7 +71,7 @@ class Record(_Fields):
 
     The named fields are those of a scan row (``RECORD_DTYPE``), in its order;
     ``*_at`` are positions in ``data``, the whole record. ``indexed_tags_code``
-    is the row's ``tags_code``, 0 if it was not asked for.
+    is the row's ``tags_code``, 0 if the scan did not fill it.
     """
 
     __slots__ = ()
@@ -103,7 +103,7 @@ class Record(_Fields):
     @property
     def magic(self) -> int:
         """
-        The magic number, unsigned: it names the version.
+        The magic number, unsigned; each version has its own.
         """
         return int.from_bytes(self.data[4:8])
 
@@ -120,14 +120,14 @@ class Record(_Fields):
         The body decompressed, if it is compressed.
 
         Raises:
-            CorruptError, FormatError: as ``bodies.decompress``.
+            CorruptError, FormatError: as `pystore.message.compression.decompress`.
         """
         return decompress(self.body, self.sys_flag)
 
     @property
     def topic(self) -> str:
         """
-        The topic; what is no UTF-8 becomes U+FFFD, as in RocketMQ.
+        The topic; bytes that are not UTF-8 become U+FFFD, as in RocketMQ.
         """
         return self._topic_raw.decode("utf-8", "replace")
 
@@ -167,7 +167,7 @@ class Record(_Fields):
     @property
     def tags_code(self) -> int:
         """
-        What the consume queue keeps: the hash of the tags, or when it is due.
+        The code in the consume queue: the hash of the tags, or the time of delivery.
         """
         properties = self.properties
         due = delivery_ms(self.topic, properties, self.store_ms)
@@ -209,10 +209,10 @@ class Record(_Fields):
         """
         Returns the message that, appended again, gives an equal record.
 
-        Queue offset, store time and store host are the new log's.
+        The new log sets queue offset, store time and store host.
 
         Raises:
-            InvalidError: the record holds what no writer of ours writes.
+            InvalidError: the record has a value that pystore never writes.
         """
         form = encode_message(
             self._topic_raw,
@@ -233,10 +233,10 @@ class Record(_Fields):
         Returns the record with RocketMQ's names, ready for JSON.
 
         Args:
-            plain: also say what a compressed body is when decompressed.
+            plain: add length and digest of a compressed body, decompressed.
 
         Raises:
-            CorruptError, FormatError: as ``plain_body``, if that was asked for.
+            CorruptError, FormatError: as ``plain_body``, with *plain*.
         """
         properties = self.properties
         body = self.body
@@ -265,7 +265,7 @@ class Record(_Fields):
             "offsetMsgId": self.msg_id,
             "tagsCode": self.tags_code,
             "uniqKey": properties.get(UNIQUE_KEY),
-            # Java's dispatcher says "" where there are no properties at all.
+            # Java's dispatcher has "" for a record without properties.
             "keys": properties.get(KEYS) if self.properties_size else "",
             "recordSha256": sha256(self.data).hexdigest(),
         }

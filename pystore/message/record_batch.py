@@ -1,5 +1,5 @@
 """
-Many records of a block at once: where a property is, and copies for another log.
+Many records of a block at once: the place of a property, and copies for another log.
 """
 
 from __future__ import annotations
@@ -60,8 +60,7 @@ def move_records(
     """
     Returns copies of records back to back, made for another log, and their rows.
 
-    Each is checked first; what it says about its place, and the property CRC over
-    that, is made anew.
+    Each record is checked first; its copy has a new offset and a new property CRC.
 
     Args:
         data: bytes of a log that hold all of these records.

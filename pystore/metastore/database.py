@@ -110,7 +110,7 @@ class MetaStore:
         try:
             path.mkdir()
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("create", path, error) from error
         metastore = cls(path, _open_environment(path, read_only=False))
         try:

@@ -139,7 +139,7 @@ def _content(path: Path) -> bytes | None:
         # Absent is an answer (R16).
         return None
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("read", path, error) from error
 
 

@@ -74,7 +74,7 @@ def save_loss(root: Path, segments: Segments, end: int) -> Loss:
             path=str(directory),
         ) from error
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("create", directory, error) from error
     try:
         loss = _save(directory, segments, end)
@@ -140,5 +140,5 @@ def _write(path: Path, data: bytes) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("save", path, error) from error

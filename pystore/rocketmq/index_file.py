@@ -112,7 +112,7 @@ class IndexFile:
                     )
                 data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", path, error) from error
         return cls(
             path,
@@ -245,7 +245,7 @@ class IndexFiles:
             # A store without an index answers every query with nothing.
             paths = []
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", folder, error) from error
         for path in paths:
             if not _NAME.fullmatch(path.name):

@@ -58,7 +58,7 @@ def _sync(path: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("sync", path, error) from error
 
 

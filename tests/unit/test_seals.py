@@ -163,7 +163,7 @@ def test_a_flip_of_any_bit_is_detected() -> None:
     for bit in range(8 * len(content)):
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(FormatError, match=r"digest that it ends|seal begins"):
+        with pytest.raises(FormatError, match=r"digest at its end|beginning of a seal"):
             parse_seal(bytes(damaged))
 
 
@@ -240,7 +240,9 @@ def test_a_bad_seal_file_is_named(places: tuple[Path, Path]) -> None:
     """An empty or foreign file, and a directory that is not there."""
     directory, _ = places
     (directory / seal_name(0)).write_bytes(b"")
-    with pytest.raises(FormatError, match=f"^{directory}/0+.seal: b'' is not how"):
+    with pytest.raises(
+        FormatError, match=f"^{directory}/0+.seal: b'' is not the beginning"
+    ):
         read_seal(directory, 0)
     (directory / "notes.txt").write_bytes(b"")
     with pytest.raises(FormatError, match="no seal has this name: move it away"):

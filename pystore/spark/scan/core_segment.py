@@ -17,7 +17,7 @@ from pystore.bindings.row import Check, Stop
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.core.results import Cursor
-from pystore.core.resync import following
+from pystore.core.resync import next_record
 from pystore.errors import OffsetOutOfRange
 from pystore.spark.plan.split import Damaged, Split, gone, nothing_written, over_the_end
 from pystore.store.open_reader import binding_page
@@ -122,7 +122,7 @@ class CoreSegment:
         return found.text or nothing_written(found.offset)
 
     def _behind(self, found: Cursor) -> int | None:
-        return following(self._log, found, self._split.limit)
+        return next_record(self._log, found, self._split.limit)
 
     def _start(self) -> int | None:
         """

@@ -182,12 +182,12 @@ REFUSED: dict[str, Case] = {
         FormatError,
         "{root}/meta/lmdb/data.mdb: the file is empty, which a new one never is: "
         "restore meta/ from a backup, or move meta/ away and open again: the log "
-        "stays, RocketMQ's own rules then decide where it ends",
+        "stays, RocketMQ's rules then decide where it ends",
     ),
     "garbage for a database": (
         lambda root: (root / "meta/lmdb/data.mdb").write_bytes(b"garbage" * 4000),
         FormatError,
-        "{root}/meta/lmdb/data.mdb: it does not begin as LMDB 0.9 does: restore meta/ "
+        "{root}/meta/lmdb/data.mdb: it does not begin as a file of LMDB 0.9: restore meta/ "
         "from a backup, or move meta/ away and open again: the log stays, RocketMQ's "
         "own rules then decide where it ends",
     ),
@@ -195,7 +195,7 @@ REFUSED: dict[str, Case] = {
         lambda root: (root / "meta/lmdb/data.mdb").unlink(),
         FormatError,
         "{root}/meta/lmdb/data.mdb: the file is missing: restore meta/ from a backup, "
-        "or move meta/ away and open again: the log stays, RocketMQ's own rules then "
+        "or move meta/ away and open again: the log stays, RocketMQ's rules then "
         "decide where it ends",
     ),
     "live page gone": (
@@ -219,7 +219,7 @@ REFUSED: dict[str, Case] = {
     "half of the epochs": (
         lambda root: (root / "epochFileCheckpoint").write_bytes(b"2\n123\n1-0\n"),
         FormatError,
-        "{root}/epochFileCheckpoint: 1 entries, but line 1 says 2, and no .bak: "
+        "{root}/epochFileCheckpoint: 1 entries, but line 1 has 2, and no .bak: "
         "restore it from a replica's copy, or remove it and its .bak to keep the table "
         "that meta/ has",
     ),

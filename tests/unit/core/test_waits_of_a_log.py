@@ -28,24 +28,24 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
 
 def test_each_publication_rings(log: CommitLog) -> None:
     """A batch is one; after the last word there are no more."""
-    bell = OffsetWaiters(1)
-    bell.rung_by(log.writer.log)
+    waiters = OffsetWaiters(1)
+    waiters.notify_on_publish(log.writer.log)
     log.append(message(1))
     log.append_batch([message(2), message(3)])
-    assert bell.mark(0) == 2
-    bell.rung_no_more(log.writer.log)
+    assert waiters.mark(0) == 2
+    waiters.stop_notifying(log.writer.log)
     log.append(message(4))
 
-    assert bell.mark(0) == 2
+    assert waiters.mark(0) == 2
 
 
-def test_growth_wakes_who_waits_for_the_bell(log: CommitLog) -> None:
+def test_growth_wakes_who_waits_for_the_waiters(log: CommitLog) -> None:
     """Nobody rings but the log."""
-    bell = OffsetWaiters(1, in_line=False)
-    bell.rung_by(log.writer.log)
+    waiters = OffsetWaiters(1, in_line=False)
+    waiters.notify_on_publish(log.writer.log)
     outcomes: list[WaitOutcome] = []
     thread = threading.Thread(
-        target=lambda: outcomes.append(bell.wait(0, 1, LONG_MS)), daemon=True
+        target=lambda: outcomes.append(waiters.wait(0, 1, LONG_MS)), daemon=True
     )
     thread.start()
     log.append(message(1))
@@ -54,11 +54,11 @@ def test_growth_wakes_who_waits_for_the_bell(log: CommitLog) -> None:
     assert outcomes == [WaitOutcome.REACHED]
 
 
-def test_a_bell_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
+def test_a_waiters_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
     """Whoever forgets it does not leave a hole in memory."""
-    bell = OffsetWaiters(1)
-    bell.rung_by(log.writer.log)
-    del bell
+    waiters = OffsetWaiters(1)
+    waiters.notify_on_publish(log.writer.log)
+    del waiters
     gc.collect()
 
     assert log.append(message(1)).end == log.end_offset
@@ -66,13 +66,13 @@ def test_a_bell_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
 
 def test_a_ring_by_hand_counts_up() -> None:
     """For news that are none of the log's."""
-    bell = OffsetWaiters(2)
-    bell.ring(1)
-    bell.ring(1)
+    waiters = OffsetWaiters(2)
+    waiters.notify(1)
+    waiters.notify(1)
 
-    assert [0, 2] == [bell.mark(0), bell.mark(1)]
+    assert [0, 2] == [waiters.mark(0), waiters.mark(1)]
     with pytest.raises(InvalidError, match="no mark 2"):
-        bell.ring(2)
+        waiters.notify(2)
 
 
 def test_an_append_waits_for_its_own_end(log: CommitLog) -> None:
@@ -125,4 +125,4 @@ def test_an_append_that_fails_waits_for_nothing(log: CommitLog) -> None:
     with pytest.raises(ClosedError):
         waits.append(handle, message(1).form, 0, LONG_MS)
     with pytest.raises(ClosedError):
-        waits.rung_by(handle)
+        waits.notify_on_publish(handle)

@@ -100,7 +100,7 @@ def test_a_short_file_is_damage_wherever_it_ends(data: Path) -> None:
 def test_garbage_is_damage(data: Path, content: bytes) -> None:
     """What is no LMDB file is not opened."""
     data.write_bytes(content)
-    assert "it does not begin as LMDB 0.9 does" in refusal(data)
+    assert "it does not begin as a file of LMDB 0.9" in refusal(data)
 
 
 def test_a_file_of_a_newer_engine_is_refused_by_name(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_any_bytes_parse_to_what_can_be_written_again(raw: bytes) -> None:
         ({"k": 1}, "property 'k': the value is int, it must be str"),
         ({1: "v"}, "property 1: the name is int, it must be str"),
         ({"k": "\ud800"}, "property 'k' is not text"),
-        ({"__CRC32#": "1"}, "property '__CRC32#' is written by the log itself"),
+        ({"__CRC32#": "1"}, "property '__CRC32#' is written by the log"),
         ({"k": "v" * PROPERTIES_SIZE_MAX}, "properties of 32770 bytes are too long"),
     ],
 )

@@ -224,7 +224,10 @@ def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         (lambda data: data.unlink(), "the file is missing"),
         (lambda data: os.truncate(data, 0), "the file is empty"),
         (lambda data: os.truncate(data, 9000), r"the file has 9000 bytes|beyond"),
-        (lambda data: data.write_bytes(b"garbage" * 9999), "does not begin as LMDB"),
+        (
+            lambda data: data.write_bytes(b"garbage" * 9999),
+            "does not begin as a file of LMDB",
+        ),
     ],
 )
 @pytest.mark.parametrize("how", [MetaStore.open, MetaStore.open_read_only])
