@@ -49,7 +49,7 @@ class IdentityStore:
         identity = self._writer.metastore.read(IDENTITY)
         if not self._is_exported(identity):
             with self._writer.metastore.change() as change:
-                change.identify(identity)
+                change.store_identity(identity)
             self._export(identity)
         return identity
 
@@ -96,7 +96,7 @@ class IdentityStore:
                     f"cannot become {_text(identity)}",
                     path=str(self._writer.root),
                 )
-            change.identify(identity)
+            change.store_identity(identity)
         self._export(identity)
 
     def _is_exported(self, identity: Identity) -> bool:

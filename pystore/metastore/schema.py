@@ -1,7 +1,7 @@
 """
-How each truth is stored: its key, its JSON form, its proof. Pure.
+The stored form of the metadata: key, JSON, digest. Pure.
 
-A record is JSON behind its XXH3-64, so that bytes that a disk changed are seen.
+A record is its XXH3-64, then JSON, so that bytes that a disk changed are an error.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = [
     "CUT",
     "EPOCHS",
     "EXPORTS",
+    "FINGERPRINT",
     "FORMAT",
     "IDENTITY",
     "INCARNATION",
-    "LEFT",
     "PLACE",
     "POSITIONS",
     "PROMISED",
@@ -58,7 +58,7 @@ _PROOF_BYTES = 8
 @dataclass(frozen=True, slots=True)
 class MetaKey(Generic[T]):
     """
-    A record: its key, its value when it was never written, and its JSON form.
+    A record: its key, its default, and its JSON form.
     """
 
     name: str
@@ -141,11 +141,11 @@ def _marks_from_json(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ..
     )
 
 
-def _left_to_json(left: StoreFingerprint) -> Json:
+def _fingerprint_to_json(left: StoreFingerprint) -> Json:
     return [left.segments, _marks_to_json(left.queue_lengths)]
 
 
-def _left_from_json(stored: Json) -> StoreFingerprint:
+def _fingerprint_from_json(stored: Json) -> StoreFingerprint:
     segments, lengths = stored
     return StoreFingerprint(
         tuple((int(base), int(size)) for base, size in segments),
@@ -231,6 +231,6 @@ EXPORTS: MetaKey[Exports] = MetaKey(
 CLEAN: MetaKey[CleanMark | None] = MetaKey(
     "clean", None, _clean_to_json, _clean_from_json
 )
-LEFT: MetaKey[StoreFingerprint] = MetaKey(
-    "left", StoreFingerprint(), _left_to_json, _left_from_json
+FINGERPRINT: MetaKey[StoreFingerprint] = MetaKey(
+    "left", StoreFingerprint(), _fingerprint_to_json, _fingerprint_from_json
 )

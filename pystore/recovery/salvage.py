@@ -1,9 +1,9 @@
 """
-Giving up damaged bytes: what is removed is saved first, and named (A6).
+Saving bytes before a cut that loses promised records (A6).
 
-``recover --accept-loss`` cuts the log where the damage begins. Behind it there
-may be thousands of good records: every byte above the cut is copied beside the
-store, and every record in it that proves itself is listed.
+``recover --accept-loss`` cuts the log at the damage. Thousands of good records may
+follow: every byte above the cut is copied to a directory beside the store, and the
+offsets of the valid records in it are listed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _CHUNK = 1 << 22
 @dataclass(frozen=True, slots=True)
 class Loss:
     """
-    What was given up.
+    The saved bytes of a loss.
 
     Attributes:
-        directory: where the bytes were saved: one file for each segment, named by
-            the offset of its first byte.
-        bytes_saved: how many, trailing zeros left out.
-        records: offsets of whole records behind the damage, ascending.
+        directory: with one file for each segment, named by the offset of its first
+            byte.
+        bytes_saved: their number, without trailing zeros.
+        records: offsets of whole records after the damage, ascending.
     """
 
     directory: Path
@@ -52,15 +52,15 @@ class Loss:
 
 def save_loss(root: Path, segments: Segments, end: int) -> Loss:
     """
-    Copy everything above ``end`` beside the store, durably.
+    Copy all bytes above ``end`` to a directory beside the store, durably.
 
     Args:
         root: the store.
         segments: of its log.
-        end: where the log will be cut.
+        end: of the log after the cut.
 
     Raises:
-        InvalidError: the directory for it exists.
+        InvalidError: the directory exists.
         FullError: no space; the store is unchanged.
         StorageError: the system refused.
     """
@@ -68,9 +68,9 @@ def save_loss(root: Path, segments: Segments, end: int) -> Loss:
     try:
         directory.mkdir()
     except FileExistsError as error:
-        # An earlier run was killed, or the same loss came twice.
+        # From a killed run, or an earlier loss at the same offset.
         raise InvalidError(
-            f"{directory} exists: look at it, move it away, then try again",
+            f"{directory} exists: inspect it, move it away, then try again",
             path=str(directory),
         ) from error
     except OSError as error:
@@ -79,7 +79,7 @@ def save_loss(root: Path, segments: Segments, end: int) -> Loss:
     try:
         loss = _save(directory, segments, end)
     except BaseException:
-        # Half a copy would only be in the way of the next attempt.
+        # An incomplete copy would stop the next attempt.
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return loss
@@ -104,10 +104,10 @@ def _save(directory: Path, segments: Segments, end: int) -> Loss:
 
 def whole_records(data: bytes, offset: int) -> list[int]:
     """
-    Offsets of the records in ``data`` that prove themselves.
+    Offsets of the valid records in ``data``.
 
-    A record says where it is, so it is found by its magic wherever the chain of
-    sizes is broken.
+    They are found by their magic, where the chain of sizes is broken. A valid record
+    contains its own offset.
 
     Args:
         data: any bytes of a log.
@@ -121,7 +121,7 @@ def whole_records(data: bytes, offset: int) -> list[int]:
             size = int.from_bytes(data[start : start + 4], "big")
             record = check_record(data[start : start + size], offset + start, _PROOF)
         except CorruptError:
-            # Bytes that look like a record's begin; search on behind them.
+            # No record; search after these bytes.
             at = start + 1
         else:
             found.append(offset + start)

@@ -1,8 +1,8 @@
 """
-Sealing segments: one at a time, in the background, once they are on disk.
+Sealing of synced segments, one at a time, in the maintenance thread.
 
-A seal is made of what is in the file, so the segment is scanned with every
-check before it is sealed: a seal never vouches for damage.
+A segment is scanned with all checks before it is sealed, so that no seal contains the
+digest of damaged bytes.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
 
 def seal_next(writer: Writer) -> bool:
     """
-    Seal the oldest segment that has no seal yet and is wholly synced.
+    Seal the oldest full, synced segment without a seal.
 
     Returns:
-        Whether there was one.
+        Whether a segment was sealed.
 
     Raises:
         CorruptError: the segment has a bad record.
@@ -93,14 +93,14 @@ def _seal(writer: Writer, base: int, end: int) -> None:
     )
     write_seal(directory, seal, writer.temporary)
     if log.ends().cut_generation != generation:
-        # The bytes may be from before the cut, which removed the seals it saw.
+        # The digests may be of bytes before the cut, which removed only older seals.
         remove_seals(writer.root, base, end - base)
 
 
 def remove_seals(root: Path, end: int, segment_size: int) -> None:
     """
-    Durably remove the seals of segments that hold a byte at or above ``end``: a
-    segment that was cut is not sealed any more.
+    Durably remove the seals of segments with a byte at or above ``end``: a cut segment
+    is no longer sealed.
 
     Raises:
         StorageError: the system refused.

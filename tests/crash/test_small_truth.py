@@ -106,7 +106,7 @@ from pathlib import Path
 from pystore.metastore.database import MetaStore
 from pystore.errors import FullError
 from pystore.metastore.bootstrap import create_meta
-from pystore.metastore.schema import LEFT, PROMISED
+from pystore.metastore.schema import FINGERPRINT, PROMISED
 from pystore.metastore.values import StoreFingerprint
 store = Path(sys.argv[1])
 meta = create_meta(store, lambda _: None)
@@ -125,7 +125,8 @@ with MetaStore.open(meta) as checkpoint:
     try:
         with checkpoint.change() as change:
             change.promise(1000)
-            change.leave(StoreFingerprint(tuple((at, 1) for at in range(200_000))))
+            segments = tuple((at, 1) for at in range(200_000))
+            change.store_fingerprint(StoreFingerprint(segments))
     except FullError as error:
         print(error)
     assert checkpoint.read(PROMISED) == 299
@@ -135,12 +136,13 @@ with MetaStore.open(meta) as checkpoint:
     os.truncate(store / "filler", 0)
     with checkpoint.change() as change:
         change.promise(1000)
-        change.leave(StoreFingerprint(tuple((at, 1) for at in range(200_000))))
+        segments = tuple((at, 1) for at in range(200_000))
+        change.store_fingerprint(StoreFingerprint(segments))
     with checkpoint.change() as change:
         change.promise(1001)
     print("problem:", checkpoint.reserve_problem)
 with MetaStore.open(meta) as checkpoint:
-    assert len(checkpoint.read(LEFT).segments) == 200_000
+    assert len(checkpoint.read(FINGERPRINT).segments) == 200_000
     assert checkpoint.read(PROMISED) == 1001
 """
 

@@ -187,9 +187,9 @@ REFUSED: dict[str, Case] = {
     "garbage for a database": (
         lambda root: (root / "meta/lmdb/data.mdb").write_bytes(b"garbage" * 4000),
         FormatError,
-        "{root}/meta/lmdb/data.mdb: it does not begin as a file of LMDB 0.9: restore meta/ "
-        "from a backup, or move meta/ away and open again: the log stays, RocketMQ's "
-        "own rules then decide where it ends",
+        "{root}/meta/lmdb/data.mdb: it does not begin as a file of LMDB 0.9: restore "
+        "meta/ from a backup, or move meta/ away and open again: the log stays, "
+        "RocketMQ's rules then decide where it ends",
     ),
     "database gone": (
         lambda root: (root / "meta/lmdb/data.mdb").unlink(),

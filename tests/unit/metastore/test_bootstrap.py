@@ -46,7 +46,7 @@ def test_the_first_records_appear_with_it(tmp_path: Path) -> None:
     identity = BrokerIdentity("c", "b", 7)
 
     def first(change: WriteTransaction) -> None:
-        change.identify(identity)
+        change.store_identity(identity)
 
     with MetaStore.open(create_meta(tmp_path, fill, first)) as checkpoint:
         assert identity == checkpoint.read(IDENTITY)
@@ -159,5 +159,5 @@ def test_a_store_is_told_from_its_copy(tmp_path: Path) -> None:
     status = tmp_path.stat()
     assert StorePlace(status.st_dev, status.st_ino) == place_of(tmp_path)
     assert place_of(tmp_path) != place_of(tmp_path / "copy")
-    with pytest.raises(StorageError, match=r"cannot look at .*gone: No such file"):
+    with pytest.raises(StorageError, match=r"cannot read .*gone: No such file"):
         place_of(tmp_path / "gone")

@@ -34,9 +34,9 @@ from pystore.metastore.schema import (
     BOUNDS,
     CUT,
     EPOCHS,
+    FINGERPRINT,
     FORMAT,
     INCARNATION,
-    LEFT,
     PROMISED,
 )
 from pystore.metastore.values import Bounds, CutState, StoreFingerprint, StoreFormat
@@ -299,10 +299,10 @@ def test_a_full_map_is_said_in_our_own_words(
             leave(checkpoint, 900_000)
         print(caught.value)
         leave(checkpoint, 5)
-        assert 5 == len(checkpoint.read(LEFT).segments)
+        assert 5 == len(checkpoint.read(FINGERPRINT).segments)
 
 
 def leave(checkpoint: MetaStore, size: int) -> None:
     """One change of many bytes."""
     with checkpoint.change() as change:
-        change.leave(StoreFingerprint(tuple((at, 1) for at in range(size))))
+        change.store_fingerprint(StoreFingerprint(tuple((at, 1) for at in range(size))))

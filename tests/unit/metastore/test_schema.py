@@ -18,10 +18,10 @@ from pystore.metastore.schema import (
     CUT,
     EPOCHS,
     EXPORTS,
+    FINGERPRINT,
     FORMAT,
     IDENTITY,
     INCARNATION,
-    LEFT,
     PLACE,
     POSITIONS,
     PROMISED,
@@ -59,8 +59,8 @@ EXAMPLES: list[tuple[MetaKey[Any], Any]] = [
     (EXPORTS, Exports().intend("x", b"1").intend("x", None)),
     (CLEAN, None),
     (CLEAN, CleanMark(500, 400, b"\x00\xff")),
-    (LEFT, StoreFingerprint(((0, 1024), (1024, 1024)), MARKS)),
-    (LEFT, StoreFingerprint()),
+    (FINGERPRINT, StoreFingerprint(((0, 1024), (1024, 1024)), MARKS)),
+    (FINGERPRINT, StoreFingerprint()),
 ]
 
 
@@ -104,7 +104,7 @@ def test_a_flip_of_any_bit_is_seen(kind: MetaKey[Any], value: Any) -> None:
         (BOUNDS, b"[1]"),
         (BOUNDS, b"[-1,0,null,null]"),
         (EPOCHS, b"[[2,0],[1,5]]"),
-        (LEFT, b"[]"),
+        (FINGERPRINT, b"[]"),
         (POSITIONS, b'[0,{"t":[[1],[]]}]'),
         (PROMISED, b"null"),
         (IDENTITY, b'["a#b","c",1]'),

@@ -16,9 +16,9 @@ from pystore.metastore.schema import (
     CUT,
     EPOCHS,
     EXPORTS,
+    FINGERPRINT,
     IDENTITY,
     INCARNATION,
-    LEFT,
     PLACE,
     POSITIONS,
     PROMISED,
@@ -180,16 +180,16 @@ def test_an_identity_is_in_one_of_two_files(database: Database) -> None:
     change = database.change()
     identity = BrokerIdentity("c", "b", 1)
     temporary = TemporaryIdentity(identity, "127.0.0.1:1;2")
-    change.identify(temporary)
+    change.store_identity(temporary)
     assert temporary == change.read(IDENTITY)
     exports = change.read(EXPORTS)
     assert exports.is_current("brokerIdentity", None)
     assert exports.is_current("brokerIdentity-temp", b"c#b#1#127.0.0.1:1;2")
-    change.identify(identity)
+    change.store_identity(identity)
     exports = change.read(EXPORTS)
     assert exports.is_current("brokerIdentity", b"c#b#1")
     assert exports.is_current("brokerIdentity-temp", None)
-    change.identify(None)
+    change.store_identity(None)
     assert change.read(EXPORTS).is_current("brokerIdentity", None)
 
 
@@ -208,8 +208,8 @@ def test_times_are_stored_with_the_checkpoint_that_they_will_be(
 def test_place_and_what_we_left_are_kept(database: Database) -> None:
     """A7, A15: read back as written."""
     change = database.change()
-    change.settle_place(StorePlace(1, 2))
-    change.leave(StoreFingerprint(((0, 1024),)))
+    change.store_place(StorePlace(1, 2))
+    change.store_fingerprint(StoreFingerprint(((0, 1024),)))
     change = database.commit(change)
     assert StorePlace(1, 2) == change.read(PLACE)
-    assert StoreFingerprint(((0, 1024),)) == change.read(LEFT)
+    assert StoreFingerprint(((0, 1024),)) == change.read(FINGERPRINT)

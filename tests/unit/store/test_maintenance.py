@@ -65,7 +65,9 @@ def test_an_opened_log_closes_with_its_keeper(tmp_path: Path) -> None:
     with open_log(tmp_path / "store", mode="r") as log:
         assert log.end_offset > 0
 
-    assert "pystore-keeper" not in {thread.name for thread in threading.enumerate()}
+    assert "pystore-maintenance" not in {
+        thread.name for thread in threading.enumerate()
+    }
 
 
 def test_many_threads_read_where_the_queues_end(tmp_path: Path) -> None:
