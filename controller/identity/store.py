@@ -1,5 +1,5 @@
 """
-Where a broker's identity is kept: one checksummed record of the store's small truth.
+Where a broker's identity is kept: one checksummed record of the metastore.
 
 RocketMQ's two files, ``brokerIdentity`` and ``brokerIdentity-temp``, are exports of it,
 so that a Java broker that takes the store over is the same broker. The record and the

@@ -1,5 +1,5 @@
 """
-The database of small truth: kills, forks, full disks, failing writes, damage.
+The metastore: kills, forks, full disks, failing writes, damage.
 """
 
 from __future__ import annotations

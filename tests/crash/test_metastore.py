@@ -1,5 +1,5 @@
 """
-The database of small truth under kills, full disks and failing writes.
+The metastore under kills, full disks and failing writes.
 
 Real processes, real signals, real file systems: no call is imitated.
 """
