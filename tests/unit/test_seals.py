@@ -140,7 +140,7 @@ def test_verify_names_exactly_the_bad_blocks(segment: bytes, bad: list[int]) -> 
     assert bad == verify_seal(sealed(), [segment])
 
 
-def test_a_whole_digest_that_differs_makes_all_blocks_suspect() -> None:
+def test_a_wrong_digest_of_the_segment_makes_all_blocks_suspect() -> None:
     """Blocks agree, the segment does not: none of them is trusted."""
     seal = replace(sealed(), digest=bytes(16))
     assert [0, 1, 2] == verify_seal(seal, [SEGMENT])

@@ -1,5 +1,5 @@
 """
-The seam says in Python exactly what the header says in C.
+The seam in Python agrees with the header in C.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_every_failure_of_the_core_is_an_exception(name: str) -> None:
 
 def test_an_error_carries_offset_errno_and_path() -> None:
     """
-    Who catches it need not parse the text.
+    A caller need not parse the text.
     """
     with pytest.raises(StorageError) as raised:
         check(lib.PS_E_IO, _error("no", number=errno.EIO), "/store")
@@ -142,7 +142,7 @@ def test_dtypes_lie_in_memory_as_the_structs(
     assert ffi.sizeof(struct_name) == dtype.itemsize
 
 
-def test_a_record_is_taken_apart_as_its_dtype_says() -> None:
+def test_a_record_is_unpacked_by_its_dtype() -> None:
     """
     The struct format and the dtype are two spellings of one layout.
     """
@@ -226,7 +226,7 @@ def test_bytes_cross_as_they_are_and_buffers_are_borrowed() -> None:
 
 
 @pytest.mark.parametrize("data", ["text", 5, None, memoryview(b"abcd")[::2]])
-def test_what_is_no_plain_buffer_is_refused(data: object) -> None:
+def test_an_object_without_a_plain_buffer_is_refused(data: object) -> None:
     """
     The line names the type that was given.
     """

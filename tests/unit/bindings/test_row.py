@@ -1,5 +1,5 @@
 """
-Rows: the words of the core, said again for those who do without it.
+Rows: the constants of the core, repeated for modules without it.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_files_have_their_full_length_and_the_name_of_their_position(
         ("0" * 17 + "300", SIZE, "the file before it is missing"),
     ],
 )
-def test_foreign_files_are_named_with_what_to_do(
+def test_the_error_of_foreign_files_has_their_name_and_advice(
     name: str, size: int, problem: str, tmp_path: Path
 ) -> None:
     """
@@ -94,7 +94,7 @@ def test_an_empty_last_file_is_as_good_as_none(tmp_path: Path) -> None:
 
 def test_a_shorter_file_is_an_error_and_no_signal(tmp_path: Path) -> None:
     """
-    Somebody truncated it after it was opened.
+    Another program truncated it after it was opened.
     """
     files = _files(tmp_path)
     files.write(0, b"x" * 80)
@@ -146,7 +146,7 @@ def test_more_queues_than_descriptors_are_fine(tmp_path: Path) -> None:
     assert before == len(os.listdir("/dev/fd"))
 
 
-def test_a_cut_removes_later_files_and_zeroes_only_what_is_not(
+def test_a_cut_removes_later_files_and_zeroes_only_nonzero_bytes(
     tmp_path: Path,
 ) -> None:
     """

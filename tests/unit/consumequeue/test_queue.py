@@ -73,7 +73,7 @@ def test_a_queue_that_begins_in_the_middle_has_fillers_before(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("index", [-1, 0, 25, 10**18])
-def test_what_is_not_there_cannot_be_read(index: int, tmp_path: Path) -> None:
+def test_a_missing_entry_cannot_be_read(index: int, tmp_path: Path) -> None:
     """
     Below the first file, at the end, and far away.
     """
@@ -198,7 +198,7 @@ def test_the_first_slot_that_is_no_entry_ends_the_queue(tmp_path: Path) -> None:
     assert 27 == _queue(tmp_path).max_index
 
 
-def test_a_cut_counts_what_went_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_a_cut_counts_removed_entries_and_keeps_the_rest(tmp_path: Path) -> None:
     """
     At a file's edge, inside a record, and above the end.
     """

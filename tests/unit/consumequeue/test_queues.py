@@ -102,7 +102,7 @@ def test_a_missing_entry_stops_a_dispatch_before_it_writes(tmp_path: Path) -> No
     assert 100 == queues.dispatched_end
 
 
-def test_what_the_log_has_lost_is_filled_and_reported(tmp_path: Path) -> None:
+def test_entries_of_lost_records_are_filled_and_reported(tmp_path: Path) -> None:
     """
     Queue offsets stay what the records say; the holes cannot be read.
     """
@@ -166,7 +166,7 @@ def test_topics_that_are_no_text_keep_their_bytes(tmp_path: Path) -> None:
     assert b"\xff\xfeT" == queue.topic.encode("utf-8", "surrogateescape")
 
 
-def test_a_cut_leaves_zeros_and_the_next_dispatch_goes_on(tmp_path: Path) -> None:
+def test_a_cut_leaves_zeros_and_the_next_dispatch_continues(tmp_path: Path) -> None:
     """
     Over a file's edge, and again over the same offsets.
     """
@@ -185,7 +185,7 @@ def test_a_cut_leaves_zeros_and_the_next_dispatch_goes_on(tmp_path: Path) -> Non
     assert [100 * n for n in range(25)] == _indexes(_open(tmp_path))
 
 
-def test_a_cut_clears_what_a_crash_left_behind_the_end(tmp_path: Path) -> None:
+def test_a_cut_zeroes_the_bytes_of_a_crash_above_the_end(tmp_path: Path) -> None:
     """
     Entries behind a hole would come back when the hole is filled.
     """
@@ -234,7 +234,7 @@ def test_retention_keeps_files_with_a_record_and_the_last_one(tmp_path: Path) ->
     assert 25 == queue.min_index(10**6) == queue.first_index(10**6)
 
 
-def test_what_another_program_changed_is_named(tmp_path: Path) -> None:
+def test_the_changes_of_another_program_are_named(tmp_path: Path) -> None:
     """
     A7: the lengths differ from what we left.
     """
@@ -285,7 +285,7 @@ def test_synced_is_only_what_reached_the_disk(tmp_path: Path) -> None:
     assert (100, 1000) == (queues.synced_end, queues.synced_ms)
 
     queues.dispatch(_rows((100, 0, 1)), 200, _topic)
-    failures.append(OSError(errno.EIO, "told once"))
+    failures.append(OSError(errno.EIO, "reported once"))
     for _ in range(2):
         with pytest.raises(PoisonedError, match="close the store and open it again"):
             queues.sync()

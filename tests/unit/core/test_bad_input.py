@@ -240,7 +240,7 @@ REFUSED: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_opened_is_one_line_and_stays_as_it_is(
+def test_a_failed_opening_is_one_line_and_changes_nothing(
     tmp_path: Path, what: str
 ) -> None:
     """
@@ -259,9 +259,9 @@ def test_what_cannot_be_opened_is_one_line_and_stays_as_it_is(
 
 
 @pytest.mark.parametrize("what", [w for w, case in REFUSED.items() if "data" in w])
-def test_damage_in_meta_does_not_stop_who_reads(tmp_path: Path, what: str) -> None:
+def test_damage_in_meta_does_not_stop_a_reader(tmp_path: Path, what: str) -> None:
     """
-    Every record can be read where nobody may write.
+    Every record can be read on a read-only file system.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, RECORDS))
@@ -271,7 +271,7 @@ def test_damage_in_meta_does_not_stop_who_reads(tmp_path: Path, what: str) -> No
 
 
 @pytest.mark.parametrize("what", ["live page gone", "live page cut short"])
-def test_without_a_live_page_a_reader_looks_for_the_end(
+def test_without_a_live_page_a_reader_scans_for_the_end(
     tmp_path: Path, what: str
 ) -> None:
     """
@@ -284,7 +284,7 @@ def test_without_a_live_page_a_reader_looks_for_the_end(
         assert RECORDS == len(bodies(log))
 
 
-def test_a_segment_that_shrank_is_damage_and_no_visit(tmp_path: Path) -> None:
+def test_a_segment_that_shrank_is_damage_and_not_foreign(tmp_path: Path) -> None:
     """
     A lone segment of another size than the one it was left with is refused: its
     bytes are not taken for what another program wrote.
@@ -311,7 +311,7 @@ def test_a_store_in_no_directory_is_not_made(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_reader_that_appends_is_told_how_to_open(tmp_path: Path) -> None:
+def test_the_error_of_a_reader_that_appends_names_the_mode(tmp_path: Path) -> None:
     """
     The mode is named.
     """
@@ -371,7 +371,7 @@ with CommitLog(sys.argv[1], segment_size=1 << 20) as log:
 """
 
 
-def test_ctrl_c_leaves_what_was_acknowledged_and_nothing_half(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_acknowledged_and_whole_records_only(tmp_path: Path) -> None:
     """
     The one append that Ctrl-C met is there as a whole or not at all.
     """

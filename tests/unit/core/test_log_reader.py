@@ -61,7 +61,7 @@ def test_a_store_of_java_is_read_record_by_record(
             assert shown == {k: line[k] for k in shown}
 
 
-def test_rows_say_what_records_say(log: LogHandle) -> None:
+def test_rows_have_the_fields_of_the_records(log: LogHandle) -> None:
     """
     A scan and a read are two views of one parser.
     """
@@ -245,7 +245,7 @@ KEEPERS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("keep", KEEPERS.values(), ids=KEEPERS)
-def test_a_block_is_held_until_all_that_shows_it_is_gone(
+def test_a_block_is_held_until_its_last_view_is_gone(
     log: LogHandle, keep: Callable[[Any], Any]
 ) -> None:
     """
@@ -315,7 +315,7 @@ def test_an_unknown_topic_id_is_refused(log: LogHandle) -> None:
 
 def test_a_limit_hides_what_is_above(log: LogHandle) -> None:
     """
-    A reader without a live page is told the end; a writer knows it.
+    A reader without a live page gets the end from its caller; a writer knows it.
     """
     end = int(np.concatenate(list(log.scan(0)))[5]["offset"])
     with LogReader(log.path) as other:
@@ -329,7 +329,7 @@ def test_a_limit_hides_what_is_above(log: LogHandle) -> None:
         log.limit(end)
 
 
-def test_what_was_read_counts_while_nothing_is_cut(log: LogHandle) -> None:
+def test_read_bytes_are_valid_while_there_is_no_cut(log: LogHandle) -> None:
     """
     Readers ask after they have read.
     """
@@ -381,7 +381,7 @@ def _segment(folder: Path, base: int, size: int, first: bytes = b"") -> None:
     ],
     ids=["missing", "foreign name", "wrong size", "gap", "no base"],
 )
-def test_what_is_no_log_is_refused_with_the_file_named(
+def test_the_error_of_a_directory_without_a_log_names_the_file(
     tmp_path: Path, make: Any, text: str
 ) -> None:
     """

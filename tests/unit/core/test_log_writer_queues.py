@@ -21,7 +21,7 @@ TOPICS = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogatees
         st.tuples(TOPICS, st.integers(0, 2**31 - 1)), st.integers(0, 2**63 - 1)
     )
 )
-def test_what_was_packed_is_parsed(queues: dict[tuple[str, int], int]) -> None:
+def test_packed_queues_are_parsed_back(queues: dict[tuple[str, int], int]) -> None:
     """
     Also topics that are no UTF-8, which a foreign log may hold.
     """

@@ -46,7 +46,7 @@ def test_options_are_the_struct_of_the_core() -> None:
 
 def test_the_default_is_to_read() -> None:
     """
-    Nobody writes by accident.
+    The default is to read.
     """
     packed = LogOptions().pack()
 

@@ -66,6 +66,6 @@ def test_a_bad_last_record_leads_nowhere(root: Path, ends: list[int]) -> None:
 
 def test_a_bad_magic_leads_nowhere(root: Path, ends: list[int]) -> None:
     """
-    Its size is not believed.
+    Its size is not used.
     """
     assert _behind(root, ends[0] + 4, b"????", SEGMENT_SIZE) is None

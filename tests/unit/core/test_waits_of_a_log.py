@@ -1,5 +1,5 @@
 """
-A log rings as it grows, and an append waits in the same call.
+A log notifies waiters as it grows, and an append waits in the same call.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def test_each_publication_rings(log: CommitLog) -> None:
     assert waiters.mark(0) == 2
 
 
-def test_growth_wakes_who_waits_for_the_waiters(log: CommitLog) -> None:
-    """Nobody rings but the log."""
+def test_growth_of_the_log_wakes_the_waiters(log: CommitLog) -> None:
+    """Only the log notifies."""
     waiters = OffsetWaiters(1, in_line=False)
     waiters.notify_on_publish(log.writer.log)
     outcomes: list[WaitOutcome] = []
@@ -55,7 +55,7 @@ def test_growth_wakes_who_waits_for_the_waiters(log: CommitLog) -> None:
 
 
 def test_a_waiters_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
-    """Whoever forgets it does not leave a hole in memory."""
+    """A log whose waiters are dropped does not use freed memory."""
     waiters = OffsetWaiters(1)
     waiters.notify_on_publish(log.writer.log)
     del waiters
@@ -97,8 +97,8 @@ def test_an_append_waits_for_its_own_end(log: CommitLog) -> None:
     assert found == [(end, WaitOutcome.REACHED)]
 
 
-def test_an_append_whose_time_is_up_is_there(log: CommitLog) -> None:
-    """It tells where, and that nobody vouched for it; longer than one slice too."""
+def test_an_append_is_there_after_its_wait_timed_out(log: CommitLog) -> None:
+    """It returns the offset and the outcome; also after more than one slice."""
     waits = OffsetWaiters(1)
     form = message(1).form
 

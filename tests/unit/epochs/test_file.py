@@ -25,7 +25,7 @@ def as_bytes(text: str | None) -> bytes | None:
 
 
 def test_reading_agrees_with_java_but_an_unreadable_file_is_an_error() -> None:
-    """R16: where Java goes on without entries although a file is there, we stop."""
+    """R16: Java continues without entries although a file is there; pystore stops."""
     stricter = backups = 0
     with (GOLDEN / "read.jsonl").open() as lines:
         for line in lines:
@@ -109,7 +109,7 @@ GOOD = encode_epochs(EpochTable.of([(7, 7000), (8, 8000)]))
         (b"0\n0\n", b"1\n5\n1-0\n", "lists no entry, and its .bak: CRC-32"),
     ],
 )
-def test_a_bad_file_is_named_with_what_to_do(
+def test_the_error_of_a_bad_file_has_its_name_and_advice(
     content: bytes | None, backup: bytes | None, message: str
 ) -> None:
     """One line: the file, what is wrong with it, and the way out."""

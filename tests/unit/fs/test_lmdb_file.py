@@ -175,7 +175,7 @@ def test_no_flipped_bit_kills_the_process(tmp_path: Path) -> None:
     assert int(done.stdout) > 25
 
 
-def test_rewriting_leaves_every_byte_and_writes_what_is_in_use(data: Path) -> None:
+def test_rewriting_keeps_every_byte_and_writes_the_pages_in_use(data: Path) -> None:
     """A12: the pages go to the disk once more, as they are."""
     before, size = data.read_bytes(), used(data)
     reserve(data, size)

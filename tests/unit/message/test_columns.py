@@ -192,7 +192,7 @@ def test_columns_without_rows_are_columns() -> None:
         ({"topic": "a/b"}, "topic 'a/b' cannot name a folder of queues"),
     ],
 )
-def test_what_is_no_column_is_refused_in_one_line(
+def test_an_object_that_is_no_column_is_refused_in_one_line(
     columns: dict[str, Any], line: str
 ) -> None:
     """
@@ -239,7 +239,7 @@ def test_bytes_below_a_null_are_not_taken_for_a_key() -> None:
         gather_columns("T", [b"", b""], keys=keys)
 
 
-def test_what_was_handed_over_lives_until_it_is_appended(tmp_path: Path) -> None:
+def test_columns_keep_their_memory_until_the_append(tmp_path: Path) -> None:
     """
     Columns keep every buffer, also those that their maker forgot.
     """

@@ -38,7 +38,7 @@ def test_zlib_bodies_need_no_library(sys_flag: int) -> None:
     assert PLAIN == decompress(zlib.compress(PLAIN), sys_flag)
 
 
-def test_lz4_and_zstandard_bodies_become_plain() -> None:
+def test_lz4_and_zstandard_bodies_are_decompressed() -> None:
     """
     With the compression extra every type of RocketMQ is understood.
     """
@@ -50,7 +50,7 @@ def test_lz4_and_zstandard_bodies_become_plain() -> None:
 
 @pytest.mark.parametrize("sys_flag", [1, LZ4, ZSTD, ZLIB])
 @pytest.mark.parametrize("body", [b"", b"no such thing"])
-def test_a_body_that_is_not_what_its_flag_says_is_corrupt(
+def test_a_body_without_the_compression_of_its_flag_is_corrupt(
     sys_flag: int, body: bytes
 ) -> None:
     """

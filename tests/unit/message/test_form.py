@@ -13,7 +13,7 @@ from pystore.errors import InvalidError
 from pystore.message.form import HEAD, encode_message, encode_topic
 
 
-def test_every_field_lies_where_the_header_says() -> None:
+def test_every_field_is_at_its_position_in_the_header() -> None:
     """
     Positions are those of the comment above PS_MESSAGE_HEAD.
     """

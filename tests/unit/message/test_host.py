@@ -38,7 +38,7 @@ def test_ipv6_is_printed_with_all_groups_and_no_leading_zeros() -> None:
     ["", "host:1", "1.2.3.4", "1.2.3.4:x", "1.2.3.4:65536", "1.2.3.4:-1", "::1:2",
      "[1.2.3.4]:5", "1.2.3:5"],
 )  # fmt: skip
-def test_what_is_no_host_is_refused(text: str) -> None:
+def test_a_text_that_is_no_host_is_refused(text: str) -> None:
     """
     Names are not looked up; the line repeats what was given.
     """

@@ -138,7 +138,7 @@ def test_any_buffer_is_a_body() -> None:
         ({"born_host": "nowhere"}, "host 'nowhere' is not address:port"),
     ],
 )
-def test_what_no_log_could_hold_is_refused_in_one_line(
+def test_a_message_that_no_log_could_hold_is_refused_in_one_line(
     fields: dict[str, Any], line: str
 ) -> None:
     """
@@ -171,7 +171,7 @@ def test_a_message_cannot_be_changed() -> None:
         del message.form
 
 
-def test_a_message_shows_what_it_is_but_not_its_body() -> None:
+def test_the_repr_of_a_message_has_its_fields_but_not_its_body() -> None:
     """
     A log line with a message in it stays a line.
     """

@@ -43,7 +43,9 @@ TEXT = st.text(
         ("k/1;k/2;", {"k": "2"}),
     ],
 )
-def test_what_is_no_entry_is_left_out(raw: str, expected: dict[str, str]) -> None:
+def test_a_text_that_is_no_entry_is_left_out(
+    raw: str, expected: dict[str, str]
+) -> None:
     """
     The vectors that RocketMQ's own tests pin give the same tables here.
     """
@@ -65,7 +67,7 @@ def test_every_property_string_of_java_parses_as_java_parsed_it(
 
 
 @given(st.dictionaries(TEXT.filter(lambda name: name != "__CRC32#"), TEXT, max_size=8))
-def test_what_was_written_is_read_back(properties: dict[str, str]) -> None:
+def test_written_properties_are_read_back(properties: dict[str, str]) -> None:
     """
     Writing and parsing are inverse, also in order.
     """

@@ -101,7 +101,7 @@ def test_compressed_bodies_are_shown_plain_as_java_saw_them(tmp_path: Path) -> N
     assert {0, 1, 2, 3} == kinds
 
 
-def test_a_record_becomes_the_message_it_was(
+def test_a_record_becomes_the_message_that_was_appended(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """

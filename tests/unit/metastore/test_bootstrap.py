@@ -60,7 +60,7 @@ def test_an_existing_meta_is_never_replaced(tmp_path: Path) -> None:
     assert [] == os.listdir(tmp_path / "meta")
 
 
-def test_the_left_over_of_an_earlier_attempt_is_removed(tmp_path: Path) -> None:
+def test_the_files_of_an_earlier_attempt_are_removed(tmp_path: Path) -> None:
     """A14: a killed first start leaves nothing behind."""
     (tmp_path / "meta.new" / "lmdb").mkdir(parents=True)
     (tmp_path / "meta.new" / "junk").write_bytes(b"x")
@@ -153,7 +153,7 @@ def test_sigkill_at_any_moment_leaves_all_or_nothing(
     assert b"page" == (tmp_path / "meta" / "live").read_bytes()
 
 
-def test_a_store_is_told_from_its_copy(tmp_path: Path) -> None:
+def test_a_copy_of_a_store_has_another_place(tmp_path: Path) -> None:
     """A15: another directory has another inode."""
     (tmp_path / "copy").mkdir()
     status = tmp_path.stat()

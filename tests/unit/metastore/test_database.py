@@ -111,7 +111,7 @@ def test_threads_lose_no_change(checkpoint: MetaStore) -> None:
     assert 199 == checkpoint.read(PROMISED)
 
 
-def test_a_closed_handle_says_so_and_closes_again(checkpoint: MetaStore) -> None:
+def test_a_closed_handle_raises_and_can_be_closed_again(checkpoint: MetaStore) -> None:
     """Use after close is an error, a second close is not."""
     checkpoint.close()
     checkpoint.close()
@@ -138,7 +138,9 @@ def test_a_reader_cannot_write(meta: Path) -> None:
         assert -1 == reader.read(PROMISED)
 
 
-def test_a_forked_child_is_told_and_the_parent_goes_on(checkpoint: MetaStore) -> None:
+def test_a_forked_child_gets_an_error_and_the_parent_continues(
+    checkpoint: MetaStore,
+) -> None:
     """LMDB forbids use across a fork; closing in the child does nothing."""
     child = os.fork()
     if child == 0:
@@ -289,7 +291,7 @@ def test_the_files_have_their_blocks(meta: Path) -> None:
         assert status.st_blocks * 512 >= status.st_size >= least
 
 
-def test_a_full_map_is_said_in_our_own_words(
+def test_a_full_map_is_a_full_error(
     meta: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Larger than the map: refused, and the next change works."""

@@ -1,5 +1,5 @@
 """
-The stored form of each truth, and what a damaged one says.
+The stored form of each record, and the error of a damaged one.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _label(value: object) -> str:
 
 
 @pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
-def test_every_truth_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
+def test_every_record_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
     """What is stored is what was known."""
     stored = kind.encode(value)
     assert value == kind.decode(stored, "db")
@@ -79,7 +79,7 @@ def test_every_truth_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
 @pytest.mark.parametrize(
     "kind", {kind.name: kind for kind, _ in EXAMPLES}.values(), ids=_label
 )
-def test_a_truth_that_was_never_stored_has_a_default(kind: MetaKey[Any]) -> None:
+def test_a_record_that_was_never_stored_has_a_default(kind: MetaKey[Any]) -> None:
     """A missing record is its default, which can be stored too."""
     assert kind.default == kind.decode(None, "db")
     assert kind.default == kind.decode(kind.encode(kind.default), "db")
@@ -87,7 +87,7 @@ def test_a_truth_that_was_never_stored_has_a_default(kind: MetaKey[Any]) -> None
 
 @pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
 def test_a_flip_of_any_bit_is_seen(kind: MetaKey[Any], value: Any) -> None:
-    """No damaged record is believed."""
+    """A damaged record is an error."""
     stored = kind.encode(value)
     for bit in range(8 * len(stored)):
         damaged = bytearray(stored)

@@ -205,7 +205,7 @@ def test_times_are_stored_with_the_checkpoint_that_they_will_be(
     assert change.read(EXPORTS).is_current("checkpoint", times.encode())
 
 
-def test_place_and_what_we_left_are_kept(database: Database) -> None:
+def test_place_and_fingerprint_are_stored(database: Database) -> None:
     """A7, A15: read back as written."""
     change = database.change()
     change.store_place(StorePlace(1, 2))

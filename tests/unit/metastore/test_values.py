@@ -39,7 +39,7 @@ def test_a_format_of_another_day_is_refused_by_name(
     print(caught.value)
 
 
-def test_an_incarnation_is_told_by_counter_and_bits() -> None:
+def test_an_incarnation_is_identified_by_counter_and_bits() -> None:
     """Its text is what our abort file says."""
     assert "7-000102030405060708090a0b0c0d0e0f" == Incarnation(7, bytes(range(16))).text
     for counter, bits in ((-1, bytes(16)), (1, b"short")):

@@ -1,5 +1,5 @@
 """
-Was somebody else here? Each trace of another program is seen (A7, A15).
+Foreign writers: each change by another program is found (A7, A15).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def test_each_file_that_another_program_writes_voids_our_bounds(
         assert () == log.recovery.foreign
 
 
-def test_an_abort_file_that_vanished_after_a_crash_is_a_visit(tmp_path: Path) -> None:
+def test_an_abort_file_that_vanished_after_a_crash_is_foreign(tmp_path: Path) -> None:
     """
     A Java broker that opened and closed the store took our abort file away.
     """
@@ -73,7 +73,7 @@ def test_an_abort_file_that_vanished_after_a_crash_is_a_visit(tmp_path: Path) ->
         assert 50 == len(bodies(log))
 
 
-def test_a_copy_of_a_store_is_told_from_the_store(tmp_path: Path) -> None:
+def test_a_copy_of_a_store_voids_the_bounds(tmp_path: Path) -> None:
     """
     A restore has another inode: its bounds are void (A15).
     """

@@ -280,7 +280,7 @@ def test_lengths_below_zero_count_as_zero_where_java_reads_them_so(
     halted: Damaged,
 ) -> None:
     """
-    A record of ours would be bad; RocketMQ goes on behind it.
+    For pystore the record is bad; RocketMQ continues after it.
     """
     log = halted.log
     rows = next(log.rows(log.bases[3], reference.BODY))
@@ -296,7 +296,7 @@ def test_lengths_below_zero_count_as_zero_where_java_reads_them_so(
     assert int(row["offset"]) + size == rocketmq_end(log, halted.opening)
 
 
-def test_stale_records_behind_the_end_are_cut_by_us_and_kept_by_rocketmq(
+def test_stale_records_above_the_end_are_cut_here_and_kept_by_rocketmq(
     tmp_path: Path,
 ) -> None:
     """

@@ -79,7 +79,7 @@ def test_a_loss_that_cannot_be_saved_leaves_nothing_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    With space the next attempt works, and nobody has to tidy up before.
+    With space the next attempt works, without a clean-up.
     """
     root = tmp_path / "store"
     _damaged(root)

@@ -80,7 +80,7 @@ def test_a6_a_log_that_ends_at_or_above_the_bound_is_whole(stop: Stop) -> None:
     assert Whole(4096) == decide(findings, Bound(4096))
 
 
-def test_what_cannot_be_read_is_never_called_torn() -> None:
+def test_unreadable_bytes_are_never_a_torn_tail() -> None:
     """
     A disk that answers with an error may answer again tomorrow.
     """
@@ -96,7 +96,7 @@ def test_what_cannot_be_read_is_never_called_torn() -> None:
 @pytest.mark.parametrize("stop", [*BAD, *ENDS])
 def test_a8_with_abort_nothing_may_be_bad_below_rocketmq_s_start(stop: Stop) -> None:
     """
-    What RocketMQ would not read again it believes to be on disk.
+    RocketMQ treats bytes that it would not read again as flushed.
     """
     evidence = _evidence(is_abort=True, start=4096, named=9000)
 
@@ -149,7 +149,7 @@ def test_a8_without_abort_the_tail_from_the_last_named_record_on_is_torn(
 
 @pytest.mark.parametrize("is_abort", [True, False])
 @pytest.mark.parametrize("stop", [*BAD, *ENDS])
-def test_a8_a_named_record_behind_that_was_flushed_forbids_the_cut(
+def test_a8_a_flushed_record_with_an_entry_above_forbids_the_cut(
     is_abort: bool,
     stop: Stop,
 ) -> None:
@@ -222,7 +222,7 @@ def test_a8_the_bound_is_the_start_with_abort_and_the_last_named_without() -> No
         (Findings(8192, Stop.LAST), 8192),
     ],
 )
-def test_a_blank_with_nothing_behind_it_ends_a_log_as_in_rocketmq(
+def test_a_blank_before_no_segment_ends_a_log_as_in_rocketmq(
     findings: Findings, end: int
 ) -> None:
     """

@@ -14,7 +14,7 @@ from pystore.rocketmq.abort_file import AbortNote, abort_text, parse_abort
 
 def test_our_abort_text_names_process_and_incarnation() -> None:
     """
-    Ours, Java's and any other text are told apart.
+    Pystore's text, Java's and any other text give different notes.
     """
     incarnation = "12-" + "0f" * 16
     content = abort_text(4711, incarnation)

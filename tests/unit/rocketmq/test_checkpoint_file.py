@@ -55,7 +55,7 @@ def test_checkpoints_are_read_and_written_as_java_does(
         (bytes(40) + b"\x01" + bytes(4055), "byte 40 is not zero"),
     ],
 )
-def test_a_bad_checkpoint_is_named_with_what_to_do(
+def test_the_error_of_a_bad_checkpoint_has_its_name_and_advice(
     content: bytes, message: str
 ) -> None:
     """

@@ -98,7 +98,9 @@ def test_a_broker_id_has_64_bits() -> None:
         (b"\0" * 20, "is not 3 fields"),
     ],
 )
-def test_a_bad_identity_is_named_with_what_to_do(content: bytes, message: str) -> None:
+def test_the_error_of_a_bad_identity_has_its_name_and_advice(
+    content: bytes, message: str
+) -> None:
     """
     R16: half a file or garbage never makes a new broker.
     """

@@ -53,7 +53,7 @@ def test_golden_queries_answer_as_java_did(
 ) -> None:
     """
     The same offsets in the same order. Where Java was halted, it first removed the
-    files that its checkpoint does not vouch for, and indexed again from the last
+    files that its checkpoint does not cover, and indexed again from the last
     record of the others on: what lies below answers as before.
     """
     index = _golden(golden_store, golden_root)
@@ -127,7 +127,7 @@ def test_the_vector_of_the_format_page_is_read(tmp_path: Path) -> None:
     assert [] == index.query("TopicA", "k1", begin_ms=BEGIN_MS + 8000)
 
 
-def test_newer_files_answer_first_and_old_ones_are_left_out(tmp_path: Path) -> None:
+def test_a_query_reads_newer_files_first_and_skips_old_ones(tmp_path: Path) -> None:
     """
     RocketMQ stops at the first file that begins before the time asked for.
     """

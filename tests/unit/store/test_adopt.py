@@ -61,7 +61,7 @@ def _die_behind_the_adoption(root: Path) -> None:
     announce = LivePage.begin
 
     def announce_once(live: LivePage, words: LiveWords) -> None:
-        # The first announcement says that the page binds nobody.
+        # The first begin makes the page invalid.
         if words.boot_id != bytes(16):
             os._exit(7)
         announce(live, words)
@@ -89,7 +89,7 @@ def test_stale_records_stay_cut_after_a_crash_in_the_opening(tmp_path: Path) -> 
         assert 6 == len(bodies(log))
 
 
-def test_the_page_of_another_log_binds_nobody(tmp_path: Path) -> None:
+def test_the_page_of_another_log_is_not_valid(tmp_path: Path) -> None:
     """
     A copy whose log is older than its live page opens, also after a crash between
     its adoption and its own first announcement (A15).
@@ -108,7 +108,7 @@ def test_the_page_of_another_log_binds_nobody(tmp_path: Path) -> None:
         assert 20 == len(bodies(log))
 
 
-def test_what_another_program_wrote_is_synced_before_we_vouch_for_it(
+def test_files_of_another_program_are_synced_before_the_adoption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """

@@ -46,9 +46,9 @@ def test_an_opening_voids_the_clean_mark_before_anything_else(tmp_path: Path) ->
         assert b" pystore " in (root / "abort").read_bytes()
 
 
-def test_the_checkpoint_says_no_more_than_is_on_disk(tmp_path: Path) -> None:
+def test_the_checkpoint_covers_only_what_is_on_disk(tmp_path: Path) -> None:
     """
-    Without queue entries a Java broker is told to dispatch again (A11).
+    Without queue entries the checkpoint makes a Java broker dispatch again (A11).
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -116,9 +116,10 @@ def test_positions_are_stored_when_only_they_are_new(tmp_path: Path) -> None:
         assert not log.keep()
 
 
-def test_bounds_of_before_a_cut_are_not_stored_behind_it(tmp_path: Path) -> None:
+def test_bounds_from_before_a_cut_are_not_stored_after_it(tmp_path: Path) -> None:
     """
-    A cut by another thread between the sync of a keeper and its transaction: ends
+    A cut by another thread between the sync of the maintenance thread and its
+    transaction: ends
     above the cut would make the store look damaged.
     """
     root = tmp_path / "store"
@@ -143,9 +144,9 @@ def test_bounds_of_before_a_cut_are_not_stored_behind_it(tmp_path: Path) -> None
         assert 3 == log.append(message(10)).queue_offset
 
 
-def test_without_queues_the_checkpoint_says_nothing_of_them(tmp_path: Path) -> None:
+def test_without_queues_the_checkpoint_has_no_time_of_them(tmp_path: Path) -> None:
     """
-    Queues that somebody removed are on no disk, whatever was true before (A11).
+    Removed queues are not on disk, whatever the checkpoint had before (A11).
     """
     root = tmp_path / "store"
     with Store(root, segment_size=SEGMENT) as store:

@@ -24,9 +24,9 @@ from pystore.store.commit_log import CommitLog
 from pystore.store.cut import begin_at, cut_log
 
 
-def test_a_cut_lowers_every_queue_to_what_is_left(tmp_path: Path) -> None:
+def test_a_cut_lowers_every_queue_to_its_remaining_records(tmp_path: Path) -> None:
     """
-    Each queue goes on behind its last record that stayed; new ones begin at 0.
+    Each queue continues after its last remaining record; new ones begin at 0.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 30)
@@ -40,7 +40,7 @@ def test_a_cut_lowers_every_queue_to_what_is_left(tmp_path: Path) -> None:
 
 def test_a_cut_that_cannot_be_made_durable_changes_nothing(tmp_path: Path) -> None:
     """
-    Without the intent on disk not one byte is touched, and appends go on.
+    Without the intent on disk no byte is changed, and appends continue.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 30)
@@ -149,7 +149,7 @@ def _interrupted(checkpoint: MetaStore) -> MetaStore:
     return checkpoint
 
 
-def test_nothing_is_appended_behind_an_intent_that_may_be_durable(
+def test_nothing_is_appended_after_an_intent_that_may_be_durable(
     tmp_path: Path,
 ) -> None:
     """
@@ -262,7 +262,7 @@ def test_a_kill_around_a_beginning_leaves_an_empty_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, count: int
 ) -> None:
     """
-    It begins at 0 or at the segment, and nothing calls it damage or a visit.
+    It begins at 0 or at the segment, and is neither damaged nor foreign.
     """
     root, base = tmp_path / "store", 3 * SEGMENT
     begin = LogHandle.begin_at

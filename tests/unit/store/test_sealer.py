@@ -61,7 +61,7 @@ def test_damage_is_never_sealed(tmp_path: Path) -> None:
         assert seal_next(log.writer)
 
 
-def test_a_cut_takes_the_seals_of_what_it_cuts(tmp_path: Path) -> None:
+def test_a_cut_removes_the_seals_of_cut_segments(tmp_path: Path) -> None:
     """
     A segment that is cut is not sealed any more.
     """

@@ -53,7 +53,7 @@ def test_a_large_record_is_found_by_its_queue_offset_too(tmp_path: Path) -> None
         assert body == store.read("T", 0, 0).body
 
 
-def test_what_is_no_message_is_refused_by_its_type(tmp_path: Path) -> None:
+def test_an_object_that_is_no_message_is_refused_by_its_type(tmp_path: Path) -> None:
     """
     Bytes are the first thing that a newcomer tries.
     """
@@ -141,9 +141,9 @@ def test_queues_are_rebuilt_when_they_vanish(tmp_path: Path) -> None:
         assert "entries were left" in store.log.recovery.foreign[0]
 
 
-def test_a_cut_takes_queue_entries_with_it(tmp_path: Path) -> None:
+def test_a_cut_removes_queue_entries(tmp_path: Path) -> None:
     """
-    After a cut the queues end with the log and go on from there.
+    After a cut the queues end with the log and continue there.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         _fill(store, 30)
@@ -155,7 +155,7 @@ def test_a_cut_takes_queue_entries_with_it(tmp_path: Path) -> None:
         assert (0, 6) == store.queue_range("Topic", 0)
 
 
-def test_what_is_stored_of_the_queues_is_what_was_synced(tmp_path: Path) -> None:
+def test_the_stored_bounds_of_the_queues_are_synced(tmp_path: Path) -> None:
     """
     The durable queue bound never passes the log's.
     """
