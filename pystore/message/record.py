@@ -96,7 +96,7 @@ class Record(_Fields):
     @property
     def end(self) -> int:
         """
-        The log offset behind the record.
+        The end of the record in the log.
         """
         return self.offset + self.size
 

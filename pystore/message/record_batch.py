@@ -28,7 +28,7 @@ def find_property(
         name: of the property.
 
     Raises:
-        InvalidError: a record does not lie in these bytes.
+        InvalidError: a record is not within these bytes.
     """
     count = len(rows)
     rows = np.ascontiguousarray(rows)
@@ -71,7 +71,7 @@ def move_records(
 
     Raises:
         CorruptError: a record is not whole.
-        InvalidError: it does not lie in these bytes, or *size* is too small.
+        InvalidError: it is not within these bytes, or *size* is too small.
     """
     count = len(source)
     copies, rows = np.empty(size, np.uint8), np.empty(count, RECORD_DTYPE)

@@ -48,7 +48,7 @@ __all__ = [
     "LogView",
     "RocketmqEvidence",
     "ScanEnd",
-    "behind",
+    "find_above",
     "gather_evidence",
     "rocketmq_end",
     "start_offset",
@@ -315,7 +315,7 @@ def gather_evidence(
     )
 
 
-def behind(
+def find_above(
     log: LogView, queues: ConsumeQueues, offset: int, checkpoint_ms: int
 ) -> tuple[int | None, int | None]:
     """

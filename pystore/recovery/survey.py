@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.results import Cursor
-from pystore.recovery.rocketmq import RocketmqEvidence, behind, gather_evidence
+from pystore.recovery.rocketmq import RocketmqEvidence, find_above, gather_evidence
 from pystore.recovery.segments import Segments, last_record
 from pystore.recovery.torn_tail import Bound, Evidence, Findings, Verdict, decide
 from pystore.stored_names import stored
@@ -140,7 +140,7 @@ def survey_evidence(
     last = scans[-1]
     named = later = None
     if last.stop.is_bad or last.stop == Stop.ZERO:
-        named, later = behind(segments, queues, last.offset, evidence.checkpoint_ms)
+        named, later = find_above(segments, queues, last.offset, evidence.checkpoint_ms)
     verdict = decide(_findings(segments, scans, named, later), evidence)
     return (
         Survey(

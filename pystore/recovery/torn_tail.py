@@ -235,7 +235,7 @@ def _promise_of_evidence(findings: Findings, evidence: Evidence) -> str:
 
 def _end_as_rocketmq(findings: Findings) -> int:
     """
-    A blank record with no segment behind it is not part of RocketMQ's log: its end
+    A blank record before no segment is not part of RocketMQ's log: its end
     is that of the last record, and the next record may replace the blank.
     """
     if findings.stop is not Stop.LAST:

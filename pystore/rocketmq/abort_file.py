@@ -24,7 +24,7 @@ class AbortNote:
 
     Attributes:
         pid: the process id, ``None`` if the text has none.
-        incarnation: our own process's incarnation, ``None`` if it is not ours.
+        incarnation: of a pystore process, ``None`` for another program.
     """
 
     pid: int | None
@@ -47,13 +47,13 @@ def abort_text(pid: int, incarnation: str) -> bytes:
 
 def parse_abort(content: bytes) -> AbortNote:
     """
-    Read ``abort``: our text, Java's decimal process id, or any other text.
+    Read ``abort``: the text of pystore, Java's decimal process id, or any other text.
 
     The presence of the file is what counts, so no text is an error.
     """
     text = content.decode("latin-1")
-    if ours := _OUR_ABORT.fullmatch(text):
-        return AbortNote(int(ours[1]), ours[2])
+    if match := _OUR_ABORT.fullmatch(text):
+        return AbortNote(int(match[1]), match[2])
     if _JAVA_ABORT.fullmatch(text):
         return AbortNote(int(text), None)
     return AbortNote(None, None)

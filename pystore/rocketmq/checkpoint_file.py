@@ -83,7 +83,7 @@ def parse_checkpoint(content: bytes, path: str = CHECKPOINT) -> CheckpointTimes:
     Read ``checkpoint``.
 
     Raises:
-        FormatError: not 4096 bytes, a negative value, or a byte behind the fields
+        FormatError: not 4096 bytes, a negative value, or a byte after the fields
             that is not zero.
     """
     advice = "move it away: recovery then reads the whole log"

@@ -84,7 +84,7 @@ def begin_at(writer: Writer, base: int) -> None:
     if writer.log.ends().received_end:
         cut_log(writer, 0)
     with writer.metastore.change() as change:
-        # The segment at 0 goes; that is no visit of another program (A7).
+        # The removed segment at 0 must not count as foreign (A7).
         change.store_fingerprint(
             StoreFingerprint((), change.read(FINGERPRINT).queue_lengths)
         )

@@ -75,7 +75,7 @@ def delete_before(
     Args:
         segments: of the log, oldest first; the last is the active one.
         retention: the policy.
-        now_ms: the time. A clock that is behind keeps segments.
+        now_ms: the time. A slow clock keeps segments.
 
     Returns:
         The offset, or ``None``: delete nothing.

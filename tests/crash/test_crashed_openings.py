@@ -73,7 +73,7 @@ def test_bytes_of_a_failed_sync_are_not_trusted_after_a_kill(proof: Proof) -> No
 
 
 def _refusal(root: Path) -> int | None:
-    """Where the damage is that forbids to open."""
+    """The offset of the damage that forbids an opening."""
     try:
         with CommitLog(root):
             return None
@@ -84,7 +84,7 @@ def _refusal(root: Path) -> int | None:
 
 def test_a_crash_while_a_loss_is_accepted_loses_nothing_more(proof: Proof) -> None:
     """
-    A6: before, promised bytes are bad; then they are saved, and cut; never less.
+    A6: before the crash promised bytes are bad; then they are saved and cut.
     """
     proof.prepare("segments")
     damaged = sorted(proof.facts.records)[30]
@@ -138,7 +138,7 @@ def test_a_crash_while_another_programs_store_is_taken_over(proof: Proof) -> Non
 
 
 def test_a_crash_while_imported_epochs_cut_the_log(proof: Proof) -> None:
-    """A10: another program cut; its table decides, before and after a crash."""
+    """A10: another program cut the log; its table decides, before and after a crash."""
     proof.prepare("segments")
     path = proof.store / EPOCH_FILE
     found = read_epochs(path.read_bytes(), None, str(path))

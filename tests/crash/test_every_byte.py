@@ -107,7 +107,7 @@ def test_a_torn_tail_is_zeroed_and_appends_continue_there(
     root: Path, distance: int
 ) -> None:
     """
-    So far into a record, its bytes give way to the next one.
+    From this position in a record on, bytes of the next one follow.
     """
     kill_while(root, lambda log: fill(log, RECORDS))
     ends = ends_of(root)

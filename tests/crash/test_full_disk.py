@@ -68,7 +68,7 @@ def bodies(log):
 
 
 def on_a_small_disk(script: str, path: Path, kind: str) -> list[str]:
-    """What a script prints that has a file system of its own."""
+    """The output of a script on a file system of its own."""
     path = path / "disk"
     path.mkdir()
     mount = (_TMPFS if kind == "tmpfs" else _EXT4).format(path=path)

@@ -51,7 +51,7 @@ def bodies(log: CommitLog) -> list[bytes]:
 
 
 def run_script(script: str, *arguments: str, before: tuple[str, ...] = ()) -> str:
-    """What a child prints; it must not complain."""
+    """The output of a child that must not fail."""
     done = subprocess.run(
         [*before, sys.executable, "-c", PRELUDE + script, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(search_path())},
@@ -193,7 +193,7 @@ os._exit(0)
 def test_a_file_cut_short_under_its_mapping_is_an_error_and_no_signal(
     tmp_path: Path,
 ) -> None:
-    """Records in what is left are read, the others are named; then it is damage."""
+    """Records in the remaining bytes are read, the others are named as damage."""
     root = tmp_path / "s"
 
     damage, scan, body = run_script(SHORTENED, str(root)).splitlines()

@@ -82,7 +82,7 @@ def test_the_epochs_are_those_inside_the_segment() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, len(SEGMENT)), max_size=6), st.booleans())
 def test_the_same_bytes_give_the_same_seal(places: list[int], as_views: bool) -> None:
-    """However the buffers are split, replicas write the same file."""
+    """For any split of the buffers, replicas write the same file."""
     cuts = [0, *sorted(places), len(SEGMENT)]
     view = memoryview(SEGMENT)
     views = [view[a:b] for a, b in pairwise(cuts)]
@@ -141,7 +141,7 @@ def test_verify_names_exactly_the_bad_blocks(segment: bytes, bad: list[int]) -> 
 
 
 def test_a_wrong_digest_of_the_segment_makes_all_blocks_suspect() -> None:
-    """Blocks agree, the segment does not: none of them is trusted."""
+    """The blocks agree, the segment does not: all blocks are suspect."""
     seal = replace(sealed(), digest=bytes(16))
     assert [0, 1, 2] == verify_seal(seal, [SEGMENT])
 
@@ -190,7 +190,7 @@ def test_lengths_that_contradict_each_other_are_refused() -> None:
 
 @given(st.binary(max_size=300))
 def test_garbage_never_raises_anything_else(content: bytes) -> None:
-    """Whatever the bytes, the answer is a FormatError of one line."""
+    """Any other bytes are a FormatError of one line."""
     for one in (content, b"PSSEAL\x00\x01" + content):
         with pytest.raises(FormatError, match="take it from a replica"):
             parse_seal(one)

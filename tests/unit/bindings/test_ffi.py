@@ -50,7 +50,7 @@ def _error(text: str, offset: int = lib.PS_NO_OFFSET, number: int = 0) -> object
 @pytest.mark.parametrize("name", STATUSES)
 def test_every_failure_of_the_core_is_an_exception(name: str) -> None:
     """
-    No status of the header is left without a class of ours.
+    Every failure status of the header has an exception class.
     """
     status = getattr(lib, name)
 
@@ -161,7 +161,7 @@ def test_the_message_head_is_as_long_as_the_core_thinks() -> None:
 
 def test_a_scratch_is_lent_to_one_call_at_a_time() -> None:
     """
-    What is borrowed is never handed out again before it is given back.
+    A borrowed scratch is not borrowed again before it is given back.
     """
     first, second = borrow(), borrow()
 
@@ -201,7 +201,7 @@ def test_threads_never_share_a_scratch() -> None:
 
 def test_results_are_read_through_the_memory_of_their_struct() -> None:
     """
-    What the core writes is what ``*_bytes`` shows.
+    ``*_bytes`` shows the memory that the core writes.
     """
     scratch = Scratch()
     scratch.appended.offset, scratch.appended.count = 5, 9
@@ -215,7 +215,7 @@ def test_results_are_read_through_the_memory_of_their_struct() -> None:
 
 def test_bytes_cross_as_they_are_and_buffers_are_borrowed() -> None:
     """
-    Nothing is copied on the way in.
+    The core gets the memory of the caller, without a copy.
     """
     data = bytearray(b"data")
 
@@ -236,7 +236,7 @@ def test_an_object_without_a_plain_buffer_is_refused(data: object) -> None:
 
 def test_no_other_module_imports_the_core() -> None:
     """
-    There is one door; the names of types may be used everywhere.
+    Other modules may import the names of types only.
     """
     folder = Path(seam.__file__).parent
     found = [

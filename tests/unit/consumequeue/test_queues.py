@@ -121,7 +121,7 @@ def test_entries_of_lost_records_are_filled_and_reported(tmp_path: Path) -> None
 
 def test_a_garbled_queue_offset_is_refused_not_filled(tmp_path: Path) -> None:
     """
-    A flipped bit must not write a file for each of a billion entries.
+    A flipped bit must not create files for a billion entries.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows((0, 0, 0)), 100, _topic)
@@ -156,7 +156,7 @@ def test_a_garbled_topic_never_leads_out_of_the_store(
 
 def test_topics_that_are_no_text_keep_their_bytes(tmp_path: Path) -> None:
     """
-    A topic is bytes to the log, whatever they mean.
+    A topic may have any bytes.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows((0, 0, 0)), 100, lambda _: "\udcff\udcfeT")
@@ -187,7 +187,7 @@ def test_a_cut_leaves_zeros_and_the_next_dispatch_continues(tmp_path: Path) -> N
 
 def test_a_cut_zeroes_the_bytes_of_a_crash_above_the_end(tmp_path: Path) -> None:
     """
-    Entries behind a hole would come back when the hole is filled.
+    Entries after a gap would be valid again when the gap is filled.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows(*((100 * n, 0, n) for n in range(8))), 800, _topic)
@@ -205,7 +205,7 @@ def test_a_cut_zeroes_the_bytes_of_a_crash_above_the_end(tmp_path: Path) -> None
 
 def test_a_cut_of_everything_never_begins_queue_offsets_again(tmp_path: Path) -> None:
     """
-    Where retention took the front, the first entry left was not number 0.
+    After retention the first remaining entry is not number 0.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows(*((100 * n, 0, n) for n in range(25))), 2500, _topic)
@@ -220,7 +220,7 @@ def test_a_cut_of_everything_never_begins_queue_offsets_again(tmp_path: Path) ->
 
 def test_retention_keeps_files_with_a_record_and_the_last_one(tmp_path: Path) -> None:
     """
-    A file goes when its last record is gone from the log.
+    A file is removed when the log has none of its records.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows(*((100 * n, 0, n) for n in range(25))), 2500, _topic)
@@ -236,7 +236,7 @@ def test_retention_keeps_files_with_a_record_and_the_last_one(tmp_path: Path) ->
 
 def test_the_changes_of_another_program_are_named(tmp_path: Path) -> None:
     """
-    A7: the lengths differ from what we left.
+    A7: the lengths differ from the fingerprint.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows((0, 0, 0), (100, 1, 0)), 200, _topic)
@@ -255,7 +255,7 @@ def test_the_changes_of_another_program_are_named(tmp_path: Path) -> None:
 
 def test_named_records_are_found_across_queues(tmp_path: Path) -> None:
     """
-    The evidence of A8; holes name nothing.
+    The evidence of A8; fillers have no record.
     """
     queues = _open(tmp_path)
     rows = _rows(*((100 * n, n % 3, n // 3) for n in range(60)))

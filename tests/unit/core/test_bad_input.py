@@ -59,7 +59,7 @@ def offset_of(root: Path, number: int) -> int:
 
 def claim_another_offset(root: Path) -> None:
     """
-    The third record says that it is where the fourth is.
+    The third record has the offset of the fourth.
     """
     third, fourth = offset_of(root, 3), offset_of(root, 4)
     overwrite(segment(root), third + 28, struct.pack(">Q", fourth))
@@ -244,7 +244,7 @@ def test_a_failed_opening_is_one_line_and_changes_nothing(
     tmp_path: Path, what: str
 ) -> None:
     """
-    The message says what is wrong, where, and what to do; nothing was changed.
+    The error names the problem, the place and the remedy; nothing was changed.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: (log.begin_epoch(1), fill(log, RECORDS)))
@@ -304,7 +304,7 @@ def test_a_segment_that_shrank_is_damage_and_not_foreign(tmp_path: Path) -> None
 
 def test_a_store_in_no_directory_is_not_made(tmp_path: Path) -> None:
     """
-    A typing error in a path does not make directories.
+    A wrong path creates no directories.
     """
     with pytest.raises(NotAStoreError, match=r"none: no such directory: create it"):
         CommitLog(tmp_path / "none" / "store")
@@ -373,7 +373,7 @@ with CommitLog(sys.argv[1], segment_size=1 << 20) as log:
 
 def test_ctrl_c_leaves_acknowledged_and_whole_records_only(tmp_path: Path) -> None:
     """
-    The one append that Ctrl-C met is there as a whole or not at all.
+    The append that Ctrl-C interrupted is there as a whole or not at all.
     """
     root = tmp_path / "store"
     with subprocess.Popen(

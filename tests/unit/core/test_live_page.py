@@ -31,7 +31,7 @@ def page(tmp_path: Path) -> Path:
 
 def test_readers_read_the_words_of_the_begin(page: Path) -> None:
     """
-    Every word arrives in another mapping.
+    Another mapping has every word.
     """
     with LivePage(page) as reader, LivePage(page, writable=True) as writer:
         assert bytes(16) == reader.read().boot_id
@@ -50,7 +50,7 @@ def test_a_reader_cannot_begin(page: Path) -> None:
 
 def test_words_that_do_not_fit_are_refused(page: Path) -> None:
     """
-    Nothing is cut off silently.
+    A value that does not fit is an error.
     """
     with LivePage(page, writable=True) as writer:
         with pytest.raises(InvalidError, match=r"no words for .*live"):
@@ -60,7 +60,7 @@ def test_words_that_do_not_fit_are_refused(page: Path) -> None:
 
 def test_a_closed_page_refuses_every_call(page: Path) -> None:
     """
-    Closing twice is fine.
+    A second close is allowed.
     """
     live = LivePage(page)
     live.close()

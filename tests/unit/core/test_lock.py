@@ -114,7 +114,7 @@ def test_releasing_twice_gives_nothing_of_others_back(tmp_path: Path) -> None:
 
 def test_a_forgotten_lock_is_given_back(tmp_path: Path) -> None:
     """
-    An exception on the way does not lock a store for ever.
+    An exception in the block releases the lock.
     """
     Lock(tmp_path / "lock")
 
@@ -167,7 +167,7 @@ def test_the_holder_of_a_lock_is_read_without_taking_it(tmp_path: Path) -> None:
 
 def test_the_error_of_an_unreadable_lock_has_the_reason(tmp_path: Path) -> None:
     """
-    Here its path leads through a file.
+    Here a part of its path is a file.
     """
     (tmp_path / "file").write_bytes(b"")
 

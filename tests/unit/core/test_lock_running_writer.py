@@ -38,7 +38,7 @@ def test_the_process_that_has_a_store_open_is_named(tmp_path: Path) -> None:
 
 def test_a_process_that_died_writes_no_more(tmp_path: Path) -> None:
     """
-    Its ``abort`` stays behind.
+    Its ``abort`` is still there.
     """
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
@@ -51,7 +51,7 @@ def test_a_process_that_has_the_number_of_a_dead_one_is_no_writer(
     tmp_path: Path,
 ) -> None:
     """
-    Numbers come back: soon in a container, where the same few are given each time.
+    Process ids repeat: soon in a container, which reuses a few of them.
     """
     CommitLog(tmp_path / "s").close()
     for text in (abort_text(os.getpid(), BITS), b"%d" % os.getpid()):

@@ -44,7 +44,7 @@ def _bytes(log: LogReader) -> bytes:
 
 def test_appended_records_are_read_back(log: LogHandle) -> None:
     """
-    An append says where the record is; reading there gives the message.
+    An append returns the offset of the record; a read there gives the message.
     """
     message = Message(
         "Topic", b"body", keys="k", tags="t", properties={"p": "q"}, queue_id=3,
@@ -168,7 +168,7 @@ def test_the_error_of_refused_columns_has_the_number_of_written_records(
     log: LogHandle,
 ) -> None:
     """
-    Nothing of what the core refuses at first sight is there.
+    Messages that the core refuses leave no record.
     """
     bad = gather_columns("T", [b"a", b"b"], keys=["fine", "se\x02parator"])
 
@@ -195,7 +195,7 @@ def test_bytes_that_are_no_message_form_are_refused(
     log: LogHandle, form: Any, text: str
 ) -> None:
     """
-    The line says which message, or what was given instead.
+    The error names the message, or the type of the argument.
     """
     with pytest.raises(InvalidError, match=text):
         log.append(form)
@@ -271,7 +271,7 @@ def test_raw_bytes_make_an_equal_log(log: LogHandle, tmp_path: Path) -> None:
 
 
 def test_refused_raw_bytes_are_no_part_of_the_log(log: LogHandle) -> None:
-    """An exception that is kept keeps no buffer: its owner may let go of it."""
+    """An exception keeps no reference to the buffer."""
     room = bytearray(100)
     view = memoryview(room)
 

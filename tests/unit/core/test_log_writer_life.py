@@ -73,7 +73,7 @@ def _calls(log: LogHandle) -> list[Callable[[], Any]]:
 
 def test_after_close_every_call_is_refused(log: LogHandle) -> None:
     """
-    Closing again is fine; what was handed out stays readable.
+    A second close is allowed; existing views stay readable.
     """
     log.append(MESSAGE.form)
     view = log.acquire(0)

@@ -40,7 +40,7 @@ def test_the_form_is_the_one_of_the_header() -> None:
 @pytest.mark.parametrize("cut", range(1, 19))
 def test_a_form_that_ends_early_is_refused(cut: int) -> None:
     """
-    Half an entry is not taken for none.
+    An incomplete entry is an error.
     """
     raw = pack_queues({("Topic", 3): 9})
 

@@ -59,7 +59,7 @@ def test_a_bad_body_leads_to_the_next_record(root: Path, ends: list[int]) -> Non
 
 def test_a_bad_last_record_leads_nowhere(root: Path, ends: list[int]) -> None:
     """
-    Nothing is behind it.
+    No record follows it.
     """
     assert _behind(root, ends[3] + 100, b"?", ends[4]) is None
 

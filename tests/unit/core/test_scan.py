@@ -28,7 +28,7 @@ def _record(tmp_path: Path) -> bytes:
 
 def test_a_checked_record_equals_the_read_one(tmp_path: Path) -> None:
     """
-    Bytes behind the record do not count.
+    Bytes after the record do not count.
     """
     data = _record(tmp_path)
 
@@ -67,7 +67,7 @@ def test_a_scan_runs_in_steps_that_signals_can_interrupt(
     golden_store: GoldenStore, golden_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Steps of any size find the same, also where one record is longer.
+    Steps of any size find the same records, also if one is longer than a step.
     """
     with LogReader(golden_root) as reader:
         start = golden_store.expected["minPhyOffset"]

@@ -55,7 +55,7 @@ def _until_waiting(waits: OffsetWaiters, count: int) -> None:
 
 
 def test_a_reached_offset_needs_no_wait() -> None:
-    """Nor is anything without time, and a mark stays where it was highest."""
+    """Nor does a timeout of 0 wait, and a mark never falls."""
     waits = OffsetWaiters(2)
     waits.raise_to(1, 500)
     waits.raise_to(1, 300)
@@ -112,7 +112,7 @@ def test_every_waiter_returns_at_the_end() -> None:
 
 
 def test_a_wait_takes_the_time_it_was_given() -> None:
-    """Also one that is longer than what the core sleeps at once."""
+    """Also one that is longer than one sleep of the core."""
     waits = OffsetWaiters(1)
     begun = time.monotonic()
     outcome = waits.wait(0, 1, 250)
@@ -212,7 +212,7 @@ def parents() -> Iterator[OffsetWaiters]:
 
 
 def test_a_forked_child_gets_an_error_instead_of_a_wait(parents: OffsetWaiters) -> None:
-    """None of the threads that raise is there."""
+    """The child has none of the threads that raise."""
     child = os.fork()
     if child == 0:
         code = 1

@@ -27,7 +27,7 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
 
 
 def test_each_publication_rings(log: CommitLog) -> None:
-    """A batch is one; after the last word there are no more."""
+    """A batch is one publication; after `stop_notifying` there are none."""
     waiters = OffsetWaiters(1)
     waiters.notify_on_publish(log.writer.log)
     log.append(message(1))
@@ -65,7 +65,7 @@ def test_a_waiters_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
 
 
 def test_a_ring_by_hand_counts_up() -> None:
-    """For news that are none of the log's."""
+    """For events that are not of the log."""
     waiters = OffsetWaiters(2)
     waiters.notify(1)
     waiters.notify(1)

@@ -81,7 +81,7 @@ def test_an_empty_table_is_written_and_read_back_empty() -> None:
 
 
 def test_an_empty_list_beside_a_backup_reads_the_backup_as_java_does() -> None:
-    """A file that lists nothing sends Java to the .bak."""
+    """Java reads the .bak of a file without entries."""
     table = EpochTable.of([(1, 0)])
     read = read_epochs(encode_epochs(EpochTable()), encode_epochs(table))
     assert EpochFile(table, is_backup=True) == read
@@ -112,7 +112,7 @@ GOOD = encode_epochs(EpochTable.of([(7, 7000), (8, 8000)]))
 def test_the_error_of_a_bad_file_has_its_name_and_advice(
     content: bytes | None, backup: bytes | None, message: str
 ) -> None:
-    """One line: the file, what is wrong with it, and the way out."""
+    """One line names the file, the problem, and the remedy."""
     with pytest.raises(FormatError, match=message) as caught:
         read_epochs(content, backup)
     print(caught.value)
@@ -121,7 +121,7 @@ def test_the_error_of_a_bad_file_has_its_name_and_advice(
 
 
 def test_every_half_written_file_is_seen() -> None:
-    """A file cut at any byte is an error, or still says the same."""
+    """A file cut at any byte is an error, or has the same table."""
     for size in range(len(GOOD)):
         try:
             read = read_epochs(GOOD[:size], None)
@@ -134,7 +134,7 @@ def test_every_half_written_file_is_seen() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)), max_size=8))
 def test_tables_survive_the_file(pairs: list[tuple[int, int]]) -> None:
-    """What is written is read, also above Java's 32-bit epochs."""
+    """A written table is read back, also with epochs of more than 32 bits."""
     epochs = sorted({epoch for epoch, _ in pairs})
     starts = sorted({start for _, start in pairs})
     table = EpochTable.of(zip(epochs, starts, strict=False))
@@ -145,7 +145,7 @@ def test_tables_survive_the_file(pairs: list[tuple[int, int]]) -> None:
 def test_garbage_never_raises_anything_else(
     content: bytes, backup: bytes | None
 ) -> None:
-    """Whatever the bytes, the answer is a table or a FormatError of one line."""
+    """Any bytes give a table or a FormatError of one line."""
     text = ""
     try:
         read_epochs(content, backup)

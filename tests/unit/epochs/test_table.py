@@ -46,7 +46,7 @@ def steps_of(*names: str) -> list[dict[str, Any]]:
 
 
 class TestAgainstRocketMQ:
-    """Each operation starts from the entries that Java had, so nothing drifts."""
+    """Each operation starts from the entries that Java had."""
 
     def test_append_agrees_but_for_equal_starts(self) -> None:
         """R137: with an equal start Java refuses, we replace the empty entry."""
@@ -177,7 +177,7 @@ def test_the_consistent_points_that_the_rules_name(
 
 
 def test_an_idle_set_that_changes_masters_finds_its_divergence() -> None:
-    """R137: an epoch without bytes is replaced, so no two logs share a label."""
+    """R137: an epoch without bytes is replaced, so that no two logs share an entry."""
     stale = EpochTable.of([(1, 0)])
     elected = stale.append(2, 0)
     assert [(2, 0)] == elected.pairs()
@@ -226,7 +226,7 @@ def test_a_table_that_does_not_ascend_is_refused(pairs: list[tuple[int, int]]) -
 
 
 def test_the_ranges_have_the_epoch_of_each_byte() -> None:
-    """Clipped to what was asked for; an epoch without bytes there is left out."""
+    """Limited to the given range; an epoch without bytes in it is left out."""
     table = EpochTable.of([(1, 100), (3, 200), (4, 300)])
     assert (EpochRange(1, 100, 200), EpochRange(3, 200, 250)) == table.ranges(0, 250)
     assert (EpochRange(3, 299, 300), EpochRange(4, 300, 301)) == table.ranges(299, 301)
@@ -266,7 +266,7 @@ Byte = tuple[int, int]
 
 
 class Replica:
-    """A log of labelled bytes and the table that is kept beside it."""
+    """A log in which each byte has its epoch, and its epoch table."""
 
     def __init__(self) -> None:
         self.log: list[Byte] = []
@@ -312,7 +312,7 @@ class ThreeReplicas(RuleBasedStateMachine):
 
     @rule(index=st.integers(0, 2), size=st.integers(1, 4))
     def write(self, index: int, size: int) -> None:
-        """A master writes, also one that was replaced and does not know it."""
+        """A master writes, also one that was replaced and has not learned of it."""
         replica = self.replicas[index]
         if index not in self.masters:
             return
@@ -322,7 +322,7 @@ class ThreeReplicas(RuleBasedStateMachine):
 
     @rule(slave=st.integers(0, 2), master=st.integers(0, 2))
     def follow(self, slave: int, master: int) -> None:
-        """A slave gives up its own mastership and takes the master's log."""
+        """A slave ends its own mastership and copies the master's log."""
         if slave != master and master in self.masters:
             self.masters.pop(slave, None)
             self.replicas[slave].follow(self.replicas[master])
@@ -351,7 +351,7 @@ TestThreeReplicas.settings = settings(
 def test_cuts_keep_the_epochs_of_the_remaining_bytes(
     labels: list[int], cuts: tuple[int, int]
 ) -> None:
-    """Cutting a table by offset is cutting the labels of its bytes."""
+    """Cutting a table by offset equals cutting the epochs of its bytes."""
     table = EpochTable()
     for offset, label in enumerate(labels):
         if label > table.last_epoch:

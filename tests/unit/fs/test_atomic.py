@@ -130,7 +130,7 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
 
 
 def test_removing_a_file_syncs_its_name(place: tuple[Path, Path]) -> None:
-    """Removed once, and removing it again says that it was gone."""
+    """The second removal returns that there was no file."""
     recorder = Recorder()
     assert remove_file(place[0], recorder.calls())
     assert not place[0].exists()
@@ -202,7 +202,7 @@ print("written when space was back")
 
 @NEEDS_MOUNTS
 def test_on_a_full_disk_the_old_content_stays(tmp_path: Path) -> None:
-    """No space: an error that says so; with space again it works."""
+    """Without space it is a full error; with space it works again."""
     script = (
         f"mount -t tmpfs -o size=1m tmpfs {tmp_path} && "
         f'exec {sys.executable} -c "$0" {tmp_path}'

@@ -73,7 +73,7 @@ def test_only_folders_that_changed_are_synced_and_once(
 
 def test_a_closed_pool_opens_nothing(tmp_path: Path) -> None:
     """
-    Uses after the close raise.
+    Calls after the close raise.
     """
     pool = FdCache()
     (path,) = _some_files(tmp_path, 1)

@@ -30,7 +30,7 @@ def test_values_are_read_in_place() -> None:
 
 def test_a_slice_has_the_number_of_rows_to_skip() -> None:
     """
-    Slicing an Arrow array moves no byte.
+    A slice of an Arrow array copies no byte.
     """
     found = read_arrow("body", pa.array([b"a", b"bc", b"d"], pa.binary()).slice(1, 2))
 
@@ -53,7 +53,7 @@ def test_nulls_are_found_after_any_offset(start: int) -> None:
 
 def test_an_array_without_nulls_has_no_null_mask() -> None:
     """
-    A validity without a zero bit is none.
+    A validity bitmap without a zero bit has no nulls.
     """
     array = pa.array([1, None, 2], pa.int32()).slice(2)
 

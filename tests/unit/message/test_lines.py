@@ -42,7 +42,7 @@ def test_a_newline_ends_a_line_and_belongs_to_none(
     content: bytes, lines: list[bytes]
 ) -> None:
     """
-    Blank lines are empty strings; what follows the last newline is a line.
+    Blank lines are empty strings; bytes after the last newline are a line.
     """
     assert lines == strings(split_lines(content))
 

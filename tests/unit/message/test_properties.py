@@ -111,7 +111,7 @@ def test_a_property_that_would_read_back_differently_is_refused(
     properties: dict[str, str], line: str
 ) -> None:
     """
-    One line says which property it is and what is wrong with it.
+    The error names the property and the problem in one line.
     """
     with pytest.raises(InvalidError) as raised:
         encode_properties(properties)
@@ -142,7 +142,7 @@ def test_several_keys_stand_with_one_space_between() -> None:
 
 def test_the_crc_property_goes_and_nothing_else() -> None:
     """
-    Only the twenty bytes at the very end are the log's own.
+    Only the last twenty bytes are the log's CRC property.
     """
     crc = b"__CRC32#\x012278494620\x02"
 
@@ -174,7 +174,7 @@ def test_delayed_messages_have_a_time_instead_of_a_hash(
     golden_store: GoldenStore,
 ) -> None:
     """
-    The code that Java put into its queues is the hash, or when it is due.
+    The code in Java's queues is the hash, or the time of delivery.
     """
     for line in golden_store.records:
         properties = line["properties"]
@@ -186,7 +186,7 @@ def test_delayed_messages_have_a_time_instead_of_a_hash(
 
 def test_a_level_that_is_no_level_delays_nothing() -> None:
     """
-    Level 0 and what is no number leave the hash of the tags.
+    For level 0 and for no number the code is the hash of the tags.
     """
     for level in ("0", "-1", "x"):
         assert delivery_ms("SCHEDULE_TOPIC_XXXX", {"DELAY": level}, 5) is None

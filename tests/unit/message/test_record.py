@@ -134,7 +134,7 @@ def test_a_record_is_plain_where_it_was_never_compressed(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    A body without the bit is itself; the end is behind the last byte.
+    A body without the bit is returned as it is; the end is exclusive.
     """
     for record in read(golden_store, golden_root).values():
         assert record.offset + len(record.data) == record.end

@@ -61,7 +61,7 @@ def test_an_existing_meta_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_the_files_of_an_earlier_attempt_are_removed(tmp_path: Path) -> None:
-    """A14: a killed first start leaves nothing behind."""
+    """A14: the next start removes the files of a killed first start."""
     (tmp_path / "meta.new" / "lmdb").mkdir(parents=True)
     (tmp_path / "meta.new" / "junk").write_bytes(b"x")
     meta = create_meta(tmp_path, fill)

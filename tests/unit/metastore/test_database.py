@@ -131,7 +131,7 @@ def test_the_same_database_is_open_once_in_a_process(
 
 
 def test_a_reader_cannot_write(meta: Path) -> None:
-    """A mistake of the caller, said as such."""
+    """It is an error of the caller."""
     with MetaStore.open_read_only(meta) as reader:
         with pytest.raises(InvalidError, match="is open for reading only"):
             promise(reader, 1)
@@ -239,7 +239,7 @@ def test_a_damaged_database_is_never_opened(
     message: str,
     how: Callable[[Path], MetaStore],
 ) -> None:
-    """A14: an existing meta/ is never taken for a new one, and nothing dies."""
+    """A14: an existing meta/ never counts as new, and no signal occurs."""
     with MetaStore.open(meta) as checkpoint:
         promise(checkpoint, 1)
     damage(meta / "lmdb" / "data.mdb")

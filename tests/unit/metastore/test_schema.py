@@ -70,7 +70,7 @@ def _label(value: object) -> str:
 
 @pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
 def test_every_record_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
-    """What is stored is what was known."""
+    """The stored value reads back."""
     stored = kind.encode(value)
     assert value == kind.decode(stored, "db")
     assert stored == kind.encode(kind.decode(stored, "db"))

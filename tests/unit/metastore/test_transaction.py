@@ -62,7 +62,7 @@ def database() -> Database:
 def test_nothing_is_stored_before_the_end_and_only_what_differs(
     database: Database,
 ) -> None:
-    """A change sees its own writes; equal records are not written again."""
+    """A change reads its own writes; equal records are not written again."""
     change = database.change()
     change.write(PROMISED, 3)
     assert 3 == change.read(PROMISED)
@@ -75,7 +75,7 @@ def test_nothing_is_stored_before_the_end_and_only_what_differs(
 
 
 def test_each_incarnation_counts_one_more_with_other_bits(database: Database) -> None:
-    """B1: the counter rises with every writer, the bits are drawn."""
+    """B1: the counter rises with every writer, the bits are random."""
     change = database.change()
     assert Incarnation(1, b"a" * 16) == change.begin_incarnation(lambda n: b"a" * n)
     change = database.commit(change)
@@ -144,7 +144,7 @@ def test_nothing_above_an_unfinished_cut_is_called_synced(database: Database) ->
 
 
 def test_a_cut_below_zero_is_refused(database: Database) -> None:
-    """An offset below zero is a mistake of ours."""
+    """A negative offset is an error of the caller."""
     with pytest.raises(InvalidError, match="cannot cut at -1"):
         database.change().intend_cut(-1)
 
@@ -165,7 +165,7 @@ def test_a_promise_is_never_taken_back(database: Database) -> None:
 
 
 def test_an_epoch_is_stored_with_the_file_that_it_will_be(database: Database) -> None:
-    """A7: until the file is written, the old and the new content are ours."""
+    """A7: until the file is written, both the old and the new content are pystore's."""
     change = database.change()
     change.begin_epoch(2, 0)
     name, content = "epochFileCheckpoint", encode_epochs(EpochTable.of([(2, 0)]))

@@ -50,7 +50,7 @@ def test_a_damaged_store_ends_at_the_end_of_rocketmq_or_below(
     store: GoldenStore, damage: dict[str, Any], tmp_path: Path
 ) -> None:
     """
-    The same for every damage; where RocketMQ refuses a file, we do as well.
+    The same for every damage; pystore refuses each file that RocketMQ refuses.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])

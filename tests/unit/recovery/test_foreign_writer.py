@@ -45,7 +45,7 @@ def test_each_file_that_another_program_writes_voids_our_bounds(
     tmp_path: Path, trace: Callable[[Path], None], reason: str
 ) -> None:
     """
-    The opening after it is not clean, says why, and keeps every record.
+    The opening after it is not clean, reports the reason, and keeps every record.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -62,7 +62,7 @@ def test_each_file_that_another_program_writes_voids_our_bounds(
 
 def test_an_abort_file_that_vanished_after_a_crash_is_foreign(tmp_path: Path) -> None:
     """
-    A Java broker that opened and closed the store took our abort file away.
+    A Java broker that opened and closed the store removed the abort file.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 50))
@@ -89,7 +89,7 @@ def test_a_copy_of_a_store_voids_the_bounds(tmp_path: Path) -> None:
 
 def test_a_removed_last_segment_is_seen_after_a_clean_close(tmp_path: Path) -> None:
     """
-    The list of segments is part of what we left.
+    The list of segments is part of the fingerprint.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:

@@ -20,7 +20,7 @@ from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
 from pystore.recovery.rocketmq import (
     RocketmqEvidence,
-    behind,
+    find_above,
     gather_evidence,
     rocketmq_end,
     start_offset,
@@ -39,7 +39,7 @@ STRICT = Check.BODY | Check.PROPERTY | Check.OFFSET
 @dataclasses.dataclass
 class Damaged:
     """
-    One golden store, as it was left or damaged, and what it shows.
+    One golden store, undamaged or damaged, and its evidence.
     """
 
     store: GoldenStore
@@ -84,7 +84,7 @@ def _verdict(case: Damaged) -> Verdict:
     tail = log.scan(
         log.bases[0], STRICT, stale_above=NO_OFFSET if above is None else above
     )
-    named_behind, later_segment = behind(
+    named_behind, later_segment = find_above(
         log, case.queues, tail.offset, evidence.checkpoint_ms
     )
     findings = Findings(
@@ -147,7 +147,7 @@ def test_the_core_s_scan_leads_to_the_same_end(case: Damaged) -> None:
 def test_our_end_is_the_same_or_stricter_by_a_rule(case: Damaged) -> None:
     """
     Never above RocketMQ's; if below, or if nothing may be written, a rule says why.
-    No store that Java left whole is called anything else, halted or not.
+    Every store that Java left whole is whole, halted or not.
     """
     verdict = _verdict(case)
 
@@ -261,7 +261,7 @@ def test_a_log_without_segments_ends_at_zero() -> None:
 
 def test_what_rocketmq_does_not_check_does_not_end_its_log(halted: Damaged) -> None:
     """
-    Without CRC checks a flipped body is as good as any.
+    Without CRC checks a flipped body is accepted.
     """
     log = halted.log
     rows = next(log.rows(log.bases[3]))

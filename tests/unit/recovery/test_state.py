@@ -22,7 +22,7 @@ from pystore.store.commit_log import CommitLog
 
 def make_foreign(root: Path, segments: int = 2) -> list[bytes]:
     """
-    A store as RocketMQ leaves it when it is killed; answers the bodies in it.
+    A store after a kill of RocketMQ; returns the bodies in it.
     """
     with CommitLog(root, segment_size=SEGMENT) as log:
         while log.end_offset < segments * SEGMENT - SEGMENT // 2:
@@ -94,7 +94,7 @@ def test_recover_reports_the_segments_that_it_removed(tmp_path: Path) -> None:
 
 def test_one_byte_after_a_gap_refuses_the_opening(tmp_path: Path) -> None:
     """
-    Wherever it stands, nothing is changed, and the line says what to do.
+    At any position nothing is changed, and the error has the remedy.
     """
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)

@@ -82,7 +82,7 @@ def test_a6_a_log_that_ends_at_or_above_the_bound_is_whole(stop: Stop) -> None:
 
 def test_unreadable_bytes_are_never_a_torn_tail() -> None:
     """
-    A disk that answers with an error may answer again tomorrow.
+    A disk with a read error may work later.
     """
     findings = Findings(2000, Stop.UNREADABLE)
 
@@ -154,7 +154,7 @@ def test_a8_a_flushed_record_with_an_entry_above_forbids_the_cut(
     stop: Stop,
 ) -> None:
     """
-    It is whole and older than the checkpoint, so what is before it was there.
+    It is whole and older than the checkpoint, so the bytes before it were flushed.
     """
     findings = Findings(8000, stop, named_behind=8500)
 
@@ -186,7 +186,7 @@ def test_a8_above_the_last_named_record_a_time_that_falls_back_is_stale(
     is_abort: bool,
 ) -> None:
     """
-    Cut there, and called by its name.
+    The log is cut there, and the verdict is stale.
     """
     verdict = decide(
         Findings(9050, Stop.STALE), _evidence(is_abort=is_abort, named=9000)
@@ -197,7 +197,7 @@ def test_a8_above_the_last_named_record_a_time_that_falls_back_is_stale(
 
 def test_a8_times_are_compared_above_the_last_named_record_only() -> None:
     """
-    Where no queue names a record, a clock set back would cost what follows.
+    Without a queue entry, a clock that was set back would lose the later records.
     """
     assert 9050 == _evidence(is_abort=True, named=9000).stale_above
     assert None is _evidence(is_abort=True).stale_above
@@ -238,7 +238,7 @@ def test_a_blank_before_no_segment_ends_a_log_as_in_rocketmq(
 @pytest.mark.parametrize("stop", [Stop.ROWS, Stop.LIMIT])
 def test_a_scan_that_has_not_ended_is_no_finding(stop: Stop) -> None:
     """
-    Asking too early would cut whole records.
+    A decision before the end of the scan would cut whole records.
     """
     with pytest.raises(InvalidError, match="has not ended"):
         Findings(0, stop)

@@ -34,7 +34,7 @@ def test_our_abort_text_names_process_and_incarnation() -> None:
 
 def test_an_abort_text_without_incarnation_is_refused() -> None:
     """
-    What we leave must be recognised as ours.
+    A later opening must recognise the text.
     """
     with pytest.raises(InvalidError, match="does not name a process"):
         abort_text(4711, "")

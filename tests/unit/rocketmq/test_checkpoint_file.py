@@ -59,7 +59,7 @@ def test_the_error_of_a_bad_checkpoint_has_its_name_and_advice(
     content: bytes, message: str
 ) -> None:
     """
-    Half a file or garbage is an error, and removing the file is safe.
+    An incomplete or damaged file is an error, and removing it is safe.
     """
     with pytest.raises(FormatError, match=message) as caught:
         parse_checkpoint(content, "/store/checkpoint")
@@ -69,7 +69,7 @@ def test_the_error_of_a_bad_checkpoint_has_its_name_and_advice(
 
 def test_a_checkpoint_holds_no_negative_value() -> None:
     """
-    A time or an offset below zero is a caller's mistake.
+    A time or an offset below zero is an error of the caller.
     """
     with pytest.raises(InvalidError, match="a value is negative"):
         CheckpointTimes(physic_ms=-1)

@@ -102,7 +102,7 @@ def test_the_error_of_a_bad_identity_has_its_name_and_advice(
     content: bytes, message: str
 ) -> None:
     """
-    R16: half a file or garbage never makes a new broker.
+    R16: an incomplete or damaged file never makes a new broker.
     """
     with pytest.raises(FormatError, match=message) as caught:
         parse_identity(content, "/store/brokerIdentity")

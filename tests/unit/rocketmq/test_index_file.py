@@ -87,7 +87,7 @@ def test_golden_entries_are_the_hashes_of_their_records_keys(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    Every entry is explained by a key of the record it names.
+    Every entry has the hash of a key of its record.
     """
     hashes = {
         (record["offset"], index_hash(record["topic"], key))
@@ -129,7 +129,7 @@ def test_the_vector_of_the_format_page_is_read(tmp_path: Path) -> None:
 
 def test_a_query_reads_newer_files_first_and_skips_old_ones(tmp_path: Path) -> None:
     """
-    RocketMQ stops at the first file that begins before the time asked for.
+    RocketMQ stops at the first file that begins before the begin time.
     """
     _vector(tmp_path)
     newer = _vector(tmp_path, "20231114221420123")
@@ -215,7 +215,7 @@ def test_random_damage_neither_hangs_nor_raises(tmp_path: Path) -> None:
 
 def test_wrong_sizes_and_names_are_refused(tmp_path: Path) -> None:
     """
-    The message says what to give or to move.
+    The error names the argument to give, or the file to move.
     """
     path = _vector(tmp_path)
     with pytest.raises(FormatError, match="give the store's maxHashSlotNum"):

@@ -78,7 +78,8 @@ def _die_behind_the_adoption(root: Path) -> None:
 
 def test_stale_records_stay_cut_after_a_crash_in_the_opening(tmp_path: Path) -> None:
     """
-    What evidence showed once is an intent, as the evidence is gone afterwards.
+    The end by the evidence is stored as an intent, since the evidence is gone
+    afterwards.
     """
     root, size = tmp_path / "store", 100
     _stale_store(root, size)

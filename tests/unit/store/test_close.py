@@ -19,7 +19,7 @@ from pystore.store.store import Store
 
 def test_bounds_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:
     """
-    A log at rest costs no transaction.
+    A log without appends needs no transaction.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 10)
@@ -76,7 +76,7 @@ def test_half_a_raw_record_leaves_no_clean_mark(tmp_path: Path) -> None:
 
 def test_rolling_an_empty_segment_changes_nothing(tmp_path: Path) -> None:
     """
-    There is nothing to end.
+    No thread was started.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         log.writer.log.roll()

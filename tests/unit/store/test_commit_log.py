@@ -143,7 +143,7 @@ def test_a_second_writer_in_the_process_is_refused(tmp_path: Path) -> None:
 
 def test_use_after_close_is_one_clear_error(tmp_path: Path) -> None:
     """
-    A closed log says so, and closing again is fine.
+    A closed log raises, and a second close is allowed.
     """
     log = CommitLog(tmp_path / "store", segment_size=SEGMENT)
     log.close()
@@ -192,7 +192,7 @@ def test_a_reader_follows_a_writer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["r", "w"])
 def test_a_missing_directory_is_named(tmp_path: Path, mode: str) -> None:
     """
-    A path that is not there is no store.
+    A missing path is not a store.
     """
     path = tmp_path / "none"
     with pytest.raises(NotAStoreError, match=f"{path}.*check the path"):
@@ -212,7 +212,7 @@ def test_a_directory_with_something_else_is_not_made_a_store(tmp_path: Path) -> 
 
 def test_an_offset_outside_the_log_is_named(tmp_path: Path) -> None:
     """
-    Reading past the end says where the end is.
+    The error of a read above the end has the end.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 1)
@@ -277,7 +277,7 @@ def test_a_message_size_that_no_record_can_have_is_refused(tmp_path: Path) -> No
 
 def test_an_unclosed_log_may_be_garbage_of_a_cycle(tmp_path: Path) -> None:
     """
-    The collector ends what a cycle holds in any order; the page outlives the log.
+    The collector ends a cycle in any order; the page outlives the log.
     """
     gc.disable()  # at its own time it might come while half of it is still held
     try:

@@ -90,7 +90,7 @@ def test_an_unfinished_cut_is_finished_by_the_next_opening(tmp_path: Path) -> No
 
 def test_positions_above_a_cut_are_void(tmp_path: Path) -> None:
     """
-    Stored queue positions never speak of records that are gone.
+    Stored queue offsets never count removed records.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 30)
@@ -238,7 +238,7 @@ def test_a_kill_within_a_cut_at_0_leaves_an_empty_log(
 @pytest.mark.parametrize("before", [0, 5])
 def test_an_empty_log_begins_at_any_segment(tmp_path: Path, before: int) -> None:
     """
-    What stood behind it in another log is appended as it is, and stays.
+    Records of another log are appended there unchanged, and stay.
     """
     base = 3 * SEGMENT
     with CommitLog(tmp_path / "master", segment_size=SEGMENT) as master:

@@ -66,7 +66,7 @@ def test_entries_that_may_be_lost_are_made_again(tmp_path: Path) -> None:
 
 def test_entries_follow_a_cut_of_a_log_without_its_store(tmp_path: Path) -> None:
     """
-    Records that were cut leave no entries for those that took their place.
+    The entries of cut records do not stay for the records at the same offsets.
     """
     root = tmp_path / "store"
     with Store(root, segment_size=SEGMENT) as store:

@@ -32,7 +32,7 @@ class _Kept:
 
 def test_maintenance_continues_after_a_failure_and_clears_the_error() -> None:
     """
-    A full disk passes: the next call clears the error.
+    A disk is full for a time: the next call clears the error.
     """
     kept = _Kept()
     with MaintenanceThread(kept, interval_s=0.001) as maintenance:
@@ -44,7 +44,7 @@ def test_maintenance_continues_after_a_failure_and_clears_the_error() -> None:
 
 def test_a_stopped_maintenance_thread_makes_no_calls() -> None:
     """
-    Stopping waits for the thread, and again is fine.
+    Stopping waits for the thread; a second stop is allowed.
     """
     kept = _Kept()
     maintenance = MaintenanceThread(kept, interval_s=0.001)

@@ -80,7 +80,7 @@ def test_a_failed_opening_gives_the_lock_back(tmp_path: Path) -> None:
 
 def test_another_process_with_the_store_is_named(tmp_path: Path) -> None:
     """
-    The lock says which process has the store.
+    The error names the process that has the store.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT):

@@ -67,7 +67,7 @@ def test_a_reader_gets_an_error_for_a_cut_below_its_read(tmp_path: Path) -> None
 
 def test_a_killed_writers_store_is_read_to_its_published_end(tmp_path: Path) -> None:
     """
-    In the same boot the live page still says how far.
+    In the same boot the live page still has the end.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 500))
@@ -79,7 +79,7 @@ def test_records_of_another_program_above_the_published_end_are_found(
     tmp_path: Path,
 ) -> None:
     """
-    Bytes behind the published end of a closed store: the page does not bind.
+    With bytes above the published end of a closed store the page is not valid.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -96,7 +96,7 @@ def test_records_of_another_program_above_the_published_end_are_found(
 
 def test_opening_a_closed_store_brings_in_one_page(tmp_path: Path) -> None:
     """
-    That at the end, where nothing may stand: megabytes are not read ahead for it.
+    Only the bytes at the end: a reader does not read megabytes for this check.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=1 << 23) as log:

@@ -50,7 +50,7 @@ def test_old_segments_go_from_the_front_but_never_the_active_one(
 
 def test_a_segment_without_a_record_goes_with_those_before_it() -> None:
     """
-    It holds nothing; behind a young one it stays.
+    It has no record; after a young segment it stays.
     """
     assert 2000 == delete_before(_segments(90, None, 1, 0), Retention(), NOW_MS)
     assert None is delete_before(_segments(1, None, 0), Retention(), NOW_MS)
@@ -73,7 +73,7 @@ def test_the_oldest_go_until_the_rest_fits(
 
 def test_age_and_size_are_reasons_of_their_own() -> None:
     """
-    What one keeps the other may take.
+    A segment that one limit keeps may exceed the other.
     """
     segments = _segments(90, 80, 3, 2, 1)
 
@@ -92,7 +92,7 @@ def test_a_clock_that_is_behind_keeps_segments() -> None:
 @pytest.mark.parametrize("limits", [(-1, None), (72, -1)])
 def test_negative_limits_are_refused(limits: tuple[int, int | None]) -> None:
     """
-    They would mean to keep less than nothing.
+    A negative limit has no meaning.
     """
     with pytest.raises(InvalidError, match="cannot be negative"):
         Retention(*limits)

@@ -45,7 +45,7 @@ def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> N
 
 def test_damage_is_never_sealed(tmp_path: Path) -> None:
     """
-    A bad record stops the seal with its offset, and is not tried again.
+    The error has the offset of the bad record; the segment is not tried again.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -63,7 +63,7 @@ def test_damage_is_never_sealed(tmp_path: Path) -> None:
 
 def test_a_cut_removes_the_seals_of_cut_segments(tmp_path: Path) -> None:
     """
-    A segment that is cut is not sealed any more.
+    A cut segment is no longer sealed.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:

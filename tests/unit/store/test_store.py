@@ -27,7 +27,7 @@ def _fill(store: Store, count: int, first: int = 0) -> None:
 
 def test_a_record_is_found_by_topic_queue_and_queue_offset(tmp_path: Path) -> None:
     """
-    What was appended can be read at once, also by another process.
+    Appended records can be read at once, also by another process.
     """
     root = tmp_path / "store"
     with Store(root, segment_size=SEGMENT) as store:
@@ -43,7 +43,7 @@ def test_a_record_is_found_by_topic_queue_and_queue_offset(tmp_path: Path) -> No
 
 def test_a_large_record_is_found_by_its_queue_offset_too(tmp_path: Path) -> None:
     """
-    One that needs more memory than a read has at hand takes the longer way.
+    A record larger than the scratch is read by a second call.
     """
     body = bytes(range(256)) * 200
     with Store(tmp_path / "store", segment_size=SEGMENT * 64) as store:
@@ -55,7 +55,7 @@ def test_a_large_record_is_found_by_its_queue_offset_too(tmp_path: Path) -> None
 
 def test_an_object_that_is_no_message_is_refused_by_its_type(tmp_path: Path) -> None:
     """
-    Bytes are the first thing that a newcomer tries.
+    New users often pass bytes.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         with pytest.raises(InvalidError, match="bytes is no Message"):
@@ -170,7 +170,7 @@ def test_the_stored_bounds_of_the_queues_are_synced(tmp_path: Path) -> None:
 
 def test_old_segments_go_by_time_and_by_size(tmp_path: Path) -> None:
     """
-    Log, queues and epochs lose their front together; the rest stays readable.
+    Log, queues and epochs are deleted together at the front; the rest stays readable.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         store.log.begin_epoch(1)
