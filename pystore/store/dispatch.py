@@ -25,8 +25,8 @@ __all__ = [
     "check_dispatched",
     "dispatch",
     "follow_cuts",
-    "forget_queues",
     "note_queues",
+    "remove_queues",
     "resume_queues",
 ]
 
@@ -84,7 +84,7 @@ def follow_cuts(writer: Writer, queues: ConsumeQueues) -> None:
             raise
 
 
-def forget_queues(writer: Writer, queues: ConsumeQueues) -> None:
+def remove_queues(writer: Writer, queues: ConsumeQueues) -> None:
     """
     Remove all queues of an empty log: its next record may have any queue offset.
 

@@ -28,9 +28,9 @@ from pystore.seals import (
 if TYPE_CHECKING:
     from pystore.store.writer import Writer
 
-__all__ = ["LONE_GROUP", "remove_seals", "seal_next"]
+__all__ = ["DEFAULT_GROUP", "remove_seals", "seal_next"]
 
-LONE_GROUP = "DEFAULT_BROKER"
+DEFAULT_GROUP = "DEFAULT_BROKER"
 """The group of a store without an identity: RocketMQ's default broker name."""
 
 _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
@@ -115,4 +115,4 @@ def _group(writer: Writer) -> str:
     identity = writer.metastore.read(IDENTITY)
     if isinstance(identity, TemporaryIdentity):
         identity = identity.identity
-    return identity.broker if isinstance(identity, BrokerIdentity) else LONE_GROUP
+    return identity.broker if isinstance(identity, BrokerIdentity) else DEFAULT_GROUP

@@ -34,8 +34,8 @@ from pystore.store.dispatch import (
     check_dispatched,
     dispatch,
     follow_cuts,
-    forget_queues,
     note_queues,
+    remove_queues,
     resume_queues,
 )
 from pystore.store.retention import Retention, SegmentAge, delete_before
@@ -297,7 +297,7 @@ class Store:
                 follow_cuts(self.log.writer, self.queues)
                 note_queues(self.log.writer, self.queues)
             else:
-                forget_queues(self.log.writer, self.queues)
+                remove_queues(self.log.writer, self.queues)
         return report.bytes_cut
 
     def begin_at(self, base: int) -> None:
@@ -309,7 +309,7 @@ class Store:
             PystoreError: as `pystore.store.cut.begin_at`.
         """
         with self._lock:
-            forget_queues(self.log.writer, self.queues)
+            remove_queues(self.log.writer, self.queues)
             begin_at(self.log.writer, base)
 
     def retain(self, retention: Retention, now_ms: int) -> int:

@@ -188,7 +188,7 @@ def _check_exports(root: Path, log: CommitLog | None = None) -> int:
     RocketMQ's files are old or new, but whole.
 
     Returns:
-        The store time up to which ``checkpoint`` says that all is on the disk.
+        The store time of the last flushed record, by ``checkpoint``.
     """
     found: dict[str, bytes | None] = {}
     for name in (

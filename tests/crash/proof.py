@@ -24,7 +24,7 @@ from crash.states import STORE, Image, after_kill, power_cuts
 __all__ = ["SEED", "STATES", "Proof"]
 
 STATES = int(os.environ.get("CRASH_STATES", "120"))
-"""How many crash states of each workload are looked at."""
+"""The number of checked crash states of each workload."""
 
 SEED = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
 
@@ -59,7 +59,7 @@ class Proof:
         self.disk = Disk(self.folder)
 
     def prepare(self, name: str) -> None:
-        """Make a store by a function of `workloads`; it is on the disk for sure."""
+        """Make a store by a function of `workloads`; all of it is on disk."""
         writer = NoteWriter(self.store, name)
         getattr(workloads, f"prepare_{name}")(writer)
         for note in writer.notes:
@@ -125,7 +125,8 @@ class Proof:
         self, child: Child, states: int = STATES, check: Check = check_store
     ) -> None:
         """
-        Look at crash states amid what a recorded process did, and take its effects.
+        Check crash states between the effects of a recorded process, and add its
+        effects.
 
         Args:
             child: the process.
@@ -167,7 +168,7 @@ class Proof:
             with same_boot(self.boot_id) if not image.is_power_cut else another_boot():
                 check(self.store, deepcopy(self.facts), image.is_power_cut)
         except BaseException:
-            # The state that failed can be built again and looked at.
+            # The failed state can be built again for an inspection.
             kept = self.folder.with_name("failed")
             image.build(kept)
             print(f"{image.title}, {where}, built again as {kept}")

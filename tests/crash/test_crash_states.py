@@ -1,7 +1,7 @@
 """
 Every workload, crashed everywhere: real processes, recorded; power cuts, modelled.
 
-`CRASH_STATES` says how many states of each workload are looked at, `CRASH_SEED`
+`CRASH_STATES` is the number of checked states of each workload, `CRASH_SEED`
 repeats a run.
 """
 

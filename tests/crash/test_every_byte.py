@@ -141,7 +141,7 @@ def test_a_file_cut_at_any_byte_is_named_with_both_sizes(root: Path) -> None:
 
 def test_every_flipped_byte_is_seen_with_a_property_crc(root: Path) -> None:
     """
-    Opening and verifying name the record that holds it, whichever byte it is.
+    For any byte, opening and verifying name its record.
     """
     kill_while(root, lambda log: fill(log, RECORDS))
     ends, data = ends_of(root), segment(root).read_bytes()

@@ -80,7 +80,7 @@ def body(thread: int, number: int) -> bytes:
 
 def test_acknowledged_records_of_threads_survive_every_kill(tmp_path: Path) -> None:
     """
-    Each acknowledged record is where it was said to be, nothing in the log is half
+    Each acknowledged record is at its reported offset, no record in the log is half
     there, and the queues have each record once.
     """
     root, draw = tmp_path / "store", random.Random(SEED)

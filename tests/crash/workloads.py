@@ -222,7 +222,7 @@ def threads(writer: NoteWriter) -> None:
 
 
 def slave(writer: NoteWriter) -> None:
-    """A slave writes its master's bytes as they come, in pieces of any size."""
+    """A slave writes the bytes of its master in pieces of any size."""
     writer.open()
     start = writer.log.end_offset
     writer.append(12, size=400)

@@ -44,7 +44,7 @@ class Capture:
 
     def streams(self) -> list[tuple[bytes, bytes]]:
         """
-        Returns what the slave and what the master said, per connection.
+        Returns the bytes of the slave and of the master, per connection.
         """
         return [
             (self._bytes(one["s2m"]), self._bytes(one["m2s"]))

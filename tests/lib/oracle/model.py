@@ -225,7 +225,7 @@ class Model:
 
     def append_columns(self, specs: Sequence[Spec], store_ms: int) -> list[Placed]:
         """
-        Messages each of which goes where it fits.
+        Messages, each into the first segment with space.
         """
         return [placed for s in specs for placed in self.append([s], store_ms)]
 

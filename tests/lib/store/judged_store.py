@@ -1,5 +1,5 @@
 """
-A store as the verify job finds it, up to where its replicas are asked.
+A store checked as in the verify job, without replicas.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def judged(
     percent: int = 100,
 ) -> StoreFindings:
     """
-    A store, checked segment by segment.
+    The findings of a store, checked segment by segment.
 
     Args:
         root: of the store.
-        change: what the checks show, before they are judged.
+        change: changes the checks before the findings.
         percent: of the blocks.
     """
     plan = plan_store(root)
