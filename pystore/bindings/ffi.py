@@ -222,7 +222,7 @@ def borrow() -> Scratch:
     """
     try:
         return take()
-    except IndexError:  # more calls run at once than ever before
+    except IndexError:  # more calls at once than the pool has
         return Scratch()
 
 

@@ -99,7 +99,7 @@ _QUEUE_BYTES = 65536
 _unpack_appended = struct.Struct("=QQqqQ").unpack
 _tuple_new = tuple.__new__
 
-# Looking a function up in `lib` takes half as long as calling it.
+# A look-up in `lib` takes half as long as the call.
 _NULL = ffi.NULL
 _ps_log_append = lib.ps_log_append
 
@@ -189,7 +189,7 @@ class LogHandle(LogReader):
             room, capacity = position_room(positions)
         try:
             scratch = take()
-        except IndexError:  # more calls run at once than ever before
+        except IndexError:  # more calls at once than the pool has
             scratch = Scratch()
         try:
             status = _ps_log_append(
@@ -394,7 +394,7 @@ class LogHandle(LogReader):
             give_back(scratch)
             if not status:
                 return parse_queues(bytes(ffi.buffer(form, size[0]))), end[0]
-            size[0] += _QUEUE_BYTES  # some may be added meanwhile
+            size[0] += _QUEUE_BYTES  # queues may be added meanwhile
 
     def cut_begin(self, offset: int) -> None:
         """

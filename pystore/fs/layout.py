@@ -29,9 +29,15 @@ LOCK = "lock"
 TEMPORARY_IDENTITY_FILE = "brokerIdentity-temp"
 
 META_NAME = "meta"
+META_DRAFT_NAME = "meta.new"
 LIVE_NAME = "live"
 SEALS_NAME = "seals"
 TEMPORARY_NAME = "tmp"
+
+META_ADVICE = (
+    f"restore {META_NAME}/ from a backup, or move {META_NAME}/ away and open again"
+)
+"""The remedy for a damaged ``meta/``."""
 
 LIVE_FORMAT = 1
 """The format of ``meta/live``."""

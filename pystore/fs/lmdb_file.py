@@ -20,6 +20,7 @@ import lmdb.verify
 
 from pystore.errors import FormatError
 from pystore.fs.atomic import storage_error, sync_descriptor
+from pystore.fs.layout import META_ADVICE
 
 __all__ = [
     "RESERVE_BYTES",
@@ -44,10 +45,7 @@ _PAGE_SIZE_AT = _META_AT + 24
 _LAST_PAGE_AT = _META_AT + 120
 _META_BYTES = 152
 _ZEROS = bytes(1 << 16)
-_ADVICE = (
-    "restore meta/ from a backup, or move meta/ away and open again: the log stays, "
-    "RocketMQ's rules then decide where it ends"
-)
+_ADVICE = f"{META_ADVICE}: the log stays, RocketMQ's rules then decide where it ends"
 _problems: Callable[[str], list[str]] = lmdb.verify.verify
 
 

@@ -15,13 +15,11 @@ from pathlib import Path
 from pystore.errors import InvalidError, PystoreError
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
 from pystore.fs.boot import place_of
-from pystore.fs.layout import META_NAME, SEALS_NAME, TEMPORARY_NAME
+from pystore.fs.layout import META_DRAFT_NAME, META_NAME, SEALS_NAME, TEMPORARY_NAME
 from pystore.metastore.database import MetaStore
 from pystore.metastore.transaction import WriteTransaction
 
 __all__ = ["create_meta"]
-
-_DRAFT_NAME = "meta.new"
 
 
 def create_meta(
@@ -50,7 +48,7 @@ def create_meta(
         FullError: no space; ``meta/`` was not created.
         StorageError: the system refused.
     """
-    meta, draft = store / META_NAME, store / _DRAFT_NAME
+    meta, draft = store / META_NAME, store / META_DRAFT_NAME
     if os.path.lexists(meta):
         raise InvalidError(f"{meta} exists: the store is not new", path=str(meta))
     place = place_of(store)
@@ -73,7 +71,7 @@ def create_meta(
         # It names its path.
         raise
     except OSError as error:
-        # The caller gets the path it knows with it.
+        # The error of the system may name another path.
         raise storage_error("create", meta, error) from error
     sync_directory(store, calls)
     return meta

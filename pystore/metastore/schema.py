@@ -16,6 +16,7 @@ import xxhash
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import FormatError
 from pystore.fs.boot import StorePlace
+from pystore.fs.layout import META_ADVICE
 from pystore.metastore.values import (
     NO_FORMAT,
     Bounds,
@@ -92,10 +93,9 @@ class MetaKey(Generic[T]):
         if stored is None:
             return self.default
         content = stored[_PROOF_BYTES:]
-        advice = "restore meta/ from a backup, or move meta/ away and open again"
         if stored[:_PROOF_BYTES] != xxhash.xxh3_64_digest(content):
             raise FormatError(
-                f"{path}: the record '{self.name}' is damaged: {advice}", path=path
+                f"{path}: the record '{self.name}' is damaged: {META_ADVICE}", path=path
             )
         try:
             return self.from_json(json.loads(content))
@@ -103,7 +103,7 @@ class MetaKey(Generic[T]):
             # Whole bytes of another form: a defect, or a newer pystore.
             raise FormatError(
                 f"{path}: the record '{self.name}' has an unknown form "
-                f"({type(error).__name__}: {error}): {advice}",
+                f"({type(error).__name__}: {error}): {META_ADVICE}",
                 path=path,
             ) from error
 

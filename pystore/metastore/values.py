@@ -16,6 +16,7 @@ from typing import NamedTuple
 import xxhash
 
 from pystore.errors import FormatError, InvalidError
+from pystore.fs.layout import META_ADVICE
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.stored_names import stored
 
@@ -71,8 +72,7 @@ class StoreFormat:
         """
         if self == NO_FORMAT:
             raise FormatError(
-                f"{path}: no format record, so pystore did not write it: "
-                "restore meta/ from a backup, or move meta/ away and open again",
+                f"{path}: no format record, so pystore did not write it: {META_ADVICE}",
                 path=path,
             )
         unknown = self.incompatible & ~self.KNOWN

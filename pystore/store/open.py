@@ -40,6 +40,7 @@ from pystore.fs.layout import (
     LIVE_FORMAT,
     LIVE_NAME,
     LOCK,
+    META_DRAFT_NAME,
     META_NAME,
     TEMPORARY_NAME,
     prepare_directory,
@@ -139,7 +140,7 @@ def _prepare_meta(root: Path) -> bool:
     """
     meta = root / META_NAME
     if os.path.lexists(meta):
-        shutil.rmtree(root / "meta.new", ignore_errors=True)
+        shutil.rmtree(root / META_DRAFT_NAME, ignore_errors=True)
         return False
     create_meta(root, lambda draft: LivePage.create(draft / LIVE_NAME))
     return True
