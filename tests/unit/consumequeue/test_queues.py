@@ -268,7 +268,7 @@ def test_named_records_are_found_across_queues(tmp_path: Path) -> None:
     assert ConsumeQueues(tmp_path / "none", 200).last_named() is None
 
 
-def test_synced_is_only_what_reached_the_disk(tmp_path: Path) -> None:
+def test_only_bytes_on_disk_count_as_synced(tmp_path: Path) -> None:
     """
     A failed sync is not tried again: the second would succeed and prove nothing.
     """

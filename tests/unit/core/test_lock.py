@@ -132,7 +132,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert os.fspath(tmp_path / "missing" / "lock") == raised.value.path
 
 
-def test_a_forked_child_does_not_hold_what_its_parent_holds(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_hold_the_lock_of_its_parent(tmp_path: Path) -> None:
     """
     POSIX locks are the process's own; releasing in the child is harmless.
     """

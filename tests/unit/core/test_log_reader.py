@@ -236,7 +236,7 @@ def test_a_view_cannot_be_written(log: LogHandle) -> None:
     assert not np.frombuffer(view, np.uint8).flags.writeable
 
 
-KEEPERS: dict[str, Callable[[Any], Any]] = {
+HOLDERS: dict[str, Callable[[Any], Any]] = {
     "view": lambda view: view,
     "slice": lambda view: view[100:][5:10],
     "array": lambda view: np.frombuffer(view, np.uint8)[7:],
@@ -244,7 +244,7 @@ KEEPERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("keep", KEEPERS.values(), ids=KEEPERS)
+@pytest.mark.parametrize("keep", HOLDERS.values(), ids=HOLDERS)
 def test_a_block_is_held_until_its_last_view_is_gone(
     log: LogHandle, keep: Callable[[Any], Any]
 ) -> None:
@@ -313,7 +313,7 @@ def test_an_unknown_topic_id_is_refused(log: LogHandle) -> None:
         log.topic(1000)
 
 
-def test_a_limit_hides_what_is_above(log: LogHandle) -> None:
+def test_a_limit_hides_the_records_above(log: LogHandle) -> None:
     """
     A reader without a live page gets the end from its caller; a writer knows it.
     """

@@ -75,7 +75,7 @@ def test_a_large_queue_table_is_filled_whole(log: LogHandle) -> None:
     assert queues == log.queues_fill()[0]
 
 
-def test_a_cut_removes_what_is_above_it(log: LogHandle) -> None:
+def test_a_cut_removes_the_bytes_above_it(log: LogHandle) -> None:
     """
     In four steps; readers see the generation.
     """

@@ -111,7 +111,7 @@ def test_every_waiter_returns_at_the_end() -> None:
     assert WaitOutcome.REACHED is waits.wait(0, 1, LONG_MS)
 
 
-def test_a_wait_takes_the_time_it_was_given() -> None:
+def test_a_wait_ends_at_its_timeout() -> None:
     """Also one that is longer than one sleep of the core."""
     waits = OffsetWaiters(1)
     begun = time.monotonic()

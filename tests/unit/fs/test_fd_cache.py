@@ -20,7 +20,9 @@ def _some_files(folder: Path, count: int) -> list[str]:
     return [str(path) for path in paths]
 
 
-def test_a_full_pool_lets_the_oldest_go_and_users_keep_theirs(tmp_path: Path) -> None:
+def test_a_full_pool_drops_the_oldest_and_users_keep_their_files(
+    tmp_path: Path,
+) -> None:
     """
     A descriptor that a user holds is readable after the pool forgot it.
     """

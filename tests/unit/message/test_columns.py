@@ -127,7 +127,7 @@ def test_rows_of_bytes_are_a_column() -> None:
     assert [b""] * 4 == _strings(gather_columns("T", rows[:, :0]), "body")
 
 
-def test_numbers_come_from_lists_numpy_and_arrow() -> None:
+def test_numbers_may_be_lists_numpy_or_arrow() -> None:
     """
     They have the width that the core takes, or are refused.
     """

@@ -78,7 +78,7 @@ def test_written_properties_are_read_back(properties: dict[str, str]) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_parse_to_what_can_be_written_again(raw: bytes) -> None:
+def test_properties_of_any_bytes_can_be_written_again(raw: bytes) -> None:
     """
     The parser never fails and never lets a separator through.
     """
@@ -140,7 +140,7 @@ def test_several_keys_stand_with_one_space_between() -> None:
             join_keys(keys)
 
 
-def test_the_crc_property_goes_and_nothing_else() -> None:
+def test_only_the_crc_property_is_removed() -> None:
     """
     Only the last twenty bytes are the log's CRC property.
     """

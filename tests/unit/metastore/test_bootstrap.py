@@ -92,7 +92,7 @@ def test_everything_is_synced_before_it_appears_and_the_name_after(
 
 
 @pytest.mark.parametrize("failing", range(12))
-def test_whatever_call_fails_there_is_no_half_meta(
+def test_after_the_failure_of_any_call_there_is_no_incomplete_meta(
     tmp_path: Path, failing: int
 ) -> None:
     """Absent or whole; and the next attempt works if it is absent."""

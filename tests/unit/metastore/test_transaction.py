@@ -59,7 +59,7 @@ def database() -> Database:
     return Database()
 
 
-def test_nothing_is_stored_before_the_end_and_only_what_differs(
+def test_only_changed_records_are_stored_and_only_at_the_end(
     database: Database,
 ) -> None:
     """A change reads its own writes; equal records are not written again."""

@@ -176,7 +176,7 @@ def test_our_end_is_the_same_or_stricter_by_a_rule(case: Damaged) -> None:
         ("mixed-clean tail-half-zero", Torn, 447345, "lengths do not add up"),
     ],
 )
-def test_damage_is_judged_by_where_it_is(
+def test_the_offset_of_damage_decides_the_verdict(
     name: str, kind: type, offset: int, reason: str, tmp_path: Path
 ) -> None:
     """

@@ -12,7 +12,7 @@ from pystore.errors import InvalidError
 from pystore.rocketmq.abort_file import AbortNote, abort_text, parse_abort
 
 
-def test_our_abort_text_names_process_and_incarnation() -> None:
+def test_the_abort_text_names_process_and_incarnation() -> None:
     """
     Pystore's text, Java's and any other text give different notes.
     """

@@ -72,7 +72,7 @@ def test_after_a_clean_close_nothing_is_scanned(tmp_path: Path) -> None:
         assert 3 == done.queue_offset
 
 
-def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
+def test_acknowledged_records_survive_sigkill(tmp_path: Path) -> None:
     """
     A killed writer loses no record, and its queues continue without a gap.
     """

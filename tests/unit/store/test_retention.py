@@ -38,7 +38,7 @@ def _segments(*ages_hours: float | None) -> list[SegmentAge]:
         ((), None),
     ],
 )
-def test_old_segments_go_from_the_front_but_never_the_active_one(
+def test_old_segments_are_deleted_at_the_front_but_never_the_active_one(
     ages: tuple[float, ...], expected: int | None
 ) -> None:
     """
@@ -48,7 +48,7 @@ def test_old_segments_go_from_the_front_but_never_the_active_one(
     assert expected == delete_before(_segments(*ages), Retention(), NOW_MS)
 
 
-def test_a_segment_without_a_record_goes_with_those_before_it() -> None:
+def test_a_segment_without_a_record_is_deleted_with_those_before_it() -> None:
     """
     It has no record; after a young segment it stays.
     """
@@ -60,7 +60,7 @@ def test_a_segment_without_a_record_goes_with_those_before_it() -> None:
     ("total_bytes_max", "expected"),
     [(4000, None), (3999, 1000), (3000, 1000), (2000, 2000), (0, 3000)],
 )
-def test_the_oldest_go_until_the_rest_fits(
+def test_the_oldest_are_deleted_until_the_rest_fits(
     total_bytes_max: int, expected: int | None
 ) -> None:
     """

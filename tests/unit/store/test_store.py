@@ -168,7 +168,7 @@ def test_the_stored_bounds_of_the_queues_are_synced(tmp_path: Path) -> None:
         assert store.log.synced_offset >= bounds.synced_end
 
 
-def test_old_segments_go_by_time_and_by_size(tmp_path: Path) -> None:
+def test_old_segments_are_deleted_by_age_and_by_size(tmp_path: Path) -> None:
     """
     Log, queues and epochs are deleted together at the front; the rest stays readable.
     """
