@@ -1,9 +1,8 @@
 """
 A crash-safe append-only commit log, byte-compatible with RocketMQ 5.
 
-``open_log`` and ``open_store`` are the way in: a log, or a log with consume
-queues, with a thread that keeps their bounds. `CommitLog` and `Store` are the
-same without the thread.
+``open_log`` opens a log, ``open_store`` a log with its consume queues; both start a
+maintenance thread. `CommitLog` and `Store` are the same without the thread.
 """
 
 from __future__ import annotations
@@ -98,8 +97,8 @@ __all__ = [
 
 install()
 
-# Loaded when they are asked for: a program that needs a part waits for that part
-# only, and one without the core (`pystore.spark.scan.python_segment`) needs none of it.
+# Loaded at the first use: a program waits only for the parts that it needs, and one
+# without the core (`pystore.spark.scan.python_segment`) needs none of it.
 _HOMES = {
     "Appended": "core.results",
     "Block": "core.results",
@@ -154,7 +153,7 @@ _RENAMED = {"Keeper": "MaintenanceThread"}
 if TYPE_CHECKING:
     __version__: str
     Keeper = MaintenanceThread
-else:  # a checker would believe in every name
+else:  # with it, a type checker would accept every name
 
     def __getattr__(name: str) -> object:
         if name == "__version__":  # of the installed distribution: kept in one place

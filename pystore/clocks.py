@@ -1,7 +1,7 @@
 """
-The clocks of the machine, read.
+The clocks of the machine.
 
-Functions take one of them as an argument; only defaults name them.
+Other modules take a clock as an argument; these functions are the defaults.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import time
 
 def boottime_ns() -> int:
     """
-    Returns the time since the machine started, sleep included.
+    Returns the time since the machine started, in ns, with the time of its sleep.
     """
     return time.clock_gettime_ns(_BOOTTIME)
 
 
 def wall_ms() -> int:
     """
-    Returns the time of the wall clock.
+    Returns the time of the wall clock, in ms since 1970.
     """
     return time.time_ns() // 1_000_000
 
 
-# Without such a clock the core takes the monotonic one, too.
+# Where it is missing, the core uses the monotonic clock as well.
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

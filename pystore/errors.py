@@ -1,8 +1,8 @@
 """
 Every error that pystore raises, in one tree.
 
-An error carries what a caller needs to act: the path, the offset, the rule.
-Its text is one line that says what is wrong, where, and what to do.
+An error carries what the caller needs: the path, the offset, the rule. Its text is
+one line: what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class PystoreError(Exception):
     The root of the tree.
 
     Attributes:
-        offset: the log offset it is about, or ``None``.
-        path: the file or directory it is about, or ``None``.
-        records_appended: how many records of a refused append of columns are
-            there all the same; 0 in every other case.
+        offset: the log offset of the problem, or ``None``.
+        path: the file or directory of the problem, or ``None``.
+        records_appended: how many records of a failed append of columns are in the
+            log; 0 in all other cases.
     """
 
     records_appended: int = 0
@@ -65,7 +65,7 @@ class InvalidError(PystoreError, ValueError):
 
 class StorageError(PystoreError, OSError):
     """
-    The operating system refused; ``errno`` says why.
+    The operating system refused; ``errno`` is its reason.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class StorageError(PystoreError, OSError):
 
 class FullError(StorageError):
     """
-    No space is left; nothing of the refused write is there, try again later.
+    No space is left; nothing was written, try again later.
     """
 
 
@@ -96,7 +96,7 @@ class PoisonedError(StorageError):
 
 class CorruptError(PystoreError):
     """
-    Bytes that were promised do not prove what they should.
+    Promised bytes fail a check.
     """
 
 
@@ -108,7 +108,7 @@ class FormatError(PystoreError):
 
 class NotAStoreError(PystoreError):
     """
-    The path is missing, or it is not a store directory.
+    The path is missing, or is not the directory of a store.
     """
 
 
@@ -132,13 +132,13 @@ class CutError(PystoreError):
 
 class BusyError(PystoreError):
     """
-    A held block or a running cut stands in the way; release it, try again.
+    A held block or a running cut prevents the call; release the block, try again.
     """
 
 
 class FencedError(PystoreError):
     """
-    The write authority is gone: another epoch is in charge, or it ran out.
+    The write authority is gone: a newer epoch began, or the deadline passed.
     """
 
 
@@ -156,25 +156,25 @@ class ForkedError(PystoreError):
 
 class UnavailableError(PystoreError):
     """
-    What the work needs is not there: Java, a package, a cluster; or a task failed.
+    Java, a package or a cluster is missing that the work needs; or a task failed.
     """
 
 
 class SessionLostError(PystoreError):
     """
-    What a record store held may be another's; close it and open it again.
+    The session of a record store ended, so its holds may be gone; open it again.
     """
 
 
 class UnknownOutcomeError(PystoreError):
     """
-    A commit was sent and its answer was lost: read what it wrote, then decide.
+    A commit was sent and its answer was lost: read the records, then decide.
     """
 
 
 class ProtocolViolation(PystoreError):
     """
-    A protocol rule was broken.
+    A rule of a protocol was broken.
     """
 
 

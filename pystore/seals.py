@@ -1,5 +1,5 @@
 """
-Seal records: what must be known about a sealed segment, to check it anywhere.
+Seals: the digests of a full segment, by which any host can check it.
 
 A seal is written once, when its segment is full, as
 ``meta/seals/<20-digit base offset>.seal``. Replicas hold equal segments, so
@@ -25,6 +25,7 @@ import xxhash
 from pystore.epochs.table import EpochRange, EpochTable
 from pystore.errors import FormatError, InvalidError
 from pystore.fs.atomic import SYSTEM, Calls, replace_file, storage_error
+from pystore.fs.layout import segment_name
 
 __all__ = [
     "BLOCK_BYTES",
@@ -66,7 +67,7 @@ class Seal:
         record_count: how many records it holds, blank ones not counted.
         first_store_ms: store time of the first record, 0 without records.
         last_store_ms: store time of the last record, 0 without records.
-        epochs: whose bytes they are, ascending.
+        epochs: the epochs that wrote the bytes, ascending.
         block_bytes: size of the blocks; the last one may be shorter.
         block_digests: XXH3-64 of each block.
         digest: XXH3-128 of the whole segment, 16 bytes.
@@ -101,7 +102,7 @@ class Seal:
 
     def follows(self, previous_chain: bytes) -> bool:
         """
-        Whether the seal continues the chain that has this value.
+        Whether the chain value before this seal is *previous_chain*.
         """
         return self.chain == _chain(previous_chain, self.digest)
 
@@ -135,7 +136,7 @@ def seal_name(base_offset: int) -> str:
     """
     The file name of a segment's seal.
     """
-    return f"{base_offset:020}.seal"
+    return f"{segment_name(base_offset)}.seal"
 
 
 def parse_seal(content: bytes, path: str = "seal") -> Seal:
@@ -147,17 +148,18 @@ def parse_seal(content: bytes, path: str = "seal") -> Seal:
         path: of the file, for messages.
 
     Raises:
-        FormatError: it does not prove itself, or is of an unknown version.
+        FormatError: its digest is wrong, or its version is unknown.
     """
     if content[: len(_MAGIC)] != _MAGIC:
         raise FormatError(
-            f"{path}: {content[:8]!r} is not how a seal begins: {_ADVICE}", path=path
+            f"{path}: {content[:8]!r} is not the beginning of a seal: {_ADVICE}",
+            path=path,
         )
     body, proof = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     if xxhash.xxh3_128_digest(body) != proof or len(body) < _HEAD.size:
         raise FormatError(
-            f"{path}: its {len(content)} bytes do not have the digest that it ends "
-            f"with: {_ADVICE}",
+            f"{path}: its {len(content)} bytes do not match the digest at its "
+            f"end: {_ADVICE}",
             path=path,
         )
     _, start, length, records, first, last, block, blocks, ranges, name = (
@@ -171,7 +173,7 @@ def parse_seal(content: bytes, path: str = "seal") -> Seal:
     try:
         group = body[_HEAD.size : group_end].decode()
     except UnicodeDecodeError as error:
-        # Whole bytes, so a defect of the writer; still one line.
+        # The digest is right, so the writer has a defect.
         raise FormatError(f"{path}: its group is not UTF-8", path=path) from error
     return Seal(
         group=group,
@@ -258,7 +260,7 @@ def make_seal(
             group's first.
 
     Raises:
-        InvalidError: no bytes, a chain value that is none, or a group name that
+        InvalidError: no bytes, a chain value of a wrong size, or a group name that
             is too long.
     """
     if len(previous_chain) != _DIGEST_BYTES:
@@ -287,17 +289,17 @@ def make_seal(
 
 def verify_seal(seal: Seal, buffers: Iterable[Buffer]) -> list[int]:
     """
-    Which blocks of a segment are not what was sealed.
+    The blocks of a segment that differ from the seal.
 
-    A missing block is bad, and so is one that is too many. If every block agrees
-    but the digest of the whole segment does not, all of them are suspect.
+    A missing block differs, and so does a block too many. If every block agrees but
+    the digest of the whole segment does not, all blocks are returned.
 
     Args:
         seal: of the segment.
         buffers: its bytes from the first to the last, in pieces of any size.
 
     Returns:
-        Block indexes, ascending; empty if the segment is what was sealed.
+        Block indexes, ascending; empty if the segment agrees with the seal.
     """
     _, blocks, digest = _digests(buffers, seal.block_bytes)
     pairs = itertools.zip_longest(seal.block_digests, blocks)
@@ -336,17 +338,17 @@ def read_seal(directory: Path, base_offset: int) -> Seal | None:
     The seal of a segment, ``None`` if it has none.
 
     Raises:
-        FormatError: the file cannot be read, or is another segment's.
+        FormatError: the file is damaged, or of another segment.
         StorageError: the system refused.
     """
     path = directory / seal_name(base_offset)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        # A segment without a seal: absent is an answer.
+        # The segment has no seal.
         return None
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("read", path, error) from error
     seal = parse_seal(content, str(path))
     if seal.start_offset != base_offset:
@@ -363,13 +365,13 @@ def list_seals(directory: Path) -> list[int]:
     The base offsets of the segments that have a seal, ascending.
 
     Raises:
-        FormatError: a file is there that is no seal by its name.
+        FormatError: a file has a name that no seal has.
         StorageError: the system refused.
     """
     try:
         names = sorted(os.listdir(directory))
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("list", directory, error) from error
     offsets = []
     for name in names:

@@ -23,8 +23,8 @@ _Public = TypeVar("_Public", bound=Callable[..., Any])
 # What is no part of the public interface and is inside of values that are: its name in
 # pickles, which name this module, and its home today, below ``pystore``.
 _STORED = {
-    "BrokerIdentity": "rocketmq.side_files.BrokerIdentity",
-    "CheckpointTimes": "rocketmq.side_files.CheckpointTimes",
+    "BrokerIdentity": "rocketmq.identity_file.BrokerIdentity",
+    "CheckpointTimes": "rocketmq.checkpoint_file.CheckpointTimes",
     "CutState": "metastore.values.CutState",
     "Found": "recovery.foreign_writer.Found",
     "Import": "recovery.foreign_writer.Import",
@@ -35,7 +35,7 @@ _STORED = {
     "RecoveryPlan": "recovery.plan.RecoveryPlan",
     "Stale": "recovery.torn_tail.Stale",
     "Survey": "recovery.survey.Survey",
-    "TemporaryIdentity": "rocketmq.side_files.TemporaryIdentity",
+    "TemporaryIdentity": "rocketmq.identity_file.TemporaryIdentity",
     "Torn": "recovery.torn_tail.Torn",
     "Whole": "recovery.torn_tail.Whole",
 }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from pystore.errors import InvalidError
 from pystore.metastore.values import Identity
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 __all__ = ["ConfiguredIdentity", "check_code", "misfit_of", "settled_of"]
 

@@ -33,7 +33,7 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.errors import LocalViolation
 from pystore.metastore.values import Identity
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 __all__ = [
     "NEGOTIATION",

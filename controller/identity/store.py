@@ -1,5 +1,5 @@
 """
-Where a broker's identity is kept: one checksummed record of the store's small truth.
+Where a broker's identity is kept: one checksummed record of the metastore.
 
 RocketMQ's two files, ``brokerIdentity`` and ``brokerIdentity-temp``, are exports of it,
 so that a Java broker that takes the store over is the same broker. The record and the
@@ -17,7 +17,7 @@ from pystore.errors import InvalidError
 from pystore.fs.layout import IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
 from pystore.metastore.schema import EXPORTS, IDENTITY
 from pystore.metastore.values import Identity, digest_of
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.writer import Writer
 
 __all__ = ["IdentityStore"]
@@ -49,7 +49,7 @@ class IdentityStore:
         identity = self._writer.metastore.read(IDENTITY)
         if not self._is_exported(identity):
             with self._writer.metastore.change() as change:
-                change.identify(identity)
+                change.store_identity(identity)
             self._export(identity)
         return identity
 
@@ -96,7 +96,7 @@ class IdentityStore:
                     f"cannot become {_text(identity)}",
                     path=str(self._writer.root),
                 )
-            change.identify(identity)
+            change.store_identity(identity)
         self._export(identity)
 
     def _is_exported(self, identity: Identity) -> bool:

@@ -35,7 +35,7 @@ class Notifier:
         self._helpers: tuple[Callable[[], bool], ...] = ()
         self._log = log
         if log is not None:
-            self._waits.rung_by(log)
+            self._waits.notify_on_publish(log)
 
     @property
     def rings(self) -> int:
@@ -55,7 +55,7 @@ class Notifier:
         """
         Something changed: whoever sleeps looks again.
         """
-        self._waits.ring(0)
+        self._waits.notify(0)
 
     def hurry(self) -> None:
         """
@@ -99,5 +99,5 @@ class Notifier:
         The log rings no more; to be called before the bell or the log goes.
         """
         if self._log is not None:
-            self._waits.rung_no_more(self._log)
+            self._waits.stop_notifying(self._log)
             self._log = None

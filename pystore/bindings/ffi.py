@@ -1,17 +1,15 @@
 """
-The one door to the C core: nothing else imports ``_core``.
+The seam to the C core: no other module imports ``_core``.
 
-Four things live here because they must be right everywhere at once.
-
-Errors: a C call answers a status and fills an error in the caller's memory;
-``check`` turns the two into one exception. Scratch: the structs that a call
-fills are reused through a pool that is a plain list, whose ``pop`` and
-``append`` are atomic, so that a hot call allocates nothing and any thread may
-call. Views: ``view`` is the only place that lets Python see mapped memory.
-Forks: the child is told, so that every handle it inherited refuses to work.
+Errors: a C call returns a status and fills an error in the caller's memory;
+``check`` makes one exception of the two. Scratch: a pool reuses the structs that a
+call fills. It is a plain list, whose ``pop`` and ``append`` are atomic, so a hot call
+allocates nothing and any thread may call. Views: only ``view`` gives Python mapped
+memory. Forks: the core is notified in the child, so that every inherited handle
+raises ``ForkedError``.
 
 The core's constants are repeated as enums and dtypes, here and in
-`pystore.bindings.row`, so that the layers above need no ``_core``; tests compare each
+`pystore.bindings.row`, so that the packages above need no ``_core``; tests compare each
 with the header.
 """
 
@@ -89,7 +87,7 @@ MESSAGE_HEAD_SIZE: int = lib.PS_MESSAGE_HEAD
 """The fixed part of the message form, in bytes."""
 
 HAS_GIL = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
-"""Threads that come back from the core need it one after the other."""
+"""Threads that return from the core take it one after the other."""
 
 
 class LocalAck(IntEnum):
@@ -102,13 +100,13 @@ class LocalAck(IntEnum):
     SYNCED = 1
     """On disk: survives a power cut."""
     SHARED = 2
-    """As `LEADER`; what replicas vouch for, which no deadline of the authority ends."""
+    """As `LEADER`, for an ack of replicas: no deadline of the authority applies."""
 
 
 POSITION_DTYPE = np.dtype([("offset", "=u8"), ("queue_offset", "=i8")])
 """Where one appended record went: ``ps_position``."""
 
-# A failure of memory is one of the system, and has its number there.
+# Lack of memory is an error of the system, with its number.
 _ERRORS: dict[int, type[PystoreError]] = {
     lib.PS_E_INVALID: InvalidError,
     lib.PS_E_IO: StorageError,
@@ -130,15 +128,15 @@ _ERRORS: dict[int, type[PystoreError]] = {
 
 def check(status: int, error: CData, path: str | None = None) -> None:
     """
-    Raises what *status* and *error* say, unless the status is good.
+    Raises the exception of *status* and *error*, unless the status is good.
 
     Args:
         status: what a function of the core returned.
         error: the ``ps_error`` that it filled.
-        path: what the handle was opened on.
+        path: of the handle.
 
     Raises:
-        PystoreError: of the class that belongs to the status.
+        PystoreError: of the class of the status.
     """
     if status:
         fail(status, error, path)
@@ -146,10 +144,10 @@ def check(status: int, error: CData, path: str | None = None) -> None:
 
 def fail(status: int, error: CData, path: str | None = None) -> NoReturn:
     """
-    Raises what *status*, a failure, and *error* say.
+    Raises the exception of *status*, a failure, and *error*.
 
     Raises:
-        PystoreError: of the class that belongs to the status.
+        PystoreError: of the class of the status.
     """
     text = ffi.string(error.text).decode("utf-8", "replace")
     offset = None if error.offset == NO_OFFSET else error.offset
@@ -162,13 +160,13 @@ def fail(status: int, error: CData, path: str | None = None) -> NoReturn:
 
 class Scratch:
     """
-    Memory that one call at a time lets the core fill.
+    Memory that the core fills, for one call at a time.
 
     Attributes:
         error: a ``ps_error``.
         appended, ends, record: results, each with ``*_bytes``, its memory as a
-            buffer, because taking a struct apart at once is five times faster
-            than reading it field by field.
+            buffer: to unpack a struct at once is five times as fast as to read its
+            fields.
         number, count: a ``uint64_t`` and a ``uint32_t``.
         data: ``DATA_SIZE`` bytes for a record; ``data_bytes`` as a buffer.
     """
@@ -207,8 +205,8 @@ _pool: list[Scratch] = []
 
 give_back: Callable[[Scratch], None] = _pool.append
 """
-Lends a scratch to the next call. Not needed after an exception: the pool makes
-a new one.
+Returns a scratch to the pool. Not needed after an exception: the pool makes a new
+one.
 """
 
 
@@ -220,17 +218,17 @@ take: Callable[[], Scratch] = _pool.pop
 
 def borrow() -> Scratch:
     """
-    Returns a scratch that nobody else uses until ``give_back``.
+    Returns a scratch that no other call uses until ``give_back``.
     """
     try:
         return take()
-    except IndexError:  # more calls run at once than ever before
+    except IndexError:  # more calls at once than the pool has
         return Scratch()
 
 
 def pointer(data: object) -> CData:
     """
-    Returns *data* as the core takes it: bytes as they are, other buffers borrowed.
+    Returns *data* for the core: bytes as they are, other buffers borrowed.
 
     Args:
         data: bytes, or any contiguous buffer.
@@ -243,16 +241,16 @@ def pointer(data: object) -> CData:
     try:
         return ffi.from_buffer("uint8_t[]", data)
     except (TypeError, ValueError, BufferError) as error:
-        # cffi speaks of its own types; the caller knows what they passed.
+        # The error of cffi names cffi's types, this one the caller's.
         kind = type(data).__name__
         raise InvalidError(f"bytes are needed, not {kind}: {error}") from error
 
 
 def release(borrowed: CData) -> None:
     """
-    Gives back what `pointer` borrowed. To be called where a call may raise: the frames
-    of an exception would hold the buffer, and a view that the garbage collector clears
-    while it is held is used after that.
+    Gives back what `pointer` borrowed. Call it where a call may raise: the frames of an
+    exception would keep the buffer, and the garbage collector may clear a view that is
+    still in use.
     """
     if type(borrowed) is not bytes:
         ffi.release(borrowed)
@@ -262,14 +260,14 @@ def view(block: CData) -> memoryview:
     """
     Returns the bytes of an acquired block, read-only and without a copy.
 
-    The block is released when the view and everything made of it is gone. For
-    that the destructor hangs on the *data pointer*: the buffer keeps that very
-    pointer alive. Hung on the block it would run at once, because reading
-    ``block.data`` makes a new pointer that keeps nothing alive. The block itself
-    keeps what it needs of its log: the garbage collector ends a cycle in any order.
+    The block is released when the view and all its slices are gone. So the
+    destructor belongs to the *data pointer*, which the buffer keeps alive. A
+    destructor of the block would run at once, because ``block.data`` makes a new
+    pointer that keeps nothing alive. The block keeps what it needs of its log, since
+    the garbage collector ends a cycle in any order.
 
     Args:
-        block: a ``ps_block`` that was acquired; owned by the view from here on.
+        block: an acquired ``ps_block``; the view owns it.
     """
 
     def release(
@@ -283,14 +281,14 @@ def view(block: CData) -> memoryview:
     return memoryview(ffi.buffer(data, block.size)).toreadonly()
 
 
-# A forked child shares files and memory with its parent, but none of its
-# threads: every handle made before refuses to work there.
+# A forked child shares files and memory with its parent, but no threads: handles of
+# the parent raise ForkedError there.
 os.register_at_fork(after_in_child=lib.ps_forked)
 
 
 def position_room(positions: NDArray[Any]) -> tuple[CData, int]:
     """
-    Returns where an array of ``POSITION_DTYPE`` is filled, and for how many records.
+    Returns the memory of an array of ``POSITION_DTYPE``, and its number of records.
 
     Raises:
         InvalidError: another dtype, gaps, or read-only.

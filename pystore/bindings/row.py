@@ -1,7 +1,8 @@
 """
-Rows: what a scan finds out of each record, and the words of its checks. Pure.
+Rows: the fields of each record that a scan found, and the constants of its checks.
+Pure.
 
-A row has one field for each of the record; ``*_at`` are positions from the
+A row has one field for each field of the record; ``*_at`` are positions from the
 record's first byte. The core fills rows, and so does the decoder that needs no
 core (`pystore.spark.scan.python_segment`). The values are the core's: tests compare
 each with its header.
@@ -28,10 +29,10 @@ __all__ = [
 ]
 
 NO_OFFSET = 2**64 - 1
-"""Where no offset applies, or no bound."""
+"""No offset, or no bound."""
 
 NO_TOPIC = 2**32 - 1
-"""The topic id of a row whose topic was not asked for."""
+"""The topic id of a row of a scan without topics."""
 
 
 @public
@@ -57,7 +58,7 @@ NO_CHECK = Check(0)
 @public
 class Proof(IntFlag):
     """
-    What was proven of a row (its ``proof``).
+    The checks that a row passed (its ``proof``).
     """
 
     BODY = 1
@@ -68,7 +69,7 @@ class Proof(IntFlag):
 @public
 class Stop(IntEnum):
     """
-    Why a scan came back. From ``SIZE`` on it is a bad record.
+    Why a scan stopped. From ``SIZE`` on it is a bad record.
     """
 
     ROWS = 1
@@ -89,7 +90,7 @@ class Stop(IntEnum):
     @property
     def is_bad(self) -> bool:
         """
-        Whether a record was found that is not whole.
+        Whether the scan stopped at a bad record.
         """
         return self >= Stop.SIZE
 
@@ -123,4 +124,4 @@ RECORD_DTYPE = np.dtype(
 """One row of a scan: ``ps_record``, field by field."""
 
 unpack_record = struct.Struct("=QqqqqqIiiIiIIIIIIHHHH4x").unpack
-"""Takes a ``ps_record`` apart, without the reserved bytes."""
+"""Unpacks a ``ps_record``, without the reserved bytes."""

@@ -32,7 +32,7 @@ from pystore.controller.protocol.calls import (
 from pystore.ha.insync.member import AgreedSet, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.remoting.codes import ResponseCode
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 
 __all__ = ["ThreadedGateway"]
 

@@ -18,7 +18,8 @@ from pystore.fs.layout import ABORT, META_NAME
 from pystore.metastore.values import Identity
 from pystore.recovery.dry_run import Inspection, inspect
 from pystore.recovery.foreign_writer import Found, Import, find
-from pystore.rocketmq.side_files import BrokerIdentity, parse_abort
+from pystore.rocketmq.abort_file import parse_abort
+from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.store.commit_log import CommitLog
 from pystore.text import count_text, size_text
 

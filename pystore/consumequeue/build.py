@@ -1,8 +1,8 @@
 """
-From the rows of a scan to entries of consume queues. Pure.
+Entries of consume queues, made of the rows of a scan. Pure.
 
-Rows are sorted into groups of one topic and queue, their order in the log kept;
-a group's entries are planned as runs of consecutive queue offsets.
+Rows are sorted into groups of one topic and queue, in the order of the log. The
+entries of a group are planned as runs of consecutive queue offsets.
 
 Source: docs/format.md, consume queues (RocketMQ 5.3: ``ConsumeQueue``).
 """
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries
 from pystore.errors import CorruptError
+from pystore.message.constants import INNER_BATCH, NO_ENTRY
 
 __all__ = [
     "BuildPlan",
@@ -30,15 +31,12 @@ __all__ = [
     "plan_group",
 ]
 
-# PREPARED (4) and ROLLBACK (12) have this bit, none (0) and COMMIT (8) have not.
-_NO_ENTRY = 0x4
-_INNER_BATCH = 0x80
 _INDEX_MAX = (2**63 - 1) // ENTRY_SIZE
 
 
 class QueueGap(NamedTuple):
     """
-    Queue offsets whose records are nowhere in the log.
+    Queue offsets without a record in the log.
     """
 
     topic: str
@@ -49,7 +47,7 @@ class QueueGap(NamedTuple):
 
 class RefusedRecords(NamedTuple):
     """
-    Records that can have no entry: the first one's offset, how many, and why.
+    Records that cannot have an entry: offset of the first, number, and reason.
     """
 
     offset: int
@@ -60,14 +58,14 @@ class RefusedRecords(NamedTuple):
 @dataclass(slots=True)
 class Dispatched:
     """
-    What a dispatch did.
+    The result of a dispatch.
 
     Attributes:
-        written: entries.
-        repeated: records that had an entry, or claim a queue offset that has one.
-        transactions: PREPARED and ROLLBACK records, which get none.
-        gaps: slots filled because the log has lost their records.
-        refused: records that can have no entry.
+        written: the number of written entries.
+        repeated: records that had an entry, or have a queue offset with an entry.
+        transactions: PREPARED and ROLLBACK records, which have no entry.
+        gaps: slots that were filled because the log has no record for them.
+        refused: records that cannot have an entry.
     """
 
     written: int = 0
@@ -78,7 +76,7 @@ class Dispatched:
 
     def add(self, plan: BuildPlan) -> None:
         """
-        Counts what a plan leaves out.
+        Adds the records that a plan leaves out.
         """
         self.repeated += plan.repeated
         self.gaps += plan.gaps
@@ -86,7 +84,7 @@ class Dispatched:
 
     def refuse(self, group: Group, reason: str) -> None:
         """
-        Counts a whole group as refused.
+        Adds a whole group as refused.
         """
         offset, count = int(group.entries["offset"][0]), len(group.entries)
         self.refused.append(RefusedRecords(offset, count, reason))
@@ -106,7 +104,7 @@ class Group(NamedTuple):
 @dataclass(slots=True)
 class BuildPlan:
     """
-    What to write for a group: runs of (queue offset, entries), ascending.
+    The entries to write for a group: runs of (queue offset, entries), ascending.
     """
 
     runs: list[tuple[int, Entries]] = field(default_factory=list)
@@ -119,18 +117,18 @@ def groups_of(
     rows: NDArray[np.void], topic_name: Callable[[int], str], result: Dispatched
 ) -> Iterator[Group]:
     """
-    Sorts rows into groups, without the records that get no entry.
+    Sorts rows into groups, without records that have no entry.
 
     Args:
         rows: of a scan, in log order.
-        topic_name: names a topic id.
-        result: counts what is left out.
+        topic_name: returns the topic of a topic id.
+        result: counts the records that are left out.
     """
-    is_left_out = (rows["sys_flag"] & _NO_ENTRY) != 0
+    is_left_out = (rows["sys_flag"] & NO_ENTRY) != 0
     if is_left_out.any():
         result.transactions += int(is_left_out.sum())
         rows = rows[~is_left_out]
-    is_inner = (rows["sys_flag"] & _INNER_BATCH) != 0
+    is_inner = (rows["sys_flag"] & INNER_BATCH) != 0
     if is_inner.any():
         reason = "inner batches belong into a batch consume queue"
         first, count = int(rows["offset"][is_inner][0]), int(is_inner.sum())
@@ -160,18 +158,18 @@ def plan_group(
     group: Group, *, next_index: int, end_offset: int, is_new: bool, gap_max: int
 ) -> BuildPlan:
     """
-    Decides which entries of a group are written, and where.
+    Decides the entries of a group to write, and their queue offsets.
 
-    As RocketMQ does: a record that ends at or below the last one named has its
-    entry, one with a queue offset below the end is passed over, and a queue's first
-    entry may stand anywhere.
+    The rules are RocketMQ's: a record that ends at or below the last record of the
+    queue has its entry, a record with a queue offset below the end of the queue is
+    skipped, and the first entry of a queue may have any queue offset.
 
     Args:
-        group: what to write.
-        next_index: where the queue ends.
-        end_offset: where the last record it names ends.
+        group: its entries.
+        next_index: the end of the queue.
+        end_offset: the end of the last record of the queue, in the log.
         is_new: whether the queue has no files.
-        gap_max: how many missing entries in a row may be filled; 0: none.
+        gap_max: the largest number of missing entries in a row to fill; 0: none.
 
     Raises:
         CorruptError: entries are missing, and may not be filled.

@@ -1,14 +1,13 @@
 """
-The files of one consume queue: fixed sizes, one run of bytes.
+The files of one consume queue: of equal size, one range of bytes.
 
-A position is a byte offset in the whole queue, over all its files. Files have
-their full length from the start, zero filled and sparse, as RocketMQ's have;
-they are read with ``pread`` and written with ``pwrite``, so that a shorter file
-is an error and never a signal.
+A position is a byte offset in the whole queue, over all its files. As RocketMQ's,
+files have their full length from the start, filled with zeros and sparse. They are
+read with ``pread`` and written with ``pwrite``, so that a shorter file is an error and
+never a signal.
 
-After a power cut only the newest file may be missing or empty, for the names of
-files reach the disk one after the other, and a file is synced before the next
-one appears.
+After a power cut only the newest file may be missing or empty: a file and its name
+are synced before the next file is created.
 
 Layout: docs/format.md, consume queues (RocketMQ 5.3: ``MappedFileQueue``).
 """
@@ -23,6 +22,7 @@ from pathlib import Path
 from pystore.errors import CorruptError, PoisonedError
 from pystore.fs.atomic import storage_error, sync_descriptor
 from pystore.fs.fd_cache import Descriptor, FdCache
+from pystore.fs.layout import segment_name
 
 __all__ = ["QueueFiles"]
 
@@ -39,9 +39,9 @@ class QueueFiles:
     Args:
         folder: ``<root>/consumequeue/<topic>/<queueId>``.
         file_size: of each file, in bytes.
-        is_writable: whether files may be made, changed and removed.
-        pool: where descriptors come from.
-        sync: puts a descriptor's bytes onto the disk.
+        is_writable: whether files may be created, changed and removed.
+        pool: the cache of descriptors.
+        sync: writes the cached bytes of a descriptor to the disk.
 
     Attributes:
         bases: positions at which the files begin, ascending.
@@ -64,8 +64,8 @@ class QueueFiles:
         self._pool = pool
         self._sync = sync
         self._paths: dict[int, str] = {}
-        # What is written but not on disk keeps its descriptor until it is: an
-        # error of the write-back is told to the descriptors open at that time.
+        # An unsynced file keeps its descriptor: the system reports a failed write-back
+        # to the descriptors that are open at that time.
         self._dirty: dict[int, Descriptor] = {}
         self._are_names_synced = False
         self._is_poisoned = False
@@ -80,7 +80,7 @@ class QueueFiles:
     @property
     def is_dirty(self) -> bool:
         """
-        Whether bytes are not on disk for sure.
+        Whether some bytes may not be on disk.
         """
         return bool(self._dirty)
 
@@ -88,8 +88,7 @@ class QueueFiles:
         """
         Lists the files anew.
 
-        An empty last file is what a crash leaves of a new one: it is removed, or
-        skipped when reading only.
+        A crash can leave an empty last file: it is removed, or skipped by a reader.
 
         Raises:
             CorruptError: a name is no position, a length differs, or a file is
@@ -110,7 +109,7 @@ class QueueFiles:
             # A queue without a folder is a queue without entries.
             bases = []
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", self.folder, error) from error
         self.bases = bases
 
@@ -140,7 +139,7 @@ class QueueFiles:
     def _path(self, base: int) -> str:
         path = self._paths.get(base)
         if path is None:
-            path = self._paths[base] = str(self.folder / f"{base:020d}")
+            path = self._paths[base] = str(self.folder / segment_name(base))
         return path
 
     def place(self, position: int) -> tuple[Descriptor, int]:
@@ -156,12 +155,12 @@ class QueueFiles:
         try:
             return self._pool.get(path, self._flags), at
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", Path(path), error) from error
 
     def read(self, position: int, count: int) -> bytes:
         """
-        Returns ``count`` bytes, which must lie in existing files.
+        Returns ``count`` bytes, all in existing files.
 
         Raises:
             CorruptError: a file ends early.
@@ -174,7 +173,7 @@ class QueueFiles:
             file = self._pool.get(path, self._flags)
             data = os.pread(file.number, count, position - base)
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", Path(path), error) from error
         if len(data) != count:
             here = base + self.file_size - position
@@ -186,8 +185,8 @@ class QueueFiles:
 
     def write(self, position: int, data: bytes) -> None:
         """
-        Writes ``data``, making the files it needs. All or nothing: after a failure
-        the bytes written so far are zero again, as they were.
+        Writes ``data`` and creates the files for it, all or nothing: after a failure
+        the written bytes are zero again.
 
         Raises:
             FullError: no space is left.
@@ -203,7 +202,7 @@ class QueueFiles:
             # The next opening cuts what was not synced, and writes it again.
             raise
         except OSError as error:
-            # Half an entry would be taken for one; the caller gets the path.
+            # Half an entry would count as one; the caller gets the path.
             with contextlib.suppress(OSError):
                 self._zero(position, position + len(data))
             path = self._path((position + done) // self.file_size * self.file_size)
@@ -224,7 +223,7 @@ class QueueFiles:
             file = self._pool.get(self._path(base), self._flags)
             self._dirty[base] = file
             if not self._are_names_synced:
-                # Whoever made them may have been killed before the sync.
+                # Their creator may have been killed before the sync.
                 self._pool.note(self.folder, *self.folder.parents[:3])
                 self._are_names_synced = True
         return file
@@ -232,7 +231,7 @@ class QueueFiles:
     def _create(self, base: int) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.bases:
-            # Else a power cut could take this file and leave the next one.
+            # Else a power cut could remove this file and not the next one.
             self._sync_file(self.bases[-1])
             self._pool.sync_folder(self.folder)
         path = self._path(base)
@@ -254,12 +253,12 @@ class QueueFiles:
 
     def cut(self, position: int, *, keep_first: bool) -> None:
         """
-        Removes later files, newest first, and zeroes the rest of the file that
-        ``position`` lies in, where it is not zero yet.
+        Removes later files, newest first, and zeroes the rest of the file with
+        ``position``, where it is not zero.
 
         Args:
-            position: the first byte that goes.
-            keep_first: keep the oldest file even if all of it goes.
+            position: of the first removed byte.
+            keep_first: keep the oldest file even if all its bytes are removed.
 
         Raises:
             PoisonedError: a sync failed before.
@@ -278,7 +277,7 @@ class QueueFiles:
             try:
                 self._zero(start, start + used)
             except OSError as error:
-                # The caller gets the path with it.
+                # The error of the system does not name the path.
                 path = Path(self._path(self.bases[-1]))
                 raise storage_error("write", path, error) from error
 
@@ -295,7 +294,7 @@ class QueueFiles:
         try:
             Path(path).unlink(missing_ok=True)
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("remove", Path(path), error) from error
         self._pool.note(self.folder)
         self.bases.remove(base)
@@ -304,11 +303,11 @@ class QueueFiles:
 
     def sync(self) -> None:
         """
-        Puts everything written so far onto the disk; the names are the pool's.
+        Syncs all written bytes; the pool syncs the names.
 
         Raises:
-            PoisonedError: this or an earlier sync failed. What was not synced
-                before it must be written again after the store is reopened.
+            PoisonedError: this or an earlier sync failed. Reopen the store and write
+                the unsynced bytes again.
         """
         self._refuse_poisoned()
         for base in list(self._dirty):
@@ -321,8 +320,8 @@ class QueueFiles:
         try:
             self._sync(file.number)
         except OSError as error:
-            # The system tells a failed write-back once: a second try would
-            # succeed and prove nothing.
+            # The system reports a failed write-back once: a second try would
+            # succeed without proof.
             self._is_poisoned = True
             path = Path(self._path(base))
             reason = storage_error("sync", path, error)

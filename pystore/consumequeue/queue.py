@@ -1,9 +1,9 @@
 """
-One consume queue: where the records of one topic and queue are in the log.
+One consume queue: the offsets of the records of one topic and queue.
 
-The entry of queue offset n stands at byte 20 n. Slots before the first entry
-that was ever written, in the file it went to, hold a filler. Entries ascend in
-the log's order; the first slot that is no valid entry ends the queue.
+The entry of queue offset n is at byte 20 n. In the first file, slots before the first
+written entry have a filler. Entries are in the order of the log; the first slot
+without a valid entry ends the queue.
 
 Layout: docs/format.md, consume queues (RocketMQ 5.3: ``ConsumeQueue``).
 """
@@ -24,7 +24,7 @@ from pystore.fs.fd_cache import Descriptor
 __all__ = ["ENTRY_DTYPE", "ENTRY_SIZE", "ConsumeQueue", "Entries", "QueueEntry"]
 
 ENTRY_DTYPE = np.dtype([("offset", ">i8"), ("size", ">i4"), ("tags_code", ">i8")])
-"""One entry as it is on disk: log offset, record size, tags code."""
+"""One entry on disk: log offset, record size, tags code."""
 
 ENTRY_SIZE = ENTRY_DTYPE.itemsize
 
@@ -41,7 +41,7 @@ _LAST_INDEX = (2**63 - 1) // ENTRY_SIZE - 1
 
 class QueueEntry(NamedTuple):
     """
-    Where one record is, and the code of its tags.
+    The offset and size of one record, and the code of its tags.
     """
 
     offset: int
@@ -61,10 +61,9 @@ class ConsumeQueue:
         files: its bytes.
 
     Attributes:
-        first_slot: the lowest queue offset with a file behind it.
-        max_index: one past the last queue offset: the next record's.
-        end_offset: the log offset at which the last named record ends; 0 if the
-            queue names none.
+        first_slot: the lowest queue offset with a file.
+        max_index: the next queue offset.
+        end_offset: the end of the last record of the queue, in the log; 0: no record.
     """
 
     def __init__(self, topic: str, queue_id: int, files: QueueFiles) -> None:
@@ -85,12 +84,11 @@ class ConsumeQueue:
         """
         Finds the end of the queue anew.
 
-        As RocketMQ it looks at the last three files, and stops at the first slot
-        that is no entry; but if the queue ends exactly where it is expected to,
-        two slots are enough.
+        As RocketMQ, it reads the last three files up to the first slot without an
+        entry. If the queue ends at the expected queue offset, it reads two slots.
 
         Args:
-            expected: the ``max_index`` that was stored when the store was closed.
+            expected: the stored ``max_index`` of the last close.
 
         Raises:
             CorruptError: a file has a wrong name or length.
@@ -142,7 +140,7 @@ class ConsumeQueue:
         Returns the entry of one queue offset.
 
         Raises:
-            OffsetOutOfRange: the queue has no such entry, or no longer.
+            OffsetOutOfRange: the entry does not exist, or was deleted.
         """
         if not self.first_slot <= index < self.max_index:
             raise self._out_of_range(index)
@@ -153,7 +151,7 @@ class ConsumeQueue:
 
     def place(self, index: int) -> tuple[Descriptor, int]:
         """
-        Returns the file with the entry of one queue offset, and where it begins.
+        Returns the file with the entry of one queue offset, and its position in it.
 
         Raises:
             OffsetOutOfRange: as `read`.
@@ -171,7 +169,7 @@ class ConsumeQueue:
 
     def last_entry(self) -> QueueEntry | None:
         """
-        Returns the last entry that names a record.
+        Returns the last entry of a record, not a filler.
         """
         for base in reversed(self.files.bases):
             first = base // ENTRY_SIZE
@@ -185,7 +183,7 @@ class ConsumeQueue:
     def entries(self, first: int, count: int) -> Entries:
         """
         Returns up to ``count`` entries from ``first`` on, read-only; fewer at the
-        end of the queue. Fillers are among them (`is_filler`).
+        end of the queue. They may include fillers (`is_filler`).
 
         Raises:
             OffsetOutOfRange: ``first`` is below the first file or above the end.
@@ -199,12 +197,12 @@ class ConsumeQueue:
     def find_tags(self, code: int, first: int, count: int) -> NDArray[np.int64]:
         """
         Returns the queue offsets, among ``count`` from ``first`` on, whose records
-        may have a tag. The caller compares the tag itself.
+        may have a tag. The caller compares the tags.
 
         Args:
             code: `pystore.message.properties.tags_code` of the tag.
-            first: the queue offset to begin at.
-            count: how many entries to look at.
+            first: the first queue offset.
+            count: of entries to search.
         """
         entries = self.entries(first, count)
         found = (entries["tags_code"] == code) & ~is_filler(entries)
@@ -212,8 +210,8 @@ class ConsumeQueue:
 
     def first_index(self, min_offset: int) -> int:
         """
-        Returns the first queue offset whose record is still in the log; the end if
-        there is none.
+        Returns the first queue offset with a record in the log; the end if there is
+        none.
 
         Args:
             min_offset: the log's minimum offset.
@@ -221,17 +219,17 @@ class ConsumeQueue:
         for base in self.files.bases:
             first = base // ENTRY_SIZE
             entries = self.entries(first, self._file_size // ENTRY_SIZE)
-            kept = (entries["offset"] >= min_offset) & ~is_filler(entries)
-            if kept.any():
-                return first + int(kept.argmax())
+            is_in_log = (entries["offset"] >= min_offset) & ~is_filler(entries)
+            if is_in_log.any():
+                return first + int(is_in_log.argmax())
         return self.max_index
 
     def min_index(self, min_offset: int) -> int:
         """
-        Returns what RocketMQ reports as the minimum queue offset after a restart.
+        Returns the minimum queue offset that RocketMQ reports after a restart.
 
-        It searches the first file only; if no record of that file is left, it
-        answers 0 although nothing can be read there (`first_index` is the truth).
+        RocketMQ searches the first file only. If no record of that file is left, it
+        reports 0, where nothing can be read (`first_index` is the right one).
 
         Args:
             min_offset: the log's minimum offset.
@@ -288,8 +286,8 @@ class ConsumeQueue:
         """
         Writes entries at consecutive queue offsets, all or none.
 
-        Slots that are skipped hold the filler: those from the beginning of the
-        first file, or, where the log has lost records, from the end of the queue.
+        Skipped slots get the filler: from the beginning of the first file, or, if the
+        log lost records, from the end of the queue.
 
         Args:
             index: the queue offset of the first; not below ``max_index``.
@@ -318,17 +316,17 @@ class ConsumeQueue:
 
     def cut(self, end: int) -> int:
         """
-        Removes the entries of records at or above a log offset, and makes every
-        byte behind the last entry zero.
+        Removes the entries of records at or above a log offset, and zeroes all bytes
+        after the last entry.
 
-        Where files of the front were deleted, the last file stays, so that queue
-        offsets never begin again.
+        If files at the front were deleted, the last file stays, so that queue offsets
+        never restart at 0.
 
         Args:
             end: the log's end.
 
         Returns:
-            How many entries went.
+            The number of removed entries.
         """
         before, self.max_index = self.max_index, self._cut_index(end)
         self.files.cut(self.max_index * ENTRY_SIZE, keep_first=self.first_slot > 0)
@@ -338,7 +336,7 @@ class ConsumeQueue:
 
     def length_below(self, end: int) -> int:
         """
-        The next queue offset behind the records below a log offset.
+        The next queue offset after the records below a log offset.
         """
         return self._cut_index(end)
 
@@ -357,14 +355,13 @@ class ConsumeQueue:
 
     def delete_before(self, min_offset: int) -> int:
         """
-        Removes files of the front whose records are all gone from the log; the
-        last file stays.
+        Removes files at the front without a record in the log; the last file stays.
 
         Args:
             min_offset: the log's minimum offset.
 
         Returns:
-            How many files went.
+            The number of removed files.
         """
         removed = 0
         per_file = self._file_size // ENTRY_SIZE
@@ -380,7 +377,7 @@ class ConsumeQueue:
 
 def is_filler(entries: Entries) -> NDArray[np.bool_]:
     """
-    Marks the slots that name no record.
+    Marks the slots without a record.
     """
     found: Any = (entries["size"] == _FILLER_SIZE) & (entries["offset"] == 0)
     return np.asarray(found, dtype=np.bool_)

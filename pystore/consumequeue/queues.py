@@ -1,10 +1,9 @@
 """
 All consume queues of a store, built from the columns of a scan.
 
-The queues are derived: every entry can be made again from the log. So what is
-not sure to be on disk is not repaired but cut and dispatched again: after a
-close that was not clean, ``cut(synced end of the queues)`` and then ``dispatch``
-from there write anew what the page cache may have lost.
+The queues are derived: every entry can be made again from the log. So entries that
+may not be on disk are not repaired: after an unclean close,
+``cut(synced end of the queues)`` removes them, and ``dispatch`` writes them again.
 
 Rows are grouped by topic and queue with numpy; Python runs once per group.
 
@@ -59,19 +58,19 @@ class ConsumeQueues:
     The queues of one store by topic and queue.
 
     Reads: any thread. Changes (`load`, `dispatch`, `cut`, `delete_before`, `sync`):
-    one thread at a time. A context manager; closing again is fine.
+    one thread at a time. A context manager; calling `close` again is allowed.
 
     Args:
         root: of the store.
         file_size: of a queue file in bytes, a multiple of 20.
         is_writable: whether queues may be changed.
-        sync: puts a descriptor's bytes onto the disk.
+        sync: writes the cached bytes of a descriptor to the disk.
 
     Attributes:
-        dispatched_end: the log's records below it have their entries.
-        dispatched_ms: the store time of the last record dispatched.
-        synced_end: the same, for entries that are on disk.
-        synced_ms: likewise.
+        dispatched_end: the records of the log below it have their entries.
+        dispatched_ms: the store time of the last dispatched record.
+        synced_end: the records of the log below it have their entries on disk.
+        synced_ms: the store time of the last such record.
     """
 
     def __init__(
@@ -109,7 +108,7 @@ class ConsumeQueues:
 
     def close(self) -> None:
         """
-        Lets go of every file, without a sync.
+        Closes every file, without a sync.
         """
         self._pool.close()
 
@@ -120,8 +119,8 @@ class ConsumeQueues:
         Finds the queues of the store and their ends, anew.
 
         Args:
-            expected: `lengths` as they were when the store was closed; a queue that
-                still ends there is not read through.
+            expected: `lengths` at the last close; a queue that still ends there is
+                not read.
 
         Raises:
             CorruptError: a queue's files have wrong names or lengths.
@@ -137,8 +136,8 @@ class ConsumeQueues:
 
     def resume(self, end: int, store_ms: int) -> None:
         """
-        Says up to where every record has its entry, and the entry is on disk. Until
-        then nothing is known to be there (0).
+        Sets the offset below which every record has its entry on disk. Before this
+        call it is 0.
 
         Args:
             end: a log offset.
@@ -152,14 +151,14 @@ class ConsumeQueues:
             topics = [path for path in self.folder.iterdir() if path.is_dir()]
             for topic in topics:
                 for path in topic.iterdir():
-                    # RocketMQ passes over other names as well.
+                    # RocketMQ skips other names as well.
                     if path.is_dir() and _QUEUE_ID.fullmatch(path.name):
                         yield _topic_of(topic), int(path.name)
         except FileNotFoundError:
-            # A store that never had a record has no queues.
+            # A store without a record has no queues.
             return
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", self.folder, error) from error
 
     def _make(self, topic: str, queue_id: int) -> ConsumeQueue:
@@ -183,24 +182,24 @@ class ConsumeQueues:
 
     def lengths(self) -> dict[tuple[str, int], int]:
         """
-        Returns where each queue ends, the next queue offset: what the core's table
-        is loaded with, and what we left (A7).
+        Returns the end of each queue, its next queue offset: for the core's table and
+        for the fingerprint (A7).
         """
         return {key: queue.max_index for key, queue in self._queues.items()}
 
     def lengths_below(self, end: int) -> dict[tuple[str, int], int]:
         """
-        The same, counting only records below a log offset.
+        As `lengths`, of the records below a log offset.
         """
         return {key: queue.length_below(end) for key, queue in self._queues.items()}
 
     def changed(self, left: Mapping[tuple[str, int], int]) -> list[str]:
         """
-        Returns how the queues differ from what we left, one line for each that
-        does; empty: nobody else wrote (A7).
+        Returns the differences from the fingerprint, one line for each queue; empty: no
+        other program wrote (A7).
 
         Args:
-            left: `lengths` when the store was last in our hands.
+            left: `lengths` in the fingerprint.
         """
         now = self.lengths()
         return [
@@ -213,7 +212,7 @@ class ConsumeQueues:
 
     def last_named(self) -> tuple[int, int] | None:
         """
-        Returns offset and end of the last record that any queue names.
+        Returns offset and end of the last record with an entry in a queue.
         """
         last = [entry for queue in self if (entry := queue.last_entry())]
         if not last:
@@ -223,7 +222,7 @@ class ConsumeQueues:
 
     def named_above(self, offset: int) -> NDArray[np.int64]:
         """
-        Returns the offsets above ``offset`` that queues name, ascending.
+        Returns the offsets above ``offset`` of records with an entry, ascending.
         """
         found = [np.empty(0, np.int64)]
         for queue in self:
@@ -249,32 +248,32 @@ class ConsumeQueues:
         fill_gaps: bool = False,
     ) -> Dispatched:
         """
-        Gives every record its entry.
+        Writes an entry for every record.
 
-        Records that have one are passed over, so the same rows may come again.
-        PREPARED and ROLLBACK records get none. If a queue offset lies above the end
-        of its queue, entries are missing and nothing at all is written, unless the
-        log itself has lost them: then ``fill_gaps`` fills their slots.
+        Records with an entry are skipped, so the same rows may be dispatched again.
+        PREPARED and ROLLBACK records have no entry. If a queue offset is above the end
+        of its queue, entries are missing and nothing is written. If the log lost their
+        records, ``fill_gaps`` fills the slots.
 
         Args:
             rows: of a scan, in log order, with queue id, topic id and tags code.
             end: the log offset at which the scan stopped.
-            topic_name: names a topic id.
+            topic_name: returns the topic of a topic id.
             fill_gaps: see above.
 
         Returns:
-            What was written, and what was not and why.
+            The numbers of written and of skipped records, with reasons.
 
         Raises:
             CorruptError: entries are missing (offset of the record that shows it).
-            FullError: no space is left. Dispatching the same rows again is fine.
-            StorageError: the system refused. As above.
+            FullError: no space is left. The same rows may be dispatched again.
+            StorageError: the system refused. The same.
         """
         result = Dispatched()
         plans: list[tuple[Group, BuildPlan]] = []
         for group in groups_of(rows, topic_name, result):
             queue = self._queues.get((group.topic, group.queue_id))
-            if problem := _unfit(group.topic, group.queue_id):
+            if problem := _name_problem(group.topic, group.queue_id):
                 result.refuse(group, problem)
                 continue
             plan = plan_group(
@@ -302,15 +301,15 @@ class ConsumeQueues:
             queue = self._make(*key)
         for index, entries in plan.runs:
             queue.append(index, entries)
-            # Known only once it has an entry, for readers in other threads.
+            # Readers in other threads get the queue only with an entry.
             self._queues[key] = queue
             result.written += len(entries)
         self._note(queue)
 
     def _note(self, queue: ConsumeQueue) -> None:
         """
-        Remembers what a sync must do. What is dirty keeps a descriptor open: before
-        they run out, what there is is synced, which promises nothing by itself.
+        Adds a queue to the next sync. Each unsynced file keeps a descriptor open, so
+        many of them are synced at once; this does not move ``synced_end``.
         """
         if queue.files.is_dirty:
             self._dirty.add(queue)
@@ -320,13 +319,13 @@ class ConsumeQueues:
     def cut(self, end: int) -> int:
         """
         Removes the entries of records at or above a log offset, from every queue,
-        and zeroes what stands behind the last entry (A2).
+        and zeroes all bytes after the last entry (A2).
 
         Returns:
-            How many entries went.
+            The number of removed entries.
 
         Raises:
-            StorageError: the system refused; cut again after it is mended.
+            StorageError: the system refused; cut again later.
         """
         removed = 0
         for queue in self:
@@ -338,13 +337,13 @@ class ConsumeQueues:
 
     def delete_before(self, min_offset: int) -> int:
         """
-        Removes queue files whose records are all gone from the log's front.
+        Removes queue files without a record in the log.
 
         Args:
             min_offset: the log's minimum offset.
 
         Returns:
-            How many files went.
+            The number of removed files.
         """
         removed = 0
         for queue in self:
@@ -354,11 +353,11 @@ class ConsumeQueues:
 
     def sync(self) -> None:
         """
-        Puts every entry onto the disk, then moves ``synced_end`` and ``synced_ms``.
+        Syncs every entry, then moves ``synced_end`` and ``synced_ms``.
 
         Raises:
-            PoisonedError: it failed, now or before: nothing above ``synced_end`` is
-                promised.
+            PoisonedError: this or an earlier sync failed: entries of records above
+                ``synced_end`` may not be on disk.
         """
         end, time_ms = self.dispatched_end, self.dispatched_ms
         self._sync_files()
@@ -373,7 +372,7 @@ class ConsumeQueues:
 
 def _dirty_max() -> int:
     """
-    How many files may wait for a sync: half of what the process may open.
+    The limit of unsynced files: half of the files that the process may open.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, min(limit, _FILES_MAX) // 2) if limit >= 0 else _FILES_MAX // 2
@@ -383,12 +382,12 @@ def _topic_of(folder: Path) -> str:
     return os.fsencode(folder.name).decode("utf-8", "surrogateescape")
 
 
-def _unfit(topic: str, queue_id: int) -> str:
+def _name_problem(topic: str, queue_id: int) -> str:
     """
-    Says why a topic and queue cannot have a folder; empty: they can.
+    Why a topic and queue cannot have a folder; empty: they can.
 
-    A topic is not covered by the body CRC: it may be garbled, and must not lead out
-    of the store.
+    The body CRC does not cover the topic: a damaged topic must not be a path outside
+    the store.
     """
     size = len(topic.encode("utf-8", "surrogateescape"))
     if not topic or topic in (".", "..") or "/" in topic or "\0" in topic:
@@ -405,7 +404,7 @@ _QUEUE_FILE_BYTES = queue_file_size()
 
 def queue_file_size_of(root: Path, default: int = _QUEUE_FILE_BYTES) -> int:
     """
-    The size of the store's queue files: that of one it has, else the default.
+    The size of the store's queue files: of an existing one, else the default.
     """
     for path in (root / CONSUME_QUEUE).glob("*/*/*"):
         if path.is_file() and (size := path.stat().st_size):

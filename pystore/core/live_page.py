@@ -1,5 +1,5 @@
 """
-``meta/live``: the mapped page through which a writer tells readers its ends.
+``meta/live``: the mapped page in which a writer publishes its ends to readers.
 
 Source: docs/crash-safety.md, A4.
 """
@@ -25,17 +25,17 @@ __all__ = ["LivePage", "LiveWords"]
 @stored
 class LiveWords(NamedTuple):
     """
-    The words of ``meta/live``; each is whole, all of them are not of one moment.
+    The words of ``meta/live``; each is read atomically, but not all at one moment.
 
     Attributes:
         format: the version of the page.
-        incarnation: the counter of the writer's process starts.
-        boot_id: of the machine, 16 bytes; all zero: no writer has begun.
+        incarnation: the counter of the writer's incarnation.
+        boot_id: of the machine, 16 bytes; all zero: the page is not valid.
         mount_id: of the file system.
-        published_end: what readers may read.
-        synced_end: what survives a power cut.
-        confirm_offset: what is safe on the set of replicas.
-        min_offset: the first byte that is still there.
+        published_end: readers may read up to here.
+        synced_end: the bytes below survive a power cut.
+        confirm_offset: the bytes below are safe on the set of replicas.
+        min_offset: the first byte that is not deleted.
         cut_generation: rises with every cut.
         cut_offset: of the newest cut.
     """
@@ -65,7 +65,7 @@ class LivePage:
 
     Raises:
         StorageError: the system refused.
-        NotAStoreError: missing, of a wrong size, or no live page.
+        NotAStoreError: the file is missing, of a wrong size, or no live page.
     """
 
     __slots__ = ("_held", "path")
@@ -99,7 +99,7 @@ class LivePage:
     @property
     def pointer(self) -> CData:
         """
-        The ``ps_live``; whoever holds it keeps the page mapped.
+        The ``ps_live``; a reference to it keeps the page mapped.
 
         Raises:
             ClosedError: after ``close``.
@@ -111,7 +111,7 @@ class LivePage:
 
     def read(self) -> LiveWords:
         """
-        Returns every word, each one whole.
+        Returns all words, each read atomically.
 
         Raises:
             ClosedError: after ``close``.
@@ -122,7 +122,7 @@ class LivePage:
 
     def begin(self, words: LiveWords) -> None:
         """
-        Announces a writer: all words first, the boot id last, then synced.
+        Begins a writer: writes all words, the boot id last, then syncs the page.
 
         Raises:
             StorageError: the page could not be synced.
@@ -142,7 +142,7 @@ class LivePage:
 
     def close(self) -> None:
         """
-        Lets go of the page; again is fine. A log that uses it keeps it mapped.
+        Drops the page; calling it again is allowed. A log that uses it keeps it mapped.
         """
         self._held = None
 

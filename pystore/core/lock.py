@@ -1,5 +1,5 @@
 """
-The lock of a store: one writer, of any program and any process.
+The lock of a store: one writer at a time, of any program.
 
 Source: docs/crash-safety.md, one writer; docs/format.md, small files (1.10).
 """
@@ -30,7 +30,7 @@ class Lock:
         path: of the file ``lock`` in a store; made if it is missing.
 
     Raises:
-        LockedError: a pystore or a Java process writes, or this one does.
+        LockedError: a writer has the store: pystore, Java, or this process.
         StorageError: the system refused.
     """
 
@@ -43,19 +43,19 @@ class Lock:
         status = lib.ps_lock_acquire(os.fsencode(self.path), found, scratch.error)
         check(status, scratch.error, self.path)
         give_back(scratch)
-        # Given back with the last reference, which nobody else gets.
+        # Released with the last reference, which is in this list only.
         self._held: list[CData] = [ffi.gc(found[0], lib.ps_lock_release)]
 
     @property
     def is_held(self) -> bool:
         """
-        Whether it was not released yet.
+        Whether it is not released yet.
         """
         return bool(self._held)
 
     def release(self) -> None:
         """
-        Gives the store back; again is fine.
+        Releases the lock; calling it again is allowed.
         """
         self._held.clear()
 
@@ -73,17 +73,17 @@ class Lock:
 
 def lock_holder(path: str | os.PathLike[str]) -> int | None:
     """
-    Returns the process that holds a lock; ``None``: nobody does. Any thread may call.
+    Returns the process that holds a lock; ``None``: no process. Any thread may call.
 
-    The lock is not taken, not even for a moment: a writer that starts just then
-    would be refused. The system knows who holds it, so a number that a dead
-    process left behind in ``abort``, and another one has now, misleads nobody.
+    The lock is never taken, since a writer that starts at that moment would be refused.
+    The system knows the holder; the number in ``abort`` may be that of a dead process,
+    which another process has now.
 
     Args:
         path: of the file ``lock`` in a store; it may be missing.
 
     Returns:
-        its number, or -1 where it has none here (another container or host).
+        Its process id, or -1 if it has none here (another container or host).
 
     Raises:
         StorageError: the system refused.
@@ -98,7 +98,7 @@ def lock_holder(path: str | os.PathLike[str]) -> int | None:
 
 def running_writer(root: Path) -> int | None:
     """
-    Returns the process that has a store open, or -1 if its number is not known here.
+    Returns the process that has a store open, or -1 if its id is not known here.
 
     Args:
         root: of the store.
@@ -109,6 +109,5 @@ def running_writer(root: Path) -> int | None:
     try:
         return lock_holder(root / LOCK)
     except StorageError:
-        # Whoever may not read the lock cannot know; what is judged then is the
-        # store as it lies there.
+        # Without the right to read the lock, the store counts as closed.
         return None

@@ -1,8 +1,8 @@
 """
 The reading side of a log handle: each method is one call of the core.
 
-Arguments are checked by the core, which knows the log. What a call answers is
-copied out of the core's memory, except for views, which keep theirs alive.
+The core checks the arguments. Results are copied from the core's memory, except
+views, which keep their memory alive.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK_BYTES", "LogReader"]
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""Size of a block, as long as nobody says otherwise."""
+"""The default size of a block."""
 
 _ENDS = struct.Struct("=QQQQQQQQII")
 _SEGMENTS = 256
@@ -51,7 +51,7 @@ _tuple_new = tuple.__new__
 _SIZE = Record._fields.index("size")
 _TOPIC_BYTES = 65536
 
-# Looking a function up in `lib` takes half as long as calling it.
+# A look-up in `lib` takes half as long as the call.
 _ps_log_ends = lib.ps_log_ends
 _ps_log_read = lib.ps_log_read
 _ps_log_read_entry = lib.ps_log_read_entry
@@ -62,16 +62,16 @@ class LogReader:
     A log, open for reading. Any thread may call, also while another closes.
 
     After ``close`` every call raises ``ClosedError``, in a forked child
-    ``ForkedError``; views that were handed out stay readable.
+    ``ForkedError``; existing views stay readable.
 
     Args:
         root: the store directory, which holds ``commitlog/``.
-        options: how to open it.
-        live: the live page that tells the published end; it stays mapped as
-            long as the log needs it.
+        options: of the log.
+        live: the live page with the published end; it stays mapped as long as the log
+            needs it.
 
     Raises:
-        NotAStoreError: missing, or files that are no segments.
+        NotAStoreError: the directory is missing, or a file is no segment.
         InvalidError: options that no log could have.
         StorageError: the system refused.
     """
@@ -98,25 +98,24 @@ class LogReader:
         check(status, scratch.error, self.path)
         give_back(scratch)
 
-        # Freed with the last reference, which may be a running call's. It keeps the
-        # page mapped by itself, and a view what it needs of the log: the garbage
-        # collector ends a cycle in any order.
+        # Freed with the last reference; a running call may have it. It keeps the page
+        # mapped, and a view keeps what it needs of the log, since the garbage collector
+        # ends a cycle in any order.
         self._log: CData = ffi.gc(found[0], lib.ps_log_free)
         self._topics: dict[int, str] = {}
 
     def close(self) -> None:
         """
-        Waits for running calls, syncs if it can and closes; again is fine.
-
-        In a forked child it does nothing, since there is nothing of its own.
+        Waits for running calls, syncs if possible, and closes. Calling it again is
+        allowed. In a forked child it does nothing.
 
         Raises:
-            StorageError: the last sync failed; closed all the same.
-            PoisonedError: an earlier one did; closed all the same.
+            StorageError: the last sync failed; the log is closed.
+            PoisonedError: an earlier sync failed; the log is closed.
         """
         try:
             self._call(lib.ps_log_close)
-        except ForkedError:  # a `with` of the parent ends in the child, too
+        except ForkedError:  # a `with` block of the parent also ends in the child
             return
 
     def __enter__(self) -> Self:
@@ -132,7 +131,7 @@ class LogReader:
 
     def _call(self, function: Callable[..., int], *arguments: object) -> None:
         """
-        Calls what is not worth a line of its own.
+        Calls a function that is not hot.
         """
         scratch = borrow()
         try:
@@ -148,13 +147,13 @@ class LogReader:
     @property
     def pointer(self) -> CData:
         """
-        The log of the core, for what takes one.
+        The ``ps_log``, for other calls of the core.
         """
         return self._log
 
     def limit(self, end: int) -> None:
         """
-        Sets the end where no live page does.
+        Sets the end of a log without a live page.
 
         Raises:
             InvalidError: the log is open for writing.
@@ -164,7 +163,7 @@ class LogReader:
 
     def ends(self) -> Ends:
         """
-        Returns how far the log reaches.
+        Returns the ends of the log.
         """
         scratch = borrow()
         status = _ps_log_ends(self._log, scratch.ends, scratch.error)
@@ -183,8 +182,8 @@ class LogReader:
 
     def stranded(self) -> list[int]:
         """
-        Returns the base offsets of the segments that were found behind a missing one
-        and hold nothing; starting a log for writing removes them (A2).
+        Returns the base offsets of the stranded segments: empty, and after a missing
+        one. A start for writing removes them (A2).
         """
         return self._bases(lib.ps_log_stranded)
 
@@ -197,11 +196,11 @@ class LogReader:
             if count[0] <= capacity:
                 found: list[int] = ffi.unpack(bases, count[0])
                 return found
-            capacity = count[0] + _SEGMENTS  # some may be added meanwhile
+            capacity = count[0] + _SEGMENTS  # segments may be added meanwhile
 
     def read(self, offset: int) -> Record:
         """
-        Returns the record at *offset*, copied; its structure was checked.
+        Returns a copy of the record at *offset*, after a check of its structure.
 
         Raises:
             OffsetOutOfRange: below the minimum offset or not below the end.
@@ -238,18 +237,18 @@ class LogReader:
 
     def read_entry(self, file: int, at: int) -> Record | None:
         """
-        Returns the record that a consume queue's entry names, read in one crossing.
+        Returns the record of an entry of a consume queue, read in one call.
 
         Args:
             file: an open descriptor of the queue's file.
-            at: where the entry begins in it.
+            at: the position of the entry in the file.
 
         Returns:
-            ``None`` if that fails for any reason: the two reads one by one say why.
+            ``None`` if it fails: reads of entry and record one by one raise the error.
         """
         try:
             scratch = take()
-        except IndexError:  # more calls run at once than ever before
+        except IndexError:  # more calls at once than the pool has
             scratch = Scratch()
         status = _ps_log_read_entry(
             self._log,
@@ -284,16 +283,16 @@ class LogReader:
         Returns an iterator over the rows of a range.
 
         Args:
-            from_offset: where a record begins.
-            to_offset: the first record not wholly below it ends the scan.
+            from_offset: the start of a record.
+            to_offset: the scan ends before a record that ends above it.
             checks: what to check beyond the structure, and what to fill.
-            rows: of one array; ``scan(...).finish()`` makes none at all.
-            stale_above: from here a store time that falls back by more than 3 s
-                is bad (A8).
-            after: the scan that this one continues: store times are compared
-                with its last record's, too.
-            raises: whether iterating ends with an error at a bad record; else the
-                cursor alone says so.
+            rows: of one array; ``scan(...).finish()`` makes none.
+            stale_above: above it a record is bad if its store time is more than 3 s
+                below that of an earlier record (A8).
+            after: the cursor of the scan that this one continues: its last record
+                counts for store times.
+            raises: whether the iteration raises at a bad record; else only the cursor
+                has the stop.
 
         Raises:
             InvalidError: no offset, no checks, or no rows.
@@ -320,12 +319,12 @@ class LogReader:
         """
         Returns bytes from *offset* on, read-only and without a copy.
 
-        A cut below their end is refused as long as the view or a slice of it
-        lives; deletion goes on, and the bytes stay.
+        While the view or a slice of it lives, a cut below its end is refused; a
+        deletion of its segment is not, and the bytes stay readable.
 
         Args:
             offset: any byte below the end.
-            size_max: the view is shorter at the end of a segment or of the log.
+            size_max: in bytes; the view ends at the end of the segment or of the log.
 
         Raises:
             OffsetOutOfRange: below the minimum offset or not below the end.
@@ -347,7 +346,7 @@ class LogReader:
 
         Args:
             from_offset: any byte below the end.
-            to_offset: exclusive; ``None``: the end as it is now.
+            to_offset: exclusive; ``None``: the present end.
             size_max: of one block; blocks never span segments.
 
         Raises:
@@ -362,9 +361,9 @@ class LogReader:
 
     def topic(self, topic_id: int) -> str:
         """
-        Returns the topic that rows name by *topic_id*.
+        Returns the topic with *topic_id*, as in rows.
 
-        What is no UTF-8 is kept by surrogates, as in file names.
+        Bytes that are not UTF-8 become surrogates, as in file names.
 
         Raises:
             OffsetOutOfRange: no such id.
@@ -380,11 +379,11 @@ class LogReader:
 
     def unchanged(self, generation: int, end: int) -> None:
         """
-        Returns if what was read below *end* still counts.
+        Returns if the bytes read below *end* are still part of the log.
 
         Args:
-            generation: the cut generation from before it was read.
-            end: of what was read.
+            generation: the cut generation before the read.
+            end: of the read bytes.
 
         Raises:
             CutError: the log was cut below it.

@@ -1,7 +1,7 @@
 """
 A log that is open for writing: each method is one call of the core.
 
-The policy of opening, cutting and keeping bounds stands above, in ``log``.
+`pystore.store` has the order of the steps: opening, cutting, storing bounds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TOPIC_SIZE = struct.Struct(">H")
 _QUEUE = struct.Struct(">iq")
 
 
-# A topic in a log may be any bytes; here it must come back as it was.
+# A topic in a log may have any bytes; here it must be unchanged.
 _ERRORS = "surrogateescape"
 
 
@@ -64,7 +64,7 @@ def pack_queues(queues: Mapping[tuple[str, int], int]) -> bytes:
                 _TOPIC_SIZE.pack(len(raw)),
                 _QUEUE.pack(queue_id, next_offset),
             )
-        except struct.error as error:  # the number is not known to it
+        except struct.error as error:  # it does not name the number
             text = f"queue {queue_id} of topic {topic!r} with next offset {next_offset}"
             raise InvalidError(f"{text} does not fit: {error}") from error
         parts += (size, raw, numbers)
@@ -76,7 +76,7 @@ def parse_queues(raw: bytes) -> dict[tuple[str, int], int]:
     Returns (topic, queue id) -> next queue offset of a queue form.
 
     Raises:
-        InvalidError: it ends early.
+        InvalidError: the form ends early.
     """
     queues = {}
     at = 0
@@ -99,7 +99,7 @@ _QUEUE_BYTES = 65536
 _unpack_appended = struct.Struct("=QQqqQ").unpack
 _tuple_new = tuple.__new__
 
-# Looking a function up in `lib` takes half as long as calling it.
+# A look-up in `lib` takes half as long as the call.
 _NULL = ffi.NULL
 _ps_log_append = lib.ps_log_append
 
@@ -109,12 +109,12 @@ AppendPositions = NDArray[Any]
 
 class LogHandle(LogReader):
     """
-    A log, open for writing once it was started. Any thread may append.
+    A log, open for writing after ``start``. Any thread may append.
 
-    Every append is acknowledged when it returns: by then the bytes are in the
-    page cache, or on disk if that was asked for. One that raises is not there,
-    but after ``FencedError`` it may be, and after ``PoisonedError`` it may be
-    without being proven durable. While a cut runs, appends wait.
+    An append that returns is acknowledged: the bytes are in the page cache, or on disk
+    with `LocalAck.SYNCED`. An append that raises wrote nothing, with two exceptions:
+    after ``FencedError`` the bytes may be in the log, and after ``PoisonedError`` they
+    may be there without being durable. During a cut, appends wait.
     """
 
     __slots__ = ()
@@ -130,16 +130,16 @@ class LogHandle(LogReader):
         last_offset: int | None = None,
     ) -> StartReport:
         """
-        Makes the log ready for appends at *end*; nothing above it stays.
+        Makes the log ready for appends at *end*; all bytes above it are removed.
 
         Args:
             end: a record end or a segment base.
-            synced_end: what is durable for sure, at most *end*; every record
-                from here to the end was checked.
-            confirm_offset: to begin with.
-            clean: all is synced and nothing is above the end.
-            store_ms: the newest store time; new records get none below.
-            last_offset: of the last record, if it is known.
+            synced_end: the bytes below are durable, at most *end*; the caller checked
+                every record from here to the end.
+            confirm_offset: the first one.
+            clean: all bytes are synced, and all bytes above the end are zero.
+            store_ms: the newest store time; new records have none below.
+            last_offset: of the last record; ``None``: not known.
 
         Raises:
             FullError: no space to restore the zeros; the log stays readable.
@@ -172,15 +172,15 @@ class LogHandle(LogReader):
 
         Args:
             form: of one message, or of any number back to back.
-            ack: what to wait for.
-            positions: filled with where each record went.
+            ack: the ack to wait for.
+            positions: filled with the offsets of each record.
 
         Raises:
-            InvalidError: no message form; the text says which message.
-            FullError: no space; nothing of it is there.
-            FencedError: the write authority is gone; if it went while the bytes
-                were written, they are there.
-            BusyError: a cut did not finish; open the store again.
+            InvalidError: no message form; the text names the message.
+            FullError: no space; nothing was written.
+            FencedError: the write authority is gone; if it ended during the write, the
+                bytes are in the log.
+            BusyError: a cut did not finish; reopen the store.
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """
@@ -189,7 +189,7 @@ class LogHandle(LogReader):
             room, capacity = position_room(positions)
         try:
             scratch = take()
-        except IndexError:  # more calls run at once than ever before
+        except IndexError:  # more calls at once than the pool has
             scratch = Scratch()
         try:
             status = _ps_log_append(
@@ -218,7 +218,7 @@ class LogHandle(LogReader):
         positions: AppendPositions | None = None,
     ) -> Appended:
         """
-        Appends messages in one crossing, all or none, in one segment.
+        Appends messages in one call of the core, all or none, in one segment.
 
         Raises:
             PystoreError: as ``append``.
@@ -239,8 +239,8 @@ class LogHandle(LogReader):
         Appends columns in order; they may span segments.
 
         Raises:
-            PystoreError: as ``append``; ``records_appended`` of it says how many
-                records are there all the same.
+            PystoreError: as ``append``; its ``records_appended`` is the number of the
+                records that are in the log.
         """
         room, capacity = (_NULL, 0) if positions is None else position_room(positions)
         scratch = borrow()
@@ -257,7 +257,7 @@ class LogHandle(LogReader):
         if status:
             try:
                 fail(status, scratch.error, self.path)
-            except PystoreError as error:  # told how far it came
+            except PystoreError as error:  # add the number of records
                 error.records_appended = scratch.appended.count
                 raise
         appended = _tuple_new(Appended, _unpack_appended(scratch.appended_bytes))
@@ -295,15 +295,15 @@ class LogHandle(LogReader):
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> int:
         """
-        Appends bytes of another log as they are, and returns the received end.
+        Appends bytes of another log unchanged, and returns the received end.
 
         Args:
-            offset: where they belong: the received end.
-            data: any bytes; records that get whole are checked and published.
+            offset: of the first byte: the received end.
+            data: any bytes; complete records are checked and published.
 
         Raises:
-            OffsetOutOfRange: they belong elsewhere.
-            CorruptError: a record that got whole is bad.
+            OffsetOutOfRange: *offset* is not the received end.
+            CorruptError: a complete record is bad.
             PystoreError: as ``append``.
         """
         received, given = ffi.new("uint64_t *"), pointer(data)
@@ -324,7 +324,7 @@ class LogHandle(LogReader):
 
     def sync(self, end: int = NO_OFFSET) -> None:
         """
-        Waits until all below *end* is on disk; without one, all of now.
+        Waits until all bytes below *end* are on disk; the default is the present end.
 
         Raises:
             PoisonedError: a write-back failed.
@@ -336,8 +336,8 @@ class LogHandle(LogReader):
         self, epoch: int, boottime_ns: int = NO_OFFSET, wall_ms: int = NO_OFFSET
     ) -> None:
         """
-        Grants the right to append until either clock passes; 0 takes it away, and
-        alone ends `LocalAck.SHARED`, too.
+        Grants the write authority until a deadline on either clock; 0 revokes it. Only
+        a revocation ends `LocalAck.SHARED` as well.
 
         Raises:
             FencedError: a higher epoch was granted before.
@@ -378,7 +378,7 @@ class LogHandle(LogReader):
 
     def queues_fill(self) -> tuple[dict[tuple[str, int], int], int]:
         """
-        Returns (topic, queue id) -> next queue offset, and the end it belongs to.
+        Returns (topic, queue id) -> next queue offset, and the end of the log then.
         """
         size, end = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         size[0] = _QUEUE_BYTES
@@ -394,27 +394,27 @@ class LogHandle(LogReader):
             give_back(scratch)
             if not status:
                 return parse_queues(bytes(ffi.buffer(form, size[0]))), end[0]
-            size[0] += _QUEUE_BYTES  # some may be added meanwhile
+            size[0] += _QUEUE_BYTES  # queues may be added meanwhile
 
     def cut_begin(self, offset: int) -> None:
         """
-        Holds back appends and syncs for a cut at *offset*.
+        Begins a cut at *offset*: appends and syncs wait.
 
         Raises:
-            BusyError: bytes above it are held.
-            InvalidError: no record end and no segment base.
+            BusyError: a block above it is held.
+            InvalidError: neither a record end nor a segment base.
         """
         self._call(lib.ps_log_cut_begin, offset)
 
     def cut_publish(self, generation: int) -> None:
         """
-        Tells readers through the live page.
+        Publishes the cut to readers in the live page.
         """
         self._call(lib.ps_log_cut_publish, generation)
 
     def cut_apply(self) -> CutReport:
         """
-        Removes and zeroes what is above the cut; the queues are forgotten.
+        Removes segments and zeroes bytes above the cut, and resets the queues.
 
         Raises:
             StorageError: the system refused; no appends until reopened.
@@ -425,15 +425,15 @@ class LogHandle(LogReader):
 
     def cut_end(self, is_done: bool) -> None:
         """
-        Lets appends go on if all is done, the durable intent included; else a cut
-        that was only begun is forgotten, and one that was published leaves a log
-        that takes no appends until it is opened again.
+        Ends a cut. If it is done, durable intent included, appends continue. If it
+        only began, it is dropped. If it was published, the log takes no appends until
+        it is reopened.
         """
         self._call(lib.ps_log_cut_end, int(is_done))
 
     def begin_at(self, base: int) -> None:
         """
-        Lets a log that ends at 0 begin at the base of a segment.
+        Moves the beginning of a log that ends at 0 to the base of a segment.
 
         Raises:
             InvalidError: the log is not empty, or no segment begins there.

@@ -1,5 +1,5 @@
 """
-What a caller chooses, in the structs of the core.
+Options of a log and of a client batch, as structs of the core.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ __all__ = ["LogArguments", "LogOptions", "Route"]
 @dataclass(frozen=True, slots=True)
 class LogOptions:
     """
-    How a log is opened.
+    The options of an open log.
 
     Attributes:
-        writable: whether appends are meant; then ``start`` comes first.
-        segment_size: in bytes; 0: that of the files, else 1 GiB.
+        writable: whether to open for appends; then call ``start`` first.
+        segment_size: in bytes; 0: the size of the existing files, else 1 GiB.
         property_crc: whether records get RocketMQ's property CRC.
         message_size_max: the largest body, in bytes.
-        flush_interval_ms: how often a thread of the core syncs; 0: only when
-            asked.
-        writeback_bytes: early write-back each so many bytes; 0: none.
-        store_host: ``address:port`` that records name as their broker.
+        flush_interval_ms: the interval of the flusher; 0: no flusher.
+        writeback_bytes: bytes between two early write-backs; 0: none.
+        store_host: the ``address:port`` of the broker in records.
     """
 
     writable: bool = False
@@ -70,7 +69,7 @@ class LogOptions:
 
 class LogArguments(TypedDict, total=False):
     """
-    What `pystore.store.commit_log.CommitLog` takes beside a path and a mode.
+    The arguments of `pystore.store.commit_log.CommitLog` beside path and mode.
     """
 
     create: bool
@@ -87,7 +86,7 @@ class LogArguments(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class Route:
     """
-    What the entries of a client batch share; as in ``Message``.
+    The fields that all entries of a client batch share, as in ``Message``.
     """
 
     topic: str
@@ -99,7 +98,7 @@ class Route:
 
     def pack(self) -> tuple[CData, CData]:
         """
-        Returns the ``ps_route``, and the topic that must live as long.
+        Returns the ``ps_route``, and the topic, which must live as long.
 
         Raises:
             InvalidError: a number that its field cannot hold, no topic, no host.

@@ -1,5 +1,5 @@
 """
-What the calls of a log answer: plain values, copied out of the core.
+Results of the calls of a log: plain values, copied from the core.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = [
 @public
 class Appended(NamedTuple):
     """
-    What an append did.
+    The result of an append.
 
     Attributes:
         offset: of the first record.
-        end: behind the last record.
+        end: of the last record.
         queue_offset: of the first record.
         store_ms: of the records, ms since 1970.
         count: records.
@@ -36,24 +36,24 @@ class Appended(NamedTuple):
     end: int
     queue_offset: int
     store_ms: int
-    count: int  # type: ignore[assignment]  # a tuple's method, needed by nobody
+    count: int  # type: ignore[assignment]  # hides a method of tuples
 
 
 @public
 class Ends(NamedTuple):
     """
-    How far a log reaches, as of one moment; offsets are exclusive ends.
+    The ends of a log at one moment; offsets are exclusive.
 
     Attributes:
-        min_offset: the first byte that is still there.
-        published_end: what readers may read.
-        received_end: with the part of a record that a raw append left.
-        synced_end: what survives a power cut.
-        confirm_offset: what is safe on the set of replicas.
+        min_offset: the first byte that is not deleted.
+        published_end: readers may read up to here.
+        received_end: the end of the raw bytes; may be inside a record.
+        synced_end: the bytes below survive a power cut.
+        confirm_offset: the bytes below are safe on the set of replicas.
         cut_generation: rises with every cut.
         segment_size: in bytes.
-        last_offset: of the last record, as far as the writer knows it.
-        segments: how many there are.
+        last_offset: of the last record; ``None``: not known.
+        segments: their number.
         poisoned: whether a write-back failed.
     """
 
@@ -71,18 +71,18 @@ class Ends(NamedTuple):
 
 class Cursor(NamedTuple):
     """
-    Where a scan stands, and what it has found so far.
+    The state of a scan: its offset, and the records so far.
 
     Attributes:
-        offset: where to go on, or the bad record.
-        stop: why the scan came back.
+        offset: where the scan continues, or the bad record.
+        stop: why the scan stopped.
         record_start: the last whole record, or ``None``.
-        record_end: its end, or where the scan began.
+        record_end: its end, or the start of the scan.
         record_ms: its store time, or 0.
-        records: whole records.
-        unproved: those of them without a property CRC.
-        blanks: blank records.
-        text: what is wrong, one line; empty where nothing is.
+        records: the number of whole records.
+        unproved: how many of them have no property CRC.
+        blanks: the number of blank records.
+        text: the problem in one line; empty: no problem.
     """
 
     offset: int
@@ -99,7 +99,7 @@ class Cursor(NamedTuple):
 @public
 class Block(NamedTuple):
     """
-    A range of the log, readable as long as ``view`` or a slice of it lives.
+    A range of the log; a reference to ``view`` or a slice keeps it mapped.
     """
 
     offset: int
@@ -108,12 +108,12 @@ class Block(NamedTuple):
 
 class StartReport(NamedTuple):
     """
-    What making a log ready for appends took.
+    The work that made a log ready for appends.
 
     Attributes:
-        segments_removed: segments that began above the end.
-        bytes_zeroed: length of the range above the end that was made zero.
-        bytes_rewritten: length of the unsynced range that was written again.
+        segments_removed: the number of segments that began above the end.
+        bytes_zeroed: length of the zeroed range above the end.
+        bytes_rewritten: length of the unsynced range that was rewritten.
     """
 
     segments_removed: int
@@ -124,7 +124,7 @@ class StartReport(NamedTuple):
 @public
 class CutReport(NamedTuple):
     """
-    What a cut took away.
+    The bytes and segments that a cut removed.
     """
 
     bytes_cut: int

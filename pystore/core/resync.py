@@ -1,5 +1,5 @@
 """
-Behind a bad record: does its size still lead to another one?
+The record after a bad record, found by the bad record's size.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from pystore.bindings.row import Check, Stop
 from pystore.core.log_reader import LogReader
 from pystore.core.results import Cursor
 
-__all__ = ["following"]
+__all__ = ["next_record"]
 
 _SIZED = (Stop.BODY, Stop.PROPERTY, Stop.OFFSET)
-"""Bad records whose lengths add up, so that the size is probably right."""
+"""Stops at bad records with consistent lengths, so that the size is probably right."""
 
 
-def following(log: LogReader, found: Cursor, end: int) -> int | None:
+def next_record(log: LogReader, found: Cursor, end: int) -> int | None:
     """
-    Returns where the record behind a bad one begins, or ``None`` if nobody knows.
+    Returns the offset of the record after a bad one, or ``None`` if it is unknown.
 
     Args:
-        log: that was scanned.
+        log: the scanned log.
         found: the scan's cursor, at the bad record.
         end: of the segment, or that of the log if it is lower.
     """

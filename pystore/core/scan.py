@@ -1,8 +1,8 @@
 """
-Scanning a log: rows as numpy arrays, or the findings alone.
+Scanning a log: rows as numpy arrays, or the cursor alone.
 
-A bad record is not an error of the scan but what it found: the cursor says
-where, which rule, and in words.
+A bad record is a result of the scan, not an error: the cursor has its offset, the
+failed check, and a text.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["ROWS", "Scan", "check_record"]
 
 ROWS = 8192
-"""Rows of one array, as long as nobody says otherwise."""
+"""The default number of rows of one array."""
 
-# Signals are seen between two calls, so one call should not take for ever; and a
-# thread maps the next step while this one is scanned.
+# Python handles signals between two calls, so a call must be short; and a thread maps
+# the next step during the scan of this one.
 _STEP_BYTES = 64 * 1024 * 1024
 
 
@@ -49,15 +49,15 @@ def check_record(
     data: bytes | memoryview, offset: int, checks: Check = NO_CHECK
 ) -> Record:
     """
-    Returns the record that *data* begins with.
+    Returns the record at the beginning of *data*.
 
     Args:
-        data: the record, and maybe more behind it.
-        offset: where its first byte is in the log.
-        checks: beyond the structure; ``TOPIC`` is not filled here.
+        data: the record, perhaps followed by other bytes.
+        offset: of its first byte in the log.
+        checks: beyond the structure; ``TOPIC`` has no effect.
 
     Raises:
-        CorruptError: it is not whole, or fails a check.
+        CorruptError: the record is not whole, or fails a check.
     """
     given = pointer(data)
     scratch = borrow()
@@ -75,12 +75,11 @@ class Scan:
     """
     An iterator over the rows of a range, one numpy array after the other.
 
-    Every array is new memory and the caller's. One thread at a time. Iteration
-    ends at the limit, at the end of what was written, or at a bad record:
-    ``cursor`` says which.
+    Each array is new memory. One thread at a time. The iteration ends at the limit, at
+    the end of the log, or at a bad record: see ``cursor.stop``.
 
     Attributes:
-        cursor: where the scan stands; final when the iteration has ended.
+        cursor: the state of the scan; final after the iteration.
     """
 
     __slots__ = (
@@ -132,10 +131,10 @@ class Scan:
 
     def finish(self) -> Cursor:
         """
-        Runs to the end without making rows, and returns the cursor.
+        Scans to the end without rows, and returns the cursor.
 
         Raises:
-            CutError: the log was cut below what was read.
+            CutError: the log was cut below the scanned bytes.
             PystoreError: as ``LogReader.scan``.
         """
         limit, step = self._cursor.limit, _STEP_BYTES
@@ -145,7 +144,7 @@ class Scan:
                 start = self._cursor.offset
                 self._cursor.limit = min(limit, start + step)
                 if start + step < limit and (mapping is None or mapping.done()):
-                    # At the end of the interpreter no thread begins any more.
+                    # At its end the interpreter starts no thread.
                     with contextlib.suppress(RuntimeError):
                         mapping = ahead.submit(self._populate, start + step, step)
                 self._step(ffi.NULL, 0)
@@ -162,7 +161,7 @@ class Scan:
         while size > 0:
             mapped[0] = size
             if lib.ps_log_populate(self._log, offset, mapped, error):
-                return  # the scan comes there, too, and says why
+                return  # the scan gets the same error later
             offset, size = offset + mapped[0], size - mapped[0]
 
     def _step(self, rows: CData, capacity: int) -> int:
@@ -180,7 +179,7 @@ class Scan:
     @property
     def cursor(self) -> Cursor:
         """
-        Where the scan stands, as a value of its own.
+        The state of the scan, as a copy.
         """
         found = self._cursor
         start = found.record_start

@@ -1,9 +1,9 @@
 """
-Waiting until an offset that rises is there, in the core and without the GIL.
+Waiters for rising offsets, in the core and without the GIL.
 
-An append of a replicated log is acknowledged when a mark, such as what all replicas
-hold, passes its end. Many threads wait for that at once, and whoever raises the mark
-wakes one of them: the others are woken one by another, as those of an append are.
+An append of a replicated log is acknowledged when a mark, such as the confirm offset,
+passes its end. Many threads wait at once. The thread that raises the mark wakes one of
+them, and each woken waiter wakes the next, as in the commit queue.
 
 Source: csrc/waiters.h.
 """
@@ -31,7 +31,7 @@ _EXPIRED: int = lib.PS_WAIT_EXPIRED
 _unpack_appended = struct.Struct("=QQqqQ").unpack
 _tuple_new = tuple.__new__
 
-# Looking a function up in `lib` takes half as long as calling it.
+# A look-up in `lib` takes half as long as the call.
 _ps_log_append_quietly = lib.ps_log_append_quietly
 _ps_waits_append = lib.ps_waits_append
 _ps_waits_raise = lib.ps_waits_raise
@@ -45,28 +45,27 @@ class WaitOutcome(IntEnum):
     """
 
     REACHED = 1
-    """The mark is at the end that was waited for, or above it."""
+    """The mark is at the wanted offset or above."""
     EXPIRED = 2
-    """It was not within the time."""
+    """The mark was not there within the time."""
     ENDED = 3
-    """Nobody waits here any more."""
+    """``end`` was called."""
 
 
-# By number: to call the enum takes ten times as long. There is no outcome 0.
+# By number: a call of the enum takes ten times as long. There is no outcome 0.
 _OUTCOMES: tuple[WaitOutcome, ...] = (WaitOutcome.EXPIRED, *WaitOutcome)
 
 
 class OffsetWaiters:
     """
-    Marks, and the threads that wait for them. Any thread may call anything.
+    Marks and their waiters. Any thread may call any method.
 
     Args:
-        marks: how many, at most 8; each begins at offset 0.
-        in_line: who is woken wakes the next, since all want the interpreter; else
-            all are woken at once.
+        marks: their number, at most 8; each begins at offset 0.
+        in_line: each woken waiter wakes one other, since all need the GIL; else two.
 
     Raises:
-        InvalidError: none, or too many.
+        InvalidError: no mark, or too many.
         StorageError: no memory.
     """
 
@@ -81,7 +80,7 @@ class OffsetWaiters:
             raise InvalidError(f"{marks!r} marks: {error}") from error
         check(status, scratch.error)
         give_back(scratch)
-        # A call keeps it, so it is not freed while somebody waits.
+        # A running call keeps a reference, so it is not freed under a waiter.
         self._waits: CData = ffi.gc(made[0], lib.ps_waits_free)
         self._words = {
             mark: lib.ps_waits_word(self._waits, mark) for mark in range(marks)
@@ -89,9 +88,9 @@ class OffsetWaiters:
 
     def raise_to(self, mark: int, offset: int) -> None:
         """
-        Moves a mark up to *offset*, never back, and wakes who waits for at most that.
+        Moves a mark up to *offset*, never back, and wakes the waiters for at most that.
 
-        Short: it may be called under a lock that the woken want next.
+        It is short, so it may be called under a lock that woken waiters take next.
 
         Args:
             mark: its number, from 0 on.
@@ -108,9 +107,9 @@ class OffsetWaiters:
         check(status, scratch.error)
         give_back(scratch)
 
-    def ring(self, mark: int) -> None:
+    def notify(self, mark: int) -> None:
         """
-        Moves a mark up by one, and wakes who waits for that.
+        Moves a mark up by one, and wakes its waiters.
 
         Raises:
             InvalidError: no such mark.
@@ -122,23 +121,23 @@ class OffsetWaiters:
 
     def wait(self, mark: int, end_offset: int, timeout_ms: int) -> WaitOutcome:
         """
-        Waits until a mark is at *end_offset* or above, and answers how that ended.
+        Waits until a mark is at *end_offset* or above, and returns the outcome.
 
-        Signals are seen five times a second meanwhile.
+        Python handles signals five times a second meanwhile.
 
         Args:
             mark: its number, from 0 on.
             end_offset: in bytes.
-            timeout_ms: how long it may take; 0 or less only looks.
+            timeout_ms: 0 or less: do not wait.
 
         Raises:
             InvalidError: no such mark, or no offset.
-            ForkedError: it was made before a fork, and the mark is not there.
+            ForkedError: this is a forked child, and the mark is below.
         """
         scratch = borrow()
         left_ms = timeout_ms
         while True:
-            # The core does not come back to Python for a signal.
+            # A signal does not end a call of the core.
             step_ms = min(left_ms, _SLICE_MS)
             left_ms -= step_ms
             try:
@@ -151,8 +150,8 @@ class OffsetWaiters:
                     scratch.error,
                 )
             except (OverflowError, TypeError) as error:  # what cffi raises
-                asked = f"mark {mark!r} at {end_offset!r}"
-                raise InvalidError(f"no wait for {asked}: {error}") from error
+                wanted = f"mark {mark!r} at {end_offset!r}"
+                raise InvalidError(f"no wait for {wanted}: {error}") from error
             check(status, scratch.error)
             number: int = scratch.count[0]
             if number != _EXPIRED or left_ms <= 0:
@@ -164,17 +163,17 @@ class OffsetWaiters:
         self, log: LogHandle, form: bytes, mark: int, timeout_ms: int
     ) -> tuple[Appended, WaitOutcome]:
         """
-        Appends messages as ``LogHandle.append`` does, and waits for a mark to pass
-        them: one crossing, which many threads that share an interpreter need.
+        Appends messages as ``LogHandle.append`` does, and waits until a mark passes
+        their end: in one call of the core, so that a thread needs the GIL once.
 
         Args:
             log: open for writing.
             form: of the messages.
             mark: its number, from 0 on.
-            timeout_ms: how long the wait may take.
+            timeout_ms: of the wait.
 
         Raises:
-            PystoreError: as ``LogHandle.append``, and nothing was waited for.
+            PystoreError: as ``LogHandle.append``, without a wait.
         """
         scratch = borrow()
         step_ms = max(min(timeout_ms, _SLICE_MS), 0)
@@ -205,9 +204,9 @@ class OffsetWaiters:
     @staticmethod
     def append_quietly(log: LogHandle, form: bytes) -> Appended:
         """
-        Appends messages as ``LogHandle.append`` does with ``Ack.SHARED``, without
-        waking who sleeps until the log rings: the caller does their work, and calls
-        `ring` for what it leaves.
+        Appends messages as ``LogHandle.append`` does with `LocalAck.SHARED`, without
+        waking the waiters of `notify_on_publish`: the caller does their work, and calls
+        `notify` for the rest.
 
         Args:
             log: open for writing.
@@ -230,17 +229,17 @@ class OffsetWaiters:
         give_back(scratch)
         return appended
 
-    def rung_by(self, log: LogHandle) -> None:
+    def notify_on_publish(self, log: LogHandle) -> None:
         """
-        From now on each publication of a log rings mark 0, until `rung_no_more`.
+        Each publication of a log notifies mark 0 from now on, until `stop_notifying`.
         """
         scratch = borrow()
         check(lib.ps_log_ring(log.pointer, self._waits, scratch.error), scratch.error)
         give_back(scratch)
 
-    def rung_no_more(self, log: LogHandle) -> None:
+    def stop_notifying(self, log: LogHandle) -> None:
         """
-        To be called before this is let go of.
+        Ends `notify_on_publish`; call it before the last reference is dropped.
         """
         scratch = borrow()
         check(lib.ps_log_ring(log.pointer, ffi.NULL, scratch.error), scratch.error)
@@ -248,7 +247,7 @@ class OffsetWaiters:
 
     def mark(self, mark: int) -> int:
         """
-        Returns where a mark is, in bytes.
+        Returns the offset of a mark.
 
         Raises:
             InvalidError: no such mark.
@@ -262,15 +261,16 @@ class OffsetWaiters:
     @property
     def waiting(self) -> int:
         """
-        How many threads wait now.
+        The number of waiting threads.
         """
         count: int = lib.ps_waits_waiting(self._waits)
         return count
 
     def end(self) -> None:
         """
-        Lets everyone who waits come back, and nobody wait from here on.
+        Ends all waits, now and from now on. Calling it again is allowed.
 
-        Marks rise as before, and who asks for what is there hears so. Again is fine.
+        Marks still rise, and a wait for an offset that a mark has reached returns
+        ``REACHED``.
         """
         lib.ps_waits_end(self._waits)

@@ -19,8 +19,8 @@ from pystore.core.log_reader import LogReader
 from pystore.demo.ack_channel import Acks
 from pystore.demo.workload import AppendJobs, Piece
 from pystore.errors import PystoreError
+from pystore.message.constants import CRC_SIZE
 from pystore.message.lines import Strings
-from pystore.message.properties import CRC_SIZE
 
 __all__ = ["AckComparison", "compare"]
 

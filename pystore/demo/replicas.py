@@ -15,6 +15,7 @@ from pathlib import Path
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
 from pystore.errors import UnavailableError
+from pystore.fs.layout import segment_path
 
 __all__ = ["COPIES", "ReplicaReport", "StepCallback", "show_replicas"]
 
@@ -128,7 +129,7 @@ def _flip_one_bit(root: Path) -> tuple[str, int]:
         scan = log.scan(base, end, Check.OFFSET, rows=1000)
         rows = next(scan)
     row = rows[rows["body_size"] > 0][-1]
-    path = root / "commitlog" / f"{base:020d}"
+    path = segment_path(root, base)
     with path.open("r+b") as file:
         file.seek(int(row["offset"]) - base + int(row["body_at"]))
         (byte,) = file.read(1)

@@ -1,5 +1,5 @@
 """
-Epoch tables and their file: the terms of mastership of a log.
+The epoch table of a log, and its file.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ RocketMQ's epoch file: text to table and back. Pure.
 Line 1 is the number of entries, line 2 the CRC-32 of the entry lines without
 its highest bit (0: do not check), then one ``epoch-start`` a line. Java keeps
 the previous content in ``.bak`` and reads it when the file fails its count or
-its CRC, lists nothing, or is missing; text that is no number stops it.
+its CRC, has no entry, or is missing; it stops at text that is not a number.
 
-Here an unreadable file is never an empty table (R16, R142): where Java goes on
-without entries because there is no ``.bak``, we stop.
+For pystore an unreadable file is an error, never an empty table (R16, R142): without
+a ``.bak`` Java continues with no entries.
 
 Layout: docs/format.md, epoch file (RocketMQ 5.3: ``CheckpointFile``).
 """
@@ -26,7 +26,7 @@ __all__ = ["JAVA_EPOCH_MAX", "EpochFile", "encode_epochs", "read_epochs"]
 
 
 JAVA_EPOCH_MAX = 2**31 - 1
-"""Java reads no epoch above this one."""
+"""The highest epoch that Java reads."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -41,7 +41,7 @@ _ADVICE = (
 @dataclass(frozen=True, slots=True)
 class EpochFile:
     """
-    What was read, and whether it came from the ``.bak`` file.
+    The table, and whether it was read from the ``.bak`` file.
     """
 
     table: EpochTable
@@ -50,7 +50,7 @@ class EpochFile:
 
 class _Mismatch(Exception):
     """
-    The text contradicts itself; Java tries the ``.bak`` file then.
+    The file is inconsistent; Java then reads the ``.bak`` file.
     """
 
 
@@ -58,8 +58,8 @@ def encode_epochs(table: EpochTable) -> bytes:
     """
     The epoch file of ``table``, with a line feed after every line.
 
-    An empty table is written too (R142). Java reads it as one, provided that
-    there is no ``.bak``.
+    An empty table is written as well (R142). Java reads it as empty if there is no
+    ``.bak``.
     """
     lines = "".join(f"{epoch}-{start}\n" for epoch, start in table.pairs())
     crc = zlib.crc32(lines.encode()) & _CRC_MASK
@@ -81,7 +81,7 @@ def read_epochs(
         The table, or ``None`` if neither file exists.
 
     Raises:
-        FormatError: what is there cannot be read.
+        FormatError: the files cannot be read.
     """
     if content is None and backup is None:
         return None
@@ -91,7 +91,7 @@ def read_epochs(
         try:
             table = _parse(content, path)
         except _Mismatch as mismatch:
-            # Java's rule: the copy of the previous content decides.
+            # Java's rule: the previous content counts.
             reason = str(mismatch)
     if table is not None and (table.entries or backup is None):
         return EpochFile(table, is_backup=False)
@@ -102,7 +102,7 @@ def read_epochs(
     try:
         return EpochFile(_parse(backup, path + ".bak"), is_backup=True)
     except _Mismatch as mismatch:
-        # Neither says what the table was, and empty would be a guess.
+        # Both files are inconsistent, and an empty table would be a guess.
         raise FormatError(
             f"{path}: {reason}, and its .bak: {mismatch}: {_ADVICE}", path=path
         ) from None
@@ -120,7 +120,7 @@ def _parse(content: bytes, path: str) -> EpochTable:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        # Java's reader fails here and tries the .bak file.
+        # Java's reader fails here and reads the .bak file.
         raise _Mismatch(f"byte {error.start} is not UTF-8") from None
     lines = _LINE_END.split(text)
     if not lines[-1]:
@@ -132,20 +132,20 @@ def _parse(content: bytes, path: str) -> EpochTable:
     if None in entries:
         raise _Mismatch(f"line {entries.index(None) + 3} is not epoch-start")
     if len(entries) != count:
-        raise _Mismatch(f"{len(entries)} entries, but line 1 says {count}")
+        raise _Mismatch(f"{len(entries)} entries, but line 1 has {count}")
     found = zlib.crc32("".join(f"{line}\n" for line in lines[2:]).encode()) & _CRC_MASK
     if crc not in (0, found):
-        raise _Mismatch(f"CRC-32 {found}, but line 2 says {crc}")
+        raise _Mismatch(f"CRC-32 {found}, but line 2 has {crc}")
     try:
         return EpochTable.of(pair for pair in entries if pair is not None)
     except InvalidError as error:
-        # Java never writes such a table; another program or a defect did.
+        # Java never writes such a table.
         raise _Mismatch(str(error)) from None
 
 
 def _pair(line: str, path: str, at: int) -> tuple[int, int] | None:
     """
-    The numbers of a line, ``None`` where Java skips it and then counts short.
+    The numbers of a line; ``None`` if Java skips the line, so that the count differs.
     """
     parts = line.rstrip("-").split("-")
     if len(parts) != 2:

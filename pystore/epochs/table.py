@@ -1,16 +1,16 @@
 """
-The epoch table: which mastership wrote which bytes of the log. Pure.
+The epoch table: the mastership that wrote each byte of the log. Pure.
 
-An entry (epoch, start offset) names the master of every byte from its start to
-the next entry's start. Two replicas hold equal bytes below their consistent
-point, provided that every epoch has one master, that its entry is durable
-before its first byte, and that entries are never re-based (R151, R152).
+The master of an entry (epoch, start offset) wrote every byte from its start to the
+start of the next entry. Two replicas hold equal bytes below their consistent point,
+provided that every epoch has one master, that its entry is durable before its first
+byte, and that the start of an entry never changes (R151, R152).
 
-The rules are RocketMQ's (R135 to R152) but for five: an entry with the start
-of the previous one replaces it, because an epoch without bytes leaves no trace
-(R137); after a cut the last entry has no end again (R141); an empty table is a
-table (R142); entries that start above the end are dropped before histories are
-compared (R144); and epochs have 64 bits.
+The rules are RocketMQ's (R135 to R152), with five exceptions: an entry with the
+start of the previous one replaces it, because that epoch has no bytes (R137); after
+a cut the last entry has no end again (R141); an empty table is valid (R142); entries
+that start above the end are dropped before histories are compared (R144); and epochs
+have 64 bits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_EPOCH = -1
 """The last epoch of an empty table."""
 
 NO_END = 2**63 - 1
-"""The end of the last entry: nobody has taken over yet."""
+"""The end of the last entry: no later mastership began."""
 
 
 _EPOCH = attrgetter("epoch")
@@ -71,7 +71,7 @@ class EpochRange:
 @dataclass(frozen=True, slots=True)
 class EpochTable:
     """
-    Entries in ascending order of epoch and of start. Every change is a new table.
+    Entries in ascending order of epoch and of start; immutable.
 
     Raises:
         InvalidError: epochs or starts do not ascend strictly.
@@ -119,7 +119,7 @@ class EpochTable:
         Begin a mastership at ``start_offset``.
 
         An entry with the same start has no bytes: the new one replaces it (R137).
-        An epoch that is there is never moved (R152).
+        The start of an existing epoch never changes (R152).
 
         Raises:
             InvalidError: the epoch is not above the last one, or the start is
@@ -132,7 +132,7 @@ class EpochTable:
         if epoch <= last.epoch:
             raise InvalidError(
                 f"epoch {epoch} is not above the last epoch {last.epoch}: "
-                "a mastership has an epoch of its own"
+                "each mastership has a new epoch"
             )
         if start_offset < last.start_offset:
             raise InvalidError(
@@ -147,19 +147,19 @@ class EpochTable:
 
     def cut_suffix(self, offset: int) -> EpochTable:
         """
-        Without the entries that start at ``offset`` or above (R138).
+        The table without the entries that start at ``offset`` or above (R138).
         """
         return EpochTable(tuple(e for e in self.entries if e.start_offset < offset))
 
     def cut_suffix_from_epoch(self, epoch: int) -> EpochTable:
         """
-        Without the entries of ``epoch`` and newer ones (R138).
+        The table without ``epoch`` and newer epochs (R138).
         """
         return EpochTable(tuple(e for e in self.entries if e.epoch < epoch))
 
     def cut_prefix(self, offset: int) -> EpochTable:
         """
-        Without the entries that end at ``offset`` or below (R138).
+        The table without the entries that end at ``offset`` or below (R138).
 
         The last entry has no end and always stays.
         """
@@ -167,18 +167,18 @@ class EpochTable:
 
     def drop_above(self, end_offset: int) -> EpochTable:
         """
-        Without the entries that start above the log's end (R144).
+        The table without the entries that start above the log's end (R144).
 
-        One that starts at the end stays: its bytes are still to come.
+        An entry that starts at the end stays: its first byte may follow.
         """
         return self.cut_suffix(end_offset + 1)
 
     def find(self, offset: int) -> EpochEntry | None:
         """
-        The entry whose bytes ``offset`` lies in, ``None`` below the first (R140).
+        The entry with the byte at ``offset``, ``None`` below the first entry (R140).
 
-        Logarithmic in the number of entries, as `next_after` and `end_of` are: a
-        master asks for every block that it sends.
+        Logarithmic in the number of entries, as `next_after` and `end_of`: a master
+        calls it for every block that it sends.
         """
         place = bisect_right(self.entries, offset, key=_START)
         return self.entries[place - 1] if place else None
@@ -204,9 +204,9 @@ class EpochTable:
 
     def ranges(self, start_offset: int, end_offset: int) -> tuple[EpochRange, ...]:
         """
-        Who wrote the bytes ``[start_offset, end_offset)``, in ascending order.
+        The epochs that wrote the bytes ``[start_offset, end_offset)``, ascending.
 
-        Bytes below the first entry are nobody's.
+        Bytes below the first entry have no epoch.
         """
         ranges = (
             EpochRange(
@@ -222,19 +222,19 @@ class EpochTable:
         self, other: EpochTable, own_end: int, other_end: int
     ) -> int | None:
         """
-        The offset up to which two histories are the same (R145, R146).
+        The offset up to which two epoch histories agree (R145, R146).
 
-        The newest entry that both have with the same epoch and start decides: the
-        point is the lower of its two ends, never above either log's end. What
-        starts above a log's end was never written and is not compared (R144).
+        It is the lower end of the newest entry that both have, with the same epoch and
+        start, and never above the end of either log. An entry that starts above the end
+        of its log has no bytes and is not compared (R144).
 
         Args:
             other: the table of the other replica.
-            own_end: the end offset of our log.
+            own_end: the end offset of the own log.
             other_end: the end offset of the other log.
 
         Returns:
-            The point, or ``None`` when no entry is common.
+            The offset, or ``None`` if no entry is common.
         """
         own, theirs = self.drop_above(own_end), other.drop_above(other_end)
         common = set(own.entries) & set(theirs.entries)
@@ -246,19 +246,19 @@ class EpochTable:
 
     def cut_for_import(self, imported: EpochTable, min_offset: int) -> int | None:
         """
-        Where our log ends if another program left ``imported`` (safety A10).
+        The end of the log after another program wrote ``imported`` (safety A10).
 
-        A table that lacks an entry of ours means that the other program cut the
-        log at that entry's start, unless it has an entry of its own there or
-        lower: then its labels hold. Entries wholly below ``min_offset`` went
-        with deleted segments and say nothing.
+        If ``imported`` lacks an entry of this table, the other program cut the log at
+        the start of that entry, unless it has another entry there or lower: then its
+        entries count. Entries wholly below ``min_offset`` were deleted with their
+        segments and prove nothing.
 
         Args:
-            imported: what the file holds; an absent file is not a table.
+            imported: the table in the file.
             min_offset: the log's minimum offset.
 
         Returns:
-            The offset to cut at, or ``None``.
+            The offset to cut at, or ``None``: no cut.
         """
         theirs = set(imported.entries)
         missing = [e for e in self.cut_prefix(min_offset).entries if e not in theirs]

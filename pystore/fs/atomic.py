@@ -1,9 +1,9 @@
 """
-Small files that appear whole or not at all: write, sync, rename, sync.
+Atomic replacement of small files: write, sync, rename, sync.
 
-A file is written beside its place, in a directory for temporaries of the same
-file system, synced, renamed over its name, and the name is synced. At every
-moment, also after a power cut, the name holds the old content or the new one.
+A file is written in a directory for temporaries of the same file system, synced, and
+renamed to its name; then the name is synced. At every moment, also after a power
+cut, the file has the old content or the new one.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 def sync_descriptor(descriptor: int) -> None:
     """
-    Put what was written to a file or directory onto the disk.
+    Write the cached bytes of a file or directory to the disk.
     """
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415
 
-        # fsync leaves the bytes in the drive's cache there.
+        # There fsync leaves the bytes in the cache of the drive.
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fsync(descriptor)
@@ -64,12 +64,12 @@ SYSTEM = Calls()
 
 def storage_error(doing: str, path: Path, error: OSError) -> StorageError:
     """
-    The error of the tree for an `OSError`, as one line with path and reason.
+    The `StorageError` for an `OSError`: one line with path and reason.
 
     Args:
         doing: what failed, as in "cannot <doing> <path>".
         path: of the file or directory.
-        error: what the system said.
+        error: of the system.
     """
     number = error.errno or 0
     text = f"cannot {doing} {path}: {os.strerror(number)}"
@@ -94,7 +94,7 @@ def sync_directory(path: Path, calls: Calls = SYSTEM) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("sync directory", path, error) from error
 
 
@@ -147,21 +147,21 @@ def replace_file(
     path: Path, content: bytes, temporary: Path, calls: Calls = SYSTEM
 ) -> None:
     """
-    Give a file new content, durably, at once.
+    Replace the content of a file, atomically and durably.
 
     One thread at a time for one ``path``.
 
     Args:
         path: of the file; it need not exist.
-        content: all of it.
-        temporary: a directory of the same file system, for the time between.
+        content: of the whole file.
+        temporary: a directory of the same file system, for the file until its rename.
         calls: the system calls.
 
     Raises:
         FullError: no space; the old content is untouched.
         StorageError: the system refused. The old content is untouched, unless
-            the text says that the name could not be synced: then the new content
-            is there, and a power cut may bring back the old one.
+            the sync of the directory failed: then the file has the new content, and
+            a power cut may bring back the old one.
     """
     draft = temporary / path.name
     try:
@@ -169,7 +169,7 @@ def replace_file(
         calls.rename(draft, path)
     except OSError as error:
         _forget(draft, calls)
-        # The caller gets the name it knows, not the draft's.
+        # The caller knows the file, not the draft.
         raise storage_error("replace", path, error) from error
     sync_directory(path.parent, calls)
 
@@ -178,7 +178,7 @@ def _forget(draft: Path, calls: Calls) -> None:
     try:
         calls.unlink(draft)
     except OSError:
-        # The first error is the one to tell; `sweep` removes the draft later.
+        # The caller gets the first error; `sweep` removes the draft later.
         return
 
 
@@ -187,7 +187,7 @@ def remove_file(path: Path, calls: Calls = SYSTEM) -> bool:
     Remove a file durably.
 
     Returns:
-        Whether there was one.
+        Whether the file existed.
 
     Raises:
         StorageError: the system refused.
@@ -195,11 +195,11 @@ def remove_file(path: Path, calls: Calls = SYSTEM) -> bool:
     try:
         calls.unlink(path)
     except FileNotFoundError:
-        # Nothing to remove; but the name may have gone without being synced.
+        # An earlier removal may not be synced.
         sync_directory(path.parent, calls)
         return False
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("remove", path, error) from error
     sync_directory(path.parent, calls)
     return True
@@ -220,6 +220,6 @@ def sweep(temporary: Path, calls: Calls = SYSTEM) -> list[str]:
         for name in names:
             calls.unlink(temporary / name)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("sweep", temporary, error) from error
     return names

@@ -1,9 +1,8 @@
 """
-Which boot of which machine this is, and which mount a store lies on.
+The identity of the boot that runs, and of the mount of a store.
 
-Ends that a writer left in memory-mapped pages bind only in the same boot and on
-the same mount (docs/crash-safety.md, A5): after anything else the page cache
-that held them is gone.
+The ends in ``meta/live`` are valid only in the same boot and on the same mount
+(docs/crash-safety.md, A5): in another one the page cache that held them is gone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = ["Boot", "StorePlace", "boot_of", "place_of"]
 @dataclass(frozen=True, slots=True)
 class StorePlace:
     """
-    Device and inode of the store directory: another pair is a copy (safety A15).
+    Device and inode of the store directory; a copy has others (safety A15).
     """
 
     device: int = 0
@@ -40,7 +39,7 @@ class Boot:
     One boot and one mount.
 
     Attributes:
-        boot_id: 16 bytes, drawn by the kernel at its start.
+        boot_id: 16 random bytes that the kernel makes at its start.
         mount_id: of the mount that holds the store, unique within a boot.
     """
 
@@ -50,17 +49,17 @@ class Boot:
     @property
     def text(self) -> tuple[str, str]:
         """
-        Both as text, the way `pystore.metastore.values.Bounds` has them.
+        Both as text, as in `pystore.metastore.values.Bounds`.
         """
         return self.boot_id.hex(), str(self.mount_id)
 
 
 def boot_of(store: Path) -> Boot:
     """
-    The boot that runs and the mount that *store* lies on.
+    The boot that runs and the mount of *store*.
 
     Raises:
-        StorageError: the system does not say.
+        StorageError: the system refused.
     """
     return Boot(_boot_id(), _mount_id(store))
 
@@ -72,7 +71,7 @@ def _boot_id() -> bytes:
     try:
         return uuid.UUID(_LINUX_BOOT_ID.read_text().strip()).bytes
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("read", _LINUX_BOOT_ID, error) from error
 
 
@@ -80,7 +79,7 @@ def _mount_id(store: Path) -> int:
     try:
         descriptor = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("open", store, error) from error
     try:
         if sys.platform == "darwin":
@@ -96,21 +95,21 @@ def _field(path: Path, name: str) -> int:
             if line.startswith(name):
                 return int(line[len(name) :])
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("read", path, error) from error
     raise StorageError(f"{path}: no line {name}", path=str(path))
 
 
 def place_of(store: Path) -> StorePlace:
     """
-    Where a store directory is, to tell a copy from the original (A15).
+    Device and inode of a store directory, by which a copy differs from it (A15).
 
     Raises:
-        StorageError: it cannot be looked at.
+        StorageError: the system refused.
     """
     try:
         status = store.stat()
     except OSError as error:
-        # The caller gets the path with it.
-        raise storage_error("look at", store, error) from error
+        # The error of the system does not name the path.
+        raise storage_error("read", store, error) from error
     return StorePlace(status.st_dev, status.st_ino)

@@ -1,8 +1,8 @@
 """
-Open files that many users share: at most so many, the newest.
+A cache of open files, with a limit.
 
-A descriptor is closed when its last user lets it go: a reader in another thread
-never reads from a number that meanwhile means another file.
+A descriptor is closed with its last reference: a reader in another thread never reads
+from a number that meanwhile belongs to another file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Descriptor", "FdCache"]
 
 class Descriptor:
     """
-    An open file that closes itself when nobody holds it.
+    An open file, closed with its last reference.
     """
 
     __slots__ = ("number",)
@@ -30,14 +30,14 @@ class Descriptor:
 
     def __del__(self) -> None:
         if self.number >= 0:
-            with contextlib.suppress(OSError):  # users sync before
+            with contextlib.suppress(OSError):  # it was synced before
                 os.close(self.number)
 
 
 class FdCache:
     """
-    What the queues of a store share: open files, at most so many, the newest, and
-    the folders whose names are not on disk for sure.
+    The newest open files of the consume queues of a store, and the folders with names
+    that may not be on disk.
 
     Args:
         limit: how many files to keep open.
@@ -54,7 +54,7 @@ class FdCache:
         Returns an open descriptor of ``path``.
 
         Raises:
-            ClosedError: the pool was closed.
+            ClosedError: the cache was closed.
             OSError: the system refused.
         """
         found = self._open.get(path)
@@ -73,19 +73,19 @@ class FdCache:
 
     def forget(self, path: str) -> None:
         """
-        Lets go of a file that was removed.
+        Drops a file that was removed.
         """
         self._open.pop(path, None)
 
     def note(self, *folders: Path) -> None:
         """
-        Remembers folders whose names changed, or may have.
+        Adds folders with names that changed, or may have.
         """
         self._unsynced.update(folders)
 
     def sync_names(self) -> None:
         """
-        Puts the names of new and removed files and folders onto the disk.
+        Syncs the names of new and removed files and folders.
 
         Raises:
             StorageError: the system refused; try again.
@@ -97,7 +97,7 @@ class FdCache:
 
     def sync_folder(self, folder: Path) -> None:
         """
-        The same for one folder, if its names changed.
+        Syncs the names of one folder, if they changed.
 
         Raises:
             StorageError: the system refused; try again.
@@ -108,7 +108,7 @@ class FdCache:
 
     def close(self) -> None:
         """
-        Lets go of every file; later uses raise.
+        Drops every file; later calls raise.
         """
         self._is_closed = True
         self._open.clear()

@@ -1,5 +1,5 @@
 """
-The names of a store's files and folders, and the folders' making.
+The names and paths of a store's files, and the check of its root.
 
 A store's root is RocketMQ's: only `META_NAME` is pystore's own.
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from pystore.errors import NotAStoreError
 from pystore.fs.atomic import storage_error, sync_directory
 
-# Under the root: folders and small files of RocketMQ's, then the folder of ours and
-# what is in it.
+# Under the root: RocketMQ's folders and small files, then pystore's folder and its
+# content.
 COMMIT_LOG = "commitlog"
 CONSUME_QUEUE = "consumequeue"
 INDEX = "index"
@@ -29,12 +29,43 @@ LOCK = "lock"
 TEMPORARY_IDENTITY_FILE = "brokerIdentity-temp"
 
 META_NAME = "meta"
+META_DRAFT_NAME = "meta.new"
 LIVE_NAME = "live"
 SEALS_NAME = "seals"
 TEMPORARY_NAME = "tmp"
 
+META_ADVICE = (
+    f"restore {META_NAME}/ from a backup, or move {META_NAME}/ away and open again"
+)
+"""The remedy for a damaged ``meta/``."""
+
 LIVE_FORMAT = 1
 """The format of ``meta/live``."""
+
+_NO_STORE = f"not a store: it has no {COMMIT_LOG}/"
+_NO_DIRECTORY = "no such directory: check the path"
+_NOT_A_DIRECTORY = "not a directory: give the root of a store"
+
+
+def segment_name(base: int) -> str:
+    """
+    Returns the name of the file that begins at offset *base*, of the log or a queue.
+    """
+    return f"{base:020d}"
+
+
+def segment_path(root: str | os.PathLike[str], base: int) -> Path:
+    """
+    Returns the file of the log's segment that begins at offset *base*.
+    """
+    return Path(root) / COMMIT_LOG / segment_name(base)
+
+
+def is_store(root: Path) -> bool:
+    """
+    Whether *root* has a commit log.
+    """
+    return (root / COMMIT_LOG).is_dir()
 
 
 def prepare_directory(root: Path, *, create: bool) -> None:
@@ -47,9 +78,7 @@ def prepare_directory(root: Path, *, create: bool) -> None:
     """
     if not root.exists():
         if not create:
-            raise NotAStoreError(
-                f"{root}: no such directory: check the path", path=str(root)
-            )
+            raise NotAStoreError(f"{root}: {_NO_DIRECTORY}", path=str(root))
         if not root.parent.exists():
             raise NotAStoreError(
                 f"{root.parent}: no such directory: create it, or check the path",
@@ -57,16 +86,14 @@ def prepare_directory(root: Path, *, create: bool) -> None:
             )
         _make_directory(root)
     if not root.is_dir():
-        raise NotAStoreError(
-            f"{root}: not a directory: give the root of a store", path=str(root)
-        )
-    if (root / COMMIT_LOG).is_dir() or (root / META_NAME).is_dir():
+        raise NotAStoreError(f"{root}: {_NOT_A_DIRECTORY}", path=str(root))
+    if is_store(root) or (root / META_NAME).is_dir():
         return
     others = sorted(set(os.listdir(root)) - {LOCK})
     if others or not create:
         what = f"holds {others[0]!r}" if others else "is empty"
         raise NotAStoreError(
-            f"{root}: not a store: it has no {COMMIT_LOG}/ and {what}: "
+            f"{root}: {_NO_STORE} and {what}: "
             "give the root of a store, or an empty directory",
             path=str(root),
         )
@@ -77,23 +104,23 @@ def _make_directory(path: Path) -> None:
     try:
         path.mkdir()
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("create", path, error) from error
     sync_directory(path.parent)
 
 
 def require_store(root: Path) -> None:
     """
-    Make sure that there is a store to look at.
+    Make sure that *root* is a store.
 
     Raises:
-        NotAStoreError: there is none.
+        NotAStoreError: it is none.
     """
-    if (root / "commitlog").is_dir():
+    if is_store(root):
         return
-    what = "no such directory: check the path"
+    what = _NO_DIRECTORY
     if root.is_dir():
-        what = "not a store: it has no commitlog/: give the root of a store"
+        what = f"{_NO_STORE}: give the root of a store"
     elif root.exists():
-        what = "not a directory: give the root of a store"
+        what = _NOT_A_DIRECTORY
     raise NotAStoreError(f"{root}: {what}", path=str(root))

@@ -1,11 +1,10 @@
 """
-``data.mdb`` as a file: is it whole, has it room, is it on the disk?
+``data.mdb`` as a file: its pages checked, rewritten and reserved.
 
-LMDB maps the file and trusts it: a short file is a SIGBUS, garbage can be one,
-and an empty file silently starts anew. So every page that LMDB could reach is
-checked before LMDB sees the file. And LMDB grows the file as it commits, which
-a full disk refuses: so the file is grown ahead, by bytes that are really
-written (safety A13).
+LMDB maps the file without checks: a short file is a SIGBUS, damage can be one, and an
+empty file becomes a new database. So every page that LMDB could reach is checked
+before LMDB opens the file. LMDB grows the file as it commits, which fails on a full
+disk: so the file is grown before, by written bytes (safety A13).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import lmdb.verify
 
 from pystore.errors import FormatError
 from pystore.fs.atomic import storage_error, sync_descriptor
+from pystore.fs.layout import META_ADVICE
 
 __all__ = [
     "RESERVE_BYTES",
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 RESERVE_BYTES = 1 << 20
-"""Free bytes that `reserve` keeps behind the last page in use."""
+"""Free bytes that `reserve` keeps after the last page in use."""
 
 _LOCK_BYTES = 8192  # LMDB's lock file with 126 readers
 _MAGIC = 0xBEEFC0DE
-_META_AT = 16  # behind the page header of LMDB 0.9
+_META_AT = 16  # after the page header of LMDB 0.9
 _NEW_META_AT = 24  # the same in LMDB 1.0
 _VERSION = 1
 _HEAD = struct.Struct("=II")
@@ -45,18 +45,15 @@ _PAGE_SIZE_AT = _META_AT + 24
 _LAST_PAGE_AT = _META_AT + 120
 _META_BYTES = 152
 _ZEROS = bytes(1 << 16)
-_ADVICE = (
-    "restore meta/ from a backup, or move meta/ away and open again: the log stays, "
-    "RocketMQ's own rules then decide where it ends"
-)
+_ADVICE = f"{META_ADVICE}: the log stays, RocketMQ's rules then decide where it ends"
 _problems: Callable[[str], list[str]] = lmdb.verify.verify
 
 
 def check_data_file(path: Path) -> None:
     """
-    Make sure that LMDB can open the file without harm.
+    Make sure that LMDB can open the file safely.
 
-    Nobody may write the file meanwhile.
+    The file must not change meanwhile.
 
     Args:
         path: of ``data.mdb``, in an existing ``meta/``.
@@ -74,10 +71,10 @@ def check_data_file(path: Path) -> None:
         # Only an absent meta/ means a new store (safety A14).
         problem = "the file is missing"
     except lmdb.verify.VerifyError as error:
-        # The verifier could not even begin.
+        # The verifier could not begin.
         problem = str(error)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("read", path, error) from error
     if problem is not None:
         raise FormatError(f"{path}: {problem}: {_ADVICE}", path=str(path))
@@ -90,7 +87,7 @@ def _head_problem(head: bytes) -> str | None:
     if _HEAD.unpack_from(head, _NEW_META_AT)[0] == _MAGIC:
         return "LMDB 1.0 wrote it, and pystore reads LMDB 0.9"
     if _HEAD.unpack_from(head, _META_AT) != (_MAGIC, _VERSION):
-        return "it does not begin as LMDB 0.9 does"
+        return "it does not begin as a file of LMDB 0.9"
     return None
 
 
@@ -107,7 +104,7 @@ def _structure_problem(path: Path) -> str | None:
 @dataclass(frozen=True, slots=True)
 class _Roots:
     """
-    What both meta pages say: the last page in use, and the transaction.
+    The fields of both meta pages: the last page in use, and the transaction.
     """
 
     page_bytes: int
@@ -133,7 +130,7 @@ class _Roots:
 
     def size_problem(self, size: int) -> str | None:
         """
-        The verifier looks only at the first page of a large value, LMDB at all.
+        The verifier reads only the first page of a large value, LMDB all pages.
         """
         if self.used_bytes <= size:
             return None
@@ -142,7 +139,7 @@ class _Roots:
     def order_problem(self) -> str | None:
         """
         LMDB alternates its roots and takes the newer one, without a checksum: a
-        flipped bit in a number would silently bring back the state before.
+        flipped bit in a number would bring back the state before without an error.
         """
         first, second = self.transactions
         is_fresh = first == second == 0
@@ -155,8 +152,8 @@ def rewrite(path: Path) -> int:
     """
     Write the pages in use onto themselves and sync them (safety A12).
 
-    After a failed sync the page cache can hold pages that the disk never got and
-    nobody would write again. What we are about to believe is made durable first.
+    After a failed sync the page cache can hold pages that are not on the disk and that
+    the system never writes again. So the pages become durable before they are used.
 
     The caller holds the store's lock, LMDB has not opened the file, and it was
     checked.
@@ -165,7 +162,7 @@ def rewrite(path: Path) -> int:
         How many bytes were written.
 
     Raises:
-        StorageError: the system refused; do not believe the file.
+        StorageError: the system refused; do not use the file.
     """
     try:
         used = min(_Roots.read(path).used_bytes, path.stat().st_size)
@@ -178,37 +175,37 @@ def rewrite(path: Path) -> int:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("rewrite", path, error) from error
     return used
 
 
 def reserve(path: Path, used_bytes: int, reserve_bytes: int = RESERVE_BYTES) -> bool:
     """
-    Grow the file where less than ``reserve_bytes`` are behind what is in use.
+    Grow the file if less than ``reserve_bytes`` follow the last page in use.
 
-    It is grown by zeros, not by a hole: every file system then has the blocks,
-    LMDB never truncates, and no page in use can lie behind the end of the file.
+    It grows by zeros, not by a hole: so every file system has allocated the blocks,
+    LMDB never truncates, and every page in use is within the file.
 
-    No LMDB transaction may write meanwhile but the caller's own.
+    Only the caller's LMDB transaction may write meanwhile.
 
     Args:
         path: of ``data.mdb``.
         used_bytes: the end of the last page in use.
-        reserve_bytes: how much room to keep.
+        reserve_bytes: free bytes to keep.
 
     Returns:
         Whether bytes were added.
 
     Raises:
-        FullError: no space for it; what is in use is untouched.
+        FullError: no space; the pages in use are untouched.
         StorageError: the system refused.
     """
     try:
         size = path.stat().st_size
         if size >= used_bytes + reserve_bytes:
             return False
-        # Twice the room, so that not every commit has to renew it.
+        # Twice the reserve, so that not every commit has to renew it.
         target = used_bytes + 2 * reserve_bytes
         descriptor = os.open(path, os.O_RDWR)
         try:
@@ -218,7 +215,7 @@ def reserve(path: Path, used_bytes: int, reserve_bytes: int = RESERVE_BYTES) -> 
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("reserve room in", path, error) from error
     return True
 
@@ -232,20 +229,20 @@ def _write_at(descriptor: int, content: bytes, at: int) -> None:
 
 def allocate_lock_file(path: Path, *, read_only: bool = False) -> None:
     """
-    Give LMDB's lock file its blocks: LMDB maps it, and a full disk would be SIGBUS.
+    Allocate LMDB's lock file: LMDB maps it, and a full disk would be SIGBUS.
 
-    Before LMDB opens the file, since closing a descriptor gives its locks up.
+    Call it before LMDB opens the file, since closing a descriptor drops its locks.
 
     Args:
         path: of ``lock.mdb``; made if it is missing.
-        read_only: a file system that nobody may write to needs none.
+        read_only: on a read-only file system LMDB needs no lock file.
 
     Raises:
-        FullError: there is no room for them.
+        FullError: no space.
         StorageError: the system refused.
     """
     if not hasattr(os, "posix_fallocate"):
-        return  # macOS has no call that leaves the content alone
+        return  # macOS has no call that keeps the content
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:

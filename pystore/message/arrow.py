@@ -1,8 +1,8 @@
 """
 Arrow arrays, read in place through Arrow's C data interface.
 
-Any library's array will do: it says where its memory is, in two C structs
-behind capsules. Nothing is copied, and pyarrow is not needed.
+Arrays of any library work: two C structs in capsules hold the addresses. Nothing is
+copied, and pyarrow is not needed.
 
 Source: the Arrow specification, "C data interface" and "PyCapsule interface".
 """
@@ -32,15 +32,15 @@ _capsule_pointer = ctypes.PYFUNCTYPE(
 
 class ArrowColumn(NamedTuple):
     """
-    Where an Arrow array keeps its values.
+    The memory of an Arrow array.
 
     Attributes:
         format: Arrow's format string.
         length: rows.
         offset: rows to skip in every buffer; a slice has some.
         nulls: which rows are null, or ``None`` if none is.
-        buffers: addresses; 0 where there is none. The first is the validity.
-        capsules: keep the memory as long as this lives.
+        buffers: addresses; 0: no buffer. The first is the validity bitmap.
+        capsules: keep the memory alive.
     """
 
     format: str
@@ -60,7 +60,7 @@ def is_arrow(column: object) -> bool:
 
 def memory(address: int, dtype: str, count: int) -> NDArray[Any]:
     """
-    Returns *count* values at an address, in place; whoever owns it must live on.
+    Returns *count* values at an address, without a copy; the owner must stay alive.
     """
     size = np.dtype(dtype).itemsize * count
     pointer = ffi.cast("uint8_t *", address)
@@ -69,7 +69,7 @@ def memory(address: int, dtype: str, count: int) -> NDArray[Any]:
 
 def read_arrow(name: str, array: Any) -> ArrowColumn:  # noqa: ANN401
     """
-    Returns where *array* keeps its values.
+    Returns the memory of *array*.
 
     Args:
         name: of the column, for errors.
@@ -98,7 +98,7 @@ def read_arrow(name: str, array: Any) -> ArrowColumn:  # noqa: ANN401
 def _nulls(
     text: str, length: int, offset: int, addresses: tuple[int, ...]
 ) -> NDArray[np.bool_] | None:
-    if text == "n":  # the type of null values, which have no memory at all
+    if text == "n":  # the type of null values, which has no buffers
         return np.ones(length, bool)
     if not length or not addresses[0]:
         return None

@@ -1,15 +1,14 @@
 """
-Columns on their way into the log: Arrow or numpy memory, as it is.
+Columns to append: Arrow or numpy memory, without a copy.
 
-A column of strings is handed over as data and offsets, which is how Arrow keeps
-it; so for Arrow and numpy nothing is done per record in Python, and the bodies
-are not copied. What the memory belongs to is kept until the append is done.
-Nobody may change it meanwhile.
+A column of strings is data and offsets, as in Arrow. So Python does no work per
+record for Arrow and numpy, and does not copy the bodies. `Columns` keeps the owners
+of the memory alive until the append is done. The memory must not change meanwhile.
 
-Missing values: a null body or number is refused, since nobody can tell what was
-meant. A null key, tag or property string is none, like an empty one.
+Missing values: a null body or number is an error, since its meaning is unknown. A
+null key, tag or property string means that there is none, as an empty one does.
 
-What the values may be (sizes, separators, offsets that fall) the core checks.
+The core checks the values: sizes, separators, offsets that do not ascend.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _OFFSETS = {4: "=i4", 8: "=i8"}
 _NUMBERS = {"c": "=i1", "C": "=u1", "s": "=i2", "S": "=u2", "i": "=i4", "l": "=i8"}
 
 _NOWHERE = ffi.new("uint8_t[]", 8)
-"""Where columns without a byte point to: NULL says that a column is absent."""
+"""The address of columns without a byte: NULL means that a column is absent."""
 
 
 @public
@@ -50,7 +49,7 @@ class Columns:
     Attributes:
         struct: the ``ps_columns``.
         count: messages.
-        owners: what the struct points to; must live as long as it is used.
+        owners: of the memory of the struct; they must live as long as the struct.
     """
 
     struct: CData
@@ -94,8 +93,8 @@ def gather_columns(
     Args:
         topic: of all messages.
         body: one string of bytes per message.
-        keys: the values of ``KEYS``; empty or null is none.
-        tags: the values of ``TAGS``; empty or null is none.
+        keys: the values of ``KEYS``; empty or null: no keys.
+        tags: the values of ``TAGS``; empty or null: no tags.
         properties: raw property strings, to which keys and tags are added.
         queue_id: of all messages, unless there are *queue_ids*.
         queue_ids: 32-bit numbers.
@@ -223,7 +222,7 @@ def _check_nulls(name: str, nulls: NDArray[np.bool_], offsets: NDArray[Any]) -> 
             f"column body: row {first} is null, and {count} in all: a body may be "
             "empty but not missing"
         )
-    # Arrow lets anything lie below a null; there it would become a value.
+    # Arrow allows any bytes for a null; here they would become a value.
     if np.diff(offsets)[nulls].any():
         raise InvalidError(f"column {name}: bytes lie below a null: fill nulls first")
 
@@ -244,7 +243,7 @@ def _pair(name: str, column: tuple[Any, ...]) -> _Strings:
     except (TypeError, ValueError, BufferError) as error:  # what cffi raises
         kind = type(data).__name__
         raise InvalidError(f"column {name}: {kind} is no buffer of bytes") from error
-    # That offsets never fall the core checks; then these two bound them all.
+    # The core checks that offsets ascend, so the first and the last bound them all.
     if offsets[0] < 0 or offsets[-1] > len(owner):
         raise InvalidError(
             f"column {name}: offsets {offsets[0]} to {offsets[-1]} do not lie "
@@ -255,7 +254,7 @@ def _pair(name: str, column: tuple[Any, ...]) -> _Strings:
 
 def _padded(column: NDArray[Any]) -> _Strings:
     """
-    Strings of ``S``, whose zeros at the end are padding, as numpy has it.
+    Strings of ``S``; zeros at the end are padding, as in numpy.
     """
     width = column.dtype.itemsize
     rows = np.frombuffer(column.tobytes(), np.uint8).reshape(len(column), width)

@@ -1,7 +1,7 @@
 """
-Bodies that a client compressed, made plain again.
+Decompression of bodies that a client compressed.
 
-The log stores a body as it came; the sys flag says how it was compressed. zlib
+The log stores a body as received; the sys flag names its compression. zlib
 is part of Python, LZ4 and Zstandard come with the ``compression`` extra.
 
 Source: docs/format.md, sys flag (formats 1.5).
@@ -14,22 +14,20 @@ import zlib
 from types import ModuleType
 
 from pystore.errors import CorruptError, FormatError
+from pystore.message.constants import COMPRESSED
 
-__all__ = ["COMPRESSED", "decompress"]
-
-COMPRESSED = 0x001
-"""The bit of the sys flag that says a body is compressed."""
+__all__ = ["decompress"]
 
 _KIND_SHIFT = 8
 _KIND_MASK = 0x7
-_ZLIB = (0, 3)  # 0 is what clients wrote before there was a choice
+_ZLIB = (0, 3)  # clients wrote 0 before other compressions existed
 _LZ4 = 1
 _ZSTD = 2
 
 
 def decompress(body: bytes, sys_flag: int) -> bytes:
     """
-    Returns the plain body.
+    Returns the decompressed body.
 
     Args:
         body: as stored.
@@ -37,7 +35,7 @@ def decompress(body: bytes, sys_flag: int) -> bytes:
             returned as it is.
 
     Raises:
-        CorruptError: the bytes are not what the sys flag says.
+        CorruptError: the bytes do not have the compression of the sys flag.
         FormatError: an unknown compression, or its library is not installed.
     """
     if not sys_flag & COMPRESSED:
@@ -49,13 +47,13 @@ def decompress(body: bytes, sys_flag: int) -> bytes:
         return _lz4(body)
     if kind == _ZSTD:
         return _zstd(body)
-    raise FormatError(f"body compressed in an unknown way: type {kind} in the sys flag")
+    raise FormatError(f"body with unknown compression: type {kind} in the sys flag")
 
 
 def _inflate(body: bytes) -> bytes:
     try:
         return zlib.decompress(body)
-    except zlib.error as error:  # damaged, or never was what the flag says
+    except zlib.error as error:  # damaged, or the flag is wrong
         raise _damaged("zlib", error) from error
 
 
@@ -63,7 +61,7 @@ def _lz4(body: bytes) -> bytes:
     frame = _library("lz4.frame")
     try:
         plain: bytes = frame.decompress(body)
-    except (RuntimeError, EOFError) as error:  # what the library raises
+    except (RuntimeError, EOFError) as error:  # the library's errors
         raise _damaged("LZ4", error) from error
     return plain
 
@@ -81,7 +79,7 @@ def _zstd(body: bytes) -> bytes:
 
 
 def _damaged(name: str, why: object) -> CorruptError:
-    return CorruptError(f"body is not valid {name}, as its sys flag says: {why}")
+    return CorruptError(f"body is not valid {name}, which its sys flag names: {why}")
 
 
 def _library(name: str) -> ModuleType:

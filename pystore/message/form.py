@@ -1,8 +1,8 @@
 """
-The message form: how a message crosses into the C core. Pure.
+The message form: a message as bytes, as the C core takes it. Pure.
 
-A head, the topic, and one entry of RocketMQ's client batch form, which a client
-may thus hand over as it came. Any number of messages stand back to back.
+It is a head, the topic, and one entry of RocketMQ's client batch form, so that an
+entry from a client needs no change. Several messages follow one another.
 
 Source: csrc/pystore.h, message form; docs/format.md, batch forms (formats 1.7)
 and limits (1.3).
@@ -41,7 +41,7 @@ ENTRY = struct.Struct(">IiiiI")
 """Size, magic, body CRC, flag, body size. Then the body."""
 
 PROPERTIES = struct.Struct(">H")
-"""Size of the properties. Then they."""
+"""Size of the properties. Then the properties."""
 
 _ENTRY_SIZE = ENTRY.size + PROPERTIES.size
 _FORM_SIZE = HEAD.size + _ENTRY_SIZE
@@ -52,11 +52,11 @@ def encode_topic(topic: str) -> bytes:
     """
     Returns the bytes of a topic that a message may have.
 
-    A topic names a folder of consume queues, so it cannot be one of ``.``,
-    ``..``, nor hold a slash; NUL marks torn bytes in recovery.
+    A topic is the name of a folder of consume queues, so ``.``, ``..`` and slashes are
+    not allowed; nor is NUL, which marks torn bytes in recovery.
 
     Raises:
-        InvalidError: it is empty, no text, no folder name, or too long: 127
+        InvalidError: it is empty, no text, no name of a folder, or too long: 127
             bytes, 255 for one that begins with ``%RETRY%``.
     """
     if not isinstance(topic, str):
@@ -119,7 +119,7 @@ def encode_message(
                 properties,
             )
         )
-    except (struct.error, TypeError) as error:  # find out which number it is
+    except (struct.error, TypeError) as error:  # find the number that does not fit
         numbers = {
             "queue_id": (queue_id, 0, 2**31),
             "flag": (flag, -(2**31), 2**31),

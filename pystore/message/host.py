@@ -1,5 +1,5 @@
 """
-Addresses of hosts as a record holds them: the address, then the port. Pure.
+Addresses of hosts in a record: the address, then the port. Pure.
 
 Source: docs/format.md, message record (formats 1.3): 4 or 16 address bytes and
 the port as a 32-bit number, big-endian.
@@ -11,11 +11,9 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 
 from pystore.errors import InvalidError
+from pystore.message.constants import IPV4_SIZE
 
-__all__ = ["IPV4_SIZE", "IPV6_SIZE", "host_text", "pack_host"]
-
-IPV4_SIZE = 8
-IPV6_SIZE = 20
+__all__ = ["host_text", "pack_host"]
 
 _PORT_MAX = 65535
 
@@ -26,13 +24,13 @@ def pack_host(text: str) -> bytes:
     Returns the 8 or 20 bytes of ``address:port`` or ``[address]:port``.
 
     Raises:
-        InvalidError: no such address (names are not looked up) or no such port.
+        InvalidError: no IP address (names are not resolved), or no such port.
     """
     address, _, port = text.rpartition(":")
     try:
         parsed = ip_address(address.removeprefix("[").removesuffix("]"))
         number = int(port)
-    except ValueError as error:  # of both: the text says it all
+    except ValueError as error:  # of the address or the port
         raise InvalidError(f"host {text!r} is not address:port") from error
     if not 0 <= number <= _PORT_MAX:
         raise InvalidError(f"host {text!r}: the port is not in 0..{_PORT_MAX}")

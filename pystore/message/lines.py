@@ -1,5 +1,5 @@
 """
-Bytes as lines, and lines as columns: what `append` and the demo ingest. Pure.
+Lines of text as columns, for the command `append` and the demo. Pure.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def split_lines(content: bytes) -> Strings:
     """
     Returns the lines of *content* without their newlines.
 
-    A blank line is an empty string. What follows the last newline is a line, if
-    it is not empty.
+    A blank line is an empty string. Bytes after the last newline are a line, if there
+    are any.
     """
     if content and not content.endswith(b"\n"):
         content += b"\n"
@@ -47,12 +47,12 @@ def read_lines(
     read: Callable[[int], bytes | None], chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[Strings]:
     """
-    Yields the lines of a stream as they come, several at a time.
+    Yields the lines of a stream, several at a time.
 
     Args:
-        read: returns up to so many bytes; empty at the end. ``None`` ends it at
-            once: what is half a line then is not yielded.
-        chunk_bytes: to ask for.
+        read: returns up to the given number of bytes; empty at the end. ``None`` ends
+            the stream at once, without an incomplete last line.
+        chunk_bytes: the argument of *read*.
     """
     parts: list[bytes] = []
     while True:

@@ -1,9 +1,9 @@
 """
-A message on its way into the log. Pure.
+A message to append. Pure.
 
 A ``Message`` *is* its encoded bytes, the message form of the C core, made once
-when it is built; its fields are read out of them. So a batch of messages is one
-join and one crossing, and nothing can change between check and append.
+when it is built; its fields are read from them. So a batch of messages is one join
+and one call of the core, and nothing changes between check and append.
 
 Source: docs/format.md, message record (formats 1.3) and batch forms (1.7).
 """
@@ -14,8 +14,9 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from pystore.errors import InvalidError
+from pystore.message.constants import IPV4_SIZE
 from pystore.message.form import ENTRY, HEAD, PROPERTIES, encode_message, encode_topic
-from pystore.message.host import IPV4_SIZE, host_text, pack_host
+from pystore.message.host import host_text, pack_host
 from pystore.message.properties import (
     KEYS,
     TAGS,
@@ -28,7 +29,7 @@ from pystore.stored_names import public
 __all__ = ["BODY_SIZE_MAX", "Message", "form_of"]
 
 BODY_SIZE_MAX = 4 * 1024 * 1024
-"""Bytes of a body, as long as nobody says otherwise (``maxMessageSize``)."""
+"""The default limit of a body, in bytes (``maxMessageSize``)."""
 
 
 @public
@@ -43,16 +44,16 @@ class Message:
         keys: one string, or several keys without spaces in them.
         tags: one tag; consume queues keep its hash.
         properties: more properties; neither ``KEYS`` nor ``TAGS`` if given above.
-        flag: the user's, opaque.
+        flag: for the user; pystore does not interpret it.
         sys_flag: formats 1.5; the host bits are set by the log.
-        reconsume_times: how often the message came back.
+        reconsume_times: how often a consumer returned the message.
         born_ms: milliseconds since 1970; 0 is the time of the append.
         prepared_offset: of the prepared record of a transaction.
         born_host: ``address:port``; ``None`` is the host of the store.
         body_size_max: a larger body is refused.
 
     Raises:
-        InvalidError: no log could hold it; the line says which part and why.
+        InvalidError: no log could hold it; the text names the part and the reason.
     """
 
     __slots__ = ("form",)
@@ -100,10 +101,10 @@ class Message:
     @classmethod
     def from_form(cls, form: bytes) -> Message:
         """
-        Returns the message that *form* is.
+        Returns the message with the bytes *form*.
 
         Raises:
-            InvalidError: the sizes in it do not add up.
+            InvalidError: its sizes do not add up.
         """
         message = cls.__new__(cls)
         object.__setattr__(message, "form", form)
@@ -181,7 +182,7 @@ class Message:
     @property
     def properties_raw(self) -> bytes:
         """
-        The property string as it will be stored, without a CRC property.
+        The property string, without a CRC property.
         """
         at, size = self._body_range()
         return self.form[at + size + PROPERTIES.size :]
@@ -231,7 +232,7 @@ class Message:
     @property
     def reconsume_times(self) -> int:
         """
-        How often the message came back.
+        How often a consumer returned the message.
         """
         return self._head()[3]
 
@@ -263,7 +264,7 @@ def form_of(messages: Message | Iterable[Message]) -> bytes:
     Returns the message form of one message, or of many back to back.
 
     Raises:
-        InvalidError: something else is among them.
+        InvalidError: one of them is no message.
     """
     if isinstance(messages, Message):
         return messages.form

@@ -14,12 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pystore.errors import InvalidError
+from pystore.message.constants import CRC_NAME, CRC_SIZE, PROPERTIES_SIZE_MAX
 
 __all__ = [
-    "CRC_NAME",
-    "CRC_SIZE",
     "KEYS",
-    "PROPERTIES_SIZE_MAX",
     "TAGS",
     "UNIQUE_KEY",
     "delivery_ms",
@@ -34,14 +32,6 @@ KEYS = "KEYS"
 TAGS = "TAGS"
 UNIQUE_KEY = "UNIQ_KEY"
 DELAY = "DELAY"
-CRC_NAME = "__CRC32#"
-
-CRC_SIZE = 20
-"""Bytes of the CRC property, the last of a record that has one."""
-
-PROPERTIES_SIZE_MAX = 32767
-"""Bytes that the length field can say."""
-
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 
 _SECOND = 1000
@@ -59,10 +49,11 @@ _CRC_HEAD = CRC_NAME.encode() + b"\x01"
 
 def parse_properties(raw: bytes) -> dict[str, str]:
     """
-    Returns the properties in *raw*; what is no entry is left out, as in RocketMQ.
+    Returns the properties in *raw*; text without a name or value is left out, as in
+    RocketMQ.
 
     Args:
-        raw: the property string as stored; what is no UTF-8 becomes U+FFFD.
+        raw: the property string as stored; bytes that are not UTF-8 become U+FFFD.
     """
     found = {}
     for entry in raw.decode("utf-8", "replace").split("\x02"):
@@ -77,12 +68,13 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     Returns the property string of *properties*, in their order.
 
     Raises:
-        InvalidError: a name or value is empty, no text, or holds a separator or
-            NUL; the CRC property, which the log writes itself; or too many bytes.
+        InvalidError: a name or value is empty, no text, or has a separator or NUL; or
+            the name is that of the CRC property, which the core writes; or the string
+            is too long.
     """
     entries = []
     for name, value in properties.items():
-        # The good case first and in one go: this runs once per property.
+        # The good case first and in one expression: this runs once per property.
         try:
             entry = f"{name}\x01{value}\x02".encode()
         except UnicodeEncodeError as error:  # lone surrogates are no text
@@ -93,10 +85,10 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
             or not name
             or not value
             or name == CRC_NAME
-            or entry.count(1) + entry.count(2) != 2  # the two of ours
+            or entry.count(1) + entry.count(2) != 2  # the two separators
             or 0 in entry
         ):
-            raise InvalidError(_complaint(name, value))
+            raise InvalidError(_problem_of(name, value))
         entries.append(entry)
     raw = b"".join(entries)
     if len(raw) > PROPERTIES_SIZE_MAX:
@@ -107,7 +99,7 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
     return raw
 
 
-def _complaint(name: object, value: object) -> str:
+def _problem_of(name: object, value: object) -> str:
     for what, text in (("name", name), ("value", value)):
         if not isinstance(text, str):
             kind = type(text).__name__
@@ -120,12 +112,12 @@ def _complaint(name: object, value: object) -> str:
                     f"property {name!r}: the {what} holds {character!r}, which "
                     "separates properties or marks torn bytes"
                 )
-    return f"property {CRC_NAME!r} is written by the log itself"
+    return f"property {CRC_NAME!r} is written by the log"
 
 
 def join_keys(keys: str | Iterable[str]) -> str:
     """
-    Returns the value of ``KEYS``: the keys with one space between them.
+    Returns the value of ``KEYS``: the keys, joined by one space.
 
     Args:
         keys: several keys, or one string taken as it is.
@@ -144,7 +136,7 @@ def join_keys(keys: str | Iterable[str]) -> str:
 
 def without_crc(raw: bytes) -> bytes:
     """
-    Returns *raw* without the CRC property that a log put at its end.
+    Returns *raw* without the CRC property at its end.
     """
     if raw[-CRC_SIZE:].startswith(_CRC_HEAD):
         return raw[:-CRC_SIZE]
@@ -153,7 +145,7 @@ def without_crc(raw: bytes) -> bytes:
 
 def tags_code(tags: str | None) -> int:
     """
-    Returns the code that consume queues keep of *tags*: Java's string hash.
+    Returns the code of *tags* in consume queues: Java's string hash.
 
     Args:
         tags: the value of ``TAGS``; ``None`` or empty gives 0.
@@ -169,16 +161,16 @@ def tags_code(tags: str | None) -> int:
 
 def delivery_ms(topic: str, properties: Mapping[str, str], store_ms: int) -> int | None:
     """
-    Returns when a delayed message is due, which replaces its tags code.
+    Returns the delivery time of a delayed message, which replaces its tags code.
 
     Args:
-        topic: only the schedule topic delays.
-        properties: ``DELAY`` is the level, from 1; levels above the last count
-            as the last.
+        topic: only messages of the schedule topic are delayed.
+        properties: ``DELAY`` is the level, from 1; a level above the last one means
+            the last one.
         store_ms: the store time of the record.
 
     Returns:
-        Milliseconds since 1970, or ``None`` where nothing is delayed.
+        Milliseconds since 1970, or ``None`` for a message without delay.
     """
     level = properties.get(DELAY)
     if topic != SCHEDULE_TOPIC or level is None or not level.isdecimal():

@@ -1,8 +1,8 @@
 """
 A record read from the log: its bytes, and where its fields are. Pure.
 
-The C core parses; a ``Record`` is the parsed row and the bytes it is about. What
-is text or a table is made when it is asked for.
+The C core parses; a ``Record`` is the parsed row and the bytes of the record. Texts
+and properties are decoded at each access.
 
 Source: docs/format.md, message record (formats 1.3, 1.5, 1.8).
 """
@@ -13,9 +13,17 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from pystore.message.compression import COMPRESSED, decompress
+from pystore.message.compression import decompress
+from pystore.message.constants import (
+    AT_BORN_HOST,
+    BORN_IPV6,
+    COMPRESSED,
+    STORE_IPV6,
+    born_host_size,
+    store_host_size,
+)
 from pystore.message.form import encode_message
-from pystore.message.host import IPV4_SIZE, IPV6_SIZE, host_text
+from pystore.message.host import host_text
 from pystore.message.message import Message
 from pystore.message.properties import (
     KEYS,
@@ -29,10 +37,6 @@ from pystore.message.properties import (
 from pystore.stored_names import public
 
 __all__ = ["Record"]
-
-_BORN_HOST_AT = 48
-_BORN_HOST_IPV6 = 0x10
-_STORE_HOST_IPV6 = 0x20
 
 
 class _Fields(NamedTuple):
@@ -67,7 +71,7 @@ class Record(_Fields):
 
     The named fields are those of a scan row (``RECORD_DTYPE``), in its order;
     ``*_at`` are positions in ``data``, the whole record. ``indexed_tags_code``
-    is the row's ``tags_code``, 0 if it was not asked for.
+    is the row's ``tags_code``, 0 if the scan did not fill it.
     """
 
     __slots__ = ()
@@ -92,14 +96,14 @@ class Record(_Fields):
     @property
     def end(self) -> int:
         """
-        The log offset behind the record.
+        The end of the record in the log.
         """
         return self.offset + self.size
 
     @property
     def magic(self) -> int:
         """
-        The magic number, unsigned: it names the version.
+        The magic number, unsigned; each version has its own.
         """
         return int.from_bytes(self.data[4:8])
 
@@ -116,14 +120,14 @@ class Record(_Fields):
         The body decompressed, if it is compressed.
 
         Raises:
-            CorruptError, FormatError: as ``bodies.decompress``.
+            CorruptError, FormatError: as `pystore.message.compression.decompress`.
         """
         return decompress(self.body, self.sys_flag)
 
     @property
     def topic(self) -> str:
         """
-        The topic; what is no UTF-8 becomes U+FFFD, as in RocketMQ.
+        The topic; bytes that are not UTF-8 become U+FFFD, as in RocketMQ.
         """
         return self._topic_raw.decode("utf-8", "replace")
 
@@ -163,7 +167,7 @@ class Record(_Fields):
     @property
     def tags_code(self) -> int:
         """
-        What the consume queue keeps: the hash of the tags, or when it is due.
+        The code in the consume queue: the hash of the tags, or the time of delivery.
         """
         properties = self.properties
         due = delivery_ms(self.topic, properties, self.store_ms)
@@ -171,8 +175,8 @@ class Record(_Fields):
 
     @property
     def _born_host_raw(self) -> bytes:
-        size = IPV6_SIZE if self.sys_flag & _BORN_HOST_IPV6 else IPV4_SIZE
-        return self.data[_BORN_HOST_AT : _BORN_HOST_AT + size]
+        size = born_host_size(self.sys_flag)
+        return self.data[AT_BORN_HOST : AT_BORN_HOST + size]
 
     @property
     def born_host(self) -> str:
@@ -183,8 +187,8 @@ class Record(_Fields):
 
     @property
     def _store_host_raw(self) -> bytes:
-        at = _BORN_HOST_AT + len(self._born_host_raw) + 8
-        size = IPV6_SIZE if self.sys_flag & _STORE_HOST_IPV6 else IPV4_SIZE
+        at = AT_BORN_HOST + len(self._born_host_raw) + 8
+        size = store_host_size(self.sys_flag)
         return self.data[at : at + size]
 
     @property
@@ -205,10 +209,10 @@ class Record(_Fields):
         """
         Returns the message that, appended again, gives an equal record.
 
-        Queue offset, store time and store host are the new log's.
+        The new log sets queue offset, store time and store host.
 
         Raises:
-            InvalidError: the record holds what no writer of ours writes.
+            InvalidError: the record has a value that pystore never writes.
         """
         form = encode_message(
             self._topic_raw,
@@ -216,7 +220,7 @@ class Record(_Fields):
             without_crc(self.properties_raw),
             queue_id=self.queue_id,
             flag=self.flag,
-            sys_flag=self.sys_flag & ~(_BORN_HOST_IPV6 | _STORE_HOST_IPV6),
+            sys_flag=self.sys_flag & ~(BORN_IPV6 | STORE_IPV6),
             reconsume_times=self.reconsume_times,
             born_ms=self.born_ms,
             prepared_offset=self.prepared_offset,
@@ -229,10 +233,10 @@ class Record(_Fields):
         Returns the record with RocketMQ's names, ready for JSON.
 
         Args:
-            plain: also say what a compressed body is when decompressed.
+            plain: add length and digest of a compressed body, decompressed.
 
         Raises:
-            CorruptError, FormatError: as ``plain_body``, if that was asked for.
+            CorruptError, FormatError: as ``plain_body``, with *plain*.
         """
         properties = self.properties
         body = self.body
@@ -261,7 +265,7 @@ class Record(_Fields):
             "offsetMsgId": self.msg_id,
             "tagsCode": self.tags_code,
             "uniqKey": properties.get(UNIQUE_KEY),
-            # Java's dispatcher says "" where there are no properties at all.
+            # Java's dispatcher has "" for a record without properties.
             "keys": properties.get(KEYS) if self.properties_size else "",
             "recordSha256": sha256(self.data).hexdigest(),
         }

@@ -1,5 +1,5 @@
 """
-Many records of a block at once: where a property is, and copies for another log.
+Many records of a block at once: the place of a property, and copies for another log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def find_property(
         name: of the property.
 
     Raises:
-        InvalidError: a record does not lie in these bytes.
+        InvalidError: a record is not within these bytes.
     """
     count = len(rows)
     rows = np.ascontiguousarray(rows)
@@ -60,8 +60,7 @@ def move_records(
     """
     Returns copies of records back to back, made for another log, and their rows.
 
-    Each is checked first; what it says about its place, and the property CRC over
-    that, is made anew.
+    Each record is checked first; its copy has a new offset and a new property CRC.
 
     Args:
         data: bytes of a log that hold all of these records.
@@ -72,7 +71,7 @@ def move_records(
 
     Raises:
         CorruptError: a record is not whole.
-        InvalidError: it does not lie in these bytes, or *size* is too small.
+        InvalidError: it is not within these bytes, or *size* is too small.
     """
     count = len(source)
     copies, rows = np.empty(size, np.uint8), np.empty(count, RECORD_DTYPE)

@@ -1,3 +1,3 @@
 """
-The small durable facts of a store, in LMDB.
+The metadata of a store, durable in LMDB.
 """

@@ -1,8 +1,8 @@
 """
-The first start of a store: ``meta/`` appears complete, or not at all (A14).
+The creation of ``meta/``: it appears complete, or not at all (A14).
 
-It is built as ``meta.new/``, synced, and renamed. So an existing ``meta/`` was
-complete once, and what is missing in it is damage, never a new store.
+It is made as ``meta.new/``, synced, and renamed. So an existing ``meta/`` was complete
+once, and a missing file in it is damage, never a new store.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from pathlib import Path
 from pystore.errors import InvalidError, PystoreError
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory, sync_tree
 from pystore.fs.boot import place_of
-from pystore.fs.layout import META_NAME, SEALS_NAME, TEMPORARY_NAME
+from pystore.fs.layout import META_DRAFT_NAME, META_NAME, SEALS_NAME, TEMPORARY_NAME
 from pystore.metastore.database import MetaStore
 from pystore.metastore.transaction import WriteTransaction
 
 __all__ = ["create_meta"]
-
-_DRAFT_NAME = "meta.new"
 
 
 def create_meta(
@@ -31,33 +29,32 @@ def create_meta(
     calls: Calls = SYSTEM,
 ) -> Path:
     """
-    Make ``meta/`` in a store that has none.
+    Create ``meta/`` in a store that has none.
 
-    What an earlier attempt left is removed first. The caller holds the store's
-    lock.
+    The files of an earlier attempt are removed first. The caller holds the lock of the
+    store.
 
     Args:
         store: the store directory.
-        fill: puts further files into the directory it is given; they are synced
-            here.
-        first: adds to the first records, which are format and place.
+        fill: writes more files into the given directory; they are synced here.
+        first: adds records to the first ones, which are format and place.
         calls: the system calls.
 
     Returns:
         The path of ``meta/``.
 
     Raises:
-        InvalidError: there is a ``meta/``.
-        FullError: no space; there is no ``meta/``.
+        InvalidError: ``meta/`` exists.
+        FullError: no space; ``meta/`` was not created.
         StorageError: the system refused.
     """
-    meta, draft = store / META_NAME, store / _DRAFT_NAME
+    meta, draft = store / META_NAME, store / META_DRAFT_NAME
     if os.path.lexists(meta):
         raise InvalidError(f"{meta} exists: the store is not new", path=str(meta))
     place = place_of(store)
 
     def first_records(change: WriteTransaction) -> None:
-        change.settle_place(place)
+        change.store_place(place)
         if first is not None:
             first(change)
 
@@ -71,10 +68,10 @@ def create_meta(
         sync_tree(draft, calls)
         calls.rename(draft, meta)
     except PystoreError:
-        # It names its path already.
+        # It names its path.
         raise
     except OSError as error:
-        # The caller gets the path it knows with it.
+        # The error of the system may name another path.
         raise storage_error("create", meta, error) from error
     sync_directory(store, calls)
     return meta

@@ -1,14 +1,14 @@
 """
-The durable small truth of a store, in LMDB: ``meta/lmdb``.
+The metastore: the metadata of a store, durable in LMDB (``meta/lmdb``).
 
-One transaction with full sync per change, never NOSYNC, never WRITEMAP, never on
-the append path. The engine is LMDB 0.9 (``lib_version=0``). Before LMDB opens
-the file, every page it could reach is checked, and made durable once more
+Each change is one transaction with full sync, never NOSYNC, never WRITEMAP, and never
+on the append path. The engine is LMDB 0.9 (``lib_version=0``). Before LMDB opens the
+file, every page that it could reach is checked and rewritten durably
 (`pystore.fs.lmdb_file`).
 
-The strategy for faults: LMDB writes its new root last, so a commit that fails
-left nothing, and the next one may succeed. Only when the write of the root
-itself fails does LMDB stop; then the store is opened again.
+Faults: LMDB writes its new root last, so a failed commit changed nothing, and the next
+one may succeed. Only if the write of the root fails, LMDB stops; then the store must be
+reopened.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _open_metastores: WeakSet[MetaStore] = WeakSet()
 
 def _after_fork() -> None:
     for metastore in list(_open_metastores):
-        metastore.orphan()
+        metastore.mark_forked()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -72,15 +72,15 @@ class MetaStore:
     An open ``meta/lmdb``.
 
     Any thread may use it at any time, but a thread must end its change before it
-    begins another one; `close` waits for nobody. After a fork the child's handle
-    raises `ForkedError`; the parent's goes on.
+    begins another one; `close` does not wait for changes. After a fork the handle of
+    the child raises `ForkedError`; that of the parent stays valid.
 
     Use `create`, `open` or `open_read_only`.
 
     Attributes:
         path: the database's directory.
-        reserve_problem: why the room for a full disk could not be renewed, or
-            ``None``. Tried again at each change.
+        reserve_problem: why the reserve for a full disk could not be renewed, or
+            ``None``. Each change tries again.
     """
 
     def __init__(self, path: Path, environment: lmdb.Environment) -> None:
@@ -96,10 +96,11 @@ class MetaStore:
         cls, meta: Path, first: Callable[[WriteTransaction], object]
     ) -> MetaStore:
         """
-        Make a database in a directory that has none, with room for a full disk.
+        Create the database in a directory, with a reserve for a full disk.
 
         Args:
-            meta: an existing directory, not yet published (`first_start`).
+            meta: an existing directory, not yet renamed
+                (`pystore.metastore.bootstrap`).
             first: writes the first records.
 
         Raises:
@@ -110,7 +111,7 @@ class MetaStore:
         try:
             path.mkdir()
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("create", path, error) from error
         metastore = cls(path, _open_environment(path, read_only=False))
         try:
@@ -120,7 +121,7 @@ class MetaStore:
             if metastore.reserve_problem is not None:
                 raise FullError(metastore.reserve_problem, path=str(path))
         except BaseException:
-            # Whatever it was: the caller removes the unpublished directory.
+            # After any error the caller removes the directory.
             metastore.close()
             raise
         return metastore
@@ -132,7 +133,7 @@ class MetaStore:
 
         Raises:
             FormatError: missing, empty, damaged, or of a newer pystore or LMDB.
-            BusyError: it is open in this process.
+            BusyError: this process has it open.
             StorageError: the system refused.
         """
         path = meta / LMDB_NAME
@@ -147,7 +148,7 @@ class MetaStore:
 
         Raises:
             FormatError: missing, empty, damaged, or of a newer pystore or LMDB.
-            BusyError: it is open in this process.
+            BusyError: this process has it open.
             StorageError: the system refused.
         """
         path = meta / LMDB_NAME
@@ -159,7 +160,7 @@ class MetaStore:
             with self.view() as view:
                 view.read(FORMAT).refuse_unknown(str(self.path))
         except BaseException:
-            # The handle does not leave this function.
+            # No caller gets the handle.
             self.close()
             raise
         return self
@@ -177,15 +178,15 @@ class MetaStore:
 
     def close(self) -> None:
         """
-        Give the database back. Again, or in a forked child, it does nothing.
+        Close the database. Again, or in a forked child, it does nothing.
         """
         environment, self._environment = self._environment, None
         if environment is not None and not self._is_forked:
             environment.close()
 
-    def orphan(self) -> None:
+    def mark_forked(self) -> None:
         """
-        This is a forked child: the handle belongs to the parent.
+        In a forked child: the handle belongs to the parent.
         """
         self._is_forked = True
 
@@ -202,7 +203,7 @@ class MetaStore:
     @contextlib.contextmanager
     def view(self) -> Iterator[ReadTransaction]:
         """
-        The records as of now, all of one moment, while the block lasts.
+        The records at one moment, until the block ends.
 
         Raises:
             StorageError: LMDB refused.
@@ -215,30 +216,30 @@ class MetaStore:
             # LMDB's errors do not leave this file.
             raise self._refused("read", error) from error
 
-    def read(self, kind: MetaKey[T]) -> T:
+    def read(self, key: MetaKey[T]) -> T:
         """
-        One record as of now.
+        The present value of one record.
 
         Raises:
-            FormatError: its bytes do not prove themselves.
+            FormatError: the digest of its bytes is wrong.
             StorageError: LMDB refused.
         """
         with self.view() as view:
-            return view.read(kind)
+            return view.read(key)
 
     @contextlib.contextmanager
     def change(self) -> Iterator[WriteTransaction]:
         """
-        One transaction: durable when the block ends, nothing if it raises.
+        One transaction: durable when the block ends, dropped if it raises.
 
         After a `StorageError` (but not `PoisonedError`) nothing was changed and
         the next change may succeed.
 
         Raises:
             FullError: no space.
-            PoisonedError: what the disk has is unknown; open the store again.
+            PoisonedError: the state on disk is unknown; reopen the store.
             StorageError: the system refused.
-            InvalidError: opened for reading only.
+            InvalidError: the database is open for reading only.
         """
         environment = self._usable()
         try:
@@ -246,13 +247,12 @@ class MetaStore:
                 self._renew_reserve(environment)
                 change = WriteTransaction(transaction.get, str(self.path))
                 yield change
-                # Each key once: LMDB keeps the longer run of pages when a large
-                # value shrinks twice in one transaction, which its own verifier
-                # calls damage.
+                # Each key once: if a large value shrinks twice in one transaction, LMDB
+                # keeps the longer run of pages, which its verifier calls damage.
                 for key, value in change.records():
                     transaction.put(key, value)
         except lmdb.ReadonlyError as error:
-            # A mistake of the caller, not of the disk.
+            # An error of the caller, not of the disk.
             raise InvalidError(f"{self.path} is open for reading only") from error
         except lmdb.Error as error:
             # LMDB's errors do not leave this file.
@@ -262,13 +262,13 @@ class MetaStore:
 
     def _renew_reserve(self, environment: lmdb.Environment) -> None:
         """
-        Under LMDB's write lock, so that nobody else grows the file.
+        Called under LMDB's write lock, so that no other thread grows the file.
         """
         used = (int(environment.info()["last_pgno"]) + 1) * self._page_bytes
         try:
             reserve(self.path / "data.mdb", used, RESERVE_BYTES)
         except StorageError as error:
-            # The room that is left is there for exactly this transaction.
+            # The rest of the reserve is for this transaction.
             self.reserve_problem = str(error)
         else:
             self.reserve_problem = None
@@ -302,28 +302,28 @@ class MetaStore:
 
 def _is_stopped(environment: lmdb.Environment) -> bool:
     """
-    Whether LMDB gave up because the write of its root failed.
+    Whether LMDB stopped because the write of its root failed.
     """
     try:
         environment.begin(write=True).abort()
     except lmdb.PanicError:
-        # The one error that does not go away.
+        # This error is permanent.
         return True
     except lmdb.Error:
-        # The caller has the first error, which tells more.
+        # The caller has the first error, which is more precise.
         return False
     return False
 
 
 def _check_while_written(path: Path) -> None:
     """
-    Check a file that may change meanwhile: what stays wrong is wrong.
+    Check a file that may change meanwhile: only a lasting problem is damage.
     """
     for attempt in range(_CHECKS_MAX):
         try:
             check_data_file(path)
         except FormatError:
-            # A commit in between looks like damage, but not every time.
+            # A commit during the check looks like damage, but not each time.
             if attempt == _CHECKS_MAX - 1:
                 raise
         else:
@@ -343,7 +343,7 @@ def _open_environment(path: Path, *, read_only: bool) -> lmdb.Environment:
             writemap=False,
             lib_version=0,
         )
-        # Readers that were killed would keep old pages from being used again.
+        # Killed readers would keep old pages from reuse.
         environment.reader_check()
     except lmdb.Error as error:
         # LMDB's errors do not leave this file.

@@ -1,7 +1,7 @@
 """
-How each truth is stored: its key, its JSON form, its proof. Pure.
+The stored form of the metadata: key, JSON, digest. Pure.
 
-A record is JSON behind its XXH3-64, so that bytes that a disk changed are seen.
+A record is its XXH3-64, then JSON, so that bytes that a disk changed are an error.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import xxhash
 from pystore.epochs.table import NO_EPOCH, EpochTable
 from pystore.errors import FormatError
 from pystore.fs.boot import StorePlace
+from pystore.fs.layout import META_ADVICE
 from pystore.metastore.values import (
     NO_FORMAT,
     Bounds,
@@ -30,7 +31,7 @@ from pystore.metastore.values import (
     StoreFingerprint,
     StoreFormat,
 )
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 __all__ = [
     "BOUNDS",
@@ -38,10 +39,10 @@ __all__ = [
     "CUT",
     "EPOCHS",
     "EXPORTS",
+    "FINGERPRINT",
     "FORMAT",
     "IDENTITY",
     "INCARNATION",
-    "LEFT",
     "PLACE",
     "POSITIONS",
     "PROMISED",
@@ -58,7 +59,7 @@ _PROOF_BYTES = 8
 @dataclass(frozen=True, slots=True)
 class MetaKey(Generic[T]):
     """
-    A record: its key, its value when it was never written, and its JSON form.
+    A record: its key, its default, and its JSON form.
     """
 
     name: str
@@ -92,10 +93,9 @@ class MetaKey(Generic[T]):
         if stored is None:
             return self.default
         content = stored[_PROOF_BYTES:]
-        advice = "restore meta/ from a backup, or move meta/ away and open again"
         if stored[:_PROOF_BYTES] != xxhash.xxh3_64_digest(content):
             raise FormatError(
-                f"{path}: the record '{self.name}' is damaged: {advice}", path=path
+                f"{path}: the record '{self.name}' is damaged: {META_ADVICE}", path=path
             )
         try:
             return self.from_json(json.loads(content))
@@ -103,7 +103,7 @@ class MetaKey(Generic[T]):
             # Whole bytes of another form: a defect, or a newer pystore.
             raise FormatError(
                 f"{path}: the record '{self.name}' has an unknown form "
-                f"({type(error).__name__}: {error}): {advice}",
+                f"({type(error).__name__}: {error}): {META_ADVICE}",
                 path=path,
             ) from error
 
@@ -141,11 +141,11 @@ def _marks_from_json(columns: dict[str, list[list[int]]]) -> tuple[QueueMark, ..
     )
 
 
-def _left_to_json(left: StoreFingerprint) -> Json:
+def _fingerprint_to_json(left: StoreFingerprint) -> Json:
     return [left.segments, _marks_to_json(left.queue_lengths)]
 
 
-def _left_from_json(stored: Json) -> StoreFingerprint:
+def _fingerprint_from_json(stored: Json) -> StoreFingerprint:
     segments, lengths = stored
     return StoreFingerprint(
         tuple((int(base), int(size)) for base, size in segments),
@@ -231,6 +231,6 @@ EXPORTS: MetaKey[Exports] = MetaKey(
 CLEAN: MetaKey[CleanMark | None] = MetaKey(
     "clean", None, _clean_to_json, _clean_from_json
 )
-LEFT: MetaKey[StoreFingerprint] = MetaKey(
-    "left", StoreFingerprint(), _left_to_json, _left_from_json
+FINGERPRINT: MetaKey[StoreFingerprint] = MetaKey(
+    "left", StoreFingerprint(), _fingerprint_to_json, _fingerprint_from_json
 )

@@ -1,9 +1,9 @@
 """
-Which truths change together: the verbs of one transaction. Pure.
+Transactions of the metastore: the records that must change together. Pure.
 
-A `WriteTransaction` collects what one transaction will store. Each verb keeps a rule
-that spans several records, so that no caller can store half of it. The digest of an
-export goes with the fact that it exports (design: on disk).
+A `WriteTransaction` collects the records that one transaction will store. Each method
+keeps a rule about several records, so that no caller can store half of it. The digest
+of an export is stored together with the exported record.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from pystore.metastore.schema import (
     CUT,
     EPOCHS,
     EXPORTS,
+    FINGERPRINT,
     IDENTITY,
     INCARNATION,
-    LEFT,
     PLACE,
     POSITIONS,
     PROMISED,
@@ -46,7 +46,8 @@ from pystore.metastore.values import (
     QueueOffsets,
     StoreFingerprint,
 )
-from pystore.rocketmq.side_files import CheckpointTimes, TemporaryIdentity
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
+from pystore.rocketmq.identity_file import TemporaryIdentity
 
 __all__ = ["ReadTransaction", "WriteTransaction"]
 
@@ -55,7 +56,7 @@ T = TypeVar("T")
 
 class ReadTransaction:
     """
-    The records as one moment has them.
+    The records at one moment.
 
     Args:
         get: the stored bytes of a key, or ``None``.
@@ -66,69 +67,70 @@ class ReadTransaction:
         self._get = get
         self._path = path
 
-    def read(self, kind: MetaKey[T]) -> T:
+    def read(self, key: MetaKey[T]) -> T:
         """
-        The value of a record, its default if it was never written.
+        The value of a record; its default if it was never written.
 
         Raises:
-            FormatError: the stored bytes do not prove themselves.
+            FormatError: the digest of the stored bytes is wrong.
         """
-        return kind.decode(self._get(kind.key), self._path)
+        return key.decode(self._get(key.key), self._path)
 
 
 class WriteTransaction(ReadTransaction):
     """
-    A view that can be changed; nothing is stored before the transaction ends.
+    Records with changes; nothing is stored before the transaction ends.
     """
 
     def __init__(self, get: Callable[[bytes], bytes | None], path: str) -> None:
         super().__init__(get, path)
         self._written: dict[str, tuple[MetaKey[Any], Any]] = {}
 
-    def read(self, kind: MetaKey[T]) -> T:
+    def read(self, key: MetaKey[T]) -> T:
         """
-        The value as this transaction has it.
+        The value in this transaction.
         """
-        if kind.name in self._written:
-            value: T = self._written[kind.name][1]
+        if key.name in self._written:
+            value: T = self._written[key.name][1]
             return value
-        return super().read(kind)
+        return super().read(key)
 
-    def write(self, kind: MetaKey[T], value: T) -> None:
+    def write(self, key: MetaKey[T], value: T) -> None:
         """
-        Give a record a value. Prefer a verb where there is one.
+        Give a record a value. Prefer a method for this record, if there is one.
         """
-        self._written[kind.name] = (kind, value)
+        self._written[key.name] = (key, value)
 
     def records(self) -> list[tuple[bytes, bytes]]:
         """
-        The keys and bytes to store: each key once, and only what differs.
+        The keys and bytes to store: each key once, and only changed bytes.
         """
         encoded = [
-            (kind.key, kind.encode(value)) for kind, value in self._written.values()
+            (key.key, key.encode(value)) for key, value in self._written.values()
         ]
         return sorted(pair for pair in encoded if self._get(pair[0]) != pair[1])
 
     def begin_incarnation(self, draw: Callable[[int], bytes]) -> Incarnation:
         """
-        A new process has the store: the counter rises, the bits are new (B1).
+        Begin an incarnation: the counter rises, the bits are new (B1).
 
         Args:
-            draw: n random bytes; `os.urandom`.
+            draw: returns n random bytes; `os.urandom`.
         """
         incarnation = Incarnation(self.read(INCARNATION).counter + 1, draw(16))
         self.write(INCARNATION, incarnation)
         return incarnation
 
-    def settle_place(self, place: StorePlace) -> None:
+    def store_place(self, place: StorePlace) -> None:
         """
-        The store lives here now (A15); what its bounds said was judged before.
+        Store device and inode of the store (A15). The caller has decided before whether
+        the bounds are valid.
         """
         self.write(PLACE, place)
 
-    def identify(self, identity: Identity) -> None:
+    def store_identity(self, identity: Identity) -> None:
         """
-        Who the broker is, with what both identity files will hold.
+        Store the identity of the broker, and intend its export to both identity files.
         """
         self.write(IDENTITY, identity)
         is_temporary = isinstance(identity, TemporaryIdentity)
@@ -138,7 +140,7 @@ class WriteTransaction(ReadTransaction):
 
     def promise(self, epoch: int) -> None:
         """
-        Never again accept a lower epoch (B6).
+        Promise never to accept a lower epoch (B6).
 
         Raises:
             FencedError: a higher one is promised already.
@@ -153,7 +155,7 @@ class WriteTransaction(ReadTransaction):
 
     def begin_epoch(self, epoch: int, start_offset: int) -> EpochTable:
         """
-        A mastership begins at the log's end; its first byte may follow.
+        Begin a mastership at the log's end; its first byte may follow.
 
         Raises:
             FencedError: a higher epoch is promised.
@@ -166,7 +168,7 @@ class WriteTransaction(ReadTransaction):
 
     def replace_epochs(self, table: EpochTable) -> None:
         """
-        The epoch table is this one: imported, or cut at either side.
+        Store an epoch table: imported, or cut at either side.
         """
         self.write(EPOCHS, table)
         self.intend_export(EPOCH_FILE, encode_epochs(table))
@@ -178,12 +180,12 @@ class WriteTransaction(ReadTransaction):
         times: CheckpointTimes | None = None,
     ) -> None:
         """
-        The log is at least this good (A5).
+        Store lower bounds of the log (A5).
 
         Args:
-            bounds: what was synced and confirmed; ends of records.
-            positions: of the queues; ``None`` leaves them.
-            times: what ``checkpoint`` will hold; ``None`` leaves it.
+            bounds: the synced end and the confirm offset; ends of records.
+            positions: of the queues; ``None``: unchanged.
+            times: the next content of ``checkpoint``; ``None``: unchanged.
 
         Raises:
             InvalidError: the synced end is above a cut that is not finished.
@@ -203,11 +205,10 @@ class WriteTransaction(ReadTransaction):
 
     def intend_cut(self, offset: int) -> CutState:
         """
-        The log will be cut at ``offset``: the first step of every cut (A3).
+        Store the intent to cut the log at ``offset``: the first step of a cut (A3).
 
-        Bounds come down to it, the epoch table is cut, queue positions of a
-        longer log and the clean mark are void. A cut that is not finished stays
-        as low as it was.
+        It lowers the bounds, cuts the epoch table, and voids the clean mark and the
+        queue offsets of a longer log. The intent of an unfinished cut never rises.
 
         Returns:
             The new generation, and the offset to cut at.
@@ -239,13 +240,13 @@ class WriteTransaction(ReadTransaction):
 
     def finish_cut(self) -> None:
         """
-        What was above the cut is gone and zero on disk (A2, A3).
+        Remove the intent: the bytes above the cut are zero on disk (A2, A3).
         """
         self.write(CUT, replace(self.read(CUT), intent=None))
 
     def mark_clean(self, mark: CleanMark) -> None:
         """
-        Everything is on disk and nothing will be written (A9).
+        Store the clean mark: all is on disk and nothing will be written (A9).
 
         Raises:
             InvalidError: a cut is not finished.
@@ -260,19 +261,20 @@ class WriteTransaction(ReadTransaction):
 
     def void_clean(self) -> None:
         """
-        Something will be written (A9).
+        Void the clean mark, before the first write (A9).
         """
         self.write(CLEAN, None)
 
-    def leave(self, left: StoreFingerprint) -> None:
+    def store_fingerprint(self, fingerprint: StoreFingerprint) -> None:
         """
-        The files that another program would change look like this now (A7).
+        Store the present fingerprint: of the files that another program would change
+            (A7).
         """
-        self.write(LEFT, left)
+        self.write(FINGERPRINT, fingerprint)
 
     def intend_export(self, name: str, content: bytes | None) -> None:
         """
-        The file will be written with ``content``; ``None``: removed (A7).
+        Store the digest of the next content of a file; ``None``: it is removed (A7).
         """
         exports = self.read(EXPORTS)
         if not exports.is_current(name, content):
@@ -280,6 +282,6 @@ class WriteTransaction(ReadTransaction):
 
     def settle_export(self, name: str) -> None:
         """
-        The file is durably what was intended last.
+        The file has durably the content that was intended last.
         """
         self.write(EXPORTS, self.read(EXPORTS).settle(name))

@@ -1,8 +1,10 @@
 """
-What a store durably knows about itself: frozen values, no I/O. Pure.
+The metadata of a store: frozen values. Pure.
 
-`pystore.metastore.schema` is how each is stored, `pystore.metastore.database` where,
-and which change together. Rules: docs/crash-safety.md (A3, A5, A7, A9, A15, B1).
+`pystore.metastore.schema` has their stored form, `pystore.metastore.transaction` the
+changes, `pystore.metastore.database` the database.
+
+Rules: docs/crash-safety.md (A3, A5, A7, A9, A15, B1).
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import NamedTuple
 import xxhash
 
 from pystore.errors import FormatError, InvalidError
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.fs.layout import META_ADVICE
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.stored_names import stored
 
 __all__ = [
@@ -36,7 +39,7 @@ __all__ = [
 
 def digest_of(content: bytes | None) -> bytes:
     """
-    The digest by which an export is known again; empty for an absent file.
+    The digest that identifies the content of an export; empty: the file is absent.
     """
     return b"" if content is None else xxhash.xxh3_128_digest(content)
 
@@ -44,7 +47,7 @@ def digest_of(content: bytes | None) -> bytes:
 @dataclass(frozen=True, slots=True)
 class StoreFormat:
     """
-    Which pystore can read the store.
+    The format of the metastore: the versions of pystore that can read it.
 
     Attributes:
         version: of the records' layout.
@@ -61,7 +64,7 @@ class StoreFormat:
 
     def refuse_unknown(self, path: str) -> None:
         """
-        Stop before a store that a newer pystore wrote.
+        Refuse a store of a newer pystore.
 
         Raises:
             FormatError: the version or an incompatible bit is unknown, or there
@@ -69,8 +72,7 @@ class StoreFormat:
         """
         if self == NO_FORMAT:
             raise FormatError(
-                f"{path}: no format record, so pystore did not write it: "
-                "restore meta/ from a backup, or move meta/ away and open again",
+                f"{path}: no format record, so pystore did not write it: {META_ADVICE}",
                 path=path,
             )
         unknown = self.incompatible & ~self.KNOWN
@@ -84,16 +86,16 @@ class StoreFormat:
 
 
 NO_FORMAT = StoreFormat(version=0)
-"""What a database says that pystore did not make."""
+"""The default, in a database that pystore did not make."""
 
 
 @stored
 @dataclass(frozen=True, slots=True)
 class Incarnation:
     """
-    One process start of one store: a counter and 128 random bits (safety B1).
+    One start of a writer of the store: a counter and 128 random bits (safety B1).
 
-    Counter 0 is a store that no process has opened for writing yet.
+    Counter 0: no process has opened the store for writing yet.
     """
 
     counter: int = 0
@@ -106,25 +108,25 @@ class Incarnation:
     @property
     def text(self) -> str:
         """
-        As in our ``abort`` file: ``<counter>-<32 hexadecimal digits>``.
+        As in ``abort``: ``<counter>-<32 hexadecimal digits>``.
         """
         return f"{self.counter}-{self.bits.hex()}"
 
 
 Identity = BrokerIdentity | TemporaryIdentity | None
-"""Who the broker is: settled, not confirmed by a controller, or nobody yet."""
+"""Of the broker: final, temporary (no controller confirmed it), or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """
-    Lower bounds, as of the last time they were stored (safety A5).
+    Lower bounds of the log, from the time of the store operation (safety A5).
 
     Attributes:
-        synced_end: nothing below it may be bad, in whatever boot.
+        synced_end: no record below it may be bad, in any boot.
         confirm_offset: the confirm offset.
         boot_id: the boot in which they were stored.
-        mount_id: the mount of the store then.
+        mount_id: the mount of the store at that time.
     """
 
     synced_end: int = 0
@@ -139,7 +141,7 @@ class Bounds:
 
 class QueueMark(NamedTuple):
     """
-    A number that belongs to a queue: its next offset, or a length in bytes.
+    A number of one queue: its next offset, or a length.
     """
 
     topic: str
@@ -161,10 +163,10 @@ class QueueOffsets:
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
     """
-    How far the consume queues are on disk: a lower bound, as `Bounds`.
+    The synced end of the consume queues: a lower bound, as `Bounds`.
 
     Attributes:
-        synced_end: every record below it has its entry.
+        synced_end: the entries of all records below are on disk.
         synced_ms: the store time of the last such record.
     """
 
@@ -176,12 +178,11 @@ class QueueBounds:
 @dataclass(frozen=True, slots=True)
 class CutState:
     """
-    How often the log was cut, and the cut that is not finished (safety A3).
+    The number of cuts of the log, and the unfinished cut (safety A3).
 
     Attributes:
-        generation: grows with every cut.
-        intent: the offset of a cut that was decided and not finished, or
-            ``None``.
+        generation: rises with every cut.
+        intent: the offset of the unfinished cut, or ``None``.
     """
 
     generation: int = 0
@@ -191,18 +192,18 @@ class CutState:
 @dataclass(frozen=True, slots=True)
 class Exports:
     """
-    What our exports may hold, by file name (safety A7).
+    The possible contents of the exports, by file name (safety A7).
 
-    The digest of an export is stored with the fact, before the file is written.
-    Until the file is known to be written it may hold any content since the one
-    that is known: so a name has several digests, the intended one last.
+    The digest of an export is stored before the file is written. Until the write is
+    known to be durable, the file may have any content since the last durable one: so a
+    name has several digests, the intended one last.
     """
 
     digests: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
 
     def intend(self, name: str, content: bytes | None) -> Exports:
         """
-        The file is going to hold ``content``; ``None``: it is going away.
+        Add the next content of a file; ``None``: it will be removed.
         """
         digest = digest_of(content)
         earlier = tuple(old for old in self.digests.get(name, (b"",)) if old != digest)
@@ -210,22 +211,22 @@ class Exports:
 
     def settle(self, name: str) -> Exports:
         """
-        The file holds what was intended last, durably.
+        The file has durably the content that was intended last.
         """
         digests = self.digests.get(name, (b"",))
         return Exports({**self.digests, name: digests[-1:]})
 
     def is_ours(self, name: str, content: bytes | None) -> bool:
         """
-        Whether the file as found can be what we left.
+        Whether pystore can have written the content of the file.
 
-        A name that we never exported must be absent.
+        A file that was never exported must be absent.
         """
         return digest_of(content) in self.digests.get(name, (b"",))
 
     def is_current(self, name: str, content: bytes | None) -> bool:
         """
-        Whether the file as found is what was intended last.
+        Whether the file has the content that was intended last.
         """
         return digest_of(content) == self.digests.get(name, (b"",))[-1]
 
@@ -233,10 +234,10 @@ class Exports:
 @dataclass(frozen=True, slots=True)
 class CleanMark:
     """
-    The log was closed with everything on disk (safety A9).
+    The clean mark: the log was closed with everything on disk (safety A9).
 
     Attributes:
-        end_offset: where it ended.
+        end_offset: the end of the log.
         last_offset: of the last record; ``None`` if there is none.
         last_digest: digest of that record's bytes; empty if there is none.
     """
@@ -249,11 +250,12 @@ class CleanMark:
 @dataclass(frozen=True, slots=True)
 class StoreFingerprint:
     """
-    What another program would change, as we left it (safety A7).
+    Sizes of the files that another program would change, when pystore last stored
+    them (safety A7).
 
     Attributes:
         segments: (base offset, size in bytes) of each segment, ascending.
-        queue_lengths: bytes of each consume queue.
+        queue_lengths: the length of each consume queue, in entries.
     """
 
     segments: tuple[tuple[int, int], ...] = ()

@@ -1,8 +1,8 @@
 """
-The dry run: what opening for writing would decide, while nothing is changed.
+The dry run: the recovery plan of a store, without a change.
 
-Works on any RocketMQ store, with or without ``meta/``, and beside a running
-writer, whose bytes above the published end then count as its own affair.
+It works on any RocketMQ store, with or without ``meta/``, and beside a running writer,
+whose bytes above the published end do not count.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = ["Inspection", "inspect", "inspect_ours"]
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """
-    A store as it was found.
+    The state of a store, and its recovery plan.
 
     Attributes:
-        plan: what opening would decide.
+        plan: of an opening for writing.
         found: the small files of its root.
         live: the words of the live page, or ``None``.
         incarnation: of the last writer, or ``None`` without ``meta/``.
-        has_clean_mark: whether the last writer left one, valid or not.
+        has_clean_mark: whether the last writer stored one, valid or not.
         segments: base offsets.
         segment_size: in bytes.
     """
@@ -68,35 +68,35 @@ def inspect(
     with_rocketmq: bool = True,
 ) -> Inspection:
     """
-    Look at a store.
+    Inspect a store.
 
     Args:
         root: the store's directory.
-        adjust: gives RocketMQ's side another configuration than the default.
-        with_rocketmq: also find the end that RocketMQ would find: one more scan.
+        adjust: changes the configuration of RocketMQ from the default.
+        with_rocketmq: also find the end that RocketMQ would find, by one more scan.
 
     Raises:
         NotAStoreError: missing, or no store.
         FormatError: a small file cannot be read.
         StorageError: the system refused.
     """
-    found = _look(root, adjust, with_rocketmq=with_rocketmq, only_ours=False)
+    found = _inspect(root, adjust, with_rocketmq=with_rocketmq, only_ours=False)
     assert found is not None
     return found
 
 
 def inspect_ours(root: Path) -> Inspection | None:
     """
-    The same where our own bounds hold; ``None``: they are void, or there are none,
-    and only a scan of the whole log would tell more (A8).
+    As `inspect` if the bounds of the metastore are valid; ``None``: they are void, or
+    there are none, and only a scan of the whole log finds its end (A8).
 
     Raises:
         NotAStoreError, FormatError, StorageError: as `inspect`.
     """
-    return _look(root, lambda opening: opening, with_rocketmq=False, only_ours=True)
+    return _inspect(root, lambda opening: opening, with_rocketmq=False, only_ours=True)
 
 
-def _look(
+def _inspect(
     root: Path,
     adjust: Callable[[RocketmqEvidence], RocketmqEvidence],
     *,
@@ -127,7 +127,7 @@ def _look(
             boot=boot_of(root),
             opening=adjust(opening_of(found, queues)),
         )
-        if only_ours and not _holds(recovery_input):
+        if only_ours and not _has_valid_bounds(recovery_input):
             return None
         made = plan(recovery_input, with_rocketmq=with_rocketmq)
         return Inspection(
@@ -141,7 +141,7 @@ def _look(
         )
 
 
-def _holds(recovery_input: RecoveryInput) -> bool:
+def _has_valid_bounds(recovery_input: RecoveryInput) -> bool:
     view = recovery_input.view
     if view is None:
         return False

@@ -1,10 +1,10 @@
 """
-Was somebody else here? What another program leaves behind (A7, A15).
+Signs of a foreign writer: files that another program changed (A7, A15).
 
-A store is also RocketMQ's: any Java broker may have opened it since. What we
-know in ``meta/`` then says nothing about the log any more, and what the other
-program wrote is imported. Every file that it would have changed is compared
-with what we left; the digests in LMDB name each content that it may have.
+A Java broker may have opened the store since pystore closed it. Then the bounds in
+``meta/`` are void, and the files of the other program are imported. Every file that
+such a program changes is compared with the fingerprint and with the digests of the
+exports in the metastore.
 
 Rules: docs/crash-safety.md, A7 and A15.
 """
@@ -26,17 +26,15 @@ from pystore.fs.layout import (
     EPOCH_FILE_BACKUP,
     IDENTITY_FILE,
     TEMPORARY_IDENTITY_FILE,
+    segment_name,
+    segment_path,
 )
-from pystore.metastore.schema import CLEAN, EXPORTS, INCARNATION, LEFT, PLACE
+from pystore.metastore.schema import CLEAN, EXPORTS, FINGERPRINT, INCARNATION, PLACE
 from pystore.metastore.transaction import ReadTransaction
 from pystore.metastore.values import Identity, StoreFingerprint
-from pystore.rocketmq.side_files import (
-    CheckpointTimes,
-    parse_abort,
-    parse_checkpoint,
-    parse_identity,
-    parse_temporary_identity,
-)
+from pystore.rocketmq.abort_file import parse_abort
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
+from pystore.rocketmq.identity_file import parse_identity, parse_temporary_identity
 from pystore.stored_names import stored
 
 __all__ = [
@@ -50,19 +48,19 @@ __all__ = [
 ]
 
 EXPORT_NAMES = (ABORT, CHECKPOINT, EPOCH_FILE, IDENTITY_FILE, TEMPORARY_IDENTITY_FILE)
-"""RocketMQ's files whose content we write and compare."""
+"""RocketMQ's files that pystore exports and compares."""
 
 
 @stored
 @dataclass(frozen=True, slots=True)
 class Import:
     """
-    What RocketMQ's own files say.
+    The values in RocketMQ's files.
 
     Attributes:
-        times: of ``checkpoint``; ``None``: there is none.
-        epochs: of the epoch file or its backup; ``None``: there is neither.
-        identity: who the broker is.
+        times: of ``checkpoint``; ``None``: no file.
+        epochs: of the epoch file or its backup; ``None``: no file.
+        identity: of the broker.
     """
 
     times: CheckpointTimes | None
@@ -74,12 +72,12 @@ class Import:
 @dataclass(frozen=True, slots=True)
 class Found:
     """
-    The small files of a store's root, as they are.
+    The contents of the small files in a store's root.
 
     Attributes:
         root: the store.
         contents: of each of `EXPORT_NAMES`, and of the epoch file's backup;
-            ``None``: there is no such file.
+            ``None``: no file.
     """
 
     root: Path
@@ -88,16 +86,16 @@ class Found:
     @property
     def is_abort(self) -> bool:
         """
-        Whether somebody did not close the store.
+        Whether ``abort`` is there: the last program did not close the store.
         """
         return self.contents[ABORT] is not None
 
     def read(self) -> Import:
         """
-        What the files say.
+        The values in the files.
 
         Raises:
-            FormatError: one is there and cannot be read (R16).
+            FormatError: a file exists and cannot be parsed (R16).
         """
         times, identity, temporary = (
             self.contents[name]
@@ -108,18 +106,18 @@ class Found:
             self.contents[EPOCH_FILE_BACKUP],
             str(self.root / EPOCH_FILE),
         )
-        who: Identity = None
+        broker: Identity = None
         if identity is not None:  # the final file wins (R11)
-            who = parse_identity(identity, str(self.root / IDENTITY_FILE))
+            broker = parse_identity(identity, str(self.root / IDENTITY_FILE))
         elif temporary is not None:
             path = str(self.root / TEMPORARY_IDENTITY_FILE)
-            who = parse_temporary_identity(temporary, path)
+            broker = parse_temporary_identity(temporary, path)
         return Import(
             times=None
             if times is None
             else parse_checkpoint(times, str(self.root / CHECKPOINT)),
             epochs=None if epochs is None else epochs.table,
-            identity=who,
+            identity=broker,
         )
 
 
@@ -128,7 +126,7 @@ def find(root: Path) -> Found:
     Read the small files of a store's root.
 
     Raises:
-        StorageError: one is there and the system does not give it.
+        StorageError: a file exists and cannot be read.
     """
     names = (*EXPORT_NAMES, EPOCH_FILE_BACKUP)
     return Found(root, {name: _content(root / name) for name in names})
@@ -138,10 +136,10 @@ def _content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        # Absent is an answer (R16).
+        # A missing file is no error (R16).
         return None
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("read", path, error) from error
 
 
@@ -149,15 +147,15 @@ def check_sizes(
     root: Path, left: StoreFingerprint, segments: tuple[tuple[int, int], ...]
 ) -> None:
     """
-    No program makes a segment shorter or longer: that is damage, not a visit.
+    Check the sizes of the segments: no program changes them, so another size is damage.
 
     Raises:
-        NotAStoreError: a segment has another size than when it was left.
+        NotAStoreError: a segment has another size than in the fingerprint.
     """
     sizes = dict(segments)
     for base, size in left.segments:
         if sizes.get(base, size) != size:
-            path = root / "commitlog" / f"{base:020}"
+            path = segment_path(root, base)
             raise NotAStoreError(
                 f"{path}: {sizes[base]} bytes, but {size} when pystore left it: "
                 "restore it from a replica",
@@ -173,29 +171,29 @@ def reasons_of(
     queues_changed: list[str],
 ) -> list[str]:
     """
-    Why the store is not as we left it, one line each; none: nobody was here.
+    The signs of a foreign writer, one line each; empty: there was none.
 
     Args:
-        view: the store's truth.
+        view: the metadata of the store.
         found: the small files.
         segments: (base offset, size) of each segment, ascending.
-        queues_changed: how consume queues differ, if the store was closed cleanly.
+        queues_changed: differences of the consume queues; used after a clean close.
     """
     reasons = _of_place(view.read(PLACE), place_of(found.root))
     reasons.extend(changed_exports(view, found))
-    left = view.read(LEFT)
+    left = view.read(FINGERPRINT)
     if view.read(CLEAN) is not None:
         if segments != left.segments:
             reasons.append("the list of segments is another")
         reasons.extend(queues_changed)
     elif lost := _lost_segments(left.segments, segments):
-        reasons.append(f"segment {lost[0]:020} is gone")
+        reasons.append(f"segment {segment_name(lost[0])} is gone")
     return reasons
 
 
 def changed_exports(view: ReadTransaction, found: Found) -> list[str]:
     """
-    Which small files are not as we left them, one line each.
+    The small files that pystore cannot have written, one line each.
     """
     exports = view.read(EXPORTS)
     reasons = []
@@ -216,7 +214,7 @@ def _of_place(left: StorePlace, now: StorePlace) -> list[str]:
 
 def _is_our_abort(view: ReadTransaction, content: bytes | None) -> bool:
     """
-    A text with our incarnation is ours whenever it was written.
+    An ``abort`` with the stored incarnation is pystore's.
     """
     if content is None:
         return False
@@ -231,8 +229,8 @@ def _lost_segments(
     left: tuple[tuple[int, int], ...], now: tuple[tuple[int, int], ...]
 ) -> list[int]:
     """
-    Segments that were there and are gone from the end: a truncation by another
-    program. Retention takes from the front, and says so afterwards.
+    Segments that are missing at the end: another program truncated the log. Retention
+    deletes at the front, and stores the new fingerprint later.
     """
     last = now[-1][0] if now else -1
     return [base for base, _ in left if base > last]

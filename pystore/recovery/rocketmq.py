@@ -1,14 +1,14 @@
 """
-What RocketMQ itself would make of a log at opening, without doing it.
+RocketMQ's recovery of a log, computed without a change.
 
-Two uses: the end that it would find is shown beside ours, and where its
-recovery would start is evidence for what may be torn (A8).
+It has two uses: the end that RocketMQ would find is shown beside pystore's, and the
+start of its recovery is evidence for a torn tail (A8).
 
-RocketMQ 5.3 starts in one file, chosen by consume queues or by checkpoint
-times, and reads on while records look right. It checks less than we do: not the
-embedded offset, and of checksums only one kind. So the log's own scan runs with
-that kind alone, and where it stops, the bytes are judged again by RocketMQ's
-rule: what that accepts is passed over, and the scan goes on behind it.
+RocketMQ 5.3 starts in one file, chosen by consume queues or by checkpoint times, and
+reads records until one is bad. It checks less than pystore: not the embedded offset,
+and one kind of checksum only. So the scan checks that kind, and at its stop the bytes
+are checked again by RocketMQ's rule: an accepted record is skipped, and the scan
+continues after it.
 
 Source: docs/format.md, record checking and start-up (RocketMQ 5.3.3:
 ``CommitLog``, ``DefaultMessageStore``).
@@ -27,48 +27,59 @@ from numpy.typing import NDArray
 
 from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues
-from pystore.message.properties import CRC_NAME, CRC_SIZE, parse_properties
+from pystore.message.constants import (
+    AT_BODY,
+    AT_STORE_MS,
+    AT_SYS_FLAG,
+    CRC_MASK,
+    CRC_NAME,
+    CRC_SIZE,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    born_host_size,
+    store_host_size,
+)
+from pystore.message.properties import parse_properties
 from pystore.recovery.torn_tail import Evidence
-from pystore.rocketmq.side_files import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 
 __all__ = [
     "LogView",
     "RocketmqEvidence",
     "ScanEnd",
-    "behind",
+    "find_above",
     "gather_evidence",
     "rocketmq_end",
     "start_offset",
 ]
 
-_V1, _V2, _BLANK = 0xDAA320A7, 0xDAA320AB, 0xCBD43194
 _WHOLE = Check.BODY | Check.PROPERTY | Check.OFFSET
-_CRC_MASK = 0x7FFFFFFF
 
 
 class ScanEnd(Protocol):
     """
-    How a scan ended: `pystore.core.results.Cursor`, as far as it is read here.
+    The end of a scan: the fields of `pystore.core.results.Cursor` that are used here.
     """
 
     @property
     def offset(self) -> int:
         """
-        Where it stopped.
+        The offset of the stop.
         """
         ...
 
     @property
     def stop(self) -> int:
         """
-        Why: a `Stop`.
+        The reason, a `Stop`.
         """
         ...
 
     @property
     def record_start(self) -> int | None:
         """
-        The last whole record, ``None`` if there was none.
+        The last whole record; ``None``: no record.
         """
         ...
 
@@ -82,7 +93,7 @@ class ScanEnd(Protocol):
 
 class LogView(Protocol):
     """
-    A log as far as it is read here: all segments, whatever they hold.
+    The whole segments of a log, with any content.
     """
 
     @property
@@ -107,13 +118,13 @@ class LogView(Protocol):
 
     def scan_end(self, offset: int, checks: Check, limit: int = NO_OFFSET) -> ScanEnd:
         """
-        Scans from ``offset`` until something stops it, for that alone.
+        Scans from ``offset`` to the stop, without rows.
         """
         ...
 
     def rows(self, offset: int, checks: Check) -> Iterator[NDArray[Any]]:
         """
-        The same, for the rows.
+        As `scan_end`, with rows.
         """
         ...
 
@@ -121,13 +132,12 @@ class LogView(Protocol):
 @dataclass(frozen=True, slots=True)
 class RocketmqEvidence:
     """
-    What RocketMQ looks at before it scans.
+    The facts that RocketMQ uses before its scan.
 
     Attributes:
         is_abort: whether ``abort`` is there.
         times: of ``checkpoint``; without the file, all 0.
-        dispatch_point: where the last record named by consume queues ends; -1 if
-            there is none.
+        dispatch_point: the end of the last record with a queue entry; -1: no record.
         is_index_safe: ``messageIndexEnable`` and ``messageIndexSafe``.
         force_property_crc: ``forceVerifyPropCRC``.
         check_crc: ``checkCRCOnRecover``.
@@ -143,7 +153,7 @@ class RocketmqEvidence:
     @property
     def checks(self) -> Check:
         """
-        What RocketMQ's scan checks beyond the structure.
+        The checks of RocketMQ's scan beyond the structure.
         """
         if not self.check_crc:
             return Check(0)
@@ -154,33 +164,30 @@ class RocketmqEvidence:
 
 def start_offset(log: LogView, opening: RocketmqEvidence) -> int:
     """
-    Returns where RocketMQ's recovery would start: a segment's base; 0 without any.
+    Returns the start of RocketMQ's recovery: the base of a segment; 0 without any.
 
-    After a clean stop: the newest segment that begins at or below the dispatch
-    point. Otherwise: the newest whose first record is as old as the checkpoint
-    vouches for. Else the oldest.
+    After a clean stop it is the newest segment that begins at or below the dispatch
+    point; otherwise the newest one with a first record that the checkpoint covers;
+    else the oldest.
     """
     for base in reversed(log.bases):
         if opening.is_abort:
-            if _is_vouched_for(log.raw(base, 76), opening):
+            if _is_covered(log.raw(base, 76), opening):
                 return base
         elif base <= opening.dispatch_point:
             return base
     return log.bases[0] if log.bases else 0
 
 
-def _is_vouched_for(head: bytes, opening: RocketmqEvidence) -> bool:
-    if len(head) < 76 or int.from_bytes(head[4:8], "big") not in (_V1, _V2):
+def _is_covered(head: bytes, opening: RocketmqEvidence) -> bool:
+    if len(head) < 76 or int.from_bytes(head[4:8], "big") not in (MAGIC_V1, MAGIC_V2):
         return False
-    at = 48 + _host_size(int.from_bytes(head[36:40], "big"), 0x10)
+    sys_flag = int.from_bytes(head[AT_SYS_FLAG : AT_SYS_FLAG + 4], "big")
+    at = AT_STORE_MS + born_host_size(sys_flag)
     store_ms = int.from_bytes(head[at : at + 8], "big", signed=True)
     times = opening.times
     newest = times.min_index_ms if opening.is_index_safe else times.min_ms
     return store_ms != 0 and store_ms <= newest
-
-
-def _host_size(sys_flag: int, ipv6: int) -> int:
-    return 20 if sys_flag & ipv6 else 8
 
 
 def rocketmq_end(
@@ -190,14 +197,14 @@ def rocketmq_end(
     Returns the end of the log that RocketMQ would find: its maximum offset.
 
     Args:
-        log: without what stands behind a gap.
-        opening: what else RocketMQ looks at.
-        stranded: where the first segment behind a gap begins: RocketMQ takes it for
-            the next one, and finds nothing in it.
+        log: without the segments after a gap.
+        opening: the evidence.
+        stranded: base of the first segment after a gap: RocketMQ reads it as the next
+            segment, and finds no record in it.
 
-    In controller mode it is the same: the confirm offset bounds what RocketMQ
-    dispatches, not what it keeps. Where its loading fails afterwards (formats 1.9:
-    a V2 record above the confirm offset), this is the end it had found until then.
+    In controller mode the end is the same: the confirm offset limits the records that
+    RocketMQ dispatches, not those that it keeps. If its loading fails later (formats
+    1.9: a V2 record above the confirm offset), this is the end that it found before.
     """
     if not log.bases:
         return 0
@@ -206,8 +213,8 @@ def rocketmq_end(
         tail = log.scan_end(offset, opening.checks)
         end, base = tail.offset, tail.offset - tail.offset % log.segment_size
         if tail.stop == Stop.LAST:
-            # Behind the last segment there is nothing to jump to: the end stays
-            # that of the last record, or the segment's base.
+            # No segment follows the last one: the end is that of the last record,
+            # or the base of the segment.
             record_end = tail.record_end if tail.record_start is not None else 0
             if stranded is not None:
                 return stranded
@@ -224,7 +231,7 @@ def _accepted_size(
     log: LogView, offset: int, left: int, opening: RocketmqEvidence
 ) -> int | None:
     """
-    Judges the bytes at a record's start as ``checkMessageAndReturnSize`` does.
+    Checks the bytes at the start of a record as ``checkMessageAndReturnSize`` does.
 
     Returns:
         The record's size; 0 for a blank record; ``None`` if they are bad.
@@ -233,7 +240,7 @@ def _accepted_size(
     size = int.from_bytes(head[:4], "big", signed=True)
     if len(head) < 8 or size > left:
         return None
-    if int.from_bytes(head[4:], "big") == _BLANK:
+    if int.from_bytes(head[4:], "big") == MAGIC_BLANK:
         return 0
     data = log.raw(offset, max(0, size))
     parts = _parts_of(data)
@@ -244,7 +251,7 @@ def _accepted_size(
     elif opening.force_property_crc:
         is_good = _is_property_crc_right(data, parts.properties)
     else:
-        is_good = not parts.body or zlib.crc32(parts.body) & _CRC_MASK == parts.crc
+        is_good = not parts.body or zlib.crc32(parts.body) & CRC_MASK == parts.crc
     return size if is_good else None
 
 
@@ -256,17 +263,18 @@ class _Parts(NamedTuple):
 
 def _parts_of(data: bytes) -> _Parts | None:
     """
-    Takes a record apart; ``None`` if its lengths do not add up to its size. As in
-    RocketMQ a negative body or properties length counts as 0.
+    Returns the parts of a record; ``None`` if its lengths do not add up to its size.
+    As in RocketMQ, a negative length of body or properties counts as 0.
     """
-    versions = {_V1: (1, ">b"), _V2: (2, ">h")}
+    versions = {MAGIC_V1: (1, ">b"), MAGIC_V2: (2, ">h")}
     magic = int.from_bytes(data[4:8], "big")
     if magic not in versions:
         return None
     topic_bytes, topic_form = versions[magic]
     try:
         body_crc, sys_flag = struct.unpack_from(">i24xI", data, 8)
-        at = 48 + _host_size(sys_flag, 0x10) + 8 + _host_size(sys_flag, 0x20) + 12
+        hosts = born_host_size(sys_flag) + store_host_size(sys_flag)
+        at = AT_BODY - 4 + hosts
         (body_size,) = struct.unpack_from(">i", data, at)
         body_at = at + 4
         at = body_at + max(0, body_size)
@@ -274,7 +282,7 @@ def _parts_of(data: bytes) -> _Parts | None:
         properties_at = at + topic_bytes + topic_size + 2
         (properties_size,) = struct.unpack_from(">h", data, properties_at - 2)
     except struct.error:
-        # The lengths lead out of the record, so they cannot add up to its size.
+        # A length is larger than the record.
         return None
     if topic_size < 0 or properties_at + max(0, properties_size) != len(data):
         return None
@@ -288,14 +296,14 @@ def _is_property_crc_right(record: bytes, raw: bytes) -> bool:
     expected = 0
     for digit in reversed(digits):
         expected = expected * 10 + ord(digit) - ord("0")
-    return zlib.crc32(record[:-CRC_SIZE]) & _CRC_MASK == expected
+    return zlib.crc32(record[:-CRC_SIZE]) & CRC_MASK == expected
 
 
 def gather_evidence(
     log: LogView, queues: ConsumeQueues, opening: RocketmqEvidence
 ) -> Evidence:
     """
-    Collects what the store shows about where its log may be torn (A8).
+    Collects the evidence about the end of the log (A8).
     """
     named = queues.last_named()
     return Evidence(
@@ -307,19 +315,19 @@ def gather_evidence(
     )
 
 
-def behind(
+def find_above(
     log: LogView, queues: ConsumeQueues, offset: int, checkpoint_ms: int
 ) -> tuple[int | None, int | None]:
     """
-    Looks above the place where a scan stopped for what forbids to cut there (A8).
+    Finds records above the stop of a scan that forbid a cut there (A8).
 
-    Reads on from one named record to the next damage, so that its time is that of a
-    scan, not of a look-up for each entry.
+    It scans from one record with a queue entry to the next damage, so its time is that
+    of one scan, not of one read for each entry.
 
     Args:
-        log: to look into.
+        log: of the store.
         queues: of the same store.
-        offset: where the scan stopped.
+        offset: of the stop.
         checkpoint_ms: `Evidence.checkpoint_ms`.
 
     Returns:

@@ -1,9 +1,9 @@
 """
-Giving up damaged bytes: what is removed is saved first, and named (A6).
+Saving bytes before a cut that loses promised records (A6).
 
-``recover --accept-loss`` cuts the log where the damage begins. Behind it there
-may be thousands of good records: every byte above the cut is copied beside the
-store, and every record in it that proves itself is listed.
+``recover --accept-loss`` cuts the log at the damage. Thousands of good records may
+follow: every byte above the cut is copied to a directory beside the store, and the
+offsets of the valid records in it are listed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from pystore.bindings.ffi import Check
 from pystore.core.scan import check_record
 from pystore.errors import CorruptError, InvalidError
 from pystore.fs.atomic import storage_error, sync_descriptor, sync_directory
+from pystore.fs.layout import segment_name
+from pystore.message.constants import MAGIC_V1, MAGIC_V2
 from pystore.recovery.segments import Segments
 from pystore.stored_names import stored
 
 __all__ = ["Loss", "save_loss", "whole_records"]
 
-_MAGIC = re.compile(rb"\xda\xa3\x20[\xa7\xab]")
+_MAGIC = re.compile(
+    b"|".join(re.escape(magic.to_bytes(4)) for magic in (MAGIC_V1, MAGIC_V2))
+)
 _PROOF = Check.BODY | Check.PROPERTY | Check.OFFSET
 _CHUNK = 1 << 22
 
@@ -32,13 +36,13 @@ _CHUNK = 1 << 22
 @dataclass(frozen=True, slots=True)
 class Loss:
     """
-    What was given up.
+    The saved bytes of a loss.
 
     Attributes:
-        directory: where the bytes were saved: one file for each segment, named by
-            the offset of its first byte.
-        bytes_saved: how many, trailing zeros left out.
-        records: offsets of whole records behind the damage, ascending.
+        directory: with one file for each segment, named by the offset of its first
+            byte.
+        bytes_saved: their number, without trailing zeros.
+        records: offsets of whole records after the damage, ascending.
     """
 
     directory: Path
@@ -48,15 +52,15 @@ class Loss:
 
 def save_loss(root: Path, segments: Segments, end: int) -> Loss:
     """
-    Copy everything above ``end`` beside the store, durably.
+    Copy all bytes above ``end`` to a directory beside the store, durably.
 
     Args:
         root: the store.
         segments: of its log.
-        end: where the log will be cut.
+        end: of the log after the cut.
 
     Raises:
-        InvalidError: the directory for it exists.
+        InvalidError: the directory exists.
         FullError: no space; the store is unchanged.
         StorageError: the system refused.
     """
@@ -64,18 +68,18 @@ def save_loss(root: Path, segments: Segments, end: int) -> Loss:
     try:
         directory.mkdir()
     except FileExistsError as error:
-        # An earlier run was killed, or the same loss came twice.
+        # From a killed run, or an earlier loss at the same offset.
         raise InvalidError(
-            f"{directory} exists: look at it, move it away, then try again",
+            f"{directory} exists: inspect it, move it away, then try again",
             path=str(directory),
         ) from error
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("create", directory, error) from error
     try:
         loss = _save(directory, segments, end)
     except BaseException:
-        # Half a copy would only be in the way of the next attempt.
+        # An incomplete copy would stop the next attempt.
         shutil.rmtree(directory, ignore_errors=True)
         raise
     return loss
@@ -90,7 +94,7 @@ def _save(directory: Path, segments: Segments, end: int) -> Loss:
             continue
         data = segments.raw(at, left).rstrip(b"\0")
         if data:
-            _write(directory / f"{at:020d}", data)
+            _write(directory / segment_name(at), data)
             saved += len(data)
             records.extend(whole_records(data, at))
     sync_directory(directory)
@@ -100,10 +104,10 @@ def _save(directory: Path, segments: Segments, end: int) -> Loss:
 
 def whole_records(data: bytes, offset: int) -> list[int]:
     """
-    Offsets of the records in ``data`` that prove themselves.
+    Offsets of the valid records in ``data``.
 
-    A record says where it is, so it is found by its magic wherever the chain of
-    sizes is broken.
+    They are found by their magic, where the chain of sizes is broken. A valid record
+    contains its own offset.
 
     Args:
         data: any bytes of a log.
@@ -117,7 +121,7 @@ def whole_records(data: bytes, offset: int) -> list[int]:
             size = int.from_bytes(data[start : start + 4], "big")
             record = check_record(data[start : start + size], offset + start, _PROOF)
         except CorruptError:
-            # Bytes that look like a record's begin; search on behind them.
+            # No record; search after these bytes.
             at = start + 1
         else:
             found.append(offset + start)
@@ -136,5 +140,5 @@ def _write(path: Path, data: bytes) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("save", path, error) from error

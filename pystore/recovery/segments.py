@@ -1,5 +1,5 @@
 """
-The segments of a log as files: their records looked for, their zero ends found.
+The segments of a log: scans, raw bytes, the last record, the last nonzero byte.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pystore.bindings.ffi import NO_CHECK, NO_OFFSET, Check
 from pystore.core.log_reader import LogReader
 from pystore.core.results import Cursor
 from pystore.errors import OffsetOutOfRange
+from pystore.fs.layout import segment_path
 
 _CHUNK = 1 << 20
 
@@ -24,7 +25,7 @@ _ZEROS = bytes(_CHUNK)
 
 class Segments:
     """
-    A log handle as `pystore.recovery.rocketmq` reads it: whole segments, nothing else.
+    The whole segments of a log, as crash recovery reads them.
     """
 
     def __init__(self, log: LogReader) -> None:
@@ -42,8 +43,8 @@ class Segments:
     @property
     def stranded(self) -> Sequence[int]:
         """
-        Base offsets of the segments behind a missing one, which hold nothing and are
-        no part of the log.
+        Base offsets of the stranded segments: empty, after a missing one, and no part
+        of the log.
         """
         return self.log.stranded()
 
@@ -80,26 +81,26 @@ class Segments:
         try:
             return bytes(self.log.acquire(offset, size))
         except OffsetOutOfRange:
-            # Nothing is there: as short as it gets.
+            # No segment is there.
             return b""
 
     def scan_end(self, offset: int, checks: Check, limit: int = NO_OFFSET) -> Cursor:
         """
-        Scans from ``offset`` until something but full rows stops it.
+        Scans from ``offset`` to the stop.
         """
         return self.log.scan(offset, limit, checks).finish()
 
     def rows(self, offset: int, checks: Check) -> Iterator[NDArray[Any]]:
         """
-        The same, for the rows.
+        As `scan_end`, with rows.
         """
         return self.log.scan(offset, NO_OFFSET, checks)
 
 
 def last_record(segments: Segments, end: int) -> tuple[int, int] | None:
     """
-    Offset and store time of the last record below ``end``, found segment by segment
-    from behind.
+    Offset and store time of the last record below ``end``; the newest segment is
+    scanned first.
     """
     for base in reversed(segments.bases):
         if base < end:
@@ -111,15 +112,15 @@ def last_record(segments: Segments, end: int) -> tuple[int, int] | None:
 
 def nonzero_end(root: Path, segments: Segments, end: int) -> int:
     """
-    Where the last byte above ``end`` stands that is not zero, exclusive; ``end``
-    if there is none. What a cut at ``end`` takes away.
+    The end of the last nonzero byte above ``end``; ``end`` if there is none. A cut at
+    ``end`` removes the bytes between.
     """
     found = end
     for base in segments.bases:
         if base + segments.segment_size <= end:
             continue
         at = max(0, end - base)
-        path = root / "commitlog" / f"{base:020d}"
+        path = segment_path(root, base)
         last = _last_nonzero(path, at, segments.segment_size)
         if last > at:
             found = base + last
@@ -128,7 +129,7 @@ def nonzero_end(root: Path, segments: Segments, end: int) -> int:
 
 def _last_nonzero(path: Path, at: int, size: int) -> int:
     """
-    Reads only what the file system calls data: a new segment is one large hole.
+    Reads only the data of the file, not its holes: a new segment is one hole.
     """
     last = at
     descriptor = os.open(path, os.O_RDONLY)
@@ -145,7 +146,7 @@ def _last_nonzero(path: Path, at: int, size: int) -> int:
                 chunk = os.pread(descriptor, min(_CHUNK, min(hole, size) - data), data)
                 if not chunk:
                     return last
-                # Comparing is 30 times faster than stripping, and most is zero.
+                # A comparison is 30 times as fast as a strip, and most bytes are zero.
                 if chunk != _ZEROS[: len(chunk)]:
                     last = data + len(chunk.rstrip(b"\0"))
                 data += len(chunk)

@@ -1,8 +1,8 @@
 """
-What opening a store has before it: its log, its files, its truth, its visitors.
+The input of the recovery plan: log, small files, queues, metadata, boot.
 
-`pystore.recovery.plan` decides by it. Whether our own bounds count is asked here: was
-somebody else here (A7, A15), or were files of the log lost?
+This module decides whether the bounds of the metastore are valid: whether there was a
+foreign writer (A7, A15), and whether files of the log were lost.
 
 Rules: docs/crash-safety.md.
 """
@@ -15,7 +15,8 @@ from pathlib import Path
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import LiveWords
 from pystore.fs.boot import Boot
-from pystore.metastore.schema import BOUNDS, LEFT
+from pystore.fs.layout import segment_name
+from pystore.metastore.schema import BOUNDS, FINGERPRINT
 from pystore.metastore.transaction import ReadTransaction
 from pystore.recovery.foreign_writer import (
     Found,
@@ -25,7 +26,7 @@ from pystore.recovery.foreign_writer import (
 )
 from pystore.recovery.rocketmq import RocketmqEvidence
 from pystore.recovery.segments import Segments
-from pystore.rocketmq.side_files import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 
 __all__ = [
     "RecoveryInput",
@@ -39,17 +40,17 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class RecoveryInput:
     """
-    Everything that a plan is made from.
+    The input of a recovery plan.
 
     Attributes:
         root: the store.
-        segments: its log, all of every segment readable.
+        segments: of its log, readable to their ends.
         found: the small files of its root.
         queues: its consume queues, loaded.
-        view: the truth in LMDB; ``None``: there is no ``meta/``.
-        live: the words of the live page; ``None``: there is no ``meta/``.
+        view: the metadata; ``None``: no ``meta/``.
+        live: the words of the live page; ``None``: no ``meta/``.
         boot: the boot that runs.
-        opening: what RocketMQ would look at, with its configuration.
+        opening: the evidence that RocketMQ would use, with its configuration.
     """
 
     root: Path
@@ -64,7 +65,7 @@ class RecoveryInput:
 
 def reasons_against(recovery_input: RecoveryInput) -> list[str]:
     """
-    Why our own bounds are void, a line each; none: they hold, if there are any.
+    Why the bounds of the metastore are void, one line each; empty: they are valid.
     """
     view = recovery_input.view
     if view is None:
@@ -73,9 +74,11 @@ def reasons_against(recovery_input: RecoveryInput) -> list[str]:
         (base, recovery_input.segments.segment_size)
         for base in recovery_input.segments.bases
     )
-    check_sizes(recovery_input.root, view.read(LEFT), segments)
+    check_sizes(recovery_input.root, view.read(FINGERPRINT), segments)
     stranded = tuple(recovery_input.segments.stranded)
-    left = {(q.topic, q.queue_id): q.value for q in view.read(LEFT).queue_lengths}
+    left = {
+        (q.topic, q.queue_id): q.value for q in view.read(FINGERPRINT).queue_lengths
+    }
     changed = recovery_input.queues.changed(left) if left else []
     reasons = reasons_of(view, recovery_input.found, segments, changed)
     return [*reasons, text_of_stranded(stranded)] if stranded else reasons
@@ -83,21 +86,21 @@ def reasons_against(recovery_input: RecoveryInput) -> list[str]:
 
 def text_of_stranded(bases: tuple[int, ...]) -> str:
     """
-    Stranded segments in words: the first one, and how many more there are.
+    A line about the stranded segments: the first one, and the number of others.
     """
     first, *others = bases
     more = f" (and {len(others)} more)" if others else ""
     return (
-        f"segment {first:020}{more} is allocated, holds nothing and stands behind "
-        "a missing one"
+        f"segment {segment_name(first)}{more} is allocated, holds nothing and stands "
+        "behind a missing one"
     )
 
 
 def has_lost_segments(recovery_input: RecoveryInput, view: ReadTransaction) -> bool:
     """
-    Whether files of the log are gone, all of them or those before a stranded one,
-    and nothing else changed. No program leaves a store so: they were lost, or a
-    file system is not mounted. Then our own bounds say what is missing.
+    Whether files of the log are missing (all, or those before a stranded one) and no
+    small file changed. No program leaves such a store: the files were lost, or a file
+    system is not mounted. Then the bounds show the missing range.
     """
     segments = recovery_input.segments
     return (
@@ -109,10 +112,7 @@ def has_lost_segments(recovery_input: RecoveryInput, view: ReadTransaction) -> b
 
 def opening_of(found: Found, queues: ConsumeQueues) -> RocketmqEvidence:
     """
-    What RocketMQ would look at, with its default configuration.
-
-    A ``checkpoint`` that cannot be read counts as none here; whether that is an
-    error is decided where it is imported.
+    The evidence that RocketMQ would use, with its default configuration.
     """
     named = queues.last_named()
     times = found.read().times or CheckpointTimes()

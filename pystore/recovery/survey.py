@@ -1,10 +1,9 @@
 """
-Where does the log end? Scans of the segments, weighed against what is known.
+The survey: scans of the segments that find the end of the log.
 
-Two ways lead to a verdict. Where our own bounds hold, the scan begins in the
-segment of the synced end and nothing below the bound may be bad (A5, A6). Where
-they are void, or never were, every record is scanned and RocketMQ's evidence
-decides (A8).
+With valid bounds, the scan begins in the segment of the synced end, and no record
+below the bound may be bad (A5, A6). Without them, every record is scanned, and the
+evidence in RocketMQ's files decides (A8).
 
 Rules: docs/crash-safety.md, A5 to A8.
 """
@@ -16,14 +15,14 @@ from dataclasses import dataclass
 from pystore.bindings.ffi import NO_OFFSET, Check, Stop
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.results import Cursor
-from pystore.recovery.rocketmq import RocketmqEvidence, behind, gather_evidence
+from pystore.recovery.rocketmq import RocketmqEvidence, find_above, gather_evidence
 from pystore.recovery.segments import Segments, last_record
 from pystore.recovery.torn_tail import Bound, Evidence, Findings, Verdict, decide
 from pystore.stored_names import stored
 
 __all__ = ["Survey", "survey_evidence", "survey_ours"]
 
-# One proof of the body is enough to tell torn from whole; `verify` asks for both.
+# One checksum of the body is enough for torn or whole; `verify` checks both.
 CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.ONCE
 
 
@@ -31,18 +30,18 @@ CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.ONCE
 @dataclass(frozen=True, slots=True)
 class Survey:
     """
-    What the scans found, and what it means.
+    The result of the scans, and the verdict.
 
     Attributes:
         verdict: whole, torn, stale or corrupt.
-        end_offset: of what is whole; never inside a record.
-        scanned_from: where the first scan began.
-        scanned_bytes: how much was checked.
-        records: whole records in it.
-        unproved: those without a property CRC.
+        end_offset: of the whole records; never inside a record.
+        scanned_from: the start of the first scan.
+        scanned_bytes: the number of checked bytes.
+        records: the number of whole records in them.
+        unproved: how many of them have no property CRC.
         store_ms: the newest store time.
         last_offset: of the last whole record, if one was scanned.
-        text: the bad record in words; empty where nothing is bad.
+        text: the problem of the bad record; empty: no bad record.
     """
 
     verdict: Verdict
@@ -63,7 +62,7 @@ def _findings(
     later: int | None = None,
 ) -> Findings:
     """
-    What scans that followed one another found.
+    The findings of consecutive scans.
     """
     ends = [scan.record_end for scan in scans if scan.record_start is not None]
     last = scans[-1]
@@ -76,13 +75,13 @@ def survey_ours(
     segments: Segments, bound: Bound, start: int, limit: int = NO_OFFSET
 ) -> Survey:
     """
-    Check a log whose bounds hold.
+    Check a log with valid bounds.
 
     Args:
         segments: of the log.
-        bound: nothing below it may be bad.
+        bound: no record below may be bad.
         start: a record start or a segment's base, at most the bound.
-        limit: of an open cut: nothing above it is looked at.
+        limit: of an unfinished cut: bytes above it are not scanned.
     """
     below = segments.scan_end(start, CHECKS, min(bound.offset, limit))
     scans = [below]
@@ -91,7 +90,7 @@ def survey_ours(
         scans.append(above)
     last = scans[-1]
     if last.stop == Stop.LIMIT:
-        # An open cut: what is above it is not even looked at.
+        # An unfinished cut: bytes above it are not scanned.
         last = scans[-1] = last._replace(stop=Stop.ZERO)
     verdict = decide(_findings(segments, scans), bound)
     end = verdict.end
@@ -101,7 +100,7 @@ def survey_ours(
     store_ms = max(scan.record_ms for scan in scans)
     last_offset = _last_offset(scans, end)
     if last_offset is None and (before := last_record(segments, min(start, end))):
-        # A segment was just begun: store times go on from the one before.
+        # A new segment: store times continue from the one before.
         last_offset, store_ms = before
     return Survey(
         verdict=verdict,
@@ -120,7 +119,7 @@ def survey_evidence(
     segments: Segments, queues: ConsumeQueues, opening: RocketmqEvidence
 ) -> tuple[Survey, Evidence]:
     """
-    Check a log without bounds of our own: all of it (A8).
+    Check all of a log without valid bounds (A8).
     """
     evidence = gather_evidence(segments, queues, opening)
     first = segments.bases[0] if segments.bases else 0
@@ -141,7 +140,7 @@ def survey_evidence(
     last = scans[-1]
     named = later = None
     if last.stop.is_bad or last.stop == Stop.ZERO:
-        named, later = behind(segments, queues, last.offset, evidence.checkpoint_ms)
+        named, later = find_above(segments, queues, last.offset, evidence.checkpoint_ms)
     verdict = decide(_findings(segments, scans, named, later), evidence)
     return (
         Survey(

@@ -1,11 +1,10 @@
 """
-Torn or corrupt: what the end of a log means. Pure.
+The decision about the end of a log: whole, torn, stale or corrupt. Pure.
 
-Every log that was not closed cleanly ends somewhere, and the bytes there look
-the same whether a crash left them or somebody lost data. What tells them apart
-is a bound: below it nothing may be bad. Our own bound is an offset (A5, A6). A
-store without one brings evidence instead (A8): consume queues, checkpoint times
-and ``abort``, as RocketMQ left them.
+After an unclean close the last bytes of a log look the same after a crash and after a
+loss of data. A bound separates the two: a bad record below it is corruption. The
+bound of pystore is an offset (A5, A6). Without one, the evidence in RocketMQ's files
+decides (A8): consume queues, checkpoint times and ``abort``.
 
 Rules A5 to A8: docs/crash-safety.md.
 """
@@ -50,17 +49,17 @@ _REASONS = {
 @dataclass(frozen=True, slots=True)
 class Findings:
     """
-    Where a scan from the front stopped, and what lies behind.
+    The stop of a scan from the front, and the facts about the bytes after it.
 
     Attributes:
         offset: the bad record, or the end of the good ones.
-        stop: why; not ``ROWS`` nor ``LIMIT``, after which a scan goes on.
+        stop: why; not ``ROWS`` nor ``LIMIT``, after which a scan continues.
         record_end: the end of the last whole record below, ``None`` if there is
-            none: it differs from ``offset`` behind a blank record.
-        named_behind: above ``offset``, a whole record that a queue names and that
-            was stored no later than the checkpoint says was flushed.
+            none: after a blank record it differs from ``offset``.
+        named_behind: above ``offset``, a whole record with a queue entry, not newer
+            than the flush time of the checkpoint.
         later_segment: above ``offset``, a segment that begins with a whole record.
-        last_base: where the last segment begins, if ``stop`` is ``LAST``.
+        last_base: the base of the last segment, if ``stop`` is ``LAST``.
     """
 
     offset: int
@@ -78,7 +77,7 @@ class Findings:
 @dataclass(frozen=True, slots=True)
 class Bound:
     """
-    Our own: nothing below ``offset`` may be bad (A5).
+    A bound of the metastore or the live page: no record below may be bad (A5).
 
     Attributes:
         offset: the published end in the same boot and mount, else the synced end.
@@ -92,15 +91,14 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """
-    What a store without valid bounds shows (A8).
+    The evidence of a store without valid bounds (A8).
 
     Attributes:
         is_abort: whether ``abort`` was there: RocketMQ did not stop cleanly.
         start_offset: where RocketMQ's recovery would start.
-        named_offset: the last record that consume queues name; ``None``: none.
+        named_offset: of the last record with a queue entry; ``None``: no record.
         named_end: its end.
-        checkpoint_ms: the store time up to which the checkpoint says that the log
-            was flushed.
+        checkpoint_ms: the store time of the last flushed record, by the checkpoint.
     """
 
     is_abort: bool
@@ -112,7 +110,7 @@ class Evidence:
     @property
     def bound(self) -> int:
         """
-        The offset below which nothing may be bad. From here on a scan checks the
+        The offset below which no record may be bad. Above it a scan also checks the
         fields of records without property CRC (A6).
         """
         return self.start_offset if self.is_abort else self.named_offset or 0
@@ -120,10 +118,10 @@ class Evidence:
     @property
     def stale_above(self) -> int | None:
         """
-        From where on a store time that falls back marks stale bytes.
+        Above this offset a store time that falls back marks stale bytes.
 
-        ``None`` if no queue names a record: then a clock that was set back could
-        not be told from a truncation, and would cost what follows it.
+        ``None`` if no queue has an entry: then a clock that was set back looks like a
+        truncation, and the records after it would be lost.
         """
         return self.named_end
 
@@ -132,7 +130,7 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class Whole:
     """
-    Nothing bad was found; the log ends at ``end``.
+    No bad record; the log ends at ``end``.
     """
 
     end: int
@@ -142,7 +140,7 @@ class Whole:
 @dataclass(frozen=True, slots=True)
 class Torn:
     """
-    A crash left half a record: the log is cut at ``end``.
+    A crash left a part of a record: the log is cut at ``end``.
     """
 
     end: int
@@ -154,7 +152,7 @@ class Torn:
 @dataclass(frozen=True, slots=True)
 class Stale:
     """
-    Records follow that a truncation left behind: the log is cut at ``end``.
+    Records from before a truncation follow: the log is cut at ``end``.
     """
 
     end: int
@@ -165,11 +163,11 @@ class Stale:
 @dataclass(frozen=True, slots=True)
 class Corrupt:
     """
-    Something is bad, or missing, that was promised: no opening for writing.
+    Promised bytes are bad or missing: the store does not open for writing.
 
     Attributes:
-        end: the end of what is whole below.
-        offset: where the damage is.
+        end: of the whole records below.
+        offset: of the damage.
         reason: one line.
         rule: of docs/crash-safety.md.
     """
@@ -185,11 +183,11 @@ Verdict: TypeAlias = Whole | Torn | Stale | Corrupt
 
 def decide(findings: Findings, bound: Bound | Evidence) -> Verdict:
     """
-    Says what the end of a log means.
+    Decides what the stop of a scan means.
 
     Args:
         findings: of a scan from the front, or from a bound that was checked before.
-        bound: our own, or a store's evidence where ours is void (A7) or never was.
+        bound: of pystore; or the evidence, if that is void (A7) or missing.
     """
     if isinstance(bound, Bound):
         end, rule = findings.offset, "A6"
@@ -198,7 +196,7 @@ def decide(findings: Findings, bound: Bound | Evidence) -> Verdict:
         end, rule = _end_as_rocketmq(findings), "A8"
         promise = _promise_of_evidence(findings, bound)
     if not promise and findings.stop is Stop.UNREADABLE:
-        promise = "what cannot be read cannot be called torn"
+        promise = "unreadable bytes are never a torn tail"
         rule = "A6"
     reason = _REASONS[findings.stop]
     if promise:
@@ -218,7 +216,7 @@ def _promise_of_ours(findings: Findings, bound: Bound) -> str:
 
 def _promise_of_evidence(findings: Findings, evidence: Evidence) -> str:
     """
-    The clauses of A8, in its order.
+    The clauses of A8, in the order of the page.
     """
     offset = findings.offset
     if evidence.is_abort and offset < evidence.start_offset:
@@ -237,7 +235,7 @@ def _promise_of_evidence(findings: Findings, evidence: Evidence) -> str:
 
 def _end_as_rocketmq(findings: Findings) -> int:
     """
-    A blank record with no segment behind it is not part of RocketMQ's log: its end
+    A blank record before no segment is not part of RocketMQ's log: its end
     is that of the last record, and the next record may replace the blank.
     """
     if findings.stop is not Stop.LAST:

@@ -1,9 +1,9 @@
 """
 RocketMQ's index files: records by key. Read and verified, not written.
 
-A file is a hash table with chains: each slot names its newest entry, each entry
-the one before it in the slot. Only hashes are stored, so what a query returns
-may have another key with the same hash: whoever asks compares the keys.
+A file is a hash table with chains: each slot has the number of its newest entry, each
+entry that of the entry before it in the slot. Only hashes are stored, so a query may
+return records of another key with the same hash: the caller compares the keys.
 
 Layout: docs/format.md, index files (RocketMQ 5.3: ``IndexFile``).
 """
@@ -42,7 +42,7 @@ _LATEST = 2**63 - 1
 
 class IndexHeader(NamedTuple):
     """
-    The first 40 bytes: what the entries span, and how many there are.
+    The first 40 bytes: the range of the entries, and their number.
 
     ``next_number`` is the number of the next entry. It begins at 1: entry 0 is never
     used.
@@ -58,7 +58,7 @@ class IndexHeader(NamedTuple):
 
 def index_hash(topic: str, key: str) -> int:
     """
-    Returns the hash under which a record of ``topic`` with ``key`` is found.
+    Returns the hash of a record of ``topic`` with ``key``.
     """
     code = abs(tags_code(f"{topic}#{key}"))
     return 0 if code == 2**31 else code
@@ -69,13 +69,13 @@ class IndexFile:
     """
     One index file, read-only.
 
-    Reads: any thread; the arrays stay valid as long as they are held.
+    Reads: any thread; a reference to an array keeps it valid.
 
     Attributes:
         path: of the file.
-        header: as it was when opened.
+        header: at the time of the opening.
         slots: the newest entry of each chain, 0 for none.
-        entries: all that fit; those from 1 to ``header.next_number - 1`` are used.
+        entries: the whole array; entries 1 to ``header.next_number - 1`` are used.
     """
 
     path: Path
@@ -94,7 +94,7 @@ class IndexFile:
             entries: ``maxIndexNum``.
 
         Raises:
-            FormatError: its length does not belong to these numbers.
+            FormatError: its length does not match these numbers.
             StorageError: the system refused.
         """
         if slots <= 0 or entries <= 0:
@@ -112,7 +112,7 @@ class IndexFile:
                     )
                 data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", path, error) from error
         return cls(
             path,
@@ -141,14 +141,14 @@ class IndexFile:
             time_ms = self.header.begin_ms + seconds * 1000
             if found == code and begin_ms <= time_ms <= end_ms:
                 yield offset
-            # A chain leads back; one that does not would never end.
+            # Numbers fall along a chain; else it would never end.
             if previous >= number or time_ms < begin_ms:
                 return
             number = previous
 
     def is_within(self, begin_ms: int, end_ms: int) -> bool:
         """
-        Whether the file has times in the range, as RocketMQ asks it.
+        Whether the file has times in the range, by RocketMQ's rule.
         """
         first, last = self.header.begin_ms, self.header.end_ms
         return (
@@ -162,7 +162,7 @@ class IndexFile:
         Checks header, chains and times against the entries.
 
         Returns:
-            What is wrong, one line each; empty: nothing.
+            The problems, one line each; empty: no problem.
         """
         header, size = self.header, len(self.entries)
         end = header.next_number
@@ -242,10 +242,10 @@ class IndexFiles:
         try:
             paths = sorted(folder.iterdir())
         except FileNotFoundError:
-            # A store without an index answers every query with nothing.
+            # Without an index every query has no result.
             paths = []
         except OSError as error:
-            # The caller gets the path with it.
+            # The error of the system does not name the path.
             raise storage_error("read", folder, error) from error
         for path in paths:
             if not _NAME.fullmatch(path.name):

@@ -1,10 +1,10 @@
 """
-Taking over a store that another program left, or that has no ``meta/`` yet.
+Adoption of a store with a foreign writer, or without ``meta/``.
 
-What RocketMQ's rules say of it becomes our truth in one transaction. From then on
-our own rules judge the store, also after a crash in the middle: so everything that
-those rules will believe is made durable and true before, and what they could not
-know again, an end that only evidence showed, is a cut intent.
+The result of RocketMQ's rules becomes the metadata in one transaction. After it
+pystore's rules apply, also after a crash in the middle. So everything that those rules
+rely on is durable before the transaction; and an end that only the evidence showed is
+stored as a cut intent.
 
 Rules: docs/crash-safety.md, A3, A7, A8, A10 and A12.
 """
@@ -31,12 +31,12 @@ def prepare_adoption(root: Path, folders: Iterable[str], live: LivePage) -> None
     """
     The steps before the transaction.
 
-    Whoever wrote or copied the files may not have synced them, and our synced end
-    will vouch for them. And the ends of the live page were those of another log.
+    The other program may not have synced the files, and the new synced end will cover
+    them. The ends in the live page are not valid for this log.
 
     Args:
         root: the store.
-        folders: below it, whose files are synced, and their names.
+        folders: below it; their files and names are synced.
         live: the page, open for writing.
 
     Raises:
@@ -58,7 +58,7 @@ def _sync(path: Path) -> None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        # The caller gets the path with it.
+        # The error of the system does not name the path.
         raise storage_error("sync", path, error) from error
 
 
@@ -66,7 +66,7 @@ def adopt(
     change: WriteTransaction, made: RecoveryPlan, found: Found, boot: Boot
 ) -> None:
     """
-    Take what was found as the truth (A7, A10).
+    Store the findings as the metadata (A7, A10).
     """
     for name in EXPORT_NAMES:
         change.intend_export(name, found.contents[name])
@@ -77,10 +77,10 @@ def adopt(
     change.store_bounds(
         Bounds(made.synced_end, made.confirm_offset, boot_id, mount_id), QueueOffsets()
     )
-    change.leave(StoreFingerprint())
+    change.store_fingerprint(StoreFingerprint())
     change.write(QUEUES, QueueBounds())
     if made.cut_bytes:
-        # Stale records are known by evidence (A8) that is gone after this.
+        # Only the evidence shows stale records (A8), and it is gone after this.
         change.intend_cut(made.end_offset)
     if change.read(EPOCHS) != made.epochs:
         change.replace_epochs(made.epochs)

@@ -1,5 +1,5 @@
 """
-A log's lower bounds, stored: synced end, confirm offset, queue offsets.
+Storing lower bounds of a log: synced end, confirm offset, queue offsets.
 
 Source: docs/crash-safety.md, A5.
 """
@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pystore.fs.layout import ABORT
-from pystore.metastore.schema import BOUNDS, CUT, LEFT, POSITIONS, QUEUES
+from pystore.metastore.schema import BOUNDS, CUT, FINGERPRINT, POSITIONS, QUEUES
 from pystore.metastore.values import Bounds, QueueBounds, QueueMark, QueueOffsets
-from pystore.store.writer import Writer, left_of
+from pystore.store.writer import Writer, fingerprint_of
 
 
 def keep_bounds(writer: Writer) -> bool:
     """
-    Sync, and store how far; nothing if nothing changed.
+    Sync, and store the bounds if they changed.
 
     Returns:
-        Whether there was something to store.
+        Whether bounds were stored.
 
     Raises:
         PoisonedError: a write-back failed.
@@ -39,19 +39,19 @@ def keep_bounds(writer: Writer) -> bool:
     writer.log.sync(positions.as_of)
     with writer.metastore.change() as change:
         if before.intent is not None or change.read(CUT) != before:
-            # Another thread cut: these ends were another log's. A cut that is not
-            # done has forgotten the queues.
+            # Another thread cut the log: the ends are no longer valid. A cut that is
+            # not done has reset the queues.
             return False
         change.store_bounds(bounds, positions)
         if queues is not None:
             change.write(QUEUES, queues)
-        change.leave(left_of(writer, change.read(LEFT)))
+        change.store_fingerprint(fingerprint_of(writer, change.read(FINGERPRINT)))
     return True
 
 
 def _export_abort(writer: Writer) -> None:
     """
-    Write the ``abort`` that a full disk has delayed, if there is space now (A13).
+    Write an ``abort`` that a full disk delayed, if there is space now (A13).
     """
     text = writer.delayed_abort
     if text is not None and writer.export(ABORT, text):
@@ -60,7 +60,7 @@ def _export_abort(writer: Writer) -> None:
 
 def current_bounds(writer: Writer) -> tuple[QueueOffsets, Bounds]:
     """
-    The queues as of one end of the log, and the bounds once that is synced.
+    The queue offsets at one end of the log, and the bounds after a sync of it.
     """
     queues, end = writer.log.queues_fill()
     marks = tuple(QueueMark(topic, queue, at) for (topic, queue), at in queues.items())
@@ -71,7 +71,7 @@ def current_bounds(writer: Writer) -> tuple[QueueOffsets, Bounds]:
 
 def queue_bounds(writer: Writer) -> QueueBounds | None:
     """
-    How far the queues are on disk and right: not above a cut that they do not know.
+    The bounds of the queues, not above a pending cut.
     """
     bounds = writer.queue_bounds
     if bounds is None:

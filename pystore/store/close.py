@@ -1,9 +1,8 @@
 """
-Keeping bounds while a store is open, and closing it with the clean mark.
+Closing a store, with the clean mark.
 
-Bounds are lower bounds: stored at most once a second and never on the path of
-an append (A5). The clean mark says that everything is on disk and where the log
-ends; it is voided by the next opening, before anything is written (A9).
+The clean mark has the end of the log, and means that everything is on disk. The next
+opening voids it before its first write (A9).
 
 Rules: docs/crash-safety.md, A5, A9, A11.
 """
@@ -17,7 +16,7 @@ from pystore.fs.layout import ABORT, CHECKPOINT, EPOCH_FILE
 from pystore.metastore.schema import (
     EPOCHS,
     EXPORTS,
-    LEFT,
+    FINGERPRINT,
     QUEUES,
 )
 from pystore.metastore.values import (
@@ -25,10 +24,10 @@ from pystore.metastore.values import (
     digest_of,
 )
 from pystore.recovery.segments import Segments, last_record
-from pystore.rocketmq.side_files import CheckpointTimes, parse_checkpoint
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
 from pystore.store.bounds import current_bounds, queue_bounds
 from pystore.store.dispatch import catch_up
-from pystore.store.writer import Writer, left_of
+from pystore.store.writer import Writer, fingerprint_of
 
 __all__ = ["close_writer"]
 
@@ -37,11 +36,11 @@ _NO_EPOCH_ABOVE = 2**63 - 1
 
 def close_writer(writer: Writer) -> None:
     """
-    Mark the store clean and give everything back; again is fine.
+    Store the clean mark and release everything; calling it again is allowed.
 
     Raises:
-        PoisonedError: a write-back failed; closed, but not marked clean.
-        StorageError: the system refused; likewise.
+        PoisonedError: a write-back failed; the store is closed without a clean mark.
+        StorageError: the system refused; the same.
     """
     if writer.is_closed:
         return
@@ -50,13 +49,13 @@ def close_writer(writer: Writer) -> None:
         try:
             _mark_clean(writer)
         except ForkedError:
-            # A child closes what its parent goes on using: nothing of it.
+            # The store belongs to the parent process.
             return
 
 
 def _mark_clean(writer: Writer) -> None:
     log = writer.log
-    # No append may come between the end that is marked and the close.
+    # No append may follow the end in the mark.
     log.authority(_NO_EPOCH_ABOVE, 0, 0)
     if log.ends().poisoned:
         raise PoisonedError(
@@ -68,22 +67,22 @@ def _mark_clean(writer: Writer) -> None:
         )
     ends = log.ends()
     if ends.received_end > ends.published_end:
-        # Half a raw record is zeroed when the log closes: not clean before that.
+        # The close of the log zeroes the incomplete raw record: not clean before.
         return
     log.sync(NO_OFFSET)
     catch_up(writer, queue_file_size_of(writer.root))
     positions, bounds = current_bounds(writer)
     mark, store_ms = _mark_of(writer, positions.as_of)
     times = _times(writer, store_ms)
-    left = left_of(writer, writer.metastore.read(LEFT))
+    left = fingerprint_of(writer, writer.metastore.read(FINGERPRINT))
     queues = queue_bounds(writer)
-    # Half a raw record may stand above the end, which the mark calls zero.
+    # This zeroes an incomplete raw record above the end: the mark requires zeros.
     log.close()
     with writer.metastore.change() as change:
         change.store_bounds(bounds, positions, times)
         if queues is not None:
             change.write(QUEUES, queues)
-        change.leave(left)
+        change.store_fingerprint(left)
         change.intend_export(ABORT, None)
         change.mark_clean(mark)
         exports, epochs = change.read(EXPORTS), change.read(EPOCHS)
@@ -111,7 +110,7 @@ def _mark_of(writer: Writer, end: int) -> tuple[CleanMark, int]:
 
 def _times(writer: Writer, store_ms: int) -> CheckpointTimes:
     """
-    What ``checkpoint`` may say: no more than is on disk (A11).
+    The content of ``checkpoint``: only records that are on disk (A11).
     """
     path = writer.root / CHECKPOINT
     before = (
@@ -119,7 +118,7 @@ def _times(writer: Writer, store_ms: int) -> CheckpointTimes:
         if path.exists()
         else CheckpointTimes()
     )
-    # Without queues nothing of them is on disk, whatever was said before.
+    # Without queues no entry is on disk, whatever the file has.
     queues_ms = writer.queue_bounds.synced_ms if writer.queue_bounds else 0
     return CheckpointTimes(
         physic_ms=store_ms,

@@ -1,13 +1,12 @@
 """
 `CommitLog`: the log for Python programs.
 
-A thin class over `pystore.core.log_writer.LogHandle`, which makes each call of the C
-core a method. What is added here is everything that spans the log and the truth
-in LMDB: opening, keeping bounds, cutting, closing. Nothing here is on the path
-of an append but one call.
+It is a thin class over `pystore.core.log_writer.LogHandle`, which has one method for
+each call of the C core. It adds the operations on the log and the metastore: opening,
+storing bounds, cutting, closing. An append has only one call here.
 
-Threads: any thread may call any method at any time; `close` waits for calls
-that run. After a fork the child's handle raises `ForkedError`.
+Threads: any thread may call any method at any time; `close` waits for running calls.
+After a fork the child's handle raises `ForkedError`.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ __all__ = ["CommitLog", "ReadableLog"]
 
 class ReadableLog:
     """
-    What every open `pystore.store.commit_log.CommitLog` can do. Any thread may call.
+    The reading methods of `pystore.store.commit_log.CommitLog`. Any thread may call.
     """
 
     _log: LogReader
@@ -57,48 +56,48 @@ class ReadableLog:
     @property
     def ends(self) -> Ends:
         """
-        How far the log reaches, as of now.
+        The present ends of the log.
         """
         return self._log.ends()
 
     @property
     def min_offset(self) -> int:
         """
-        The first offset that is still there.
+        The first offset that is not deleted.
         """
         return self._log.ends().min_offset
 
     @property
     def end_offset(self) -> int:
         """
-        The end of what can be read, exclusive.
+        The end for readers, exclusive.
         """
         return self._log.ends().published_end
 
     @property
     def synced_offset(self) -> int:
         """
-        The end of what survives a power cut.
+        The bytes below this end survive a power cut.
         """
         return self._log.ends().synced_end
 
     @property
     def confirm_offset(self) -> int:
         """
-        The end of what is safe on the set of replicas.
+        The bytes below this end are safe on the set of replicas.
         """
         return self._log.ends().confirm_offset
 
     @property
     def reader(self) -> LogReader:
         """
-        The handle below, for whole-log work: scans, blocks, topics.
+        The handle of the core, for work on the whole log: scans, blocks, topics.
         """
         return self._log
 
     def read(self, offset: int) -> Record:
         """
-        The record at *offset*, copied.
+        A copy of the record at *offset*.
 
         Raises:
             OffsetOutOfRange: not within the log.
@@ -120,15 +119,15 @@ class ReadableLog:
         Rows of a range, one numpy array after the other.
 
         Args:
-            from_offset: where a record begins; ``None``: the first one.
+            from_offset: of a record; ``None``: the first one.
             to_offset: exclusive; ``None``: the end.
-            checks: what to check, and which columns to fill.
+            checks: the checks, and the columns to fill.
             rows: of one array.
             stops_at_damage: end without an error at a bad record; the scan's
-                ``cursor`` then says where and why.
+                ``cursor`` then has its offset and the reason.
 
         Raises:
-            CorruptError: a bad record; all rows below it were given out.
+            CorruptError: a bad record; all rows below it were yielded.
             OffsetOutOfRange, CutError, StorageError: while iterating.
         """
         start = self.min_offset if from_offset is None else from_offset
@@ -170,28 +169,28 @@ class CommitLog(ReadableLog):
         path: the store's directory.
         mode: ``w`` to append and read, ``r`` to read, also while another process
             appends.
-        create: with ``w``: make a store of a missing or empty directory.
-        segment_size: of new stores, in bytes; 0: 1 GiB. A store that has segments
-            keeps their size.
+        create: with ``w``: create a store in a missing or empty directory.
+        segment_size: of new stores, in bytes; 0: 1 GiB. A store with segments keeps
+            their size.
         property_crc: append RocketMQ's property CRC, which covers every byte of a
             record.
         message_size_max: the largest body, in bytes.
-        flush_interval_ms: a thread of the core syncs this often; 0: only when asked.
-        writeback_bytes: write-back starts each so many bytes; 0: with the sync.
-        store_host: ``address:port`` that records name as their broker.
-        accept_loss: open although promised bytes are bad: what stands from there on
-            is saved beside the store and cut.
+        flush_interval_ms: the interval of the flusher; 0: no flusher.
+        writeback_bytes: bytes between two early write-backs; 0: none.
+        store_host: the ``address:port`` of the broker in records.
+        accept_loss: open although promised bytes are bad: all bytes from there on are
+            saved beside the store and cut.
 
     Attributes:
         path: the store's directory.
-        recovery: what opening found and did.
+        recovery: the findings and the work of the opening.
 
     Raises:
-        NotAStoreError: missing, or something else than a store.
+        NotAStoreError: missing, or not a store.
         LockedError: another writer has the store.
-        CorruptError: promised bytes are bad; `offset` says where.
+        CorruptError: promised bytes are bad, at `offset`.
         FormatError: a small file of the store cannot be read.
-        FullError: no space even for what opening needs.
+        FullError: no space for the opening.
         StorageError: the system refused.
     """
 
@@ -237,7 +236,7 @@ class CommitLog(ReadableLog):
             )
         elif mode == "r":
             self._log, self.recovery = open_reader(self.path, options)
-            self._append = self._append_nothing
+            self._append = self._refuse_append
         else:
             raise InvalidError(f"mode {mode!r} is neither 'r' nor 'w'")
 
@@ -258,11 +257,11 @@ class CommitLog(ReadableLog):
 
     def close(self) -> None:
         """
-        Sync, leave the clean mark, and give the store back; again is fine.
+        Sync, store the clean mark, and release the store; calling it again is allowed.
 
         Raises:
             PoisonedError: a write-back failed: the store is closed, not clean.
-            StorageError: the system refused; closed all the same.
+            StorageError: the system refused; the store is closed.
         """
         while self._closers:
             self._closers.pop()()
@@ -277,8 +276,8 @@ class CommitLog(ReadableLog):
         """
         self._closers.append(closer)
 
-    def _append_nothing(self, form: bytes, ack: int) -> Appended:
-        # What a reader has for ``append``: the hottest call asks nothing twice.
+    def _refuse_append(self, form: bytes, ack: int) -> Appended:
+        # The ``append`` of a reader: so the hottest call does not check the mode.
         return self._handle.append(form, ack)
 
     @property
@@ -296,24 +295,24 @@ class CommitLog(ReadableLog):
         Append one message.
 
         Args:
-            message: what to append.
+            message: to append.
             ack: ``leader``: in the page cache when this returns, so it survives a
                 killed process; ``leader-synced``: on disk, so it survives a power
                 cut.
 
         Raises:
             InvalidError: the message does not fit a segment, or no such ack.
-            FullError: no space; nothing of it is there; try again later.
+            FullError: no space; nothing was written; try again later.
             FencedError: the write authority is gone.
-            BusyError: a cut did not finish; open the store again.
-            PoisonedError: a write-back failed; close and open again.
+            BusyError: a cut did not finish; reopen the store.
+            PoisonedError: a write-back failed; reopen the store.
             StorageError: the system refused.
         """
         try:
-            form, wish = message.form, _ACKS[ack]
+            form, local_ack = message.form, _ACKS[ack]
         except (AttributeError, KeyError, TypeError) as error:
             raise _refusal(message, ack) from error
-        return self._append(form, wish)
+        return self._append(form, local_ack)
 
     def append_batch(
         self,
@@ -327,8 +326,8 @@ class CommitLog(ReadableLog):
         Args:
             messages: of any topics and queues.
             ack: as in `append`.
-            positions: an array of ``POSITION_DTYPE`` that is filled with where each
-                record went.
+            positions: an array of ``POSITION_DTYPE``, filled with the offsets of each
+                record.
 
         Raises:
             PystoreError: as `append`.
@@ -350,8 +349,8 @@ class CommitLog(ReadableLog):
             positions: as in `append_batch`.
 
         Raises:
-            PystoreError: as `append`; its ``records_appended`` says how many are
-                there all the same.
+            PystoreError: as `append`; its ``records_appended`` is the number of records
+                that are in the log.
         """
         return self._handle.append_columns(columns, _ack(ack), positions)
 
@@ -368,7 +367,7 @@ class CommitLog(ReadableLog):
 
     def sync(self, end: int | None = None) -> None:
         """
-        Wait until everything below *end* is on disk; ``None``: all of now.
+        Wait until all bytes below *end* are on disk; ``None``: the present end.
 
         Raises:
             PoisonedError: a write-back failed.
@@ -376,7 +375,7 @@ class CommitLog(ReadableLog):
         """
         self._handle.sync(NO_OFFSET if end is None else end)
 
-    # -- the truth ---------------------------------------------------------
+    # -- metadata ----------------------------------------------------------
 
     @property
     def epochs(self) -> EpochTable:
@@ -395,7 +394,7 @@ class CommitLog(ReadableLog):
     @property
     def writer(self) -> Writer:
         """
-        What an open store holds: for the floors above.
+        The writer of the open store, for packages above.
 
         Raises:
             InvalidError: open for reading only.
@@ -408,7 +407,7 @@ class CommitLog(ReadableLog):
 
     def begin_epoch(self, epoch: int) -> EpochTable:
         """
-        A mastership begins at the log's end: durable before its first byte.
+        Begin a mastership at the log's end; it is durable before its first byte.
 
         Raises:
             FencedError: a higher epoch was promised.
@@ -424,11 +423,11 @@ class CommitLog(ReadableLog):
 
     def keep(self) -> bool:
         """
-        Store lower bounds of what is synced, if they changed: at most once a second
-        is enough (A5). `pystore.open_log` has a thread that does.
+        Sync, and store lower bounds if they changed: once a second is enough (A5). The
+        maintenance thread of `pystore.open_log` calls it.
 
         Returns:
-            Whether there was something to store.
+            Whether bounds were stored.
 
         Raises:
             PoisonedError: a write-back failed.
@@ -438,12 +437,12 @@ class CommitLog(ReadableLog):
 
     def cut(self, offset: int) -> CutReport:
         """
-        Cut the log's end: what stands from *offset* on is gone, durably (A3).
+        Cut the log: all bytes from *offset* on are removed, durably (A3).
 
         Raises:
             InvalidError: no record ends there.
             BusyError: a block above it is held.
-            StorageError: the system refused; open the store again.
+            StorageError: the system refused; reopen the store.
         """
         return cut_log(self.writer, offset)
 
@@ -452,13 +451,13 @@ class CommitLog(ReadableLog):
         Delete whole segments that end at or below *offset*, never the newest.
 
         Returns:
-            How many went.
+            The number of deleted segments.
 
         Raises:
             PoisonedError: a write-back failed.
             StorageError: the system refused.
         """
-        # The records that go may be the only ones that tell where a queue goes on.
+        # Only the deleted records may have the last offset of a queue.
         self.keep()
         return self._handle.delete_before(offset)
 
@@ -467,12 +466,12 @@ def _ack(name: str) -> int:
     try:
         return _ACKS[name]
     except (KeyError, TypeError):
-        # The other names need replicas.
+        # The other acks need replicas.
         raise _no_ack(name) from None
 
 
 def _no_ack(name: str) -> InvalidError:
-    return InvalidError(f"ack {name!r}: one log knows {', '.join(_ACKS)}")
+    return InvalidError(f"ack {name!r}: one log has {', '.join(_ACKS)}")
 
 
 def _refusal(message: object, ack: str) -> InvalidError:

@@ -1,10 +1,10 @@
 """
-Cutting the log's end: an intent first, then the page, then the bytes (A3). A log
-of which nothing is left may begin elsewhere.
+Cutting a log: first the intent, then the live page, then the bytes (A3). An empty log
+may begin at another segment.
 
-The core holds every append back from the first step to the last. Between its
-steps the truth is changed, so that a crash anywhere leaves either the whole log
-or a cut that the next opening finishes.
+Appends wait in the core from the first step to the last. The intent is stored between
+the steps, so that a crash leaves either the whole log or a cut that the next opening
+finishes.
 
 Rules: docs/crash-safety.md, A2 and A3.
 """
@@ -18,7 +18,8 @@ import numpy as np
 
 from pystore.bindings.ffi import Check
 from pystore.errors import InvalidError, PoisonedError, PystoreError
-from pystore.metastore.schema import EPOCHS, LEFT, POSITIONS
+from pystore.message.constants import NO_ENTRY
+from pystore.metastore.schema import EPOCHS, FINGERPRINT, POSITIONS
 from pystore.metastore.values import QueueMark, QueueOffsets, StoreFingerprint
 from pystore.store.sealer import remove_seals
 
@@ -29,19 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["begin_at", "cut_log"]
 
-_NO_ENTRY = 0x4  # PREPARED and ROLLBACK records take no queue offset
-
 
 def cut_log(writer: Writer, offset: int) -> CutReport:
     """
-    Cut the log at ``offset``; at 0 nothing stays of it and of its epochs, wherever
-    it began.
+    Cut the log at ``offset``; at 0 the whole log and its epochs are removed.
 
     Raises:
         InvalidError: no record ends there.
         BusyError: a block above it is held.
-        StorageError: the system refused; if the log takes no appends any more, open
-            the store again, which finishes the cut.
+        StorageError: the system refused; if appends fail from now on, reopen the
+            store, which finishes the cut.
     """
     log = writer.log
     is_intended = is_done = False
@@ -52,7 +50,7 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
         try:
             generation, table = _intend(writer, offset, queues)
         except PystoreError as error:
-            # A refused transaction left nothing, but for one whose end is unknown.
+            # A failed transaction changed nothing, unless its outcome is unknown.
             is_intended = isinstance(error, PoisonedError)
             raise
         log.cut_publish(generation)
@@ -71,10 +69,10 @@ def cut_log(writer: Writer, offset: int) -> CutReport:
 
 def begin_at(writer: Writer, base: int) -> None:
     """
-    Let an empty log begin at the base of a segment, as that of another replica
-    whose first segments are gone. The caller has removed the consume queues.
+    Move the beginning of an empty log to the base of a segment, as in a replica with
+    deleted segments. The caller has removed the consume queues.
 
-    A crash leaves an empty log, which begins at 0 or here.
+    A crash leaves an empty log that begins at 0 or here.
 
     Raises:
         InvalidError: the log is not empty, or no segment can begin there.
@@ -86,8 +84,10 @@ def begin_at(writer: Writer, base: int) -> None:
     if writer.log.ends().received_end:
         cut_log(writer, 0)
     with writer.metastore.change() as change:
-        # The segment at 0 goes; that is no visit of another program (A7).
-        change.leave(StoreFingerprint((), change.read(LEFT).queue_lengths))
+        # The removed segment at 0 must not count as foreign (A7).
+        change.store_fingerprint(
+            StoreFingerprint((), change.read(FINGERPRINT).queue_lengths)
+        )
     writer.log.begin_at(base)
 
 
@@ -95,20 +95,20 @@ def _intend(
     writer: Writer, offset: int, queues: dict[tuple[str, int], int]
 ) -> tuple[int, EpochTable]:
     """
-    Make the intent durable; answers the generation and the epochs that are left.
+    Store the intent; returns the generation and the remaining epochs.
     """
     with writer.metastore.change() as change:
         if change.read(POSITIONS).as_of > offset:
-            # Retention may have taken the records that would tell them. Those of a
-            # lower end stay: this one may not be on disk yet.
+            # Retention may have deleted the records with these offsets. The offsets of
+            # a lower end stay: this end may not be on disk yet.
             marks = (QueueMark(*key, value) for key, value in queues.items())
             change.write(POSITIONS, QueueOffsets(offset, tuple(marks)))
         state = change.intend_cut(offset)
-        left = change.read(LEFT)
-        # One that retention took may still be named.
+        left = change.read(FINGERPRINT)
+        # It may have segments that retention deleted.
         present = {base for base in writer.log.segments() if base <= offset}
-        kept = tuple(pair for pair in left.segments if pair[0] in present)
-        change.leave(StoreFingerprint(kept, left.queue_lengths))
+        segments = tuple(pair for pair in left.segments if pair[0] in present)
+        change.store_fingerprint(StoreFingerprint(segments, left.queue_lengths))
         table = change.read(EPOCHS)
         writer.cuts.append(offset)
     return state.generation, table
@@ -116,11 +116,11 @@ def _intend(
 
 def _end(writer: Writer, *, is_intended: bool, is_done: bool) -> None:
     """
-    End the cut of this thread, if it has begun one.
+    End the cut of this thread, if it began one.
 
-    What is appended behind an intent that is still open would be cut by the next
-    opening. Ctrl-C may come between the intent and the step that holds appends
-    back for good, so that step is made up for here.
+    The next opening would cut records that were appended after an unfinished intent.
+    Ctrl-C may come between the intent and the step that makes appends fail, so that
+    step is done here.
     """
     log = writer.log
     try:
@@ -134,13 +134,13 @@ def _end(writer: Writer, *, is_intended: bool, is_done: bool) -> None:
 
 def _queues_at(writer: Writer, offset: int) -> dict[tuple[str, int], int]:
     """
-    The next queue offsets once everything from ``offset`` on is gone: of each
-    queue the lowest that is cut, else what it was.
+    The next queue offsets after the cut: for each queue the lowest removed one, else
+    the present one.
     """
     log = writer.log
     queues, end = log.queues_fill()
     for rows in log.scan(offset, end, Check.TOPIC):
-        counted = rows[(rows["sys_flag"] & _NO_ENTRY) == 0]
+        counted = rows[(rows["sys_flag"] & NO_ENTRY) == 0]
         keys = counted[["topic_id", "queue_id"]]
         groups, first = np.unique(keys, return_index=True)
         for group, at in zip(groups, first, strict=True):

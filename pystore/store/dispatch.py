@@ -1,9 +1,9 @@
 """
-Bringing consume queues to the log's end, and knowing how far they are on disk.
+Dispatching: the consume queues brought to the end of the log.
 
-What is not sure to be on disk is cut away and built again from the log. Whoever
-closes a store whose queues exist leaves them complete: after a clean stop a Java
-broker dispatches again only what begins above the last entry's end.
+Entries that may not be on disk are removed and built again from the log. A close
+completes existing queues: after a clean stop a Java broker dispatches only records
+above the end of the last entry.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = [
     "check_dispatched",
     "dispatch",
     "follow_cuts",
-    "forget_queues",
     "note_queues",
+    "remove_queues",
     "resume_queues",
 ]
 
@@ -42,10 +42,10 @@ def dispatch(
     fill_gaps: bool = False,
 ) -> int:
     """
-    Give every record up to ``end`` its queue entry; ``None``: to the log's end.
+    Write the entry of every record up to ``end``; ``None``: to the log's end.
 
     Returns:
-        How many entries were written.
+        The number of written entries.
 
     Raises:
         CorruptError: entries are missing below.
@@ -68,28 +68,28 @@ def dispatch(
 
 def follow_cuts(writer: Writer, queues: ConsumeQueues) -> None:
     """
-    Cut the queues where the log was cut since.
+    Cut the queues at the offsets of pending cuts of the log.
 
     Raises:
-        StorageError: the system refused; the cut is not forgotten.
+        StorageError: the system refused; the cut stays pending.
     """
     while writer.cuts:
         offset = writer.cuts.pop()
         try:
             queues.cut(offset)
         except BaseException:
-            # Whatever it was: entries of other records must not stay.
+            # After any error the cut stays pending: no entry may point to another
+            # record.
             writer.cuts.append(offset)
             raise
 
 
-def forget_queues(writer: Writer, queues: ConsumeQueues) -> None:
+def remove_queues(writer: Writer, queues: ConsumeQueues) -> None:
     """
-    Remove every queue: of an empty log, the next record of which may have any queue
-    offset.
+    Remove all queues of an empty log: its next record may have any queue offset.
 
     Raises:
-        StorageError: the system refused; forget again.
+        StorageError: the system refused; call it again.
     """
     for queue in queues:
         for base in reversed(list(queue.files.bases)):
@@ -102,11 +102,11 @@ def forget_queues(writer: Writer, queues: ConsumeQueues) -> None:
 
 def check_dispatched(writer: Writer, queues: ConsumeQueues) -> None:
     """
-    Make sure that the queues reach the log's end.
+    Check that the queues reach the end of the log.
 
     Raises:
-        CorruptError: a record that was promised is bad, so that what follows it
-            has no entries.
+        CorruptError: a promised record is bad, so that the records after it have no
+            entries.
     """
     log = writer.log
     end = log.ends().published_end
@@ -125,7 +125,7 @@ def check_dispatched(writer: Writer, queues: ConsumeQueues) -> None:
 
 def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
     """
-    Go on where the queues stand for sure, and dispatch the rest of the log.
+    Dispatch the log from the synced end of the queues.
 
     Raises:
         StorageError: the system refused.
@@ -133,8 +133,8 @@ def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
     bounds = writer.metastore.read(QUEUES)
     end, made = writer.log.ends().published_end, writer.plan
     if made.is_new or made.reasons:
-        # RocketMQ's queues: entries above the end go, the rest is compared. The log
-        # may have grown since it was opened.
+        # Queues of RocketMQ: entries above the end are removed, the others compared.
+        # The log may have grown since it was opened.
         queues.cut(min(made.end_offset, end))
         follow_cuts(writer, queues)
         queues.resume(0, 0)
@@ -146,7 +146,7 @@ def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
     try:
         dispatch(writer, queues)
     except CorruptError:
-        # Entries are missing in the middle: all of them can be made again.
+        # Entries are missing in the middle: build all of them again.
         queues.cut(0)
         queues.resume(0, 0)
         dispatch(writer, queues, fill_gaps=True)
@@ -155,7 +155,7 @@ def resume_queues(writer: Writer, queues: ConsumeQueues) -> None:
 
 def note_queues(writer: Writer, queues: ConsumeQueues) -> None:
     """
-    Tell the writer how long the queues are, and how far they are on disk.
+    Pass the lengths and the synced end of the queues to the writer.
     """
     writer.queue_lengths = tuple(
         QueueMark(topic, queue_id, length)
@@ -166,10 +166,10 @@ def note_queues(writer: Writer, queues: ConsumeQueues) -> None:
 
 def catch_up(writer: Writer, file_size: int) -> None:
     """
-    Complete the queues of a store that was used as a log alone, if it has any.
+    Complete existing queues of a store that was used as a log only.
 
     Args:
-        writer: of the store, which nobody appends to any more.
+        writer: of the store, after the last append.
         file_size: of a queue file, in bytes.
 
     Raises:

@@ -1,9 +1,9 @@
 """
-The thread that keeps a log's bounds while a program uses it.
+The maintenance thread of an open log or store.
 
-Bounds in LMDB are lower bounds that only matter after a power cut, so once a
-second is enough (docs/crash-safety.md, A5). The thread sleeps between two looks
-and does nothing while the log does not change.
+Once a second it stores the bounds of a log; a store also dispatches and seals. The
+bounds are lower bounds that only matter after a power cut, so that is often enough
+(docs/crash-safety.md, A5).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ INTERVAL_S = 1.0
 
 class Maintained(Protocol):
     """
-    What a keeper looks after: a log or a store.
+    A log or a store, as the maintenance thread uses it.
     """
 
     def keep(self) -> bool:
         """
-        Store what changed.
+        Store changed bounds; returns whether there were any.
         """
         ...
 
@@ -44,21 +44,22 @@ class MaintenanceThread:
     Calls ``keep`` once a second until it is stopped. A context manager.
 
     Args:
-        kept: a log or a store, open for writing.
+        maintained: a log or a store, open for writing.
         interval_s: between two calls.
 
     Attributes:
-        error: why the last call failed, or ``None``. A keeper goes on trying: a full
-            disk passes; a poisoned log stays poisoned, and its appends say so.
+        error: of the last call, or ``None``. The thread continues after an error: a
+            disk may be full for a time only; a poisoned log stays poisoned, and its
+            appends raise.
     """
 
-    def __init__(self, kept: Maintained, interval_s: float = INTERVAL_S) -> None:
+    def __init__(self, maintained: Maintained, interval_s: float = INTERVAL_S) -> None:
         self.error: PystoreError | None = None
-        self._kept = kept
+        self._maintained = maintained
         self._interval_s = interval_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, name="pystore-keeper", daemon=True
+            target=self._run, name="pystore-maintenance", daemon=True
         )
         self._thread.start()
 
@@ -75,7 +76,7 @@ class MaintenanceThread:
 
     def stop(self) -> None:
         """
-        Wait for a call that runs, and end the thread; again is fine.
+        Wait for a running call, and end the thread; calling it again is allowed.
         """
         self._stopping.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
@@ -84,9 +85,9 @@ class MaintenanceThread:
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_s):
             try:
-                self._kept.keep()
+                self._maintained.keep()
             except PystoreError as error:
-                # Nobody waits for this thread; whoever asks finds the reason.
+                # No caller waits for this thread; the error is in the attribute.
                 self.error = error
             else:
                 self.error = None
@@ -100,11 +101,11 @@ def open_log(
     **options: Unpack[LogArguments],
 ) -> CommitLog:
     """
-    Open a `CommitLog` with a keeper that closes with it.
+    Open a `CommitLog` with a maintenance thread, which ends when the log closes.
 
     Args:
         path: the store's directory.
-        mode: ``w`` or ``r``; a reader has nothing to keep.
+        mode: ``w`` or ``r``; a reader has no maintenance thread.
         options: of `CommitLog`.
 
     Raises:
@@ -124,11 +125,11 @@ def open_store(
     **options: Unpack[LogArguments],
 ) -> Store:
     """
-    Open a `Store` with a keeper that closes with it.
+    Open a `Store` with a maintenance thread, which ends when the store closes.
 
     Args:
         path: the store's directory.
-        mode: ``w`` or ``r``; a reader has nothing to keep.
+        mode: ``w`` or ``r``; a reader has no maintenance thread.
         options: of `CommitLog`.
 
     Raises:

@@ -1,11 +1,11 @@
 """
 Opening a store for writing: from the lock to a log that takes appends.
 
-The order is the safety: the lock, ``meta/`` complete (A14), the plan, then the
-truth in one transaction (a new incarnation, the clean mark void, an intent if
-something promised is cut), then ``abort``, the live page, and only then the log
-itself, which zeroes and rewrites (A2, A12). A crash between any two of these
-steps leaves a store that the next opening understands.
+The order of the steps makes it safe: the lock, ``meta/`` complete (A14), the recovery
+plan, then the metadata in one transaction (a new incarnation, no clean mark, an intent
+if promised bytes are cut), then ``abort``, the live page, and last the log, which
+zeroes and rewrites bytes (A2, A12). After a crash between any two steps the next
+opening recovers the store.
 
 Rules: docs/crash-safety.md.
 """
@@ -40,24 +40,32 @@ from pystore.fs.layout import (
     LIVE_FORMAT,
     LIVE_NAME,
     LOCK,
+    META_DRAFT_NAME,
     META_NAME,
     TEMPORARY_NAME,
     prepare_directory,
 )
 from pystore.metastore.bootstrap import create_meta
 from pystore.metastore.database import MetaStore
-from pystore.metastore.schema import CUT, EPOCHS, EXPORTS, INCARNATION, LEFT, POSITIONS
+from pystore.metastore.schema import (
+    CUT,
+    EPOCHS,
+    EXPORTS,
+    FINGERPRINT,
+    INCARNATION,
+    POSITIONS,
+)
 from pystore.metastore.values import Bounds, Incarnation
 from pystore.recovery.foreign_writer import Found, find
 from pystore.recovery.plan import RecoveryPlan, is_adopted, plan
 from pystore.recovery.salvage import save_loss
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import RecoveryInput, opening_of
-from pystore.rocketmq.side_files import abort_text
+from pystore.rocketmq.abort_file import abort_text
 from pystore.store.adopt import adopt, prepare_adoption
 from pystore.store.queue_table import load_table, next_offsets
 from pystore.store.sealer import remove_seals
-from pystore.store.writer import Writer, left_of
+from pystore.store.writer import Writer, fingerprint_of
 
 __all__ = ["open_writer"]
 
@@ -76,13 +84,13 @@ def open_writer(
         root: the store's directory.
         options: of the log.
         create: whether a missing or empty directory becomes a store.
-        accept_loss: go on where promised bytes are bad (A6): what is removed
-            is saved beside the store.
+        accept_loss: open although promised bytes are bad (A6): removed bytes are
+            saved beside the store.
 
     Raises:
-        NotAStoreError: missing, or no store.
-        LockedError: another writer has it.
-        CorruptError: promised bytes are bad; ``offset`` says where.
+        NotAStoreError: missing, or not a store.
+        LockedError: another writer has the store.
+        CorruptError: promised bytes are bad, at ``offset``.
         FormatError: a small file cannot be read.
         StorageError: the system refused.
     """
@@ -128,11 +136,11 @@ def open_writer(
 
 def _prepare_meta(root: Path) -> bool:
     """
-    Make ``meta/`` if there is none; answers whether it is new (A14).
+    Create ``meta/`` if there is none; returns whether it is new (A14).
     """
     meta = root / META_NAME
     if os.path.lexists(meta):
-        shutil.rmtree(root / "meta.new", ignore_errors=True)
+        shutil.rmtree(root / META_DRAFT_NAME, ignore_errors=True)
         return False
     create_meta(root, lambda draft: LivePage.create(draft / LIVE_NAME))
     return True
@@ -154,7 +162,7 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
     made = writer.plan
     if is_adopted(made):
         prepare_adoption(writer.root, (COMMIT_LOG, CONSUME_QUEUE), writer.live)
-    state = _store_truth(writer, found)
+    state = _store_metadata(writer, found)
     text = abort_text(os.getpid(), state.text)
     _write_abort(writer, text)
     with writer.metastore.view() as view:
@@ -194,7 +202,7 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
         boot_id, mount_id = writer.boot.text
         end = made.end_offset
         change.store_bounds(Bounds(end, made.confirm_offset, boot_id, mount_id))
-        change.leave(left_of(writer, change.read(LEFT)))
+        change.store_fingerprint(fingerprint_of(writer, change.read(FINGERPRINT)))
         is_exported = change.read(EXPORTS).is_current(
             EPOCH_FILE, found.contents[EPOCH_FILE]
         )
@@ -202,14 +210,14 @@ def _start(writer: Writer, found: Found, known: dict[tuple[str, int], int]) -> N
         writer.export_epochs(epochs)
 
 
-def _store_truth(writer: Writer, found: Found) -> Incarnation:
+def _store_metadata(writer: Writer, found: Found) -> Incarnation:
     """
-    The first transaction: from here on the store is ours and not clean.
+    The first transaction: the store has a new incarnation and is not clean.
     """
     made = writer.plan
     with writer.metastore.change() as change:
         state = change.begin_incarnation(os.urandom)
-        change.settle_place(place_of(writer.root))
+        change.store_place(place_of(writer.root))
         change.void_clean()
         if is_adopted(made):
             adopt(change, made, found, writer.boot)

@@ -1,9 +1,9 @@
 """
 Opening a store for reading, also while another process writes it.
 
-The live page tells a reader how far to read, if it was stored in this boot, on
-this mount, and nobody else wrote since. Where it does not bind, the end is found
-by a scan of the newest segment that holds a record (A4).
+The live page has the end for readers, if it was written in this boot and on this
+mount, and no other program wrote since. Otherwise a scan of the newest segment with a
+record finds the end (A4).
 
 Nothing is written, no lock is taken, LMDB is not opened.
 """
@@ -20,7 +20,7 @@ from pystore.errors import NotAStoreError
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
 from pystore.recovery.segments import Segments
-from pystore.rocketmq.side_files import parse_abort
+from pystore.rocketmq.abort_file import parse_abort
 from pystore.store.report import RecoveryReport
 
 __all__ = ["binding_page", "find_end", "open_reader"]
@@ -31,7 +31,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
     Open a store for reading.
 
     Raises:
-        NotAStoreError: missing, or no store.
+        NotAStoreError: missing, or not a store.
         StorageError: the system refused.
     """
     require_store(root)
@@ -54,7 +54,7 @@ def open_reader(root: Path, options: LogOptions) -> tuple[LogReader, RecoveryRep
 
 def binding_page(root: Path) -> LivePage | None:
     """
-    The live page, if what it says holds.
+    The live page, if it is valid.
     """
     path = root / META_NAME / LIVE_NAME
     if not path.exists():
@@ -62,7 +62,7 @@ def binding_page(root: Path) -> LivePage | None:
     try:
         live = LivePage(path)
     except NotAStoreError:
-        # A damaged page binds nobody; whoever opens for writing is told.
+        # Without a valid page the reader scans; an opening for writing has the error.
         return None
     words, boot = live.read(), boot_of(root)
     if (words.boot_id, words.mount_id) != (boot.boot_id, boot.mount_id):
@@ -71,7 +71,7 @@ def binding_page(root: Path) -> LivePage | None:
     try:
         note = parse_abort(abort.read_bytes())
     except FileNotFoundError:
-        # Closed, by us or after us by a Java broker: look at the bytes.
+        # Closed by pystore, or later by a Java broker: check the bytes.
         return live if _ends_in_zeros(root, live) else None
     writer = (note.incarnation or "").partition("-")[0]
     return live if writer == str(words.incarnation) else None
@@ -79,7 +79,7 @@ def binding_page(root: Path) -> LivePage | None:
 
 def _ends_in_zeros(root: Path, live: LivePage) -> bool:
     """
-    Whether nothing stands at the published end: nobody has gone on from there.
+    Whether the bytes at the published end are zero: no other program appended.
     """
     with LogReader(root) as log:
         return not any(Segments(log).raw(live.read().published_end, 8))
@@ -87,11 +87,10 @@ def _ends_in_zeros(root: Path, live: LivePage) -> bool:
 
 def find_end(segments: Segments) -> tuple[int, str]:
     """
-    The end of the last whole record, found in the newest segment that begins with
-    one, and why the scan ended there.
+    The end of the last whole record, in the newest segment that begins with one, and
+    the reason of the stop.
 
-    Structure and embedded offsets are checked; whether the bytes below are whole
-    is what verifying is for.
+    Structure and embedded offsets are checked; `pystore verify` checks all bytes.
     """
     for base in reversed(segments.bases):
         tail = segments.scan_end(base, Check.OFFSET)

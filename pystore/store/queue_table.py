@@ -18,8 +18,8 @@ def next_offsets(
     made: RecoveryPlan, queues: ConsumeQueues
 ) -> dict[tuple[str, int], int]:
     """
-    Where queues go on: what we stored, and what the consume queues say where that
-    is not enough. An entry of a record that was lost says nothing.
+    The next queue offsets: from the metastore, or from the consume queues where it has
+    none. Entries of lost records do not count.
     """
     known = {(q.topic, q.queue_id): q.value for q in made.positions.next_offsets}
     if made.positions.as_of == 0:
@@ -29,7 +29,7 @@ def next_offsets(
 
 def load_table(writer: Writer, known: dict[tuple[str, int], int]) -> None:
     """
-    Give the core its table: what is known, raised by the records behind it.
+    Load the table of the core: the known offsets, raised by the later records.
     """
     made, log = writer.plan, writer.log
     log.queues_load(known)

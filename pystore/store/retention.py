@@ -1,10 +1,10 @@
 """
-Which segments may go: by age and by size. Pure.
+The retention policy: segments to delete, by age and by size. Pure.
 
-A segment's age is that of its last record, by its store time: a file's time of
-change says when somebody copied or repaired it, RocketMQ's rule notwithstanding.
-The newest segment never goes, and segments only go from the front, so one young
-segment protects all behind it.
+The age of a segment is the store time of its last record. RocketMQ takes the
+modification time of the file, which a copy or a repair changes. The newest segment
+is never deleted, and segments are deleted at the front only, so a young segment
+protects all segments after it.
 
 Source: RocketMQ 5.3, ``fileReservedTime`` and ``diskMaxUsedSpaceRatio``.
 """
@@ -26,11 +26,11 @@ _HOUR_MS = 3_600_000
 @dataclass(frozen=True, slots=True)
 class SegmentAge:
     """
-    One segment, as far as retention asks.
+    One segment: size and age.
 
     Attributes:
-        base_offset: where it begins.
-        size_bytes: what its removal gives back.
+        base_offset: of the segment.
+        size_bytes: the space that its deletion frees.
         last_store_ms: the store time of its last record; ``None`` if it has none.
     """
 
@@ -43,13 +43,13 @@ class SegmentAge:
 @dataclass(frozen=True, slots=True)
 class Retention:
     """
-    How much to keep.
+    A retention policy.
 
     Attributes:
-        reserved_hours: ``fileReservedTime``: younger segments stay; ``None``: age is
-            no reason to go.
-        total_bytes_max: the size of all segments above which the oldest go, however
-            young; ``None``: size is no reason to go.
+        reserved_hours: ``fileReservedTime``: older segments are deleted; ``None``: no
+            limit.
+        total_bytes_max: of all segments: above it the oldest are deleted, at any age;
+            ``None``: no limit.
 
     Raises:
         InvalidError: a value is negative.
@@ -67,18 +67,18 @@ def delete_before(
     segments: Sequence[SegmentAge], retention: Retention, now_ms: int
 ) -> int | None:
     """
-    Says what the new minimum offset is: segments that end at or below it may go.
+    Returns the new minimum offset: segments that end at or below it may be deleted.
 
-    Remove the log's segments first, then queue files, then the epochs' prefix: a
-    queue entry whose record is gone is passed over, a record without entry is lost.
+    Delete the segments first, then queue files, then the prefix of the epoch table: an
+    entry without its record is skipped, but a record without its entry is lost.
 
     Args:
         segments: of the log, oldest first; the last is the active one.
-        retention: how much to keep.
-        now_ms: the time now. A clock that is behind keeps segments.
+        retention: the policy.
+        now_ms: the time. A slow clock keeps segments.
 
     Returns:
-        The offset, or ``None`` if everything stays.
+        The offset, or ``None``: delete nothing.
 
     Raises:
         InvalidError: the segments are not in order.
@@ -91,9 +91,9 @@ def delete_before(
     total = sum(segment.size_bytes for segment in segments)
     new_min, newest_ms = None, 0
     for segment, after in pairwise(segments):
-        # A store time below that of an older segment is garbled or of a clock that
-        # was set back: the segment is no older than the one before it. A segment
-        # without a record (a lone blank) has nothing to keep.
+        # A store time below that of an older segment is damaged, or the clock was set
+        # back: the segment is no older than the one before it. A segment without a
+        # record (only a blank) does not protect others.
         newest_ms = max(newest_ms, segment.last_store_ms or 0)
         if not (_is_old(newest_ms, retention, now_ms) or _is_over(total, retention)):
             break

@@ -1,8 +1,8 @@
 """
-Sealing segments: one at a time, in the background, once they are on disk.
+Sealing of synced segments, one at a time, in the maintenance thread.
 
-A seal is made of what is in the file, so the segment is scanned with every
-check before it is sealed: a seal never vouches for damage.
+A segment is scanned with all checks before it is sealed, so that no seal contains the
+digest of damaged bytes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from pystore.bindings.ffi import Check
 from pystore.errors import CorruptError
 from pystore.fs.atomic import remove_file
-from pystore.fs.layout import META_NAME, SEALS_NAME
+from pystore.fs.layout import META_NAME, SEALS_NAME, segment_name
 from pystore.metastore.schema import EPOCHS, IDENTITY
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.seals import (
     NO_CHAIN,
     list_seals,
@@ -28,9 +28,9 @@ from pystore.seals import (
 if TYPE_CHECKING:
     from pystore.store.writer import Writer
 
-__all__ = ["LONE_GROUP", "remove_seals", "seal_next"]
+__all__ = ["DEFAULT_GROUP", "remove_seals", "seal_next"]
 
-LONE_GROUP = "DEFAULT_BROKER"
+DEFAULT_GROUP = "DEFAULT_BROKER"
 """The group of a store without an identity: RocketMQ's default broker name."""
 
 _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
@@ -38,10 +38,10 @@ _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET
 
 def seal_next(writer: Writer) -> bool:
     """
-    Seal the oldest segment that has no seal yet and is wholly synced.
+    Seal the oldest full, synced segment without a seal.
 
     Returns:
-        Whether there was one.
+        Whether a segment was sealed.
 
     Raises:
         CorruptError: the segment has a bad record.
@@ -74,7 +74,8 @@ def _seal(writer: Writer, base: int, end: int) -> None:
     if found.stop.is_bad:
         writer.unsealable.add(base)
         raise CorruptError(
-            f"{writer.root}: segment {base:020} cannot be sealed: {found.text}",
+            f"{writer.root}: segment {segment_name(base)} cannot be sealed: "
+            f"{found.text}",
             offset=found.offset,
             path=str(writer.root),
         )
@@ -92,14 +93,14 @@ def _seal(writer: Writer, base: int, end: int) -> None:
     )
     write_seal(directory, seal, writer.temporary)
     if log.ends().cut_generation != generation:
-        # The bytes may be from before the cut, which removed the seals it saw.
+        # The digests may be of bytes before the cut, which removed only older seals.
         remove_seals(writer.root, base, end - base)
 
 
 def remove_seals(root: Path, end: int, segment_size: int) -> None:
     """
-    Durably remove the seals of segments that hold a byte at or above ``end``: a
-    segment that was cut is not sealed any more.
+    Durably remove the seals of segments with a byte at or above ``end``: a cut segment
+    is no longer sealed.
 
     Raises:
         StorageError: the system refused.
@@ -114,4 +115,4 @@ def _group(writer: Writer) -> str:
     identity = writer.metastore.read(IDENTITY)
     if isinstance(identity, TemporaryIdentity):
         identity = identity.identity
-    return identity.broker if isinstance(identity, BrokerIdentity) else LONE_GROUP
+    return identity.broker if isinstance(identity, BrokerIdentity) else DEFAULT_GROUP

@@ -1,13 +1,13 @@
 """
 `Store`: a log with its consume queues, read by topic and queue.
 
-The queues are derived from the log: entries are built from the columns of a
-scan, a piece at a time, and only for what is synced is it remembered that they
-are on disk. After a crash the rest is cut away and built again.
+The queues are derived from the log: entries are built from the columns of a scan. The
+metastore has a lower bound of the synced entries; after a crash the entries above it
+are removed and built again.
 
-Threads: any thread may append. Reading at the queues' end dispatches first, so all
-else needs a lock, if more than one thread does it: `pystore.open_store`, which has
-a thread that keeps the store, gives it one.
+Threads: any thread may append. A read at the end of a queue dispatches first, so all
+other methods need a lock if several threads call them. `pystore.open_store`, which
+starts a maintenance thread, passes one.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from pystore.store.dispatch import (
     check_dispatched,
     dispatch,
     follow_cuts,
-    forget_queues,
     note_queues,
+    remove_queues,
     resume_queues,
 )
 from pystore.store.retention import Retention, SegmentAge, delete_before
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Store"]
 
-_TAGS_LOOKED_AT = 4096
+_TAG_ENTRIES = 4096
 
 
 @public
@@ -59,16 +59,15 @@ class Store:
         path: the store's directory.
         mode: ``w`` or ``r``.
         queue_file_bytes: size of new queue files; existing ones keep theirs.
-        until_confirmed: while the store is open, its own calls give entries to
-            confirmed records only: what a replica may still have to take back is not
-            read through a queue.
-        lock: held while the queues change, by the same thread perhaps twice; without
-            one, one thread at a time may use the store but to append.
+        until_confirmed: while the store is open, only confirmed records get entries: a
+            queue has no record that the replica may still have to cut.
+        lock: reentrant, held while the queues change; without it, only one thread at
+            a time may use the store, except for appends.
         options: of `CommitLog`.
 
     Attributes:
         log: the log; append to it, but cut through the store.
-        queues: the consume queues, as far as they were dispatched.
+        queues: the consume queues, to the dispatched end.
 
     Raises:
         PystoreError: as `CommitLog`.
@@ -98,7 +97,7 @@ class Store:
             if self._is_writable:
                 resume_queues(self.log.writer, self.queues)
         except BaseException:
-            # Whatever it was: the lock must not outlive this call.
+            # After any error the lock is released.
             self.queues.close()
             self.log.close()
             raise
@@ -116,7 +115,7 @@ class Store:
 
     def close(self) -> None:
         """
-        Dispatch and sync the rest, then close; again is fine.
+        Dispatch and sync the rest, then close; calling it again is allowed.
 
         Raises:
             StorageError: as `CommitLog.close`.
@@ -130,8 +129,8 @@ class Store:
                     self.dispatch()
                     self._sync_queues()
             except BaseException:
-                # Whatever it was: without all entries there is no clean mark, so
-                # the log tries once more as it closes.
+                # Without all entries there is no clean mark, so the close of the log
+                # tries again.
                 self.log.writer.queue_lengths = None
                 raise
             finally:
@@ -148,11 +147,11 @@ class Store:
 
     def dispatch(self) -> int:
         """
-        Give every record up to the log's end its queue entry, or up to the confirm
+        Write the entry of every record up to the log's end, or up to the confirm
         offset.
 
         Returns:
-            How many entries were written.
+            The number of written entries.
 
         Raises:
             CorruptError: entries are missing below, or a record is bad.
@@ -172,10 +171,11 @@ class Store:
 
     def keep(self) -> bool:
         """
-        Dispatch, sync the queues, store bounds, seal a segment: once a second.
+        Dispatch, sync the queues, store bounds, seal a segment; the maintenance thread
+        calls it once a second.
 
         Raises:
-            CorruptError: as `dispatch`; the bounds are stored all the same.
+            CorruptError: as `dispatch`; the bounds were stored.
             StorageError: the system refused.
         """
         try:
@@ -183,8 +183,8 @@ class Store:
                 self.dispatch()
                 self._sync_queues()
         finally:
-            kept = self.log.keep()
-        return seal_next(self.log.writer) or kept
+            has_stored = self.log.keep()
+        return seal_next(self.log.writer) or has_stored
 
     # -- reading -----------------------------------------------------------
 
@@ -209,14 +209,14 @@ class Store:
         The record at a queue offset.
 
         Raises:
-            OffsetOutOfRange: the queue has no such record, or no longer.
+            OffsetOutOfRange: the record does not exist, or was deleted.
             CorruptError: the log has no whole record there.
         """
         queue = self.queues.get(topic, queue_id)
         if queue is None or queue_offset >= queue.max_index:
             self._catch_up()
             queue = self._queue(topic, queue_id)
-        # The name keeps the descriptor open during the call.
+        # The variable keeps the descriptor open during the call.
         file, at = queue.place(queue_offset)
         record = self._read_entry(file.number, at)
         if record is None:
@@ -230,7 +230,7 @@ class Store:
         Up to *count* records from a queue offset on; empty at the end.
 
         Raises:
-            OffsetOutOfRange: the queue does not reach so far.
+            OffsetOutOfRange: *queue_offset* is not within the queue.
         """
         queue = self._queue(topic, queue_id)
         if queue_offset + count > queue.max_index:
@@ -246,18 +246,18 @@ class Store:
         """
         The records with a tag, from a queue offset on.
 
-        Hashes of tags find the candidates, the tag itself decides.
+        The hashes of tags select candidates, then the tags are compared.
         """
         code = tags_code(tag)
         self._catch_up()
         queue = self._queue(topic, queue_id)
         at = max(queue_offset, queue.first_index(self.log.min_offset))
         while at < queue.max_index:
-            for index in queue.find_tags(code, at, _TAGS_LOOKED_AT).tolist():
+            for index in queue.find_tags(code, at, _TAG_ENTRIES).tolist():
                 record = self.log.read(queue.read(index).offset)
                 if record.tags == tag:
                     yield record
-            at += _TAGS_LOOKED_AT
+            at += _TAG_ENTRIES
 
     def offset_at_time(self, topic: str, queue_id: int, time_ms: int) -> int:
         """
@@ -273,7 +273,7 @@ class Store:
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[int, int]:
         """
-        The first queue offset that can be read, and one past the last.
+        The first readable queue offset, and the next one of the queue.
         """
         self._catch_up()
         queue = self._queue(topic, queue_id)
@@ -283,10 +283,10 @@ class Store:
 
     def cut(self, offset: int) -> int:
         """
-        Cut the log and its queues at a record end; at 0 nothing stays.
+        Cut the log and its queues at a record end; at 0 all is removed.
 
         Returns:
-            How many bytes went.
+            The number of removed bytes.
 
         Raises:
             PystoreError: as `CommitLog.cut`.
@@ -297,31 +297,31 @@ class Store:
                 follow_cuts(self.log.writer, self.queues)
                 note_queues(self.log.writer, self.queues)
             else:
-                forget_queues(self.log.writer, self.queues)
+                remove_queues(self.log.writer, self.queues)
         return report.bytes_cut
 
     def begin_at(self, base: int) -> None:
         """
-        Let an empty store begin at the base of a segment: its next record has that
-        offset, and any queue offset.
+        Move the beginning of an empty store to the base of a segment: its next record
+        has that offset, and any queue offset.
 
         Raises:
             PystoreError: as `pystore.store.cut.begin_at`.
         """
         with self._lock:
-            forget_queues(self.log.writer, self.queues)
+            remove_queues(self.log.writer, self.queues)
             begin_at(self.log.writer, base)
 
     def retain(self, retention: Retention, now_ms: int) -> int:
         """
-        Delete the segments that need not be kept, then queue files and epochs.
+        Delete segments by a retention policy, then queue files and epochs.
 
         Args:
-            retention: how much to keep.
+            retention: the policy.
             now_ms: the time, in ms since 1970.
 
         Returns:
-            How many segments went.
+            The number of deleted segments.
         """
         size = self.log.ends.segment_size
         bases = self.log.reader.segments()

@@ -1,5 +1,5 @@
 """
-An open log with what belongs to its writer: values that opening hands on.
+The state of a store that is open for writing.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from pystore.metastore.values import QueueBounds, QueueMark, StoreFingerprint
 from pystore.recovery.plan import RecoveryPlan
 from pystore.recovery.salvage import Loss
 from pystore.recovery.segments import Segments, last_record
-from pystore.rocketmq.side_files import parse_checkpoint
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 
 
 @dataclass(slots=True)
 class Writer:
     """
-    An opened store and what it holds.
+    A store that is open for writing.
 
     Attributes:
         root: the store.
-        stack: closes everything else here, the lock last.
-        metastore: the small durable facts.
+        stack: closes the other attributes, the lock last.
+        metastore: the metadata.
         live: the live page.
         log: started; takes appends.
         boot: the boot that runs.
-        plan: how the store was found.
-        report: what starting the log took.
-        loss: what was given up, if promised bytes were bad.
-        queue_lengths: of the consume queues, if a `pystore.store.store.Store` keeps
-            them.
-        queue_bounds: how far they are on disk, likewise.
-        unsealable: segments whose damage was found when they were to be sealed.
-        cuts: where the log was cut and the consume queues were not yet.
-        delayed_abort: our ``abort``, if a full disk has delayed it.
+        plan: of the recovery at the opening.
+        report: the work of the start of the log.
+        loss: the saved bytes, if promised bytes were bad.
+        queue_lengths: of the consume queues, if a `pystore.store.store.Store` has
+            them open.
+        queue_bounds: their synced end, likewise.
+        unsealable: segments with a bad record, found by the sealer.
+        cuts: offsets of cuts of the log that the consume queues have not followed.
+        delayed_abort: the content of ``abort``, if a full disk delayed its write.
         is_closed: whether closing has begun.
     """
 
@@ -74,22 +74,22 @@ class Writer:
     @property
     def temporary(self) -> Path:
         """
-        Where files are written before they get their names.
+        The directory of files before their rename.
         """
         return self.root / META_NAME / TEMPORARY_NAME
 
     def export_epochs(self, table: EpochTable) -> bool:
         """
-        Write the epoch file, whose digest is stored already.
+        Write the epoch file; its digest is stored already.
 
-        The backup goes first: Java prefers it to a table without entries.
+        The backup is removed first: Java prefers it to a table without entries.
         """
         remove_file(self.root / EPOCH_FILE_BACKUP)
         return self.export(EPOCH_FILE, encode_epochs(table))
 
     def limit_checkpoint(self, end: int) -> None:
         """
-        Let ``checkpoint`` say nothing of what a cut at ``end`` took (A11).
+        Limit ``checkpoint`` to the records below a cut at ``end`` (A11).
         """
         path = self.root / CHECKPOINT
         if not path.exists():
@@ -104,10 +104,10 @@ class Writer:
 
     def export(self, name: str, content: bytes | None) -> bool:
         """
-        Give a file of RocketMQ's the content that was intended for it.
+        Write the intended content of one of RocketMQ's files.
 
         Returns:
-            Whether it is there now; a full disk delays an export (A13).
+            Whether it was written; a full disk delays an export (A13).
         """
         try:
             if content is None:
@@ -117,14 +117,14 @@ class Writer:
             with self.metastore.change() as change:
                 change.settle_export(name)
         except FullError:
-            # Delayed: the digests in LMDB allow the old content as well.
+            # Delayed: the stored digests allow the old content as well.
             return False
         return True
 
 
-def left_of(writer: Writer, before: StoreFingerprint) -> StoreFingerprint:
+def fingerprint_of(writer: Writer, before: StoreFingerprint) -> StoreFingerprint:
     """
-    What another program would change, as it is now (A7).
+    The fingerprint of the store now (A7).
     """
     size = writer.log.ends().segment_size
     segments = tuple((base, size) for base in writer.log.segments())

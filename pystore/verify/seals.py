@@ -8,13 +8,11 @@ from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.errors import FormatError
-from pystore.fs.layout import META_NAME
+from pystore.fs.layout import META_NAME, SEALS_NAME
 from pystore.seals import list_seals, read_seal, seal_name, verify_seal
 from pystore.verify.report import Damage
 
 __all__ = ["SealCheck"]
-
-SEALS_NAME = "seals"
 
 
 class SealCheck:

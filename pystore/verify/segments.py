@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pystore.bindings.ffi import NO_CHECK, NO_OFFSET, Check
 from pystore.core.log_reader import LogReader
-from pystore.core.resync import following
+from pystore.core.resync import next_record
 from pystore.verify.coverage import uncovered_bytes
 from pystore.verify.report import BadRecord, SegmentReport
 
@@ -64,7 +64,7 @@ def scan_segment(
             record_end = found.record_end
         if not found.stop.is_bad:
             break
-        behind = following(log, found, end)
+        behind = next_record(log, found, end)
         skipped = (behind or end) - found.offset
         faults.append(
             BadRecord(

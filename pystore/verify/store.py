@@ -18,7 +18,7 @@ from pystore.core.lock import running_writer
 from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
 from pystore.fs.layout import ABORT, require_store
-from pystore.recovery.rocketmq import behind
+from pystore.recovery.rocketmq import find_above
 from pystore.recovery.segments import Segments, nonzero_end
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.store.open_reader import binding_page
@@ -81,7 +81,7 @@ def _verify(
             min_offset=ends.min_offset,
             segment_size=ends.segment_size,
             bound=bound,
-            behind=lambda offset: behind(
+            behind=lambda offset: find_above(
                 segments, queues.queues, offset, _times(bound)
             ),
         )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pystore.bindings.ffi import Stop
+from pystore.fs.layout import COMMIT_LOG, segment_path
 from pystore.recovery.torn_tail import (
     Bound,
     Corrupt,
@@ -129,7 +130,7 @@ def decide_end(
             reason = verdict.reason if isinstance(verdict, Torn | Stale) else ""
             return EndDecision(verdict.end, fault.records_before, damages, reason)
         reason = fault.text or verdict.reason
-        path = root / "commitlog" / f"{fault.base_offset:020d}"
+        path = segment_path(root, fault.base_offset)
         damages.append(Damage(str(path), fault.offset, reason, fault.skipped_bytes))
     if reports and not reports[-1].is_full:
         # Damaged up to the early end of the last segment.
@@ -156,6 +157,6 @@ def _behind_all(
         )
     verdict = decide(findings, bound)
     if isinstance(verdict, Corrupt):
-        path = str(root / "commitlog")
+        path = str(root / COMMIT_LOG)
         damages.append(Damage(path, verdict.offset, verdict.reason))
     return EndDecision(verdict.end, sum(one.records for one in reports), damages)

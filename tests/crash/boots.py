@@ -1,5 +1,5 @@
 """
-Starting the machine again, as far as a store can tell: by the boot id.
+A restart of the machine, as a store sees it: another boot id.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from crash.facts import Facts
-from crash.teller import QUEUE_FILE_BYTES, SEGMENT_SIZE
+from crash.note_writer import QUEUE_FILE_BYTES, SEGMENT_SIZE
 
 from pystore.bindings.ffi import Check
 from pystore.controller.identity.store import IdentityStore
@@ -28,10 +28,10 @@ from pystore.message.record import Record
 from pystore.metastore.schema import CUT, INCARNATION
 from pystore.metastore.schema import IDENTITY as STORED_IDENTITY
 from pystore.recovery.dry_run import inspect
-from pystore.rocketmq.side_files import (
+from pystore.rocketmq.abort_file import parse_abort
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
+from pystore.rocketmq.identity_file import (
     BrokerIdentity,
-    parse_abort,
-    parse_checkpoint,
     parse_identity,
     parse_temporary_identity,
 )
@@ -53,7 +53,7 @@ def check_store(
 
     Args:
         root: the store.
-        facts: what was told before the crash.
+        facts: of the notes before the crash.
         is_power_cut: else a process was killed.
         is_foreign: whether another program's store was being taken over.
     """
@@ -68,7 +68,7 @@ def check_store(
         end = log.end_offset
         assert planned in (None, end)
         _check_records(facts, records, end, is_power_cut=is_power_cut)
-        _check_truth(log, facts, is_foreign=is_foreign)
+        _check_metadata(log, facts, is_foreign=is_foreign)
         _check_zeros(root, end)
         _check_abort(root, log)
         times = _check_exports(root, log)
@@ -134,24 +134,26 @@ def _check_records(
             facts.maybe.get(record.offset),
         ):
             continue
-        assert record.body in flying, f"nobody wrote {record!r} {record.body[:20]!r}"
+        assert record.body in flying, (
+            f"no process wrote {record!r} {record.body[:20]!r}"
+        )
         flying.remove(record.body)
 
 
-def _check_truth(log: CommitLog, facts: Facts, *, is_foreign: bool) -> None:
+def _check_metadata(log: CommitLog, facts: Facts, *, is_foreign: bool) -> None:
     with log.writer.metastore.view() as view:
         generation, counter = view.read(CUT).generation, view.read(INCARNATION).counter
-    if facts.truth:
+    if facts.metadata:
         assert [list(one) for one in log.epochs.pairs()] in facts.allowed("epochs")
         if not is_foreign:
             for name, value in ("generation", generation), ("counter", counter - 1):
-                told = facts.allowed(name)
-                assert min(told) <= value <= max(told), (name, value, told)
+                allowed = facts.allowed(name)
+                assert min(allowed) <= value <= max(allowed), (name, value, allowed)
 
 
 def _check_identity(log: CommitLog, facts: Facts) -> None:
     """
-    As told last or as told next (R24 to R26), and a look brings both files to it.
+    As in the last or the next note (R24 to R26), and a read updates both files.
     """
     who = IdentityStore(log.writer).read()
     assert STORED_IDENTITY.to_json(who) in facts.allowed("identity")
@@ -186,7 +188,7 @@ def _check_exports(root: Path, log: CommitLog | None = None) -> int:
     RocketMQ's files are old or new, but whole.
 
     Returns:
-        The store time up to which ``checkpoint`` says that all is on the disk.
+        The store time of the last flushed record, by ``checkpoint``.
     """
     found: dict[str, bytes | None] = {}
     for name in (
@@ -215,7 +217,7 @@ def _check_queue_offsets(
     log: CommitLog, facts: Facts, records: list[Record]
 ) -> dict[Queue, int]:
     """
-    Queue offsets go on without a gap and without a repetition.
+    Queue offsets continue without a gap and without a repetition.
 
     Returns:
         The next one of each queue, after one append more to each.
@@ -229,7 +231,7 @@ def _check_queue_offsets(
     queues = {key: offsets[-1] + 1 for key, offsets in found.items()}
     if log.min_offset > 0:
         # Retention took all of a queue's records, but not its offsets.
-        for topic, queue_id, value in facts.truth.get("queues", []):
+        for topic, queue_id, value in facts.metadata.get("queues", []):
             if not facts.cut and (topic, queue_id) not in queues:
                 queues[topic, queue_id] = value
     return queues
@@ -240,7 +242,7 @@ def _check_again(
 ) -> list[bytes]:
     """
     A second opening finds all as it was, and a third with consume queues, too;
-    then appends go on.
+    then appends continue.
 
     Returns:
         The bytes of the records that were there before.

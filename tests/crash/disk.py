@@ -60,7 +60,7 @@ class Versions(Generic[T]):
 
 @dataclass(slots=True, eq=False)
 class File:
-    """A file, whatever its names are."""
+    """A file, with any names."""
 
     pages: dict[int, Versions[bytes]] = field(default_factory=dict)
     size: Versions[int] = field(default_factory=lambda: Versions([0]))
@@ -122,7 +122,7 @@ class Folder:
 
     Attributes:
         now: its names as processes see them.
-        stable: its names as they are on the disk for sure.
+        stable: its names on the disk.
     """
 
     now: dict[str, File | Folder] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class NameChange:
     """
     A change of names that is not on the disk yet: the entries that it sets.
 
-    A rename sets the new name first; the old one cannot go without it.
+    A rename sets the new name first; the old one is removed only with it.
     """
 
     entries: list[tuple[Folder, str, File | Folder | None]]
@@ -162,7 +162,7 @@ class Disk:
     # -- names -------------------------------------------------------------
 
     def find(self, path: str) -> File | Folder | None:
-        """What a path names, as processes see it."""
+        """The file or folder at a path, as processes see it."""
         node: File | Folder | None = self.top
         for name in Path(path).parts:
             if not isinstance(node, Folder):
@@ -187,7 +187,7 @@ class Disk:
         self.pending.append(NameChange(entries))
 
     def _sync_folder(self, folder: Folder) -> None:
-        """Settle its names, and what a rename out of it gave another one."""
+        """Make its names stable, and those that a rename moved to another folder."""
         for change in self.pending:
             kept = []
             is_forced = False

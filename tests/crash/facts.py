@@ -1,9 +1,9 @@
 """
-What a store must hold after a crash, told by the notes before it.
+The contents that a store must have after a crash, from the notes before it.
 
-The notes of a trace are taken one by one. What was promised is known then, and
-what was being done may have happened or not: the truth is the one that was told
-last, or the one that is told next.
+The notes of a trace are added one by one. Acknowledged operations are known then; an
+operation in progress may have happened or not: the metadata is that of the last note,
+or that of the next note.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ Note = dict[str, Any]
 @dataclass(slots=True)
 class Facts:
     """
-    What was told up to now.
+    The facts of the notes so far.
 
     Attributes:
         records: by offset, the bytes of each record that an append returned.
-        maybe: the same, of records that a power cut may have taken.
-        synced: the end of what survives a power cut.
+        maybe: the same, of records that a power cut may have removed.
+        synced: the bytes below survive a power cut.
         flying: bodies of appends that have not returned, by thread.
-        cut: where a cut that has not returned cuts.
-        deed: what else is being done.
-        truth: as told last.
-        next_truth: as told next; the same if nothing more is told.
+        cut: the offset of a cut that has not returned.
+        deed: another operation in progress.
+        metadata: of the last note.
+        next_metadata: of the next note; the same if there is none.
         is_clean: whether a close has returned and nothing began since.
-        is_told: whether anything was told.
     """
 
     records: dict[int, bytes] = field(default_factory=dict)
@@ -42,19 +41,19 @@ class Facts:
     flying: dict[int, list[str]] = field(default_factory=dict)
     cut: int | None = None
     deed: str = ""
-    truth: dict[str, Any] = field(default_factory=dict)
-    next_truth: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    next_metadata: dict[str, Any] = field(default_factory=dict)
     is_clean: bool = False
 
-    def take(self, told: Note, later: Iterable[Note]) -> None:
-        """One note more; ``later`` are those that follow it."""
-        note: Note = json.loads(json.dumps(told))  # as a trace gives it back
+    def take(self, noted: Note, later: Iterable[Note]) -> None:
+        """Add one note; ``later`` are the notes after it."""
+        note: Note = json.loads(json.dumps(noted))  # as a trace returns it
         if "begin" in note:
             self._begin(note)
         else:
             self._done(note)
-        truths = (one["truth"] for one in later if "truth" in one)
-        self.next_truth = next(truths, self.truth)
+        all_metadata = (one["metadata"] for one in later if "metadata" in one)
+        self.next_metadata = next(all_metadata, self.metadata)
 
     def _begin(self, note: Note) -> None:
         self.is_clean = False
@@ -65,7 +64,7 @@ class Facts:
             self.cut = note["offset"]
 
     def _done(self, note: Note) -> None:
-        self.truth = note["truth"]
+        self.metadata = note["metadata"]
         self.deed = ""
         match note["done"]:
             case "append":
@@ -76,17 +75,17 @@ class Facts:
                 self.cut = None
                 self._drop_from(note["offset"])
             case "open":
-                # What was found is synced, and what was in flight is decided.
+                # The found records are synced, and appends in flight are decided.
                 self.flying.clear()
                 self.maybe.clear()
                 self.cut = None
                 self.records = _records_of(note)
             case "close":
                 self.is_clean = True
-        self.synced = max(self.synced, self.truth["synced"])
+        self.synced = max(self.synced, self.metadata["synced"])
 
     def lose_power(self) -> None:
-        """What was not synced may be gone."""
+        """Unsynced records may be lost."""
         self.maybe |= self.records
         self.records = self.must_hold(is_power_cut=True)
 
@@ -95,8 +94,8 @@ class Facts:
         self.synced = min(self.synced, end)
 
     def allowed(self, name: str) -> list[Any]:
-        """What a part of the truth may be: as told last, or as told next."""
-        return [one[name] for one in (self.truth, self.next_truth) if name in one]
+        """The values of one key of the metadata, in the last and the next note."""
+        return [one[name] for one in (self.metadata, self.next_metadata) if name in one]
 
     @property
     def flying_bodies(self) -> list[bytes]:
@@ -104,7 +103,7 @@ class Facts:
         return [one.encode() for bodies in self.flying.values() for one in bodies]
 
     def must_hold(self, *, is_power_cut: bool) -> dict[int, bytes]:
-        """Records that no crash of this kind takes."""
+        """Records that survive a crash of this kind."""
         if not is_power_cut:
             return dict(self.records)
         return {

@@ -1,5 +1,5 @@
 """
-The proof: a story is recorded, and every crash in it is looked at.
+The proof: a workload is recorded, and every crash in it is looked at.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from pathlib import Path
 
-from crash import stories
+from crash import workloads
 from crash.boots import another_boot, same_boot
 from crash.check import check_store
 from crash.disk import PAGE, Disk
 from crash.facts import Facts
+from crash.note_writer import NoteWriter
 from crash.recording import Child, Effect, Kind, run_child
 from crash.states import STORE, Image, after_kill, power_cuts
-from crash.teller import Teller
 
 __all__ = ["SEED", "STATES", "Proof"]
 
 STATES = int(os.environ.get("CRASH_STATES", "120"))
-"""How many crash states of each story are looked at."""
+"""The number of checked crash states of each workload."""
 
 SEED = int(os.environ.get("CRASH_SEED", "0")) or random.SystemRandom().getrandbits(32)
 
@@ -59,10 +59,10 @@ class Proof:
         self.disk = Disk(self.folder)
 
     def prepare(self, name: str) -> None:
-        """Make a store by a function of `stories`; it is on the disk for sure."""
-        teller = Teller(self.store, name)
-        getattr(stories, f"prepare_{name}")(teller)
-        for note in teller.notes:
+        """Make a store by a function of `workloads`; all of it is on disk."""
+        writer = NoteWriter(self.store, name)
+        getattr(workloads, f"prepare_{name}")(writer)
+        for note in writer.notes:
             self.facts.take(note, [])
         self.disk = Disk(self.folder)
 
@@ -73,8 +73,8 @@ class Proof:
         zero_range: bool = True,
         kill_after: int | None = None,
     ) -> Child:
-        """Run a story in the store as it is; the model must end where it ended."""
-        script = Path(stories.__file__)
+        """Run a workload in the store as it is; the model must end where it ended."""
+        script = Path(workloads.__file__)
         child = run_child(
             self.folder,
             script,
@@ -92,7 +92,7 @@ class Proof:
         return child
 
     def take(self, child: Child) -> None:
-        """Take what a process did for granted: its effects and what it told."""
+        """Add the effects and the notes of a process."""
         self.disk.begin_process()
         notes = [one.note for one in child.effects if one.kind is Kind.MARK]
         for effect in child.effects:
@@ -108,12 +108,12 @@ class Proof:
         self.disk.begin_process()
         count = draw.randrange(len(child.effects))
         notes = [one.note for one in child.effects if one.kind is Kind.MARK]
-        told = 0
+        noted = 0
         for effect in child.effects[:count]:
             self.disk.apply(effect)
             if effect.kind is Kind.MARK:
-                told += 1
-                self.facts.take(notes[told - 1], notes[told:])
+                noted += 1
+                self.facts.take(notes[noted - 1], notes[noted:])
         image = draw.choice(list(power_cuts(self.disk, draw, 3)))
         print(f"{image.title}, after effect {count}")
         image.build(self.folder)
@@ -125,7 +125,8 @@ class Proof:
         self, child: Child, states: int = STATES, check: Check = check_store
     ) -> None:
         """
-        Look at crash states amid what a recorded process did, and take its effects.
+        Check crash states between the effects of a recorded process, and add its
+        effects.
 
         Args:
             child: the process.
@@ -142,12 +143,12 @@ class Proof:
         notes = [one.note for one in effects if one.kind is Kind.MARK]
         self.disk.begin_process()
         seen: set[tuple[bytes, int]] = set()
-        told = 0
+        noted = 0
         for number, effect in enumerate(effects):
             self.disk.apply(effect)
             if effect.kind is Kind.MARK:
-                told += 1
-                self.facts.take(notes[told - 1], notes[told:])
+                noted += 1
+                self.facts.take(notes[noted - 1], notes[noted:])
                 continue
             images: list[Image] = []
             if number in kills:
@@ -155,19 +156,19 @@ class Proof:
             if number in cuts:
                 images.extend(power_cuts(self.disk, draw, _EACH))
             for image in images:
-                key = image.digest, told
+                key = image.digest, noted
                 if key not in seen:
                     seen.add(key)
-                    self._look_at(image, check, f"effect {number}: {effect!r:.200}")
+                    self._check_image(image, check, f"effect {number}: {effect!r:.200}")
         print(f"{len(seen)} states of {len(points)} points")
 
-    def _look_at(self, image: Image, check: Check, where: str) -> None:
+    def _check_image(self, image: Image, check: Check, where: str) -> None:
         image.build(self.folder)
         try:
             with same_boot(self.boot_id) if not image.is_power_cut else another_boot():
                 check(self.store, deepcopy(self.facts), image.is_power_cut)
         except BaseException:
-            # The state that failed can be built again and looked at.
+            # The failed state can be built again for an inspection.
             kept = self.folder.with_name("failed")
             image.build(kept)
             print(f"{image.title}, {where}, built again as {kept}")

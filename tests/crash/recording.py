@@ -61,7 +61,7 @@ class Effect(NamedTuple):
 
     @property
     def note(self) -> dict[str, Any]:
-        """What a mark says."""
+        """The content of a mark."""
         note: dict[str, Any] = json.loads(self.data)
         return note
 

@@ -1,7 +1,7 @@
 """
-Every story, crashed everywhere: real processes, recorded; power cuts, modelled.
+Every workload, crashed everywhere: real processes, recorded; power cuts, modelled.
 
-`CRASH_STATES` says how many states of each story are looked at, `CRASH_SEED`
+`CRASH_STATES` is the number of checked states of each workload, `CRASH_SEED`
 repeats a run.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from crash.proof import Proof
 
-STORIES = [
+WORKLOADS = [
     ("", "first_start"),
     ("some", "append"),
     ("some", "roll"),
@@ -28,26 +28,27 @@ STORIES = [
 ]
 
 
-@pytest.mark.parametrize(("before", "story"), STORIES)
+@pytest.mark.parametrize(("before", "workload"), WORKLOADS)
 def test_a_crash_anywhere_keeps_every_promise(
-    proof: Proof, before: str, story: str
+    proof: Proof, before: str, workload: str
 ) -> None:
-    """Opens, holds what was acknowledged, nothing else, and goes on."""
+    """The store opens with the acknowledged records, no others, and takes appends."""
     if before:
         proof.prepare(before)
-    child = proof.record(story)
+    child = proof.record(workload)
     assert 0 == child.code, child.output
     proof.look(child)
 
 
 @pytest.mark.parametrize(
-    ("before", "story"), [("some", "roll"), ("segments", "cut"), ("queues", "queues")]
+    ("before", "workload"),
+    [("some", "roll"), ("segments", "cut"), ("queues", "queues")],
 )
 def test_so_it_does_where_no_range_can_be_zeroed(
-    proof: Proof, before: str, story: str
+    proof: Proof, before: str, workload: str
 ) -> None:
     """A hole is punched instead, and its space taken again before an append."""
     proof.prepare(before)
-    child = proof.record(story, zero_range=False)
+    child = proof.record(workload, zero_range=False)
     assert 0 == child.code, child.output
     proof.look(child)

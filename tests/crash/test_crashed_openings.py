@@ -12,8 +12,8 @@ import pytest
 from crash.check import check_store
 from crash.disk import Disk
 from crash.facts import Facts
+from crash.note_writer import SEGMENT_SIZE
 from crash.proof import SEED, STATES, Proof
-from crash.teller import SEGMENT_SIZE
 
 from pystore.epochs.file import encode_epochs, read_epochs
 from pystore.errors import CorruptError
@@ -29,36 +29,36 @@ STORIES = [
 ]
 
 
-@pytest.mark.parametrize(("before", "story"), STORIES)
+@pytest.mark.parametrize(("before", "workload"), STORIES)
 def test_a_crash_in_the_opening_after_a_kill_is_like_any_other(
-    proof: Proof, before: str, story: str
+    proof: Proof, before: str, workload: str
 ) -> None:
     """A process was killed anywhere; then the next one crashes anywhere."""
     print(f"seed {SEED}")
     proof.prepare(before)
-    killed = proof.record(story, kill_after=random.Random(SEED).randrange(20, 200))
+    killed = proof.record(workload, kill_after=random.Random(SEED).randrange(20, 200))
     proof.take(killed)
     child = proof.record("again")
     assert 0 == child.code, child.output
     proof.look(child, STATES // 4)
 
 
-@pytest.mark.parametrize(("before", "story"), STORIES)
+@pytest.mark.parametrize(("before", "workload"), STORIES)
 def test_a_crash_in_the_opening_after_a_power_cut_is_like_any_other(
-    proof: Proof, before: str, story: str
+    proof: Proof, before: str, workload: str
 ) -> None:
     """The same, but the machine stopped amid the first process."""
     draw = random.Random(SEED)
     print(f"seed {SEED}")
     proof.prepare(before)
-    child = proof.record(story)
+    child = proof.record(workload)
     proof.cut_power(child, draw)
     child = proof.record("again")
     assert 0 == child.code, child.output
     proof.look(child, STATES // 4)
 
 
-def test_what_a_failed_sync_left_is_not_believed_after_a_kill(proof: Proof) -> None:
+def test_bytes_of_a_failed_sync_are_not_trusted_after_a_kill(proof: Proof) -> None:
     """
     A12: EIO once, SIGKILL, reopen, power cut: what was acknowledged before is there,
     and what the next process found was written again.
@@ -73,7 +73,7 @@ def test_what_a_failed_sync_left_is_not_believed_after_a_kill(proof: Proof) -> N
 
 
 def _refusal(root: Path) -> int | None:
-    """Where the damage is that forbids to open."""
+    """The offset of the damage that forbids an opening."""
     try:
         with CommitLog(root):
             return None
@@ -82,9 +82,9 @@ def _refusal(root: Path) -> int | None:
         return error.offset
 
 
-def test_a_crash_while_a_loss_is_accepted_takes_nothing_more(proof: Proof) -> None:
+def test_a_crash_while_a_loss_is_accepted_loses_nothing_more(proof: Proof) -> None:
     """
-    A6: before, promised bytes are bad; then they are saved, and cut; never less.
+    A6: before the crash promised bytes are bad; then they are saved and cut.
     """
     proof.prepare("segments")
     damaged = sorted(proof.facts.records)[30]
@@ -138,7 +138,7 @@ def test_a_crash_while_another_programs_store_is_taken_over(proof: Proof) -> Non
 
 
 def test_a_crash_while_imported_epochs_cut_the_log(proof: Proof) -> None:
-    """A10: another program cut; its table decides, before and after a crash."""
+    """A10: another program cut the log; its table decides, before and after a crash."""
     proof.prepare("segments")
     path = proof.store / EPOCH_FILE
     found = read_epochs(path.read_bytes(), None, str(path))
@@ -152,8 +152,8 @@ def test_a_crash_while_imported_epochs_cut_the_log(proof: Proof) -> None:
     proof.facts.cut = last.start_offset
 
     def check(root: Path, facts: Facts, is_power_cut: bool) -> None:
-        if not facts.truth or facts.deed == "open":
-            facts.truth = {}
+        if not facts.metadata or facts.deed == "open":
+            facts.metadata = {}
         check_store(root, facts, is_power_cut, is_foreign=True)
 
     proof.look(child, check=check)

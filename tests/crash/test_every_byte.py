@@ -82,7 +82,7 @@ def changed(root: Path, at: int, data: bytes) -> Iterator[None]:
         os.close(file)
 
 
-def test_a_log_torn_at_any_byte_ends_behind_the_last_whole_record(root: Path) -> None:
+def test_a_log_torn_at_any_byte_ends_at_the_last_whole_record(root: Path) -> None:
     """
     With zeros from any byte on, nothing before it is lost and nothing half of a
     record stays (A6).
@@ -103,11 +103,11 @@ def test_a_log_torn_at_any_byte_ends_behind_the_last_whole_record(root: Path) ->
 
 
 @pytest.mark.parametrize("distance", [1, 3, 9, 60, 150])
-def test_what_is_torn_is_zeroed_and_appends_go_on_there(
+def test_a_torn_tail_is_zeroed_and_appends_continue_there(
     root: Path, distance: int
 ) -> None:
     """
-    So far into a record, its bytes give way to the next one.
+    From this position in a record on, bytes of the next one follow.
     """
     kill_while(root, lambda log: fill(log, RECORDS))
     ends = ends_of(root)
@@ -125,7 +125,7 @@ def test_what_is_torn_is_zeroed_and_appends_go_on_there(
 
 def test_a_file_cut_at_any_byte_is_named_with_both_sizes(root: Path) -> None:
     """
-    Files never shrink: whoever did that is not taken for a crash.
+    Files never shrink: a shorter file is no result of a crash.
     """
     kill_while(root, lambda log: fill(log, RECORDS))
     whole = segment(root).read_bytes()
@@ -141,7 +141,7 @@ def test_a_file_cut_at_any_byte_is_named_with_both_sizes(root: Path) -> None:
 
 def test_every_flipped_byte_is_seen_with_a_property_crc(root: Path) -> None:
     """
-    Opening and verifying name the record that holds it, whichever byte it is.
+    For any byte, opening and verifying name its record.
     """
     kill_while(root, lambda log: fill(log, RECORDS))
     ends, data = ends_of(root), segment(root).read_bytes()
@@ -156,7 +156,7 @@ def test_every_flipped_byte_is_seen_with_a_property_crc(root: Path) -> None:
                 assert [start] == [one.offset for one in verify_store(root).damages]
 
 
-def test_without_it_the_flips_that_nobody_sees_are_those_that_verify_names(
+def test_without_it_verify_names_the_bytes_whose_flips_are_not_found(
     root: Path,
 ) -> None:
     """

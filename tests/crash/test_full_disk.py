@@ -68,7 +68,7 @@ def bodies(log):
 
 
 def on_a_small_disk(script: str, path: Path, kind: str) -> list[str]:
-    """What a script prints that has a file system of its own."""
+    """The output of a script on a file system of its own."""
     path = path / "disk"
     path.mkdir()
     mount = (_TMPFS if kind == "tmpfs" else _EXT4).format(path=path)
@@ -100,19 +100,19 @@ ROLLING = """
 log = CommitLog(root, **OPTIONS)
 log.append(Message("T", b"0:"))
 fill()
-told = 1 + len(append_until_full(log))
+reported = 1 + len(append_until_full(log))
 end = log.end_offset
-assert told - 1 == len(append_until_full(log, 1)) + told - 1
+assert reported - 1 == len(append_until_full(log, 1)) + reported - 1
 assert end == log.end_offset
 log.sync()
 log.keep()
 make_space()
-log.append(Message("T", b"%d:" % told), "leader-synced")
-assert told + 1 == len(bodies(log))
+log.append(Message("T", b"%d:" % reported), "leader-synced")
+assert reported + 1 == len(bodies(log))
 log.close()
 with CommitLog(root) as log:
     assert log.recovery.is_clean
-    assert told + 1 == len(bodies(log))
+    assert reported + 1 == len(bodies(log))
 assert "whole" == verify_store(root).verdict
 """
 
@@ -120,7 +120,7 @@ assert "whole" == verify_store(root).verdict
 def test_a_roll_on_a_full_disk_is_refused_until_there_is_space(
     tmp_path: Path, kind: str
 ) -> None:
-    """An error with path and numbers; what is there stays; then it goes on."""
+    """An error with path and numbers; existing records stay; then appends continue."""
     lines = on_a_small_disk(ROLLING, tmp_path, kind)
 
     assert 2 == len(lines)
@@ -137,7 +137,7 @@ log.sync()
 log.cut(log.read(0).end)
 # What a cut gave back was given away: the range must be had again.
 fill()
-told = append_until_full(log)
+reported = append_until_full(log)
 before = bodies(log)
 make_space()
 offset = log.append(Message("T", b"7:"), "leader-synced").offset
@@ -161,13 +161,13 @@ OPENING = """
 store = Store(root, queue_file_bytes=2000, **OPTIONS)
 append_until_full(store.log, 900)
 store.keep()
-told = bodies(store.log)
+reported = bodies(store.log)
 fill()
 store.close()
 print("closed")
 for _ in range(3):
     with CommitLog(root, **OPTIONS) as log:
-        assert told == bodies(log)
+        assert reported == bodies(log)
 print("opened")
 with CommitLog(root, **OPTIONS) as log:
     assert 2 == log.delete_before(2 << 18)
@@ -187,7 +187,7 @@ print("whole")
 def test_opening_retention_and_closing_work_on_a_full_disk(
     tmp_path: Path, kind: str
 ) -> None:
-    """Room for the truth is reserved; exports wait for space."""
+    """Room for the metadata is reserved; exports wait for space."""
     lines = on_a_small_disk(OPENING, tmp_path, kind)
 
     assert ["closed", "opened", "retained", "whole"] == lines

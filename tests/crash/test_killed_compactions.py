@@ -29,13 +29,13 @@ def store(memory: Path) -> Path:
 @pytest.fixture
 def whole(store: Path, memory: Path) -> dict[str, str]:
     """
-    What a run that nobody disturbs makes of it.
+    The result of an undisturbed run.
     """
     compact(LocalJobs(), store, memory / "whole", CHOICE)
     return digest(memory / "whole")
 
 
-def test_runs_that_are_killed_again_and_again_come_to_the_same_end(
+def test_runs_that_are_killed_repeatedly_have_the_same_result(
     store: Path, whole: dict[str, str], memory: Path
 ) -> None:
     """
@@ -55,7 +55,7 @@ def test_runs_that_are_killed_again_and_again_come_to_the_same_end(
     assert ["compaction", "lock"] == sorted(path.name for path in into.iterdir())
 
 
-def test_a_run_killed_anywhere_is_gone_on_with(
+def test_a_run_killed_anywhere_is_continued(
     store: Path, whole: dict[str, str], memory: Path
 ) -> None:
     """

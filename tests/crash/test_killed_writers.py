@@ -21,7 +21,7 @@ KILLS = int(os.environ.get("CRASH_KILLS", "6"))
 SEED = int(os.environ.get("PS_SEED", "1"))
 PROVEN = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TOPIC
 
-# Tells by one line each what was acknowledged: thread, number, offset.
+# Prints one line for each ack: thread, number, offset.
 WRITER = """
 import os, sys, threading, zlib
 from pystore import Message, open_store
@@ -57,18 +57,18 @@ threading.Event().wait()
 
 def run_and_kill(root: Path, first: int, lines: int) -> list[tuple[int, ...]]:
     """
-    What a writer told before it was killed, after so many lines.
+    The lines of a writer that was killed after *lines* of them.
     """
     child = subprocess.Popen(
         [sys.executable, "-c", WRITER, root, str(first)], stdout=subprocess.PIPE
     )
     assert child.stdout is not None
     with child, child.stdout as pipe:
-        told = [pipe.readline() for _ in range(lines)]
+        reported = [pipe.readline() for _ in range(lines)]
         child.kill()
-        told += pipe.readlines()
+        reported += pipe.readlines()
     assert -9 == child.returncode
-    return [tuple(map(int, line.split())) for line in told]
+    return [tuple(map(int, line.split())) for line in reported]
 
 
 def body(thread: int, number: int) -> bytes:
@@ -78,30 +78,32 @@ def body(thread: int, number: int) -> bytes:
     return zlib.compress(f"{thread} {number} ".encode() * (number % 50 + 1), 0)
 
 
-def test_what_threads_were_told_is_there_after_every_kill(tmp_path: Path) -> None:
+def test_acknowledged_records_of_threads_survive_every_kill(tmp_path: Path) -> None:
     """
-    Each acknowledged record is where it was said to be, nothing in the log is half
+    Each acknowledged record is at its reported offset, no record in the log is half
     there, and the queues have each record once.
     """
     root, draw = tmp_path / "store", random.Random(SEED)
-    told: list[tuple[int, ...]] = []
+    reported: list[tuple[int, ...]] = []
     for kill in range(KILLS):
         lines = draw.randrange(1, 400)
-        told += run_and_kill(root, kill * 1_000_000, lines)
+        reported += run_and_kill(root, kill * 1_000_000, lines)
         with CommitLog(root) as log:
-            for thread, number, _, offset in told:
+            for thread, number, _, offset in reported:
                 record = log.read(offset)
                 where = f"PS_SEED={SEED}, kill {kill}, offset {offset}"
                 assert f"topic{thread}" == record.topic, where
                 assert body(thread, number) == record.body, where
     assert verify_store(root).damages == []
-    check_queues(root, {(t, n + i) for t, n, count, _ in told for i in range(count)})
+    check_queues(
+        root, {(t, n + i) for t, n, count, _ in reported for i in range(count)}
+    )
 
 
-def check_queues(root: Path, told: set[tuple[int, int]]) -> None:
+def check_queues(root: Path, reported: set[tuple[int, int]]) -> None:
     """
-    Every record of the log has its queue entry, and they are what was told, but for
-    what was written when SIGKILL came.
+    Every record of the log has its queue entry, and they are the acknowledged ones, but
+    for what was written when SIGKILL came.
     """
     found = set()
     with Store(root) as store:
@@ -113,5 +115,5 @@ def check_queues(root: Path, told: set[tuple[int, int]]) -> None:
             for record in records:
                 found.add((thread, int(zlib.decompress(record.body).split()[1])))
     assert len(rows) == scan.cursor.records == len(found)
-    assert told <= found
-    assert len(found - told) <= KILLS * THREADS * 9
+    assert reported <= found
+    assert len(found - reported) <= KILLS * THREADS * 9

@@ -51,7 +51,7 @@ def bodies(log: CommitLog) -> list[bytes]:
 
 
 def run_script(script: str, *arguments: str, before: tuple[str, ...] = ()) -> str:
-    """What a child prints; it must not complain."""
+    """The output of a child that must not fail."""
     done = subprocess.run(
         [*before, sys.executable, "-c", PRELUDE + script, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(search_path())},
@@ -71,7 +71,7 @@ try:
             ack = "leader-synced" if number % 2 else "leader"
             try:
                 log.append(Message("T", b"%d:" % number + bytes(900)), ack)
-                print("told", ack, number)
+                print("reported", ack, number)
             except PystoreError as error:
                 print("refused", type(error).__name__, number)
         log.begin_epoch(1)
@@ -84,9 +84,7 @@ except PystoreError as error:
 
 @NEEDS_STRACE
 @pytest.mark.parametrize("call", ["fdatasync", "fsync", "pwrite64", "fallocate"])
-def test_whatever_fails_once_takes_nothing_that_was_told(
-    tmp_path: Path, call: str
-) -> None:
+def test_one_failing_call_loses_nothing_acknowledged(tmp_path: Path, call: str) -> None:
     """EIO from the n-th call, everything else works: a reopened store has it all."""
     print(f"seed {SEED}")
     count = {"fdatasync": 30, "fsync": 20, "pwrite64": 80, "fallocate": 8}[call]
@@ -102,15 +100,15 @@ def test_whatever_fails_once_takes_nothing_that_was_told(
                 *("-e", f"inject={call}:error=EIO:when={number}"),
             ),
         )
-        told = [line.split() for line in output.splitlines()]
-        failed += any(words[0] in ("refused", "failed") for words in told)
-        numbers = [int(words[2]) for words in told if words[0] == "told"]
+        reported = [line.split() for line in output.splitlines()]
+        failed += any(words[0] in ("refused", "failed") for words in reported)
+        numbers = [int(words[2]) for words in reported if words[0] == "reported"]
         with CommitLog(root, segment_size=1 << 14) as log:
             assert log.recovery.loss is None
             assert not log.recovery.foreign
             found = [int(body.split(b":")[0]) for body in bodies(log)]
         assert found == sorted(found)
-        if ["cut"] in told or found == numbers[:1]:
+        if ["cut"] in reported or found == numbers[:1]:
             numbers = numbers[:1]
         assert set(numbers) <= set(found), output
         assert "whole" == verify_store(root).verdict
@@ -129,7 +127,7 @@ except PystoreError as error:
 
 @NEEDS_ROOT
 def test_a_read_only_store_is_read_and_not_written(tmp_path: Path) -> None:
-    """A writer is told the path and the reason; nothing changes."""
+    """A writer gets the path and the reason; nothing changes."""
     root = tmp_path / "s"
     with CommitLog(root, segment_size=1 << 14) as log:
         log.append_batch([Message("T", b"body")] * 9)
@@ -195,7 +193,7 @@ os._exit(0)
 def test_a_file_cut_short_under_its_mapping_is_an_error_and_no_signal(
     tmp_path: Path,
 ) -> None:
-    """Records in what is left are read, the others are named; then it is damage."""
+    """Records in the remaining bytes are read, the others are named as damage."""
     root = tmp_path / "s"
 
     damage, scan, body = run_script(SHORTENED, str(root)).splitlines()
@@ -214,7 +212,7 @@ def test_a_file_cut_short_under_its_mapping_is_an_error_and_no_signal(
 
 
 def test_a_forked_child_leaves_the_store_to_its_parent(tmp_path: Path) -> None:
-    """Its handle raises, its exit changes nothing, the parent goes on."""
+    """Its handle raises, its exit changes nothing, the parent continues."""
     output = run_script(
         """
 log = CommitLog(root, **OPTIONS)
@@ -257,13 +255,13 @@ log = CommitLog(root, **OPTIONS)
 for number in range(5):
     log.append(Message("T", b"%d:" % number + bytes(900)))
 resource.setrlimit(resource.RLIMIT_FSIZE, (9000, -1))
-told = 5
+reported = 5
 try:
     while True:
-        log.append(Message("T", b"%d:" % told + bytes(900)))
-        told += 1
+        log.append(Message("T", b"%d:" % reported + bytes(900)))
+        reported += 1
 except PystoreError as error:
-    print(told, type(error).__name__)
+    print(reported, type(error).__name__)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -282,8 +280,8 @@ def test_a_write_that_the_system_shortens_leaves_nothing_by_halves(
     )
 
     assert -signal.SIGKILL == done.returncode
-    told, kind = done.stdout.split()
+    reported, kind = done.stdout.split()
     assert "StorageError" == kind
     with CommitLog(root) as log:
         found = [int(body.split(b":")[0]) for body in bodies(log)]
-    assert list(range(int(told))) == found
+    assert list(range(int(reported))) == found

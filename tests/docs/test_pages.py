@@ -31,12 +31,13 @@ def _headings(page: str) -> list[str]:
     return [found.lower() for found in re.findall(r"^#+ (.*)$", _text(page), re.M)]
 
 
-def _floors(heading: str) -> dict[str, int]:
+def _floors(heading: str, cells: str) -> dict[str, int]:
     """
-    Returns the names of an architecture table, by their floor.
+    Returns the floors of the names in an architecture table, of which *cells* matches
+    the cells behind the floor.
     """
     table = _text("architecture.md").split(f"| floor | {heading} |")[1].split("\n\n")[0]
-    rows = re.findall(r"^\| (\d+) \| [^|]+ \| ([^|]+) \|$", table, re.M)
+    rows = re.findall(rf"^\| (\d+) \| {cells} \|$", table, re.M)
     placed = [(name, int(floor)) for floor, names in rows for name in _quoted(names)]
     twice = [name for name, times in Counter(n for n, _ in placed).items() if times > 1]
     assert [] == twice
@@ -70,14 +71,42 @@ def test_the_house_names_each_folder_once() -> None:
 
 def test_the_floors_of_the_page_are_those_that_are_enforced() -> None:
     """
-    Every existing module is in the table, on its floor.
+    The page has one row for each floor, with the packages of ``FLOORS``.
     """
     enforced = _assigned(ROOT / "tests/unit/test_floors.py", "FLOORS")
-    floors = {name.removeprefix("pystore."): enforced[name] for name in enforced}
-    listed = _floors("what | modules of `pystore`")
+    heading = "packages of `pystore` | what they hold"
 
-    assert [] == sorted(filter(_exists, floors.keys() - listed.keys()))
-    assert {name: floors.get(name) for name in listed} == listed
+    assert {
+        name.removeprefix("pystore."): floor for name, floor in enforced.items()
+    } == (_floors(heading, r"([^|]+) \| [^|]+"))
+    table = _text("architecture.md").split(f"| floor | {heading} |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| (\d+) \|", table, re.M)
+    assert sorted(set(enforced.values()), reverse=True) == [int(row) for row in rows]
+
+
+def test_packages_that_do_not_exist_yet_are_shown_as_planned() -> None:
+    """
+    A package that appears loses the word, and one that is gone leaves the table.
+    """
+    enforced = _assigned(ROOT / "tests/unit/test_floors.py", "FLOORS")
+    absent = {
+        name.removeprefix("pystore.")
+        for name in enforced
+        if name != "pystore" and not _exists(name.removeprefix("pystore."))
+    }
+
+    assert absent == set(re.findall(r"`([^`]+)` \(planned\)", _text("architecture.md")))
+
+
+def test_each_file_of_the_look_ups_is_there() -> None:
+    """
+    A file that is moved takes its answer on the page along.
+    """
+    table = _text("architecture.md").split("| question | file |")[1].split("\n\n")[0]
+    files = [name for name in _quoted(table) if "/" in name]
+
+    assert len(files) > 20
+    assert [] == [name for name in files if not (ROOT / name).is_file()]
 
 
 def _exists(module: str) -> bool:
@@ -91,7 +120,7 @@ def test_the_floors_of_the_core_are_those_that_are_enforced() -> None:
     """
     enforced = _assigned(ROOT / "tests/unit/test_core_floors.py", "CORE_FLOORS")
 
-    assert enforced == _floors("of the core | files of `csrc`")
+    assert enforced == _floors("of the core | files of `csrc`", r"[^|]+ \| ([^|]+)")
 
 
 @pytest.mark.parametrize("page", ["format.md", "crash-safety.md"])

@@ -34,7 +34,7 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.metastore.schema import INCARNATION
 from pystore.metastore.values import Identity
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
 CLUSTER = "cluster"

@@ -55,7 +55,7 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.store.commit_log import CommitLog
 
 BEAT_S = 0.1

@@ -12,7 +12,7 @@ from interop.messages import CONFIG, equal_sized, java_message
 
 from pystore.fs.layout import IDENTITY_FILE
 from pystore.message.message import Message
-from pystore.rocketmq.side_files import BrokerIdentity, parse_identity
+from pystore.rocketmq.identity_file import BrokerIdentity, parse_identity
 from pystore.store.commit_log import CommitLog
 
 SEGMENT_SIZE = int(CONFIG["mappedFileSizeCommitLog"])

@@ -12,12 +12,8 @@ from interop.jvm import StoreTool
 from pystore.epochs.file import encode_epochs, read_epochs
 from pystore.epochs.table import EpochTable
 from pystore.fs.layout import CHECKPOINT, EPOCH_FILE, EPOCH_FILE_BACKUP, IDENTITY_FILE
-from pystore.rocketmq.side_files import (
-    BrokerIdentity,
-    CheckpointTimes,
-    parse_checkpoint,
-    parse_identity,
-)
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
+from pystore.rocketmq.identity_file import BrokerIdentity, parse_identity
 
 TABLES = [
     [(1, 0)],

@@ -48,7 +48,7 @@ def test_a_record_of_the_model_is_read_back(
     form: Form, spec: Spec, offset: int, store_ms: int
 ) -> None:
     """
-    The core finds in bytes that it did not write what they were made from.
+    The core finds the fields in bytes that it did not write.
     """
     data = form.encode(spec, offset, 12345, store_ms)
     record = check_record(data + b"more", offset, ALL)
@@ -67,7 +67,7 @@ def test_no_change_to_a_record_with_a_property_crc_passes(
     spec: Spec, offset: int, store_ms: int, data: st.DataObject
 ) -> None:
     """
-    Whatever bits of whichever byte are flipped, it is seen.
+    A flip of any bit of any byte is found.
     """
     record = bytearray(Form(1 << 20).encode(spec, offset, 7, store_ms))
     at = data.draw(st.integers(0, len(record) - 1))

@@ -243,7 +243,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def close_and_open(self) -> None:
         """
-        A clean close is believed.
+        A clean close makes a valid clean mark.
         """
         self.log.close()
         self.reopen()
@@ -265,15 +265,15 @@ class LogMachine(RuleBasedStateMachine):
         cut = data.draw(st.none() | st.sampled_from(self.model.cuts))
         deleted = data.draw(st.integers(0, self.model.end + SEGMENT))
 
-        def work(tell: Callable[[object], object]) -> None:
+        def work(report: Callable[[object], object]) -> None:
             log = CommitLog(self.root, **self.options)
             if cut is not None:
                 log.cut(cut)
-            tell(log.append_batch(map(message_of, batch)))
+            report(log.append_batch(map(message_of, batch)))
             if is_rolled:
                 log.writer.log.roll()
-            tell(log.delete_before(deleted))
-            tell(log.append_columns(columns_of(rows)))
+            report(log.delete_before(deleted))
+            report(log.append_columns(columns_of(rows)))
 
         first, removed, second = in_killed_child(work)
         if cut is not None:

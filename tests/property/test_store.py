@@ -130,14 +130,14 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def keep(self) -> None:
         """
-        What a keeper does once a second.
+        The call of the maintenance thread.
         """
         self.store.keep()
 
     @rule()
     def close_and_open(self) -> None:
         """
-        A clean close is believed, queues included.
+        A clean close makes a valid clean mark, queues included.
         """
         self.store.close()
         self.store = Store(self.root, **self.options)
@@ -152,12 +152,12 @@ class StoreMachine(RuleBasedStateMachine):
         """
         self.store.close()
 
-        def work(tell: Callable[[object], object]) -> None:
+        def work(report: Callable[[object], object]) -> None:
             store = Store(self.root, **self.options)
-            tell(store.log.append_batch(map(message_of, first)))
+            report(store.log.append_batch(map(message_of, first)))
             if is_kept:
                 store.keep()
-            tell(store.log.append_batch(map(message_of, second)))
+            report(store.log.append_batch(map(message_of, second)))
             store.dispatch()
 
         for batch, done in zip((first, second), in_killed_child(work), strict=True):

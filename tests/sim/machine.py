@@ -19,7 +19,7 @@ from pystore.controller.model.commands import Recovery
 from pystore.controller.model.member import LogEnd
 from pystore.ha.insync.member import Member
 from pystore.metastore.values import Identity, Incarnation
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 
 if TYPE_CHECKING:
     from sim.world import World

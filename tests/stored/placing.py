@@ -94,7 +94,7 @@ def _set_boot(store: Path, words: bytes) -> None:
 
 def _change(store: Path, key: bytes, changed: Callable[[Any], Any]) -> None:
     """
-    Changes a record of the small truth (docs/format.md, 3.2).
+    Changes a record of the metastore (docs/format.md, 3.2).
     """
     path = str(store / "meta" / "lmdb")
     with lmdb.open(path) as database, database.begin(write=True) as transaction:

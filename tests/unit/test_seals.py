@@ -82,7 +82,7 @@ def test_the_epochs_are_those_inside_the_segment() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, len(SEGMENT)), max_size=6), st.booleans())
 def test_the_same_bytes_give_the_same_seal(places: list[int], as_views: bool) -> None:
-    """However the buffers are split, replicas write the same file."""
+    """For any split of the buffers, replicas write the same file."""
     cuts = [0, *sorted(places), len(SEGMENT)]
     view = memoryview(SEGMENT)
     views = [view[a:b] for a, b in pairwise(cuts)]
@@ -140,8 +140,8 @@ def test_verify_names_exactly_the_bad_blocks(segment: bytes, bad: list[int]) -> 
     assert bad == verify_seal(sealed(), [segment])
 
 
-def test_a_whole_digest_that_differs_makes_all_blocks_suspect() -> None:
-    """Blocks agree, the segment does not: none of them is trusted."""
+def test_a_wrong_digest_of_the_segment_makes_all_blocks_suspect() -> None:
+    """The blocks agree, the segment does not: all blocks are suspect."""
     seal = replace(sealed(), digest=bytes(16))
     assert [0, 1, 2] == verify_seal(seal, [SEGMENT])
 
@@ -163,7 +163,7 @@ def test_a_flip_of_any_bit_is_detected() -> None:
     for bit in range(8 * len(content)):
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(FormatError, match=r"digest that it ends|seal begins"):
+        with pytest.raises(FormatError, match=r"digest at its end|beginning of a seal"):
             parse_seal(bytes(damaged))
 
 
@@ -190,7 +190,7 @@ def test_lengths_that_contradict_each_other_are_refused() -> None:
 
 @given(st.binary(max_size=300))
 def test_garbage_never_raises_anything_else(content: bytes) -> None:
-    """Whatever the bytes, the answer is a FormatError of one line."""
+    """Any other bytes are a FormatError of one line."""
     for one in (content, b"PSSEAL\x00\x01" + content):
         with pytest.raises(FormatError, match="take it from a replica"):
             parse_seal(one)
@@ -240,7 +240,9 @@ def test_a_bad_seal_file_is_named(places: tuple[Path, Path]) -> None:
     """An empty or foreign file, and a directory that is not there."""
     directory, _ = places
     (directory / seal_name(0)).write_bytes(b"")
-    with pytest.raises(FormatError, match=f"^{directory}/0+.seal: b'' is not how"):
+    with pytest.raises(
+        FormatError, match=f"^{directory}/0+.seal: b'' is not the beginning"
+    ):
         read_seal(directory, 0)
     (directory / "notes.txt").write_bytes(b"")
     with pytest.raises(FormatError, match="no seal has this name: move it away"):

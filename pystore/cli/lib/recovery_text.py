@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pystore.fs.layout import segment_name
 from pystore.store.report import RecoveryReport
 from pystore.text import count_text
 
@@ -33,7 +34,7 @@ def stranded_text(bases: tuple[int, ...]) -> str:
     """
     Returns the segments that are removed because they follow a missing one.
     """
-    names = ", ".join(f"{base:020}" for base in bases)
+    names = ", ".join(segment_name(base) for base in bases)
     return f"{names}: empty and after a missing segment (rule A2)"
 
 

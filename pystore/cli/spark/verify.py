@@ -17,6 +17,7 @@ from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json
 from pystore.cli.lib.sizes import parse_size
 from pystore.cli.spark import master_option
+from pystore.fs.layout import COMMIT_LOG
 from pystore.text import count_text, rate_text, seconds_text, size_text
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ def _lines(report: dict[str, Any], into: Path | None) -> Iterator[str]:
     for one in report["findings"]:
         where = one["store"]
         if one["name"]:
-            where += f"/commitlog/{one['name']}"
+            where += f"/{COMMIT_LOG}/{one['name']}"
         elif one["segment"] is not None:
             where += f" segment {one['segment']}"
         yield f"  {one['verdict']}: {where}"

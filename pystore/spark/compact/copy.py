@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pystore.bindings.row import Check
 from pystore.fs.atomic import replace_file, sync_directory
+from pystore.fs.layout import segment_name
 from pystore.message.record_batch import move_records
 from pystore.spark.compact.files import ENTRY_DTYPE, LOGS, QUEUES, OutputFiles
 from pystore.spark.compact.plan import CompactionPlan
@@ -43,7 +44,7 @@ def marker_name(base: int) -> str:
     """
     Returns the name of the marker file of a copied segment.
     """
-    return f"{base:020d}.json"
+    return f"{segment_name(base)}.json"
 
 
 def copy_records(
@@ -156,7 +157,7 @@ class _Copy:
             edges.tolist(), [*edges[1:].tolist(), len(order)], strict=True
         ):
             file = int(rows["file"][here])
-            name = f"{self._names[int(rows['queue'][here])]}/{file:020d}"
+            name = f"{self._names[int(rows['queue'][here])]}/{segment_name(file)}"
             run = bytes_of[int(starts[here]) : int(ends[behind - 1])]
             at = int(rows["place"][here]) - file
             self._files.write(f"{LOGS}/{name}", at, run)

@@ -17,6 +17,8 @@ from typing import Self
 import numpy as np
 
 from pystore.fs.atomic import storage_error, sync_descriptor
+from pystore.fs.layout import segment_name
+from pystore.message.constants import MAGIC_BLANK
 from pystore.spark.compact.sizes import BLANK_BYTES, ENTRY_BYTES, FileSizes
 
 __all__ = ["ENTRY_DTYPE", "LOGS", "QUEUES", "OutputFiles", "make_files"]
@@ -39,7 +41,6 @@ ENTRY_DTYPE = np.dtype(
 
 _END = np.array([(-1, 0, 0, 0, 0, 0, -1, 0)], ENTRY_DTYPE).tobytes()
 _BLANK = struct.Struct(">II")
-_BLANK_MAGIC = 0xCBD43194
 _OPEN_MAX = 256
 
 
@@ -167,11 +168,13 @@ def make_files(
             raise storage_error("make", path, error) from error
     with OutputFiles(folder, os.O_CREAT) as outputs:
         for base, end, entries in files:
-            log, entry = (f"{kind}/{queue}/{base:020d}" for kind in (LOGS, QUEUES))
+            log, entry = (
+                f"{kind}/{queue}/{segment_name(base)}" for kind in (LOGS, QUEUES)
+            )
             rest = sizes.log_bytes - end
             outputs.resize(log, sizes.log_bytes)
             assert rest >= BLANK_BYTES
-            outputs.write(log, end, _BLANK.pack(rest, _BLANK_MAGIC))
+            outputs.write(log, end, _BLANK.pack(rest, MAGIC_BLANK))
             outputs.resize(entry, sizes.queue_bytes)
             outputs.write(entry, entries * ENTRY_BYTES, _END)
         outputs.sync()

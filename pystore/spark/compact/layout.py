@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pystore.fs.layout import segment_path
 from pystore.spark.compact.counts import (
     CompactionDamage,
     QueueCount,
@@ -268,7 +269,7 @@ class _Layout:
     def _disorder(self, found: QueueCount, before: QueueCount) -> CompactionDamage:
         bases, offset = self._plan.bases, found.first_offset
         base = bases[bisect_right(bases, offset) - 1]
-        path = f"{self._plan.store}/commitlog/{base:020d}"
+        path = str(segment_path(self._plan.store, base))
         text = out_of_order(
             found.topic,
             found.queue_id,

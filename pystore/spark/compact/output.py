@@ -15,6 +15,7 @@ from typing import Any
 
 from pystore.errors import InvalidError
 from pystore.fs.atomic import storage_error, sync_directory, sync_tree
+from pystore.fs.layout import COMMIT_LOG
 from pystore.spark.compact.checkpoint import CompactionWork, remove_work
 from pystore.spark.compact.files import LOGS, make_files
 from pystore.spark.compact.layout import QueueLayout
@@ -108,7 +109,7 @@ def _link(output: Path, queue: str) -> None:
     Makes a directory in which the queue's log is the log of a store.
     """
     view = output / VIEWS / queue
-    link, target = view / "commitlog", output / LOGS / queue
+    link, target = view / COMMIT_LOG, output / LOGS / queue
     try:
         view.mkdir(parents=True, exist_ok=True)
         if not link.is_symlink():

@@ -18,7 +18,7 @@ from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.errors import OffsetOutOfRange, PystoreError
 from pystore.fs.layout import CHECKPOINT
-from pystore.rocketmq.side_files import parse_checkpoint
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.spark.compact.sizes import DEFAULT_SIZES, FileSizes
 from pystore.spark.plan.split import Split
 from pystore.spark.plan.store_files import read_epoch_table, read_if_present

@@ -17,6 +17,7 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from pystore.bindings.row import Check
+from pystore.message.constants import NO_ENTRY
 from pystore.message.properties import KEYS
 from pystore.message.record_batch import find_property
 from pystore.spark.compact.counts import (
@@ -53,7 +54,6 @@ _CHECKS = Check.BODY | Check.PROPERTY | Check.OFFSET | Check.TOPIC | Check.ONCE
 _ROWS = 32768
 _REDUCE_ROWS, _REDUCE_BYTES = 1 << 20, 64 << 20
 _BATCH_ROWS = 1 << 16
-_UNQUEUED = 0x4  # of a transaction that is prepared or rolled back: in no queue
 # The bytes that white space may begin with in UTF-8.
 _BLANKS = np.isin(np.arange(256), [*range(9, 14), *range(28, 33), 0xE1, 0xE2, 0xE3])
 # White space in Unicode, but not in Java.
@@ -175,7 +175,7 @@ class _Scan:
             if one not in self._wanted:
                 self._wanted[one] = self._selection.has_topic(self._segment.topic(one))
         wanted = [one for one, is_wanted in self._wanted.items() if is_wanted]
-        mask: NDArray[np.bool_] = (rows["sys_flag"] & _UNQUEUED) == 0
+        mask: NDArray[np.bool_] = (rows["sys_flag"] & NO_ENTRY) == 0
         return mask & np.isin(ids, wanted) if len(wanted) < len(self._wanted) else mask
 
     def _queues(self, rows: NDArray[Any]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pystore.errors import InvalidError, NotAStoreError
+from pystore.fs.layout import COMMIT_LOG, is_store, require_store
 
 __all__ = ["find_stores", "store_around"]
 
@@ -32,10 +33,10 @@ def find_stores(paths: Iterable[str]) -> list[Path]:
         if not has_magic(local):
             found[_require(Path(local))] = None
             continue
-        roots = [Path(name) for name in sorted(glob(local)) if _is_store(Path(name))]
+        roots = [Path(name) for name in sorted(glob(local)) if is_store(Path(name))]
         if not roots:
             raise NotAStoreError(
-                f"{path}: no store matches: a store is a directory with commitlog/",
+                f"{path}: no store matches: a store is a directory with {COMMIT_LOG}/",
                 path=path,
             )
         found.update(dict.fromkeys(roots))
@@ -46,7 +47,7 @@ def store_around(folder: Path) -> Path | None:
     """
     Returns the root of the store that a directory is in, or is; ``None``: no store.
     """
-    return next(filter(_is_store, (folder, *folder.parents)), None)
+    return next(filter(is_store, (folder, *folder.parents)), None)
 
 
 def _local(path: str) -> str:
@@ -61,15 +62,6 @@ def _local(path: str) -> str:
     return unquote(parts.path)
 
 
-def _is_store(root: Path) -> bool:
-    return (root / "commitlog").is_dir()
-
-
 def _require(root: Path) -> Path:
-    if _is_store(root):
-        return root
-    if not root.exists():
-        what = "no such directory: check the path, and that this host has it"
-    else:
-        what = "not a store: it has no commitlog/: give the root of a store"
-    raise NotAStoreError(f"{root}: {what}", path=str(root))
+    require_store(root)
+    return root

@@ -14,6 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from pystore.fs.layout import segment_path
+from pystore.message.constants import (
+    AT_BODY,
+    AT_STORE_MS,
+    MAGIC_V1,
+    MAGIC_V2,
+    born_host_size,
+    store_host_size,
+)
+
 __all__ = [
     "RecordHead",
     "open_without_readahead",
@@ -21,11 +31,10 @@ __all__ = [
     "read_segment_bytes",
 ]
 
-_MAGICS = {0xDAA320A7: 1, 0xDAA320AB: 2}
+_MAGICS = {MAGIC_V1: 1, MAGIC_V2: 2}
 """Magic codes of records, with the size of the topic's length field."""
 
 _HEAD = struct.Struct(">II4xi4xqQI")  # up to the system flag
-_BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
 _HEAD_BYTES = 128
 
 
@@ -71,7 +80,7 @@ def read_segment_bytes(store: Path, base: int, offset: int, size: int) -> bytes:
     Raises:
         OSError: the system refused.
     """
-    with open_without_readahead(store / "commitlog" / f"{base:020d}") as descriptor:
+    with open_without_readahead(segment_path(store, base)) as descriptor:
         return os.pread(descriptor, size, offset - base)
 
 
@@ -91,10 +100,12 @@ def read_record_head(store: Path, base: int, offset: int) -> RecordHead | None:
         )
         if magic not in _MAGICS or stored_offset != offset:
             return None
-        born = 20 if flags & _BORN_IPV6 else 8
-        hosts = born + (20 if flags & _STORE_IPV6 else 8)
-        store_ms = int.from_bytes(head[48 + born : 56 + born], signed=True)
-        body_at = 72 + hosts
+        born = born_host_size(flags)
+        hosts = born + store_host_size(flags)
+        store_ms = int.from_bytes(
+            head[AT_STORE_MS + born : AT_STORE_MS + born + 8], signed=True
+        )
+        body_at = AT_BODY + hosts
         at = body_at + int.from_bytes(head[body_at - 4 : body_at])
         width = _MAGICS[magic]
         if at + width > size:

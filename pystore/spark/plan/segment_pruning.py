@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from pystore.consumequeue.queue import ENTRY_DTYPE, ENTRY_SIZE, Entries, is_filler
 from pystore.fs.layout import ABORT, CONSUME_QUEUE
+from pystore.message.constants import MAGIC_BLANK
 from pystore.spark.plan.record_head import (
     open_without_readahead,
     read_record_head,
@@ -41,7 +42,7 @@ from pystore.spark.plan.selection import Selection
 __all__ = ["PrunableSegments", "prunable_segments"]
 
 _LIGHT = "%LMQ%"  # such a queue names records of other topics
-_BLANK = (0xCBD43194).to_bytes(4)
+_BLANK = MAGIC_BLANK.to_bytes(4)
 _FILE_NAME = re.compile(r"[0-9]{20}")
 _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pystore.errors import CutError, OffsetOutOfRange, PystoreError
+from pystore.fs.layout import segment_path
 
 __all__ = ["Damaged", "Split", "past_end_text", "segment_gone", "unwritten_text"]
 
@@ -49,7 +50,7 @@ class Split:
         """
         The segment's file.
         """
-        return f"{self.store}/commitlog/{self.base:020d}"
+        return str(segment_path(self.store, self.base))
 
     @property
     def first(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pystore.message.constants import MAGIC_V1, MAGIC_V2
 from pystore.message.properties import KEYS, TAGS, UNIQUE_KEY
 from pystore.spark.plan.arrow_schema import ARROW_TYPES
 from pystore.spark.plan.schema import BODY, DAMAGE, Column
@@ -36,7 +37,7 @@ _NUMBERS = {
     "bodyLength": "body_size",
 }
 _ERRORS = "surrogateescape"  # the log's form of bytes that are no UTF-8
-_MAGICS = np.array([0, 0xDAA320A7, 0xDAA320AB], np.int64)
+_MAGICS = np.array([0, MAGIC_V1, MAGIC_V2], np.int64)
 _MS_MAX = 2**63 // 1000 - 1
 
 

@@ -16,7 +16,7 @@ from pystore.bindings.row import Check, Stop
 from pystore.core.log_reader import LogReader
 from pystore.core.options import LogOptions
 from pystore.core.results import Cursor
-from pystore.core.resync import following
+from pystore.core.resync import next_record
 from pystore.errors import OffsetOutOfRange
 from pystore.spark.plan.split import (
     Damaged,
@@ -127,7 +127,7 @@ class CoreSegment:
         return found.text or unwritten_text(found.offset)
 
     def _behind(self, found: Cursor) -> int | None:
-        return following(self._log, found, self._split.limit)
+        return next_record(self._log, found, self._split.limit)
 
     def _start(self) -> int | None:
         """

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.message.host import IPV4_SIZE, IPV6_SIZE, host_text
+from pystore.message.constants import IPV4_SIZE, IPV6_SIZE
+from pystore.message.host import host_text
 
 __all__ = ["address_texts", "message_ids"]
 

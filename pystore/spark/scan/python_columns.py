@@ -14,15 +14,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pystore.message.host import IPV4_SIZE, IPV6_SIZE
+from pystore.message.constants import (
+    AT_BORN_HOST,
+    BORN_IPV6,
+    IPV4_SIZE,
+    IPV6_SIZE,
+    STORE_IPV6,
+)
 from pystore.spark.scan.gather import gather
 from pystore.spark.scan.host_columns import address_texts, message_ids
 from pystore.spark.scan.property_maps import PropertyMaps, parse_property_maps
 
 __all__ = ["PythonColumns"]
-
-_BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
-_BORN_HOST_AT = 48
 
 
 class PythonColumns:
@@ -100,12 +103,12 @@ class PythonColumns:
         return gather(pa.py_buffer(self._data), at, self._rows[f"{name}_size"])
 
     def _born(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        is_wide = (self._rows["sys_flag"] & _BORN_IPV6) != 0
-        return self._starts + _BORN_HOST_AT, is_wide
+        is_wide = (self._rows["sys_flag"] & BORN_IPV6) != 0
+        return self._starts + AT_BORN_HOST, is_wide
 
     def _stored(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         at, is_wide = self._born()
         return (
             at + np.where(is_wide, IPV6_SIZE, IPV4_SIZE) + 8,
-            (self._rows["sys_flag"] & _STORE_IPV6) != 0,
+            (self._rows["sys_flag"] & STORE_IPV6) != 0,
         )

@@ -22,9 +22,25 @@ from numpy.typing import NDArray
 
 from pystore.bindings.row import RECORD_DTYPE, Check, Proof, Stop
 from pystore.errors import CorruptError, CutError, StorageError
-from pystore.message.properties import (
+from pystore.fs.layout import COMMIT_LOG, LIVE_NAME, META_NAME
+from pystore.message.constants import (
+    AT_BODY,
+    AT_RECONSUME_TIMES,
+    AT_STORE_MS,
+    BLANK_SIZE,
+    CRC_MASK,
     CRC_NAME,
     CRC_SIZE,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    RECORD_SIZE_MIN,
+    TOPIC_SIZE_MAX_V1,
+    TOPIC_SIZE_MAX_V2,
+    born_host_size,
+    store_host_size,
+)
+from pystore.message.properties import (
     TAGS,
     delivery_ms,
     parse_properties,
@@ -39,14 +55,6 @@ from pystore.spark.plan.split import (
 )
 
 __all__ = ["PythonSegment"]
-
-_V1, _V2, _BLANK = 0xDAA320A7, 0xDAA320AB, 0xCBD43194
-_RECORD_MIN, _BLANK_MIN = 91, 8
-_CRC_MASK = 0x7FFFFFFF
-_V1_TOPIC_MAX = 127
-_TWO_BYTES_MAX = 32767
-_BORN_IPV6, _STORE_IPV6 = 0x10, 0x20
-_AT_BODY = 72
 
 # size, magic, body CRC, queue id, flag, queue offset, offset, system flag, born
 _HEAD = struct.Struct(">IIIiiqQIq")
@@ -88,7 +96,7 @@ class PythonSegment:
                 self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         except FileNotFoundError as error:
             # The segment was deleted, or the log was cut below it.
-            names = sorted(os.listdir(os.path.join(split.store, "commitlog")))
+            names = sorted(os.listdir(os.path.join(split.store, COMMIT_LOG)))
             raise segment_gone(split, [int(name) for name in names]) from error
         except (OSError, ValueError) as error:  # an empty file cannot be mapped
             raise StorageError(
@@ -120,7 +128,7 @@ class PythonSegment:
         split = self._split
         if split.generation is None:
             return
-        with open(os.path.join(split.store, "meta", "live"), "rb") as page:
+        with open(os.path.join(split.store, META_NAME, LIVE_NAME), "rb") as page:
             now, cut = _CUT.unpack_from(page.read(_CUT_AT + _CUT.size), _CUT_AT)
         is_above = now == split.generation + 1 and split.to_offset <= cut
         if now != split.generation and not is_above:
@@ -201,7 +209,7 @@ class PythonSegment:
         """
         split, checks = self._split, self._checks if checks is None else checks
         at, rest = offset - split.base, split.base + split.segment_size - offset
-        if rest < _BLANK_MIN:
+        if rest < BLANK_SIZE:
             if any(self._data[at : at + rest]):
                 raise _Bad(
                     Stop.SIZE,
@@ -210,14 +218,14 @@ class PythonSegment:
                 )
             raise _Bad(Stop.ZERO, unwritten_text(offset))
         size, magic = struct.unpack_from(">II", self._data, at)
-        if magic not in (_V1, _V2):
+        if magic not in (MAGIC_V1, MAGIC_V2):
             _check_blank(offset, size, magic, rest)
             return None
-        if not _RECORD_MIN <= size <= min(rest, 2**31 - 1):
+        if not RECORD_SIZE_MIN <= size <= min(rest, 2**31 - 1):
             raise _Bad(
                 Stop.SIZE,
                 f"record at offset {offset}: size {_signed(size)} is not from "
-                f"{_RECORD_MIN} to the {rest} that remain",
+                f"{RECORD_SIZE_MIN} to the {rest} that remain",
             )
         if offset + size > split.limit:
             raise _Bad(Stop.LIMIT, past_end_text(offset, split.limit))
@@ -245,7 +253,7 @@ def _check_blank(offset: int, size: int, magic: int, rest: int) -> None:
     """
     if size == magic == 0:
         raise _Bad(Stop.ZERO, unwritten_text(offset))
-    if magic != _BLANK:
+    if magic != MAGIC_BLANK:
         raise _Bad(
             Stop.MAGIC,
             f"record at offset {offset}: magic 0x{magic:08x} is neither of a record "
@@ -275,10 +283,10 @@ def _fields(record: memoryview, offset: int) -> dict[str, int]:
     size, magic, body_crc, queue_id, flag, queue_offset, _, sys_flag, born_ms = (
         _HEAD.unpack_from(record)
     )
-    wide = int(magic == _V2)
-    born = 20 if sys_flag & _BORN_IPV6 else 8
-    hosts = born + (20 if sys_flag & _STORE_IPV6 else 8)
-    body_at = _AT_BODY + hosts
+    wide = int(magic == MAGIC_V2)
+    born = born_host_size(sys_flag)
+    hosts = born + store_host_size(sys_flag)
+    body_at = AT_BODY + hosts
     around = body_at + 1 + wide + 2
     what = f"record at offset {offset}:"
     if size < around:
@@ -286,7 +294,7 @@ def _fields(record: memoryview, offset: int) -> dict[str, int]:
             Stop.LENGTHS,
             f"{what} size {size} is below the {around} that its hosts need",
         )
-    times, prepared, body_size = _MIDDLE.unpack_from(record, 56 + hosts)
+    times, prepared, body_size = _MIDDLE.unpack_from(record, AT_RECONSUME_TIMES + hosts)
     if body_size > size - around:
         raise _Bad(
             Stop.LENGTHS,
@@ -295,7 +303,7 @@ def _fields(record: memoryview, offset: int) -> dict[str, int]:
     tail = body_at + body_size
     topic_size = int.from_bytes(record[tail : tail + 1 + wide])
     left = size - around - body_size
-    if topic_size > (_TWO_BYTES_MAX if wide else _V1_TOPIC_MAX) or topic_size > left:
+    if topic_size > min(left, TOPIC_SIZE_MAX_V2 if wide else TOPIC_SIZE_MAX_V1):
         signed = topic_size - (1 << 8 * (1 + wide))
         shown = signed if topic_size >> 8 * (1 + wide) - 1 else topic_size
         raise _Bad(
@@ -313,7 +321,7 @@ def _fields(record: memoryview, offset: int) -> dict[str, int]:
             f"{what} properties size {properties_size}, but size {size} leaves {left} "
             f"behind a body of {body_size} and a topic of {topic_size}",
         )
-    (store_ms,) = _STORE_MS.unpack_from(record, 48 + born)
+    (store_ms,) = _STORE_MS.unpack_from(record, AT_STORE_MS + born)
     return {
         "offset": offset,
         "queue_offset": queue_offset,
@@ -355,7 +363,7 @@ def _proof(
     proof = Proof(0)
     if checks & Check.BODY:
         body = record[row["body_at"] : row["body_at"] + row["body_size"]]
-        found = zlib.crc32(body) & _CRC_MASK
+        found = zlib.crc32(body) & CRC_MASK
         if found != row["body_crc"]:
             raise _Bad(
                 Stop.BODY,
@@ -369,7 +377,7 @@ def _proof(
         raise _Bad(Stop.PROPERTY, f"{what} its property CRC is no longer one")
     if not wrong and checks & Check.PROPERTY:
         stored = int(area[9:19][::-1])
-        found = zlib.crc32(record[:-CRC_SIZE]) & _CRC_MASK
+        found = zlib.crc32(record[:-CRC_SIZE]) & CRC_MASK
         if stored != found:
             raise _Bad(
                 Stop.PROPERTY,

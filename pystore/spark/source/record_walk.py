@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pystore.bindings.row import NO_CHECK, Stop
 from pystore.core.log_reader import LogReader
 from pystore.core.results import Cursor
-from pystore.core.resync import following
+from pystore.core.resync import next_record
 
 __all__ = ["WalkStep", "first_from", "last_below", "walk"]
 
@@ -104,7 +104,7 @@ def walk(
             at = segment_end
             continue
         stop = min(segment_end, end)
-        behind = following(log, found, stop) or stop
+        behind = next_record(log, found, stop) or stop
         if found.stop == Stop.LAST or behind > top:
             break
         at, step = behind, WalkStep(behind, None, step.records)

@@ -29,7 +29,7 @@ from pystore.errors import (
 from pystore.fs.boot import boot_of
 from pystore.fs.layout import ABORT, LIVE_NAME, META_NAME, require_store
 from pystore.recovery.segments import Segments
-from pystore.rocketmq.side_files import parse_abort
+from pystore.rocketmq.abort_file import parse_abort
 from pystore.spark.source.offsets import StreamOffset
 from pystore.spark.source.record_walk import WalkStep, last_below
 from pystore.store.open_reader import binding_page, find_end

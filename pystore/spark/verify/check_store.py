@@ -11,7 +11,7 @@ from itertools import chain
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError, PystoreError
-from pystore.recovery.rocketmq import behind
+from pystore.recovery.rocketmq import find_above
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
 from pystore.spark.verify.plan import StorePlan, open_parts
@@ -143,7 +143,7 @@ def _check_runs(found: StoreFindings, log: LogReader, queues: ConsumeQueues) -> 
             min_offset=begins,
             segment_size=size,
             bound=bound,
-            behind=lambda offset: behind(
+            behind=lambda offset: find_above(
                 segments, queues, offset, _checkpoint_ms(plan.bound)
             ),
         )

@@ -21,7 +21,7 @@ from pystore.errors import PystoreError
 from pystore.fs.layout import ABORT, IDENTITY_FILE
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.rocketmq.side_files import parse_identity
+from pystore.rocketmq.identity_file import parse_identity
 from pystore.spark.plan.store_files import read_epoch_table
 from pystore.spark.verify.digests import blocks_of
 from pystore.spark.verify.segment_list import SegmentList, list_segments

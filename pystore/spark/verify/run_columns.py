@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pystore.message.constants import INNER_BATCH, NO_ENTRY
+
 __all__ = ["RUN_DTYPE", "RunColumns"]
 
-# PREPARED (4) and ROLLBACK (12) have this bit; an inner batch is no single record.
-_NO_ENTRY = 0x4
-_INNER_BATCH = 0x80
 _MERGE_ROWS = 1 << 16
 _ROWS_MAX = 1 << 20
 """Runs of one segment; a log with more is damaged, and the rest is not checked."""
@@ -53,7 +52,7 @@ class RunColumns:
         """
         Adds rows that hold topic ids.
         """
-        flags = rows["sys_flag"] & (_NO_ENTRY | _INNER_BATCH)
+        flags = rows["sys_flag"] & (NO_ENTRY | INNER_BATCH)
         if flags.any():
             rows = rows[flags == 0]
         if not len(rows) or self.is_cut:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pystore.fs.atomic import storage_error
-from pystore.spark.verify.segment_view import segment_name
+from pystore.fs.layout import COMMIT_LOG, segment_name
 
 __all__ = ["SegmentList", "list_segments"]
 
@@ -66,7 +66,7 @@ def list_segments(root: Path) -> SegmentList:
     Raises:
         StorageError: the directory cannot be listed.
     """
-    folder = root / "commitlog"
+    folder = root / COMMIT_LOG
     sizes: dict[int, int] = {}
     orphans: list[tuple[str, str]] = []
     try:

@@ -16,18 +16,12 @@ from pathlib import Path
 
 from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
+from pystore.fs.layout import COMMIT_LOG, segment_name
 
 __all__ = ["open_view", "segment_name"]
 
 # Making a folder on a busy disk takes as long as reading a cached segment.
 _MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
-def segment_name(base: int) -> str:
-    """
-    Returns the name of the segment's file.
-    """
-    return f"{base:020d}"
 
 
 @contextmanager
@@ -39,9 +33,9 @@ def open_view(root: str | Path, bases: Iterable[int]) -> Iterator[LogReader]:
         NotAStoreError: a segment was deleted, or the files are no segments.
         StorageError: the system refused.
     """
-    target = Path(root).absolute() / "commitlog"
+    target = Path(root).absolute() / COMMIT_LOG
     with tempfile.TemporaryDirectory(prefix="pystore-view-", dir=_MEMORY) as folder:
-        links = Path(folder, "commitlog")
+        links = Path(folder, COMMIT_LOG)
         links.mkdir()
         for base in bases:
             path = target / segment_name(base)

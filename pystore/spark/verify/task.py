@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
 from pystore.errors import FormatError, PystoreError
-from pystore.fs.layout import META_NAME
+from pystore.fs.layout import META_NAME, SEALS_NAME
 from pystore.seals import BLOCK_BYTES, Seal, read_seal
 from pystore.spark.verify.digests import BlockDigests
 from pystore.spark.verify.queue_runs import QueueRuns, QueueSummary
 from pystore.spark.verify.segment_view import open_view
 from pystore.verify.report import SegmentReport
-from pystore.verify.seals import SEALS_NAME
 from pystore.verify.segments import scan_segment
 
 __all__ = ["SegmentCheck", "SegmentTask", "StoreShare", "check_segment"]

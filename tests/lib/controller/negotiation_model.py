@@ -35,7 +35,7 @@ from pystore.controller.protocol.calls import (
     RegisterBroker,
 )
 from pystore.metastore.values import Identity
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 __all__ = ["Side", "World", "begin", "calm", "every_world", "moves", "problem_of"]
 

@@ -44,7 +44,7 @@ class Capture:
 
     def streams(self) -> list[tuple[bytes, bytes]]:
         """
-        Returns what the slave and what the master said, per connection.
+        Returns the bytes of the slave and of the master, per connection.
         """
         return [
             (self._bytes(one["s2m"]), self._bytes(one["m2s"]))
@@ -60,25 +60,25 @@ class Capture:
         """
         return bool(self.scenario["connections"][connection]["m2sRelayLimit"] >= 0)
 
-    def extract(self, who: str, folder: Path) -> Path:
+    def extract(self, state: str, folder: Path) -> Path:
         """
         Unpacks a store below *folder* and returns its root.
 
         Args:
-            who: ``master-after`` or ``slave-before``.
+            state: ``master-after`` or ``slave-before``.
             folder: where to.
         """
-        root = folder / f"{self.name}-{who}"
+        root = folder / f"{self.name}-{state}"
         root.mkdir()
-        with tarfile.open(_HA / self.name / f"{who}.tar.gz") as archive:
+        with tarfile.open(_HA / self.name / f"{state}.tar.gz") as archive:
             archive.extractall(root, filter="data")
         return root
 
-    def log(self, who: str, folder: Path) -> LogFiles:
+    def log(self, state: str, folder: Path) -> LogFiles:
         """
         Returns the commit log of a store, unpacked below *folder*.
         """
-        files = sorted(self.extract(who, folder).rglob("commitlog/*"))
+        files = sorted(self.extract(state, folder).rglob("commitlog/*"))
         return LogFiles({int(path.name): path.read_bytes() for path in files})
 
 

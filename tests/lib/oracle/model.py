@@ -1,9 +1,9 @@
 """
-A commit log in a bytearray: what any log must be equal to, byte for byte.
+A commit log in a bytearray: every log must equal it, byte for byte.
 
 Nothing here is shared with pystore. Records are encoded from docs/format.md with
 `struct` and `zlib` alone, and placed as RocketMQ places them: never across the end
-of a segment, with room for a blank record left behind each.
+of a segment, with space for a blank record after each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Spec:
     @property
     def queue(self) -> Queue:
         """
-        Where it goes.
+        Its topic and queue id.
         """
         return self.topic, self.queue_id
 
@@ -225,7 +225,7 @@ class Model:
 
     def append_columns(self, specs: Sequence[Spec], store_ms: int) -> list[Placed]:
         """
-        Messages each of which goes where it fits.
+        Messages, each into the first segment with space.
         """
         return [placed for s in specs for placed in self.append([s], store_ms)]
 

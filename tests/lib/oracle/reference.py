@@ -250,7 +250,7 @@ class Tail:
 @dataclass
 class Job:
     """
-    What a scan was asked, and what it found.
+    The arguments and the state of a scan.
     """
 
     checks: int
@@ -317,7 +317,7 @@ class ReferenceLog:
 
     def topic(self, topic_id: int) -> str:
         """
-        The topic that rows name by an id.
+        The topic of an id in rows.
         """
         return self.topics[topic_id].decode("utf-8", "surrogateescape")
 

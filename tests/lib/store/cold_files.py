@@ -23,7 +23,7 @@ def files_of(root: Path) -> list[Path]:
 
 def make_cold(paths: Iterable[Path]) -> None:
     """
-    Takes files that nobody has mapped out of the page cache, or skips the test.
+    Drops unmapped files from the page cache, or skips the test.
     """
     cold = list(paths)
     drop_cache(cold)

@@ -1,5 +1,5 @@
 """
-A forked child that does something, says so, and stays until it is killed.
+A forked child that runs a function, reports its result, and waits until it is killed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["forked"]
 @contextmanager
 def forked(work: Callable[[], object]) -> Iterator[Callable[[], str]]:
     """
-    Runs ``work`` in a child, which then sleeps; yields once it was done.
+    Runs ``work`` in a child, which then sleeps; yields after its result.
 
-    The child's answer is the text of what ``work`` returned, or the name of the
-    error it raised. The block gets a function that kills the child at once and
-    answers that text; leaving the block does so, too.
+    The result is the text of the value of ``work``, or the name of its error. The block
+    gets a function that kills the child and returns that text; the end of the block
+    kills the child as well.
     """
     reader, writer = os.pipe()
     with warnings.catch_warnings():
@@ -29,14 +29,14 @@ def forked(work: Callable[[], object]) -> Iterator[Callable[[], str]]:
         pid = os.fork()
     if pid == 0:
         try:
-            said = str(work())
+            result = str(work())
         except BaseException as error:
-            said = type(error).__name__
-        os.write(writer, said.encode() or b" ")
+            result = type(error).__name__
+        os.write(writer, result.encode() or b" ")
         while True:
             signal.pause()
     os.close(writer)
-    said = os.read(reader, 4096).decode().strip()
+    result = os.read(reader, 4096).decode().strip()
     os.close(reader)
     is_alive = True
 
@@ -46,7 +46,7 @@ def forked(work: Callable[[], object]) -> Iterator[Callable[[], str]]:
             is_alive = False
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        return said
+        return result
 
     try:
         yield kill

@@ -55,7 +55,7 @@ def end_of(root: Path) -> int:
 
 def restart_machine(root: Path) -> None:
     """
-    Makes the live page one of another boot, so that it tells nothing.
+    Makes the live page one of another boot, so that it is not valid.
     """
     with LivePage(root / "meta" / "live", writable=True) as page:
         page.begin(page.read()._replace(boot_id=bytes(range(16))))

@@ -21,7 +21,7 @@ SEGMENT = 1 << 16
 
 def message(number: int, topic: str = "Topic", size: int = 100) -> Message:
     """
-    A message that tells its number by its body.
+    A message with its number in its body.
     """
     body = number.to_bytes(8, "big").rjust(size, b"\x01")
     return Message(topic, body, queue_id=number % 3, keys=[f"k{number}"])
@@ -61,7 +61,7 @@ def kill_while(root: Path, work: Callable[[CommitLog], object]) -> None:
 
 def in_killed_child(work: Callable[[Callable[[object], object]], None]) -> list[Any]:
     """
-    What a child told before it killed itself.
+    The reports of a child before it killed itself.
     """
     read, write = os.pipe()
     child = os.fork()

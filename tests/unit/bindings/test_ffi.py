@@ -1,5 +1,5 @@
 """
-The seam says in Python exactly what the header says in C.
+The seam in Python agrees with the header in C.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _error(text: str, offset: int = lib.PS_NO_OFFSET, number: int = 0) -> object
 @pytest.mark.parametrize("name", STATUSES)
 def test_every_failure_of_the_core_is_an_exception(name: str) -> None:
     """
-    No status of the header is left without a class of ours.
+    Every failure status of the header has an exception class.
     """
     status = getattr(lib, name)
 
@@ -64,7 +64,7 @@ def test_every_failure_of_the_core_is_an_exception(name: str) -> None:
 
 def test_an_error_carries_offset_errno_and_path() -> None:
     """
-    Who catches it need not parse the text.
+    A caller need not parse the text.
     """
     with pytest.raises(StorageError) as raised:
         check(lib.PS_E_IO, _error("no", number=errno.EIO), "/store")
@@ -142,7 +142,7 @@ def test_dtypes_lie_in_memory_as_the_structs(
     assert ffi.sizeof(struct_name) == dtype.itemsize
 
 
-def test_a_record_is_taken_apart_as_its_dtype_says() -> None:
+def test_a_record_is_unpacked_by_its_dtype() -> None:
     """
     The struct format and the dtype are two spellings of one layout.
     """
@@ -161,7 +161,7 @@ def test_the_message_head_is_as_long_as_the_core_thinks() -> None:
 
 def test_a_scratch_is_lent_to_one_call_at_a_time() -> None:
     """
-    What is borrowed is never handed out again before it is given back.
+    A borrowed scratch is not borrowed again before it is given back.
     """
     first, second = borrow(), borrow()
 
@@ -201,7 +201,7 @@ def test_threads_never_share_a_scratch() -> None:
 
 def test_results_are_read_through_the_memory_of_their_struct() -> None:
     """
-    What the core writes is what ``*_bytes`` shows.
+    ``*_bytes`` shows the memory that the core writes.
     """
     scratch = Scratch()
     scratch.appended.offset, scratch.appended.count = 5, 9
@@ -215,7 +215,7 @@ def test_results_are_read_through_the_memory_of_their_struct() -> None:
 
 def test_bytes_cross_as_they_are_and_buffers_are_borrowed() -> None:
     """
-    Nothing is copied on the way in.
+    The core gets the memory of the caller, without a copy.
     """
     data = bytearray(b"data")
 
@@ -226,7 +226,7 @@ def test_bytes_cross_as_they_are_and_buffers_are_borrowed() -> None:
 
 
 @pytest.mark.parametrize("data", ["text", 5, None, memoryview(b"abcd")[::2]])
-def test_what_is_no_plain_buffer_is_refused(data: object) -> None:
+def test_an_object_without_a_plain_buffer_is_refused(data: object) -> None:
     """
     The line names the type that was given.
     """
@@ -236,7 +236,7 @@ def test_what_is_no_plain_buffer_is_refused(data: object) -> None:
 
 def test_no_other_module_imports_the_core() -> None:
     """
-    There is one door; the names of types may be used everywhere.
+    Other modules may import the names of types only.
     """
     folder = Path(seam.__file__).parent
     found = [

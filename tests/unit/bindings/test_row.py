@@ -1,5 +1,5 @@
 """
-Rows: the words of the core, said again for those who do without it.
+Rows: the constants of the core, repeated for modules without it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def test_the_bounds_are_those_of_the_core() -> None:
 
 def test_a_row_is_a_record_of_the_core() -> None:
     """
-    As large, and taken apart into as many values as a row has, but the padding.
+    The struct has the size of a row, and unpacks into its fields without the padding.
     """
     raw = bytes(ffi.sizeof("ps_record"))
 
@@ -30,7 +30,7 @@ def test_a_row_is_a_record_of_the_core() -> None:
 
 def test_a_stop_from_size_on_is_a_bad_record() -> None:
     """
-    The others end a scan as it should end.
+    The other stops are the normal end of a scan.
     """
     bad = [stop.name for stop in rows.Stop if stop.is_bad]
 

@@ -29,7 +29,7 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 
 WHO = BrokerIdentity("c", "b", 1)
 EPOCH, VERSION = 5, 9

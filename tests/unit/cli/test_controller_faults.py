@@ -32,7 +32,7 @@ from pystore.controller.protocol.calls import (
     SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import HeartbeatExtension
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.store.commit_log import CommitLog
 
 IDLE = 10_000

@@ -20,7 +20,7 @@ from lib.command_line import (
 )
 from lib.oracle.golden_data import GoldenStore
 
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.store.commit_log import CommitLog
 
 

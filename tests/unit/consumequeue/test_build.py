@@ -68,7 +68,7 @@ def test_records_that_have_their_entry_are_passed_over() -> None:
 
 def test_a_queue_s_first_entry_may_stand_anywhere() -> None:
     """
-    The records before it left the log long ago.
+    The log has deleted the records before it.
     """
     group = _group((500, 70), (600, 71))
 
@@ -93,7 +93,7 @@ def test_a_gap_is_an_error_unless_it_may_be_filled() -> None:
 
 def test_queue_offsets_that_fall_back_are_passed_over() -> None:
     """
-    As RocketMQ does: the slot is taken.
+    As RocketMQ does: the slot has an entry.
     """
     group = _group((500, 5), (600, 5), (700, 6), (800, 4), (900, 7))
 

@@ -62,11 +62,11 @@ def test_files_have_their_full_length_and_the_name_of_their_position(
         ("0" * 17 + "300", SIZE, "the file before it is missing"),
     ],
 )
-def test_foreign_files_are_named_with_what_to_do(
+def test_the_error_of_foreign_files_has_their_name_and_advice(
     name: str, size: int, problem: str, tmp_path: Path
 ) -> None:
     """
-    The queue can be built anew, so nothing is lost by moving it away.
+    The queue can be built again, so moving it away loses nothing.
     """
     _files(tmp_path).write(0, b"x")
     (tmp_path / name).write_bytes(bytes(size))
@@ -80,7 +80,7 @@ def test_foreign_files_are_named_with_what_to_do(
 
 def test_an_empty_last_file_is_as_good_as_none(tmp_path: Path) -> None:
     """
-    What a crash between creation and first length leaves; a reader leaves it.
+    A crash between creation and truncation leaves it; a reader does not remove it.
     """
     _files(tmp_path).write(0, b"x")
     empty = tmp_path / ("0" * 17 + "100")
@@ -94,7 +94,7 @@ def test_an_empty_last_file_is_as_good_as_none(tmp_path: Path) -> None:
 
 def test_a_shorter_file_is_an_error_and_no_signal(tmp_path: Path) -> None:
     """
-    Somebody truncated it after it was opened.
+    Another program truncated it after it was opened.
     """
     files = _files(tmp_path)
     files.write(0, b"x" * 80)
@@ -123,7 +123,7 @@ def test_a_removed_file_is_an_error_with_its_path(tmp_path: Path) -> None:
 
 def test_more_queues_than_descriptors_are_fine(tmp_path: Path) -> None:
     """
-    The pool holds the newest; what is dirty keeps its own until it is synced.
+    The pool has the newest; an unsynced file keeps its descriptor.
     """
     pool = FdCache(4)
     gc.collect()
@@ -146,11 +146,11 @@ def test_more_queues_than_descriptors_are_fine(tmp_path: Path) -> None:
     assert before == len(os.listdir("/dev/fd"))
 
 
-def test_a_cut_removes_later_files_and_zeroes_only_what_is_not(
+def test_a_cut_removes_later_files_and_zeroes_only_nonzero_bytes(
     tmp_path: Path,
 ) -> None:
     """
-    A file that is zero behind the cut is not touched.
+    A file of zeros above the cut is not written.
     """
     files = _files(tmp_path)
     files.write(0, b"x" * 250)
@@ -169,7 +169,7 @@ def test_a_cut_removes_later_files_and_zeroes_only_what_is_not(
 
 def test_a_failed_sync_poisons_and_syncs_nothing_after_it(tmp_path: Path) -> None:
     """
-    The file that failed stays dirty, and so do all that come after it.
+    The failed file stays unsynced, and so do all files after it.
     """
     asked = []
 
@@ -218,17 +218,17 @@ def test_files_reach_the_disk_one_after_the_other(tmp_path: Path) -> None:
 @NEEDS_MOUNTS
 def test_a_full_disk_leaves_zeros_and_works_again_with_space(tmp_path: Path) -> None:
     """
-    Half an entry would be taken for one.
+    Half an entry would count as an entry.
     """
     script = f"""
     import os, pathlib
     from pystore.errors import FullError
-    from pystore.fs.fd_cache import FilePool
+    from pystore.fs.fd_cache import FdCache
     from pystore.consumequeue.files import QueueFiles
     root = pathlib.Path({str(tmp_path)!r})
     ballast = root / "ballast"
     ballast.write_bytes(bytes(200 * 1024))
-    files = QueueFiles(root / "q", 1 << 20, is_writable=True, pool=FilePool())
+    files = QueueFiles(root / "q", 1 << 20, is_writable=True, pool=FdCache())
     files.write(0, b"x" * 20)
     try:
         files.write(20, b"y" * (100 * 1024))

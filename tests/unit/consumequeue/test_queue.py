@@ -73,7 +73,7 @@ def test_a_queue_that_begins_in_the_middle_has_fillers_before(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("index", [-1, 0, 25, 10**18])
-def test_what_is_not_there_cannot_be_read(index: int, tmp_path: Path) -> None:
+def test_a_missing_entry_cannot_be_read(index: int, tmp_path: Path) -> None:
     """
     Below the first file, at the end, and far away.
     """
@@ -87,7 +87,7 @@ def test_what_is_not_there_cannot_be_read(index: int, tmp_path: Path) -> None:
 
 def test_blocks_of_entries_end_with_the_queue(tmp_path: Path) -> None:
     """
-    Asking for more is fine, beginning beyond is not.
+    A count beyond the end is allowed, a start beyond it is not.
     """
     queue = _queue(tmp_path)
     queue.append(0, _entries(0, 25))
@@ -168,7 +168,7 @@ def test_an_append_never_overwrites_and_never_leaves_the_range(
 @pytest.mark.parametrize("expected", [0, 24, 25, 26, 30, 31, 10**6, -3])
 def test_the_end_is_found_whatever_was_expected(expected: int, tmp_path: Path) -> None:
     """
-    What was stored is a hint: two slots must prove it.
+    The stored end is a hint: two slots must agree.
     """
     _queue(tmp_path).append(0, _entries(0, 25))
 
@@ -179,7 +179,7 @@ def test_the_end_is_found_whatever_was_expected(expected: int, tmp_path: Path) -
 
 def test_the_end_of_a_full_file_is_found(tmp_path: Path) -> None:
     """
-    With and without a hint, when there is no slot behind it.
+    With and without a hint, if no slot follows.
     """
     _queue(tmp_path).append(0, _entries(0, 20))
 
@@ -198,7 +198,7 @@ def test_the_first_slot_that_is_no_entry_ends_the_queue(tmp_path: Path) -> None:
     assert 27 == _queue(tmp_path).max_index
 
 
-def test_a_cut_counts_what_went_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_a_cut_counts_removed_entries_and_keeps_the_rest(tmp_path: Path) -> None:
     """
     At a file's edge, inside a record, and above the end.
     """

@@ -102,7 +102,7 @@ def test_a_missing_entry_stops_a_dispatch_before_it_writes(tmp_path: Path) -> No
     assert 100 == queues.dispatched_end
 
 
-def test_what_the_log_has_lost_is_filled_and_reported(tmp_path: Path) -> None:
+def test_entries_of_lost_records_are_filled_and_reported(tmp_path: Path) -> None:
     """
     Queue offsets stay what the records say; the holes cannot be read.
     """
@@ -121,7 +121,7 @@ def test_what_the_log_has_lost_is_filled_and_reported(tmp_path: Path) -> None:
 
 def test_a_garbled_queue_offset_is_refused_not_filled(tmp_path: Path) -> None:
     """
-    A flipped bit must not write a file for each of a billion entries.
+    A flipped bit must not create files for a billion entries.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows((0, 0, 0)), 100, _topic)
@@ -156,7 +156,7 @@ def test_a_garbled_topic_never_leads_out_of_the_store(
 
 def test_topics_that_are_no_text_keep_their_bytes(tmp_path: Path) -> None:
     """
-    A topic is bytes to the log, whatever they mean.
+    A topic may have any bytes.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows((0, 0, 0)), 100, lambda _: "\udcff\udcfeT")
@@ -166,7 +166,7 @@ def test_topics_that_are_no_text_keep_their_bytes(tmp_path: Path) -> None:
     assert b"\xff\xfeT" == queue.topic.encode("utf-8", "surrogateescape")
 
 
-def test_a_cut_leaves_zeros_and_the_next_dispatch_goes_on(tmp_path: Path) -> None:
+def test_a_cut_leaves_zeros_and_the_next_dispatch_continues(tmp_path: Path) -> None:
     """
     Over a file's edge, and again over the same offsets.
     """
@@ -185,9 +185,9 @@ def test_a_cut_leaves_zeros_and_the_next_dispatch_goes_on(tmp_path: Path) -> Non
     assert [100 * n for n in range(25)] == _indexes(_open(tmp_path))
 
 
-def test_a_cut_clears_what_a_crash_left_behind_the_end(tmp_path: Path) -> None:
+def test_a_cut_zeroes_the_bytes_of_a_crash_above_the_end(tmp_path: Path) -> None:
     """
-    Entries behind a hole would come back when the hole is filled.
+    Entries after a gap would be valid again when the gap is filled.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows(*((100 * n, 0, n) for n in range(8))), 800, _topic)
@@ -205,7 +205,7 @@ def test_a_cut_clears_what_a_crash_left_behind_the_end(tmp_path: Path) -> None:
 
 def test_a_cut_of_everything_never_begins_queue_offsets_again(tmp_path: Path) -> None:
     """
-    Where retention took the front, the first entry left was not number 0.
+    After retention the first remaining entry is not number 0.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows(*((100 * n, 0, n) for n in range(25))), 2500, _topic)
@@ -220,7 +220,7 @@ def test_a_cut_of_everything_never_begins_queue_offsets_again(tmp_path: Path) ->
 
 def test_retention_keeps_files_with_a_record_and_the_last_one(tmp_path: Path) -> None:
     """
-    A file goes when its last record is gone from the log.
+    A file is removed when the log has none of its records.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows(*((100 * n, 0, n) for n in range(25))), 2500, _topic)
@@ -234,9 +234,9 @@ def test_retention_keeps_files_with_a_record_and_the_last_one(tmp_path: Path) ->
     assert 25 == queue.min_index(10**6) == queue.first_index(10**6)
 
 
-def test_what_another_program_changed_is_named(tmp_path: Path) -> None:
+def test_the_changes_of_another_program_are_named(tmp_path: Path) -> None:
     """
-    A7: the lengths differ from what we left.
+    A7: the lengths differ from the fingerprint.
     """
     queues = _open(tmp_path)
     queues.dispatch(_rows((0, 0, 0), (100, 1, 0)), 200, _topic)
@@ -255,7 +255,7 @@ def test_what_another_program_changed_is_named(tmp_path: Path) -> None:
 
 def test_named_records_are_found_across_queues(tmp_path: Path) -> None:
     """
-    The evidence of A8; holes name nothing.
+    The evidence of A8; fillers have no record.
     """
     queues = _open(tmp_path)
     rows = _rows(*((100 * n, n % 3, n // 3) for n in range(60)))
@@ -268,7 +268,7 @@ def test_named_records_are_found_across_queues(tmp_path: Path) -> None:
     assert ConsumeQueues(tmp_path / "none", 200).last_named() is None
 
 
-def test_synced_is_only_what_reached_the_disk(tmp_path: Path) -> None:
+def test_only_bytes_on_disk_count_as_synced(tmp_path: Path) -> None:
     """
     A failed sync is not tried again: the second would succeed and prove nothing.
     """
@@ -285,7 +285,7 @@ def test_synced_is_only_what_reached_the_disk(tmp_path: Path) -> None:
     assert (100, 1000) == (queues.synced_end, queues.synced_ms)
 
     queues.dispatch(_rows((100, 0, 1)), 200, _topic)
-    failures.append(OSError(errno.EIO, "told once"))
+    failures.append(OSError(errno.EIO, "reported once"))
     for _ in range(2):
         with pytest.raises(PoisonedError, match="close the store and open it again"):
             queues.sync()

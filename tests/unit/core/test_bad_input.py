@@ -59,7 +59,7 @@ def offset_of(root: Path, number: int) -> int:
 
 def claim_another_offset(root: Path) -> None:
     """
-    The third record says that it is where the fourth is.
+    The third record has the offset of the fourth.
     """
     third, fourth = offset_of(root, 3), offset_of(root, 4)
     overwrite(segment(root), third + 28, struct.pack(">Q", fourth))
@@ -182,20 +182,20 @@ REFUSED: dict[str, Case] = {
         FormatError,
         "{root}/meta/lmdb/data.mdb: the file is empty, which a new one never is: "
         "restore meta/ from a backup, or move meta/ away and open again: the log "
-        "stays, RocketMQ's own rules then decide where it ends",
+        "stays, RocketMQ's rules then decide where it ends",
     ),
     "garbage for a database": (
         lambda root: (root / "meta/lmdb/data.mdb").write_bytes(b"garbage" * 4000),
         FormatError,
-        "{root}/meta/lmdb/data.mdb: it does not begin as LMDB 0.9 does: restore meta/ "
-        "from a backup, or move meta/ away and open again: the log stays, RocketMQ's "
-        "own rules then decide where it ends",
+        "{root}/meta/lmdb/data.mdb: it does not begin as a file of LMDB 0.9: restore "
+        "meta/ from a backup, or move meta/ away and open again: the log stays, "
+        "RocketMQ's rules then decide where it ends",
     ),
     "database gone": (
         lambda root: (root / "meta/lmdb/data.mdb").unlink(),
         FormatError,
         "{root}/meta/lmdb/data.mdb: the file is missing: restore meta/ from a backup, "
-        "or move meta/ away and open again: the log stays, RocketMQ's own rules then "
+        "or move meta/ away and open again: the log stays, RocketMQ's rules then "
         "decide where it ends",
     ),
     "live page gone": (
@@ -219,7 +219,7 @@ REFUSED: dict[str, Case] = {
     "half of the epochs": (
         lambda root: (root / "epochFileCheckpoint").write_bytes(b"2\n123\n1-0\n"),
         FormatError,
-        "{root}/epochFileCheckpoint: 1 entries, but line 1 says 2, and no .bak: "
+        "{root}/epochFileCheckpoint: 1 entries, but line 1 has 2, and no .bak: "
         "restore it from a replica's copy, or remove it and its .bak to keep the table "
         "that meta/ has",
     ),
@@ -240,11 +240,11 @@ REFUSED: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_opened_is_one_line_and_stays_as_it_is(
+def test_a_failed_opening_is_one_line_and_changes_nothing(
     tmp_path: Path, what: str
 ) -> None:
     """
-    The message says what is wrong, where, and what to do; nothing was changed.
+    The error names the problem, the place and the remedy; nothing was changed.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: (log.begin_epoch(1), fill(log, RECORDS)))
@@ -259,9 +259,9 @@ def test_what_cannot_be_opened_is_one_line_and_stays_as_it_is(
 
 
 @pytest.mark.parametrize("what", [w for w, case in REFUSED.items() if "data" in w])
-def test_damage_in_meta_does_not_stop_who_reads(tmp_path: Path, what: str) -> None:
+def test_damage_in_meta_does_not_stop_a_reader(tmp_path: Path, what: str) -> None:
     """
-    Every record can be read where nobody may write.
+    Every record can be read on a read-only file system.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, RECORDS))
@@ -271,7 +271,7 @@ def test_damage_in_meta_does_not_stop_who_reads(tmp_path: Path, what: str) -> No
 
 
 @pytest.mark.parametrize("what", ["live page gone", "live page cut short"])
-def test_without_a_live_page_a_reader_looks_for_the_end(
+def test_without_a_live_page_a_reader_scans_for_the_end(
     tmp_path: Path, what: str
 ) -> None:
     """
@@ -284,7 +284,7 @@ def test_without_a_live_page_a_reader_looks_for_the_end(
         assert RECORDS == len(bodies(log))
 
 
-def test_a_segment_that_shrank_is_damage_and_no_visit(tmp_path: Path) -> None:
+def test_a_segment_that_shrank_is_damage_and_not_foreign(tmp_path: Path) -> None:
     """
     A lone segment of another size than the one it was left with is refused: its
     bytes are not taken for what another program wrote.
@@ -304,14 +304,14 @@ def test_a_segment_that_shrank_is_damage_and_no_visit(tmp_path: Path) -> None:
 
 def test_a_store_in_no_directory_is_not_made(tmp_path: Path) -> None:
     """
-    A typing error in a path does not make directories.
+    A wrong path creates no directories.
     """
     with pytest.raises(NotAStoreError, match=r"none: no such directory: create it"):
         CommitLog(tmp_path / "none" / "store")
     assert [] == list(tmp_path.iterdir())
 
 
-def test_a_reader_that_appends_is_told_how_to_open(tmp_path: Path) -> None:
+def test_the_error_of_a_reader_that_appends_names_the_mode(tmp_path: Path) -> None:
     """
     The mode is named.
     """
@@ -371,9 +371,9 @@ with CommitLog(sys.argv[1], segment_size=1 << 20) as log:
 """
 
 
-def test_ctrl_c_leaves_what_was_acknowledged_and_nothing_half(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_acknowledged_and_whole_records_only(tmp_path: Path) -> None:
     """
-    The one append that Ctrl-C met is there as a whole or not at all.
+    The append that Ctrl-C interrupted is there as a whole or not at all.
     """
     root = tmp_path / "store"
     with subprocess.Popen(

@@ -1,5 +1,5 @@
 """
-The live page tells readers what a writer published.
+The live page has the ends that a writer published for readers.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def page(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_a_writer_began_with_is_what_readers_read(page: Path) -> None:
+def test_readers_read_the_words_of_the_begin(page: Path) -> None:
     """
-    Every word arrives in another mapping.
+    Another mapping has every word.
     """
     with LivePage(page) as reader, LivePage(page, writable=True) as writer:
         assert bytes(16) == reader.read().boot_id
@@ -50,7 +50,7 @@ def test_a_reader_cannot_begin(page: Path) -> None:
 
 def test_words_that_do_not_fit_are_refused(page: Path) -> None:
     """
-    Nothing is cut off silently.
+    A value that does not fit is an error.
     """
     with LivePage(page, writable=True) as writer:
         with pytest.raises(InvalidError, match=r"no words for .*live"):
@@ -60,7 +60,7 @@ def test_words_that_do_not_fit_are_refused(page: Path) -> None:
 
 def test_a_closed_page_refuses_every_call(page: Path) -> None:
     """
-    Closing twice is fine.
+    A second close is allowed.
     """
     live = LivePage(page)
     live.close()
@@ -94,7 +94,7 @@ def test_a_log_keeps_its_page_mapped(tmp_path: Path) -> None:
             assert b"body" == reader.read(0).body
 
 
-def test_what_is_no_page_is_refused_with_its_path(tmp_path: Path) -> None:
+def test_the_error_of_a_bad_page_has_its_path(tmp_path: Path) -> None:
     """
     Missing, of a wrong size, or other bytes.
     """

@@ -1,5 +1,5 @@
 """
-One writer holds a store, whoever it is.
+One writer holds a store, of any program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from pystore.core.lock import Lock, lock_holder
 from pystore.errors import LockedError, StorageError
 
-# Holds byte 0 as Java does, says so, and waits to be told to end.
+# Holds byte 0 as Java does, reports it, and waits for the end of its input.
 OTHER = """
 import fcntl, sys
 file = open(sys.argv[1], "r+b")
@@ -29,7 +29,7 @@ sys.stdin.read()
 @contextmanager
 def _held_elsewhere(path: Path) -> Iterator[int]:
     """
-    Another process holds byte 0 until it is told to end; yields its number.
+    Another process holds byte 0 until its input ends; yields its process id.
     """
     path.write_bytes(b"lock")
     with subprocess.Popen(
@@ -114,7 +114,7 @@ def test_releasing_twice_gives_nothing_of_others_back(tmp_path: Path) -> None:
 
 def test_a_forgotten_lock_is_given_back(tmp_path: Path) -> None:
     """
-    An exception on the way does not lock a store for ever.
+    An exception in the block releases the lock.
     """
     Lock(tmp_path / "lock")
 
@@ -132,7 +132,7 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert os.fspath(tmp_path / "missing" / "lock") == raised.value.path
 
 
-def test_a_forked_child_does_not_hold_what_its_parent_holds(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_hold_the_lock_of_its_parent(tmp_path: Path) -> None:
     """
     POSIX locks are the process's own; releasing in the child is harmless.
     """
@@ -146,9 +146,9 @@ def test_a_forked_child_does_not_hold_what_its_parent_holds(tmp_path: Path) -> N
         assert _keeps_others_out(tmp_path / "lock")
 
 
-def test_who_holds_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:
+def test_the_holder_of_a_lock_is_read_without_taking_it(tmp_path: Path) -> None:
     """
-    Another process, this one, nobody, and nobody where no file is. Asking opens the
+    Another process, this one, none, and none without a file. The call opens the
     file, which would drop the lock of this process: so it is not opened then.
     """
     path = tmp_path / "lock"
@@ -165,9 +165,9 @@ def test_who_holds_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:
     assert lock_holder(path) is None
 
 
-def test_a_lock_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
+def test_the_error_of_an_unreadable_lock_has_the_reason(tmp_path: Path) -> None:
     """
-    Here its path leads through a file.
+    Here a part of its path is a file.
     """
     (tmp_path / "file").write_bytes(b"")
 
@@ -175,9 +175,9 @@ def test_a_lock_that_cannot_be_asked_says_why(tmp_path: Path) -> None:
         lock_holder(tmp_path / "file" / "lock")
 
 
-def test_a_pipe_in_the_place_of_a_lock_is_waited_for_by_nobody(tmp_path: Path) -> None:
+def test_a_pipe_in_the_place_of_a_lock_blocks_no_call(tmp_path: Path) -> None:
     """
-    Whoever opens a pipe waits for its other end, which nobody opens here.
+    An open of a pipe waits for its other end, which no process opens here.
     """
     os.mkfifo(tmp_path / "lock")
 

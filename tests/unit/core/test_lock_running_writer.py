@@ -1,5 +1,5 @@
 """
-Whether somebody writes a store can be seen without taking its lock.
+A running writer is found without taking the lock of the store.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pystore.core.lock import running_writer
 from pystore.fs.layout import ABORT
-from pystore.rocketmq.side_files import abort_text
+from pystore.rocketmq.abort_file import abort_text
 from pystore.store.commit_log import CommitLog
 
 BITS = "1-" + "0" * 32
@@ -25,7 +25,7 @@ print(running_writer(Path(sys.argv[1])))
 
 def test_the_process_that_has_a_store_open_is_named(tmp_path: Path) -> None:
     """
-    And nobody is, once it is closed; to look takes nothing from who writes.
+    There is none after the close; the check does not disturb the writer.
     """
     with CommitLog(tmp_path / "s"):
         assert os.getpid() == running_writer(tmp_path / "s")
@@ -38,7 +38,7 @@ def test_the_process_that_has_a_store_open_is_named(tmp_path: Path) -> None:
 
 def test_a_process_that_died_writes_no_more(tmp_path: Path) -> None:
     """
-    Its ``abort`` stays behind.
+    Its ``abort`` is still there.
     """
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
@@ -51,7 +51,7 @@ def test_a_process_that_has_the_number_of_a_dead_one_is_no_writer(
     tmp_path: Path,
 ) -> None:
     """
-    Numbers come back: soon in a container, where the same few are given each time.
+    Process ids repeat: soon in a container, which reuses a few of them.
     """
     CommitLog(tmp_path / "s").close()
     for text in (abort_text(os.getpid(), BITS), b"%d" % os.getpid()):
@@ -60,11 +60,11 @@ def test_a_process_that_has_the_number_of_a_dead_one_is_no_writer(
         assert running_writer(tmp_path / "s") is None
 
 
-def test_a_store_whose_lock_may_not_be_read_is_judged_as_it_lies(
+def test_a_store_with_an_unreadable_lock_counts_as_closed(
     tmp_path: Path,
 ) -> None:
     """
-    A lock that cannot be opened, here a loop of links, tells nothing.
+    A lock that cannot be opened, here a loop of links, gives no writer.
     """
     (tmp_path / ABORT).write_bytes(b"4321")
     (tmp_path / "lock").symlink_to(tmp_path / "lock")

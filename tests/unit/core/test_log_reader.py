@@ -49,7 +49,7 @@ def test_a_store_of_java_is_read_record_by_record(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    Rows name every record and topic; records show what Java shows.
+    Rows have every record and topic; records have Java's fields.
     """
     with LogReader(golden_root) as store:
         start, end = (golden_store.expected[f"{m}PhyOffset"] for m in ("min", "max"))
@@ -61,9 +61,9 @@ def test_a_store_of_java_is_read_record_by_record(
             assert shown == {k: line[k] for k in shown}
 
 
-def test_rows_say_what_records_say(log: LogHandle) -> None:
+def test_rows_have_the_fields_of_the_records(log: LogHandle) -> None:
     """
-    A scan and a read are two views of one parser.
+    A scan and a read use the same parser.
     """
     rows = np.concatenate(list(log.scan(0, checks=EVERYTHING, rows=7)))
 
@@ -120,7 +120,7 @@ def test_a_scan_stops_at_its_limit(log: LogHandle) -> None:
 
 def test_a_cursor_before_the_first_step_has_found_nothing(log: LogHandle) -> None:
     """
-    Nothing is scanned before it is asked for.
+    Nothing is scanned before the first iteration.
     """
     cursor = log.scan(0).cursor
 
@@ -135,7 +135,7 @@ def test_a_cursor_before_the_first_step_has_found_nothing(log: LogHandle) -> Non
 
 def test_a_bad_record_ends_a_scan_with_where_and_why(tmp_path: Path) -> None:
     """
-    It is a finding, not an exception; the text is one line.
+    It is in the cursor, not an exception; the text is one line.
     """
     root = make_root(tmp_path)
     with open_log(root) as log:
@@ -215,7 +215,7 @@ def test_blocks_are_the_bytes_of_the_files(log: LogHandle) -> None:
 
 def test_rows_find_bodies_in_blocks(log: LogHandle) -> None:
     """
-    The way of bulk readers: positions from rows, bytes from views.
+    Bulk readers take positions from rows and bytes from views.
     """
     rows = np.concatenate(list(log.scan(0)))
     for base in log.segments():
@@ -236,7 +236,7 @@ def test_a_view_cannot_be_written(log: LogHandle) -> None:
     assert not np.frombuffer(view, np.uint8).flags.writeable
 
 
-KEEPERS: dict[str, Callable[[Any], Any]] = {
+HOLDERS: dict[str, Callable[[Any], Any]] = {
     "view": lambda view: view,
     "slice": lambda view: view[100:][5:10],
     "array": lambda view: np.frombuffer(view, np.uint8)[7:],
@@ -244,8 +244,8 @@ KEEPERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("keep", KEEPERS.values(), ids=KEEPERS)
-def test_a_block_is_held_until_all_that_shows_it_is_gone(
+@pytest.mark.parametrize("keep", HOLDERS.values(), ids=HOLDERS)
+def test_a_block_is_held_until_its_last_view_is_gone(
     log: LogHandle, keep: Callable[[Any], Any]
 ) -> None:
     """
@@ -267,7 +267,7 @@ def test_a_block_is_held_until_all_that_shows_it_is_gone(
 
 def test_a_view_outlives_its_log(tmp_path: Path) -> None:
     """
-    Closing and forgetting the log leaves the bytes where they are.
+    The bytes stay readable after the log is closed and dropped.
     """
     log = open_log(make_root(tmp_path))
     log.append(Message("T", b"body").form)
@@ -313,9 +313,9 @@ def test_an_unknown_topic_id_is_refused(log: LogHandle) -> None:
         log.topic(1000)
 
 
-def test_a_limit_hides_what_is_above(log: LogHandle) -> None:
+def test_a_limit_hides_the_records_above(log: LogHandle) -> None:
     """
-    A reader without a live page is told the end; a writer knows it.
+    A reader without a live page gets the end from its caller; a writer knows it.
     """
     end = int(np.concatenate(list(log.scan(0)))[5]["offset"])
     with LogReader(log.path) as other:
@@ -329,9 +329,9 @@ def test_a_limit_hides_what_is_above(log: LogHandle) -> None:
         log.limit(end)
 
 
-def test_what_was_read_counts_while_nothing_is_cut(log: LogHandle) -> None:
+def test_read_bytes_are_valid_while_there_is_no_cut(log: LogHandle) -> None:
     """
-    Readers ask after they have read.
+    Readers call it after a read.
     """
     ends = log.ends()
 
@@ -340,7 +340,7 @@ def test_what_was_read_counts_while_nothing_is_cut(log: LogHandle) -> None:
 
 def test_a_closed_reader_refuses_every_call(tmp_path: Path) -> None:
     """
-    Closing again is fine, and so is a block on the way.
+    A second close is allowed, also with a block in use.
     """
     root = make_root(tmp_path)
     open_log(root).close()
@@ -381,7 +381,7 @@ def _segment(folder: Path, base: int, size: int, first: bytes = b"") -> None:
     ],
     ids=["missing", "foreign name", "wrong size", "gap", "no base"],
 )
-def test_what_is_no_log_is_refused_with_the_file_named(
+def test_the_error_of_a_directory_without_a_log_names_the_file(
     tmp_path: Path, make: Any, text: str
 ) -> None:
     """

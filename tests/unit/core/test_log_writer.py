@@ -42,9 +42,9 @@ def _bytes(log: LogReader) -> bytes:
     return b"".join(block.view for block in log.blocks(0))
 
 
-def test_what_is_appended_is_read_back(log: LogHandle) -> None:
+def test_appended_records_are_read_back(log: LogHandle) -> None:
     """
-    An append says where the record is; reading there gives the message.
+    An append returns the offset of the record; a read there gives the message.
     """
     message = Message(
         "Topic", b"body", keys="k", tags="t", properties={"p": "q"}, queue_id=3,
@@ -145,7 +145,9 @@ def _offsets(log: LogReader) -> Any:
     return np.concatenate(list(log.scan(0)))["offset"]
 
 
-def test_columns_span_segments_and_say_where_each_record_went(log: LogHandle) -> None:
+def test_columns_span_segments_and_fill_the_offset_of_each_record(
+    log: LogHandle,
+) -> None:
     """
     A batch of messages must fit a segment, columns need not.
     """
@@ -162,9 +164,11 @@ def test_columns_span_segments_and_say_where_each_record_went(log: LogHandle) ->
         log.append_batch([Message("T", bytes(1000))] * 200)
 
 
-def test_columns_that_are_refused_say_how_many_records_are_in(log: LogHandle) -> None:
+def test_the_error_of_refused_columns_has_the_number_of_written_records(
+    log: LogHandle,
+) -> None:
     """
-    Nothing of what the core refuses at first sight is there.
+    Messages that the core refuses leave no record.
     """
     bad = gather_columns("T", [b"a", b"b"], keys=["fine", "se\x02parator"])
 
@@ -187,11 +191,11 @@ def test_columns_that_are_refused_say_how_many_records_are_in(log: LogHandle) ->
         (bytearray(MESSAGE.form), "no message form but bytearray"),
     ],
 )
-def test_what_is_no_message_form_is_refused(
+def test_bytes_that_are_no_message_form_are_refused(
     log: LogHandle, form: Any, text: str
 ) -> None:
     """
-    The line says which message, or what was given instead.
+    The error names the message, or the type of the argument.
     """
     with pytest.raises(InvalidError, match=text):
         log.append(form)
@@ -266,8 +270,8 @@ def test_raw_bytes_make_an_equal_log(log: LogHandle, tmp_path: Path) -> None:
             slave.append_raw(received + 1, b"x")
 
 
-def test_raw_bytes_that_were_refused_are_nobodys(log: LogHandle) -> None:
-    """An exception that is kept keeps no buffer: its owner may let go of it."""
+def test_refused_raw_bytes_are_no_part_of_the_log(log: LogHandle) -> None:
+    """An exception keeps no reference to the buffer."""
     room = bytearray(100)
     view = memoryview(room)
 

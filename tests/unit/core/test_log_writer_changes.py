@@ -35,7 +35,9 @@ def log(tmp_path: Path) -> Iterator[LogHandle]:
         yield log
 
 
-def test_the_queue_table_goes_on_where_it_was(log: LogHandle, tmp_path: Path) -> None:
+def test_the_queue_table_continues_at_its_offsets(
+    log: LogHandle, tmp_path: Path
+) -> None:
     """
     Loaded or noted from rows, the next record gets the next queue offset.
     """
@@ -73,9 +75,9 @@ def test_a_large_queue_table_is_filled_whole(log: LogHandle) -> None:
     assert queues == log.queues_fill()[0]
 
 
-def test_a_cut_removes_what_is_above_it(log: LogHandle) -> None:
+def test_a_cut_removes_the_bytes_above_it(log: LogHandle) -> None:
     """
-    In four steps; readers are told by the generation.
+    In four steps; readers see the generation.
     """
     ends = [log.append(Message("T", bytes(9000)).form).end for _ in range(20)]
     before = log.ends()
@@ -98,7 +100,7 @@ def test_a_cut_removes_what_is_above_it(log: LogHandle) -> None:
 
 def test_appends_wait_while_a_cut_runs(log: LogHandle) -> None:
     """
-    They go on at its offset, as if they had come later.
+    They continue at its offset, as later appends.
     """
     ends = [log.append(MESSAGE.form).end for _ in range(3)]
     offsets: list[int] = []
@@ -120,7 +122,7 @@ def test_appends_wait_while_a_cut_runs(log: LogHandle) -> None:
 
 def test_a_cut_that_only_began_can_be_given_up(log: LogHandle) -> None:
     """
-    Nothing is gone, and appends go on.
+    No byte is lost, and appends continue.
     """
     log.append(MESSAGE.form)
     end = log.append(MESSAGE.form).end
@@ -171,9 +173,9 @@ def test_without_authority_nothing_is_appended(log: LogHandle) -> None:
     assert 2 == log.scan(0).finish().records
 
 
-def test_what_replicas_vouch_for_outlives_the_deadline(log: LogHandle) -> None:
+def test_a_shared_ack_outlives_the_deadline(log: LogHandle) -> None:
     """
-    C3: an append that others decide is refused only where nobody may append.
+    C3: an append with a shared ack is refused only after a revocation.
     """
     log.authority(5, 1, 1)
     log.append(MESSAGE.form, LocalAck.SHARED)
@@ -224,7 +226,7 @@ def test_a_start_needs_an_end_within_the_log(tmp_path: Path) -> None:
 
 def test_a_start_zeroes_what_is_above_its_end(tmp_path: Path) -> None:
     """
-    What was not believed never comes back.
+    Bytes above the end never come back.
     """
     root = make_root(tmp_path)
     with open_log(root) as log:

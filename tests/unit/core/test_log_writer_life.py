@@ -73,7 +73,7 @@ def _calls(log: LogHandle) -> list[Callable[[], Any]]:
 
 def test_after_close_every_call_is_refused(log: LogHandle) -> None:
     """
-    Closing again is fine; what was handed out stays readable.
+    A second close is allowed; existing views stay readable.
     """
     log.append(MESSAGE.form)
     view = log.acquire(0)
@@ -89,7 +89,7 @@ def test_after_close_every_call_is_refused(log: LogHandle) -> None:
 
 def test_in_a_forked_child_every_call_is_refused(log: LogHandle) -> None:
     """
-    The child may close and forget; the parent goes on as if nothing happened.
+    The child may close and drop the handle; the parent continues.
     """
     log.append(MESSAGE.form)
     view = log.acquire(0)
@@ -117,7 +117,7 @@ def test_in_a_forked_child_every_call_is_refused(log: LogHandle) -> None:
     assert 2 == log.scan(0).finish().records
 
 
-def test_closing_under_running_calls_harms_nobody(tmp_path: Path) -> None:
+def test_closing_under_running_calls_harms_no_caller(tmp_path: Path) -> None:
     """
     Threads see whole results until they see that the log is closed.
     """

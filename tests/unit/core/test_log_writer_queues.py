@@ -21,7 +21,7 @@ TOPICS = st.binary(max_size=20).map(lambda raw: raw.decode("utf-8", "surrogatees
         st.tuples(TOPICS, st.integers(0, 2**31 - 1)), st.integers(0, 2**63 - 1)
     )
 )
-def test_what_was_packed_is_parsed(queues: dict[tuple[str, int], int]) -> None:
+def test_packed_queues_are_parsed_back(queues: dict[tuple[str, int], int]) -> None:
     """
     Also topics that are no UTF-8, which a foreign log may hold.
     """
@@ -40,7 +40,7 @@ def test_the_form_is_the_one_of_the_header() -> None:
 @pytest.mark.parametrize("cut", range(1, 19))
 def test_a_form_that_ends_early_is_refused(cut: int) -> None:
     """
-    Half an entry is not taken for none.
+    An incomplete entry is an error.
     """
     raw = pack_queues({("Topic", 3): 9})
 

@@ -16,7 +16,7 @@ from pystore.errors import InvalidError
 
 def test_options_are_the_struct_of_the_core() -> None:
     """
-    Every field arrives.
+    Every field is in the struct.
     """
     packed = LogOptions(
         writable=True,
@@ -46,7 +46,7 @@ def test_options_are_the_struct_of_the_core() -> None:
 
 def test_the_default_is_to_read() -> None:
     """
-    Nobody writes by accident.
+    The default is to read.
     """
     packed = LogOptions().pack()
 
@@ -59,7 +59,7 @@ def test_the_default_is_to_read() -> None:
 
 def test_a_route_is_the_struct_of_the_core() -> None:
     """
-    Every field arrives; without a born host its size says so.
+    Every field is in the struct; without a born host its size is 0.
     """
     packed, topic = Route("T", 1, 2, 3, 4, "1.2.3.4:5").pack()
 
@@ -82,7 +82,7 @@ def test_a_route_is_the_struct_of_the_core() -> None:
 )
 def test_options_that_no_log_could_have_are_refused(fields: dict[str, Any]) -> None:
     """
-    The line repeats what was given.
+    The error repeats the argument.
     """
     value = next(iter(fields.values()))
 
@@ -95,7 +95,7 @@ def test_options_that_no_log_could_have_are_refused(fields: dict[str, Any]) -> N
 )
 def test_a_route_that_no_log_could_take_is_refused(fields: dict[str, Any]) -> None:
     """
-    The line repeats what was given.
+    The error repeats the argument.
     """
     value = next(iter(fields.values()))
 

@@ -40,7 +40,7 @@ def test_fields_are_those_of_the_struct_in_its_order(
     kind: Any, name: str, inputs: tuple[str, ...]
 ) -> None:
     """
-    A field that the core gained or moved is not lost on the way.
+    A field that the core added or moved is not lost.
     """
     fields = [field for field, _ in ffi.typeof(name).fields if field not in inputs]
 
@@ -49,7 +49,7 @@ def test_fields_are_those_of_the_struct_in_its_order(
 
 def test_a_cursor_has_all_that_a_scan_gives_back() -> None:
     """
-    Beside it stand the text, and not what was only asked for.
+    It has the text as well, but not the arguments of the scan.
     """
     asked = {"limit", "stale_above", "checks"}
     fields = {field for field, _ in ffi.typeof("ps_cursor").fields}
@@ -63,14 +63,14 @@ def test_a_cursor_has_all_that_a_scan_gives_back() -> None:
 )
 def test_layouts_are_as_long_as_their_structs(layout: struct.Struct, name: str) -> None:
     """
-    What is taken apart at once is the whole struct.
+    The unpacked fields are the whole struct.
     """
     assert ffi.sizeof(name) == layout.size
 
 
 def test_an_appended_is_taken_apart_in_the_order_of_the_struct() -> None:
     """
-    Five different numbers arrive under their names.
+    Five different numbers have their names.
     """
     appended = ffi.new("ps_appended *", list(range(1, 6)))
 

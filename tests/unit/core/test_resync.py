@@ -11,7 +11,7 @@ from lib.store.logs import SEGMENT_SIZE, make_root, open_log
 
 from pystore.bindings.row import Check
 from pystore.core.log_reader import LogReader
-from pystore.core.resync import following
+from pystore.core.resync import next_record
 from pystore.message.message import Message
 
 CHECKS = Check.BODY | Check.OFFSET
@@ -47,7 +47,7 @@ def _behind(root: Path, at: int, what: bytes, end: int) -> int | None:
     with LogReader(root) as log:
         found = log.scan(0, end, CHECKS).finish()
         assert found.stop.is_bad
-        return following(log, found, end)
+        return next_record(log, found, end)
 
 
 def test_a_bad_body_leads_to_the_next_record(root: Path, ends: list[int]) -> None:
@@ -59,13 +59,13 @@ def test_a_bad_body_leads_to_the_next_record(root: Path, ends: list[int]) -> Non
 
 def test_a_bad_last_record_leads_nowhere(root: Path, ends: list[int]) -> None:
     """
-    Nothing is behind it.
+    No record follows it.
     """
     assert _behind(root, ends[3] + 100, b"?", ends[4]) is None
 
 
 def test_a_bad_magic_leads_nowhere(root: Path, ends: list[int]) -> None:
     """
-    Its size is not believed.
+    Its size is not used.
     """
     assert _behind(root, ends[0] + 4, b"????", SEGMENT_SIZE) is None

@@ -26,9 +26,9 @@ def _record(tmp_path: Path) -> bytes:
         return log.read(0).data
 
 
-def test_a_whole_record_is_what_a_read_gives(tmp_path: Path) -> None:
+def test_a_checked_record_equals_the_read_one(tmp_path: Path) -> None:
     """
-    Bytes behind the record do not count.
+    Bytes after the record do not count.
     """
     data = _record(tmp_path)
 
@@ -63,11 +63,11 @@ def test_a_record_elsewhere_is_refused_with_its_place(tmp_path: Path) -> None:
     assert 4096 == raised.value.offset
 
 
-def test_findings_come_in_steps_that_signals_can_interrupt(
+def test_a_scan_runs_in_steps_that_signals_can_interrupt(
     golden_store: GoldenStore, golden_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    Steps of any size find the same, also where one record is longer.
+    Steps of any size find the same records, also if one is longer than a step.
     """
     with LogReader(golden_root) as reader:
         start = golden_store.expected["minPhyOffset"]

@@ -1,5 +1,5 @@
 """
-Who waits for an offset comes back when it is there, in time, or at the end.
+A waiter returns when its offset is reached, at its timeout, or at the end.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _until_waiting(waits: OffsetWaiters, count: int) -> None:
         os.sched_yield()
 
 
-def test_what_is_there_is_not_waited_for() -> None:
-    """Nor is anything without time, and a mark stays where it was highest."""
+def test_a_reached_offset_needs_no_wait() -> None:
+    """Nor does a timeout of 0 wait, and a mark never falls."""
     waits = OffsetWaiters(2)
     waits.raise_to(1, 500)
     waits.raise_to(1, 300)
@@ -79,8 +79,8 @@ def test_outcomes_are_the_constants_of_the_header() -> None:
     }
 
 
-def test_threads_come_back_when_their_own_offset_is_there() -> None:
-    """Ends in no order, on two marks; who waits for more goes on waiting."""
+def test_threads_return_when_their_own_offset_is_reached() -> None:
+    """Offsets in no order, on two marks; waiters for higher offsets still wait."""
     waits = OffsetWaiters(2)
     ends = [70, 10, 30, 20, 30, 60]
     threads = _wait_all(waits, [(number % 2, end) for number, end in enumerate(ends)])
@@ -98,8 +98,8 @@ def test_threads_come_back_when_their_own_offset_is_there() -> None:
     assert {WaitOutcome.REACHED} == {thread.came_back() for thread in threads}
 
 
-def test_everyone_comes_back_at_the_end() -> None:
-    """And who comes later does not wait, but hears of what is there."""
+def test_every_waiter_returns_at_the_end() -> None:
+    """A later caller does not wait, and gets reached offsets."""
     waits = OffsetWaiters(1)
     threads = _wait_all(waits, [(0, end) for end in range(1, 9)])
     waits.end()
@@ -111,8 +111,8 @@ def test_everyone_comes_back_at_the_end() -> None:
     assert WaitOutcome.REACHED is waits.wait(0, 1, LONG_MS)
 
 
-def test_a_wait_takes_the_time_it_was_given() -> None:
-    """Also one that is longer than what the core sleeps at once."""
+def test_a_wait_ends_at_its_timeout() -> None:
+    """Also one that is longer than one sleep of the core."""
     waits = OffsetWaiters(1)
     begun = time.monotonic()
     outcome = waits.wait(0, 1, 250)
@@ -123,7 +123,7 @@ def test_a_wait_takes_the_time_it_was_given() -> None:
 
 
 def test_a_wait_in_the_main_thread_can_be_interrupted() -> None:
-    """Nobody has to wait for the end of a long one after Ctrl-C."""
+    """Ctrl-C ends a long wait."""
     waits = OffsetWaiters(1)
 
     def interrupt() -> None:
@@ -139,8 +139,8 @@ def test_a_wait_in_the_main_thread_can_be_interrupted() -> None:
     assert 0 == waits.waiting
 
 
-def test_a_raise_under_a_lock_that_the_woken_want_blocks_nobody() -> None:
-    """The judge raises under its lock, and who comes back may ask it again."""
+def test_a_raise_under_a_lock_that_woken_waiters_take_does_not_block() -> None:
+    """A thread may raise under a lock that a woken waiter takes next."""
     waits, lock = OffsetWaiters(1), threading.Lock()
     rounds, count = 200, 8
     back = [0] * count
@@ -211,8 +211,8 @@ def parents() -> Iterator[OffsetWaiters]:
     assert WaitOutcome.REACHED is thread.came_back()
 
 
-def test_a_forked_child_is_told_instead_of_waiting(parents: OffsetWaiters) -> None:
-    """None of the threads that raise is there."""
+def test_a_forked_child_gets_an_error_instead_of_a_wait(parents: OffsetWaiters) -> None:
+    """The child has none of the threads that raise."""
     child = os.fork()
     if child == 0:
         code = 1

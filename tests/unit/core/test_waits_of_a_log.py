@@ -1,5 +1,5 @@
 """
-A log rings as it grows, and an append waits in the same call.
+A log notifies waiters as it grows, and an append waits in the same call.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
 
 
 def test_each_publication_rings(log: CommitLog) -> None:
-    """A batch is one; after the last word there are no more."""
-    bell = OffsetWaiters(1)
-    bell.rung_by(log.writer.log)
+    """A batch is one publication; after `stop_notifying` there are none."""
+    waiters = OffsetWaiters(1)
+    waiters.notify_on_publish(log.writer.log)
     log.append(message(1))
     log.append_batch([message(2), message(3)])
-    assert bell.mark(0) == 2
-    bell.rung_no_more(log.writer.log)
+    assert waiters.mark(0) == 2
+    waiters.stop_notifying(log.writer.log)
     log.append(message(4))
 
-    assert bell.mark(0) == 2
+    assert waiters.mark(0) == 2
 
 
-def test_growth_wakes_who_waits_for_the_bell(log: CommitLog) -> None:
-    """Nobody rings but the log."""
-    bell = OffsetWaiters(1, in_line=False)
-    bell.rung_by(log.writer.log)
+def test_growth_of_the_log_wakes_the_waiters(log: CommitLog) -> None:
+    """Only the log notifies."""
+    waiters = OffsetWaiters(1, in_line=False)
+    waiters.notify_on_publish(log.writer.log)
     outcomes: list[WaitOutcome] = []
     thread = threading.Thread(
-        target=lambda: outcomes.append(bell.wait(0, 1, LONG_MS)), daemon=True
+        target=lambda: outcomes.append(waiters.wait(0, 1, LONG_MS)), daemon=True
     )
     thread.start()
     log.append(message(1))
@@ -54,25 +54,25 @@ def test_growth_wakes_who_waits_for_the_bell(log: CommitLog) -> None:
     assert outcomes == [WaitOutcome.REACHED]
 
 
-def test_a_bell_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
-    """Whoever forgets it does not leave a hole in memory."""
-    bell = OffsetWaiters(1)
-    bell.rung_by(log.writer.log)
-    del bell
+def test_a_waiters_lives_as_long_as_its_log_rings_it(log: CommitLog) -> None:
+    """A log whose waiters are dropped does not use freed memory."""
+    waiters = OffsetWaiters(1)
+    waiters.notify_on_publish(log.writer.log)
+    del waiters
     gc.collect()
 
     assert log.append(message(1)).end == log.end_offset
 
 
 def test_a_ring_by_hand_counts_up() -> None:
-    """For news that are none of the log's."""
-    bell = OffsetWaiters(2)
-    bell.ring(1)
-    bell.ring(1)
+    """For events that are not of the log."""
+    waiters = OffsetWaiters(2)
+    waiters.notify(1)
+    waiters.notify(1)
 
-    assert [0, 2] == [bell.mark(0), bell.mark(1)]
+    assert [0, 2] == [waiters.mark(0), waiters.mark(1)]
     with pytest.raises(InvalidError, match="no mark 2"):
-        bell.ring(2)
+        waiters.notify(2)
 
 
 def test_an_append_waits_for_its_own_end(log: CommitLog) -> None:
@@ -97,8 +97,8 @@ def test_an_append_waits_for_its_own_end(log: CommitLog) -> None:
     assert found == [(end, WaitOutcome.REACHED)]
 
 
-def test_an_append_whose_time_is_up_is_there(log: CommitLog) -> None:
-    """It tells where, and that nobody vouched for it; longer than one slice too."""
+def test_an_append_is_there_after_its_wait_timed_out(log: CommitLog) -> None:
+    """It returns the offset and the outcome; also after more than one slice."""
     waits = OffsetWaiters(1)
     form = message(1).form
 
@@ -125,4 +125,4 @@ def test_an_append_that_fails_waits_for_nothing(log: CommitLog) -> None:
     with pytest.raises(ClosedError):
         waits.append(handle, message(1).form, 0, LONG_MS)
     with pytest.raises(ClosedError):
-        waits.rung_by(handle)
+        waits.notify_on_publish(handle)

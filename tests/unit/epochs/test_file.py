@@ -25,7 +25,7 @@ def as_bytes(text: str | None) -> bytes | None:
 
 
 def test_reading_agrees_with_java_but_an_unreadable_file_is_an_error() -> None:
-    """R16: where Java goes on without entries although a file is there, we stop."""
+    """R16: Java continues without entries although a file is there; pystore stops."""
     stricter = backups = 0
     with (GOLDEN / "read.jsonl").open() as lines:
         for line in lines:
@@ -81,7 +81,7 @@ def test_an_empty_table_is_written_and_read_back_empty() -> None:
 
 
 def test_an_empty_list_beside_a_backup_reads_the_backup_as_java_does() -> None:
-    """A file that lists nothing sends Java to the .bak."""
+    """Java reads the .bak of a file without entries."""
     table = EpochTable.of([(1, 0)])
     read = read_epochs(encode_epochs(EpochTable()), encode_epochs(table))
     assert EpochFile(table, is_backup=True) == read
@@ -98,8 +98,8 @@ GOOD = encode_epochs(EpochTable.of([(7, 7000), (8, 8000)]))
         (b"2\n", GOOD, "epochFileCheckpoint: line 2: '' is not a number"),
         (b"\xff\xfe\x00", None, "byte 0 is not UTF-8, and no .bak"),
         (b"x" + GOOD, GOOD, "line 1: 'x2' is not a number"),
-        (GOOD[:-3], None, "CRC-32 .*, but line 2 says 773307083, and no .bak"),
-        (b"3" + GOOD[1:], None, "2 entries, but line 1 says 3, and no .bak"),
+        (GOOD[:-3], None, "CRC-32 .*, but line 2 has 773307083, and no .bak"),
+        (b"3" + GOOD[1:], None, "2 entries, but line 1 has 3, and no .bak"),
         (b"1\n0\n-5-100\n", None, "line 3 is not epoch-start, and no .bak"),
         (b"1\n0\n5-1 \n", GOOD, "line 3: '1 ' is not a number"),
         (b"2\n0\n5-1\n4-9\n", None, "epoch 4 from 9 does not follow epoch 5 from 1"),
@@ -109,10 +109,10 @@ GOOD = encode_epochs(EpochTable.of([(7, 7000), (8, 8000)]))
         (b"0\n0\n", b"1\n5\n1-0\n", "lists no entry, and its .bak: CRC-32"),
     ],
 )
-def test_a_bad_file_is_named_with_what_to_do(
+def test_the_error_of_a_bad_file_has_its_name_and_advice(
     content: bytes | None, backup: bytes | None, message: str
 ) -> None:
-    """One line: the file, what is wrong with it, and the way out."""
+    """One line names the file, the problem, and the remedy."""
     with pytest.raises(FormatError, match=message) as caught:
         read_epochs(content, backup)
     print(caught.value)
@@ -121,7 +121,7 @@ def test_a_bad_file_is_named_with_what_to_do(
 
 
 def test_every_half_written_file_is_seen() -> None:
-    """A file cut at any byte is an error, or still says the same."""
+    """A file cut at any byte is an error, or has the same table."""
     for size in range(len(GOOD)):
         try:
             read = read_epochs(GOOD[:size], None)
@@ -134,7 +134,7 @@ def test_every_half_written_file_is_seen() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**62), st.integers(0, 2**62)), max_size=8))
 def test_tables_survive_the_file(pairs: list[tuple[int, int]]) -> None:
-    """What is written is read, also above Java's 32-bit epochs."""
+    """A written table is read back, also with epochs of more than 32 bits."""
     epochs = sorted({epoch for epoch, _ in pairs})
     starts = sorted({start for _, start in pairs})
     table = EpochTable.of(zip(epochs, starts, strict=False))
@@ -145,7 +145,7 @@ def test_tables_survive_the_file(pairs: list[tuple[int, int]]) -> None:
 def test_garbage_never_raises_anything_else(
     content: bytes, backup: bytes | None
 ) -> None:
-    """Whatever the bytes, the answer is a table or a FormatError of one line."""
+    """Any bytes give a table or a FormatError of one line."""
     text = ""
     try:
         read_epochs(content, backup)

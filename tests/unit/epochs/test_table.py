@@ -46,7 +46,7 @@ def steps_of(*names: str) -> list[dict[str, Any]]:
 
 
 class TestAgainstRocketMQ:
-    """Each operation starts from the entries that Java had, so nothing drifts."""
+    """Each operation starts from the entries that Java had."""
 
     def test_append_agrees_but_for_equal_starts(self) -> None:
         """R137: with an equal start Java refuses, we replace the empty entry."""
@@ -177,7 +177,7 @@ def test_the_consistent_points_that_the_rules_name(
 
 
 def test_an_idle_set_that_changes_masters_finds_its_divergence() -> None:
-    """R137: an epoch without bytes is replaced, so no two logs share a label."""
+    """R137: an epoch without bytes is replaced, so that no two logs share an entry."""
     stale = EpochTable.of([(1, 0)])
     elected = stale.append(2, 0)
     assert [(2, 0)] == elected.pairs()
@@ -211,7 +211,7 @@ def test_entries_above_the_end_are_dropped_and_one_at_the_end_stays() -> None:
 
 
 def test_epochs_have_64_bits() -> None:
-    """Java's have 32; ours go on."""
+    """Java's epochs have 32."""
     table = EpochTable().append(2**31, 0).append(2**62, 5)
     assert 2**62 == table.last_epoch
 
@@ -225,8 +225,8 @@ def test_a_table_that_does_not_ascend_is_refused(pairs: list[tuple[int, int]]) -
         EpochTable.of(pairs)
 
 
-def test_the_ranges_say_who_wrote_which_bytes() -> None:
-    """Clipped to what was asked for; an epoch without bytes there is left out."""
+def test_the_ranges_have_the_epoch_of_each_byte() -> None:
+    """Limited to the given range; an epoch without bytes in it is left out."""
     table = EpochTable.of([(1, 100), (3, 200), (4, 300)])
     assert (EpochRange(1, 100, 200), EpochRange(3, 200, 250)) == table.ranges(0, 250)
     assert (EpochRange(3, 299, 300), EpochRange(4, 300, 301)) == table.ranges(299, 301)
@@ -266,7 +266,7 @@ Byte = tuple[int, int]
 
 
 class Replica:
-    """A log of labelled bytes and the table that is kept beside it."""
+    """A log in which each byte has its epoch, and its epoch table."""
 
     def __init__(self) -> None:
         self.log: list[Byte] = []
@@ -292,7 +292,7 @@ class Replica:
 
 class ThreeReplicas(RuleBasedStateMachine):
     """
-    Masters that come, go and go on writing alone, and slaves that follow any.
+    Masters that begin, end and still write alone, and slaves that follow any of them.
     """
 
     def __init__(self) -> None:
@@ -302,27 +302,27 @@ class ThreeReplicas(RuleBasedStateMachine):
         self.count = 0
         self.masters: dict[int, int] = {}
 
-    @rule(who=st.integers(0, 2), gap=st.integers(1, 3))
-    def elect(self, who: int, gap: int) -> None:
-        """Nobody tells the master before."""
+    @rule(index=st.integers(0, 2), gap=st.integers(1, 3))
+    def elect(self, index: int, gap: int) -> None:
+        """The previous master does not learn of it."""
         self.epoch += gap
-        replica = self.replicas[who]
+        replica = self.replicas[index]
         replica.table = replica.table.append(self.epoch, len(replica.log))
-        self.masters[who] = self.epoch
+        self.masters[index] = self.epoch
 
-    @rule(who=st.integers(0, 2), size=st.integers(1, 4))
-    def write(self, who: int, size: int) -> None:
-        """A master writes, also one that was replaced and does not know it."""
-        replica = self.replicas[who]
-        if who not in self.masters:
+    @rule(index=st.integers(0, 2), size=st.integers(1, 4))
+    def write(self, index: int, size: int) -> None:
+        """A master writes, also one that was replaced and has not learned of it."""
+        replica = self.replicas[index]
+        if index not in self.masters:
             return
         for _ in range(size):
             self.count += 1
-            replica.log.append((self.masters[who], self.count))
+            replica.log.append((self.masters[index], self.count))
 
     @rule(slave=st.integers(0, 2), master=st.integers(0, 2))
     def follow(self, slave: int, master: int) -> None:
-        """A slave gives up its own mastership and takes the master's log."""
+        """A slave ends its own mastership and copies the master's log."""
         if slave != master and master in self.masters:
             self.masters.pop(slave, None)
             self.replicas[slave].follow(self.replicas[master])
@@ -348,10 +348,10 @@ TestThreeReplicas.settings = settings(
     labels=st.lists(st.integers(0, 5), max_size=60).map(sorted),
     cuts=st.tuples(st.integers(0, 70), st.integers(0, 70)),
 )
-def test_cuts_leave_the_labels_of_what_remains(
+def test_cuts_keep_the_epochs_of_the_remaining_bytes(
     labels: list[int], cuts: tuple[int, int]
 ) -> None:
-    """Cutting a table by offset is cutting the labels of its bytes."""
+    """Cutting a table by offset equals cutting the epochs of its bytes."""
     table = EpochTable()
     for offset, label in enumerate(labels):
         if label > table.last_epoch:

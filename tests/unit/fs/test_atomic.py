@@ -87,7 +87,7 @@ def test_the_bytes_are_synced_before_the_name_and_the_name_last(
 
 @pytest.mark.parametrize("failing", range(len(ORDER)))
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC])
-def test_whatever_call_fails_the_file_is_whole(
+def test_after_the_failure_of_any_call_the_file_is_whole(
     place: tuple[Path, Path], failing: int, number: int
 ) -> None:
     """Up to the rename the old content stays, from then on the new is there."""
@@ -110,7 +110,7 @@ def test_whatever_call_fails_the_file_is_whole(
 def test_a_draft_that_cannot_be_removed_does_not_hide_the_first_error(
     place: tuple[Path, Path],
 ) -> None:
-    """The error of the write is told; a sweep removes the draft."""
+    """The caller gets the error of the write; a sweep removes the draft."""
 
     def refuse(*_: object) -> None:
         raise OSError(errno.EIO, "refused")
@@ -131,7 +131,7 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
 
 
 def test_removing_a_file_syncs_its_name(place: tuple[Path, Path]) -> None:
-    """Removed once, and removing it again says that it was gone."""
+    """The second removal returns that there was no file."""
     recorder = Recorder()
     assert remove_file(place[0], recorder.calls())
     assert not place[0].exists()
@@ -161,18 +161,18 @@ for number in range(100_000):
 
 @pytest.mark.parametrize("lines", [1, 7, 30])
 def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path, lines: int) -> None:
-    """After SIGKILL the file is what was told last, or the one after it."""
+    """After SIGKILL the file has the last reported content, or the one after it."""
     (tmp_path / "tmp").mkdir()
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE
     ) as child:
         assert child.stdout is not None
-        told = [int(child.stdout.readline()) for _ in range(lines)]
+        reported = [int(child.stdout.readline()) for _ in range(lines)]
         child.send_signal(signal.SIGKILL)
-        told += [int(line) for line in child.stdout.read().split()]
+        reported += [int(line) for line in child.stdout.read().split()]
     numbers = set((tmp_path / "file").read_text().split(",")[:-1])
     assert 1 == len(numbers)
-    assert int(numbers.pop()) in (told[-1], told[-1] + 1)
+    assert int(numbers.pop()) in (reported[-1], reported[-1] + 1)
 
 
 ON_A_FULL_DISK = """
@@ -203,7 +203,7 @@ print("written when space was back")
 
 @NEEDS_MOUNTS
 def test_on_a_full_disk_the_old_content_stays(tmp_path: Path) -> None:
-    """No space: an error that says so; with space again it works."""
+    """Without space it is a full error; with space it works again."""
     script = (
         f"mount -t tmpfs -o size=1m tmpfs {tmp_path} && "
         f'exec {sys.executable} -c "$0" {tmp_path}'

@@ -14,7 +14,7 @@ from pystore.fs.boot import boot_of
 
 def test_a_boot_is_the_same_twice_and_has_sixteen_bytes(tmp_path: Path) -> None:
     """
-    Two looks at one store in one boot agree.
+    Two calls for one store in one boot return equal values.
     """
     boot = boot_of(tmp_path)
 
@@ -25,7 +25,7 @@ def test_a_boot_is_the_same_twice_and_has_sixteen_bytes(tmp_path: Path) -> None:
 
 def test_another_mount_has_another_id(tmp_path: Path) -> None:
     """
-    What lies on another file system is told apart.
+    A store on another file system has another mount id.
     """
     assert boot_of(tmp_path).mount_id != boot_of(Path("/proc")).mount_id
 

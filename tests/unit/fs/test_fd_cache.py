@@ -20,7 +20,9 @@ def _some_files(folder: Path, count: int) -> list[str]:
     return [str(path) for path in paths]
 
 
-def test_a_full_pool_lets_the_oldest_go_and_users_keep_theirs(tmp_path: Path) -> None:
+def test_a_full_pool_drops_the_oldest_and_users_keep_their_files(
+    tmp_path: Path,
+) -> None:
     """
     A descriptor that a user holds is readable after the pool forgot it.
     """
@@ -73,7 +75,7 @@ def test_only_folders_that_changed_are_synced_and_once(
 
 def test_a_closed_pool_opens_nothing(tmp_path: Path) -> None:
     """
-    Uses after the close raise.
+    Calls after the close raise.
     """
     pool = FdCache()
     (path,) = _some_files(tmp_path, 1)

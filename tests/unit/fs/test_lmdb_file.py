@@ -45,7 +45,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def used(path: Path) -> int:
-    """Up to where LMDB uses the file."""
+    """The end of the last page in use."""
     with lmdb.Environment(str(path.parent), lib_version=0) as env:
         return int((env.info()["last_pgno"] + 1) * env.stat()["psize"])
 
@@ -98,9 +98,9 @@ def test_a_short_file_is_damage_wherever_it_ends(data: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"\0" * 8192, b"\xff" * 8192, b"garbage\n" * 999])
 def test_garbage_is_damage(data: Path, content: bytes) -> None:
-    """What is no LMDB file is not opened."""
+    """A file that is not LMDB's is not opened."""
     data.write_bytes(content)
-    assert "it does not begin as LMDB 0.9 does" in refusal(data)
+    assert "it does not begin as a file of LMDB 0.9" in refusal(data)
 
 
 def test_a_file_of_a_newer_engine_is_refused_by_name(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ print(refused)
 
 
 def test_no_flipped_bit_kills_the_process(tmp_path: Path) -> None:
-    """What passes the check is read to the last byte without a signal."""
+    """A file that passes the check is read to its last byte without a signal."""
     fill(tmp_path, 40, seed=5, sizes=[3, 100, 300, 1000])
     data = tmp_path / "data.mdb"
     seed = random.randrange(2**32)
@@ -175,7 +175,7 @@ def test_no_flipped_bit_kills_the_process(tmp_path: Path) -> None:
     assert int(done.stdout) > 25
 
 
-def test_rewriting_leaves_every_byte_and_writes_what_is_in_use(data: Path) -> None:
+def test_rewriting_keeps_every_byte_and_writes_the_pages_in_use(data: Path) -> None:
     """A12: the pages go to the disk once more, as they are."""
     before, size = data.read_bytes(), used(data)
     reserve(data, size)
@@ -199,7 +199,7 @@ def test_the_room_is_really_there(data: Path) -> None:
 
 
 def test_the_room_is_renewed_when_commits_used_it(data: Path) -> None:
-    """It grows by more than is missing, so that not every commit does."""
+    """It grows by more than the missing bytes, so that not every commit grows it."""
     size = used(data)
     assert reserve(data, size)
     assert not reserve(data, size + RESERVE_BYTES)

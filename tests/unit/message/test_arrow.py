@@ -28,9 +28,9 @@ def test_values_are_read_in_place() -> None:
     assert [0, 1, 3] == memory(found.buffers[1], "=i4", 3).tolist()
 
 
-def test_a_slice_says_how_many_rows_to_skip() -> None:
+def test_a_slice_has_the_number_of_rows_to_skip() -> None:
     """
-    Slicing an Arrow array moves no byte.
+    A slice of an Arrow array copies no byte.
     """
     found = read_arrow("body", pa.array([b"a", b"bc", b"d"], pa.binary()).slice(1, 2))
 
@@ -38,7 +38,7 @@ def test_a_slice_says_how_many_rows_to_skip() -> None:
 
 
 @pytest.mark.parametrize("start", range(12))
-def test_nulls_are_found_behind_any_offset(start: int) -> None:
+def test_nulls_are_found_after_any_offset(start: int) -> None:
     """
     The validity bits of a slice begin in the middle of a byte.
     """
@@ -51,9 +51,9 @@ def test_nulls_are_found_behind_any_offset(start: int) -> None:
     assert [value is None for value in values[start:]] == nulls.tolist()
 
 
-def test_an_array_without_nulls_says_so() -> None:
+def test_an_array_without_nulls_has_no_null_mask() -> None:
     """
-    A validity without a zero bit is none.
+    A validity bitmap without a zero bit has no nulls.
     """
     array = pa.array([1, None, 2], pa.int32()).slice(2)
 
@@ -72,7 +72,7 @@ def test_an_array_of_nulls_alone_is_all_null() -> None:
 
 def test_memory_lives_as_long_as_its_capsules() -> None:
     """
-    The array may be forgotten by whoever made it.
+    The caller may drop the array.
     """
     found = read_arrow("body", pa.array(np.arange(100_000, dtype=np.int64)))
 
@@ -88,7 +88,7 @@ def test_nested_values_are_refused() -> None:
         read_arrow("body", pa.array([[b"a"], [b"b"]]))
 
 
-def test_only_what_offers_the_interface_is_arrow() -> None:
+def test_only_an_object_with_the_interface_is_arrow() -> None:
     """
     Numpy arrays and lists are not.
     """

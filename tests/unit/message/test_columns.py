@@ -52,7 +52,7 @@ def test_offsets_and_data_are_a_column(dtype: str) -> None:
 
 def test_offsets_and_data_are_not_copied() -> None:
     """
-    The core gets the very memory that was handed over.
+    The core gets the memory of the caller.
     """
     offsets, data = _pair(BODIES)
     struct = gather_columns("T", (offsets, data)).struct
@@ -110,7 +110,7 @@ def test_padded_numpy_strings_lose_their_padding(bodies: list[bytes]) -> None:
 @given(st.lists(st.binary(max_size=9)))
 def test_lists_of_bytes_are_a_column(bodies: list[bytes]) -> None:
     """
-    Where there is no array, a list will do, also an empty one.
+    A list works as well as an array, also an empty one.
     """
     assert bodies == _strings(gather_columns("T", bodies), "body")
 
@@ -127,9 +127,9 @@ def test_rows_of_bytes_are_a_column() -> None:
     assert [b""] * 4 == _strings(gather_columns("T", rows[:, :0]), "body")
 
 
-def test_numbers_come_from_lists_numpy_and_arrow() -> None:
+def test_numbers_may_be_lists_numpy_or_arrow() -> None:
     """
-    They arrive in the width that the core takes, or not at all.
+    They have the width that the core takes, or are refused.
     """
     pa: Any = pytest.importorskip("pyarrow")
     columns = gather_columns(
@@ -157,7 +157,7 @@ def test_numbers_come_from_lists_numpy_and_arrow() -> None:
 
 def test_columns_without_rows_are_columns() -> None:
     """
-    An empty table of any kind is no mistake.
+    An empty table of any kind is valid.
     """
     pa: Any = pytest.importorskip("pyarrow")
     bodies: Any = ([], pa.array([], pa.binary()), np.array([], "S3"), _pair([]))
@@ -192,11 +192,11 @@ def test_columns_without_rows_are_columns() -> None:
         ({"topic": "a/b"}, "topic 'a/b' cannot name a folder of queues"),
     ],
 )
-def test_what_is_no_column_is_refused_in_one_line(
+def test_an_object_that_is_no_column_is_refused_in_one_line(
     columns: dict[str, Any], line: str
 ) -> None:
     """
-    The line names the column, what it is and what it should be.
+    The error names the column, its type and the accepted types.
     """
     with pytest.raises(InvalidError) as info:
         gather_columns(**({"topic": "T", "body": [b""]} | columns))
@@ -228,7 +228,7 @@ def test_arrow_arrays_of_other_types_are_refused() -> None:
 
 def test_bytes_below_a_null_are_not_taken_for_a_key() -> None:
     """
-    Arrow allows anything there; the column is refused, not misread.
+    Arrow allows any bytes there; the column is refused.
     """
     pa: Any = pytest.importorskip("pyarrow")
     offsets, data = pa.py_buffer(np.array([0, 1, 3], np.int32)), pa.py_buffer(b"abc")
@@ -239,9 +239,9 @@ def test_bytes_below_a_null_are_not_taken_for_a_key() -> None:
         gather_columns("T", [b"", b""], keys=keys)
 
 
-def test_what_was_handed_over_lives_until_it_is_appended(tmp_path: Path) -> None:
+def test_columns_keep_their_memory_until_the_append(tmp_path: Path) -> None:
     """
-    Columns keep every buffer, also those that their maker forgot.
+    Columns keep every buffer alive, also without another reference.
     """
     pa: Any = pytest.importorskip("pyarrow")
     bodies = [bytes([row % 251]) * 100 for row in range(1000)]

@@ -25,7 +25,7 @@ def _optional(name: str) -> ModuleType:
 
 def test_a_plain_body_is_returned_as_it_is() -> None:
     """
-    Without the compressed bit nothing is tried, whatever the type bits say.
+    Without the compressed bit the type bits have no effect.
     """
     assert PLAIN is decompress(PLAIN, 0x700)
 
@@ -38,7 +38,7 @@ def test_zlib_bodies_need_no_library(sys_flag: int) -> None:
     assert PLAIN == decompress(zlib.compress(PLAIN), sys_flag)
 
 
-def test_lz4_and_zstandard_bodies_become_plain() -> None:
+def test_lz4_and_zstandard_bodies_are_decompressed() -> None:
     """
     With the compression extra every type of RocketMQ is understood.
     """
@@ -50,7 +50,7 @@ def test_lz4_and_zstandard_bodies_become_plain() -> None:
 
 @pytest.mark.parametrize("sys_flag", [1, LZ4, ZSTD, ZLIB])
 @pytest.mark.parametrize("body", [b"", b"no such thing"])
-def test_a_body_that_is_not_what_its_flag_says_is_corrupt(
+def test_a_body_without_the_compression_of_its_flag_is_corrupt(
     sys_flag: int, body: bytes
 ) -> None:
     """
@@ -66,7 +66,7 @@ def test_a_body_that_is_not_what_its_flag_says_is_corrupt(
 
 def test_a_zstandard_body_cut_short_is_corrupt() -> None:
     """
-    Half a body is not taken for a whole one.
+    An incomplete body is corrupt.
     """
     whole = _optional("zstandard").ZstdCompressor().compress(PLAIN)
 
@@ -79,7 +79,7 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(
     sys_flag: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    The error says what to install.
+    The error names the package to install.
     """
     for module in (name, f"{name}.frame"):
         monkeypatch.setitem(sys.modules, module, None)
@@ -90,7 +90,7 @@ def test_a_missing_library_is_named_with_the_way_to_get_it(
 
 def test_an_unknown_compression_is_named_by_its_number() -> None:
     """
-    A type from the future is refused, not guessed.
+    An unknown type is refused.
     """
     with pytest.raises(FormatError, match="type 5"):
         decompress(PLAIN, 0x501)

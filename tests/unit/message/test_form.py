@@ -13,7 +13,7 @@ from pystore.errors import InvalidError
 from pystore.message.form import HEAD, encode_message, encode_topic
 
 
-def test_every_field_lies_where_the_header_says() -> None:
+def test_every_field_is_at_its_position_in_the_header() -> None:
     """
     Positions are those of the comment above PS_MESSAGE_HEAD.
     """
@@ -47,7 +47,7 @@ def test_every_field_lies_where_the_header_says() -> None:
 )
 def test_a_number_that_its_field_cannot_hold_is_named(name: str, value: int) -> None:
     """
-    The line says which field, what was given and what it takes.
+    The error names the field, its value and its limits.
     """
     fields: Any = {name: value}
 
@@ -59,7 +59,7 @@ def test_a_number_that_its_field_cannot_hold_is_named(name: str, value: int) -> 
 
 def test_parts_too_long_for_their_size_fields_are_refused() -> None:
     """
-    Nothing is cut off silently.
+    A value that does not fit is an error.
     """
     with pytest.raises(InvalidError, match="too long"):
         encode_message(b"T", b"", bytes(65536))
@@ -95,7 +95,7 @@ def test_a_topic_that_no_queue_could_be_named_for_is_refused(
     topic: str, line: str
 ) -> None:
     """
-    A topic is a folder name, and must not lead out of its folder.
+    A topic is the name of a folder, and cannot be a path outside it.
     """
     with pytest.raises(InvalidError) as info:
         encode_topic(topic)

@@ -28,7 +28,7 @@ def test_a_host_is_read_back(address: IPv4Address | IPv6Address, port: int) -> N
 
 def test_ipv6_is_printed_with_all_groups_and_no_leading_zeros() -> None:
     """
-    So does Java, and golden comparisons are by text.
+    Java has the same texts, and golden files contain them.
     """
     assert "[2001:db8:0:0:0:0:0:1]:10911" == host_text(pack_host("[2001:db8::1]:10911"))
 
@@ -38,9 +38,9 @@ def test_ipv6_is_printed_with_all_groups_and_no_leading_zeros() -> None:
     ["", "host:1", "1.2.3.4", "1.2.3.4:x", "1.2.3.4:65536", "1.2.3.4:-1", "::1:2",
      "[1.2.3.4]:5", "1.2.3:5"],
 )  # fmt: skip
-def test_what_is_no_host_is_refused(text: str) -> None:
+def test_a_text_that_is_no_host_is_refused(text: str) -> None:
     """
-    Names are not looked up; the line repeats what was given.
+    Names are not resolved; the error repeats the argument.
     """
     with pytest.raises(InvalidError, match=r"^host "):
         pack_host(text)

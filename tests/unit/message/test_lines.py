@@ -42,7 +42,7 @@ def test_a_newline_ends_a_line_and_belongs_to_none(
     content: bytes, lines: list[bytes]
 ) -> None:
     """
-    Blank lines are empty strings; what follows the last newline is a line.
+    Blank lines are empty strings; bytes after the last newline are a line.
     """
     assert lines == strings(split_lines(content))
 
@@ -64,7 +64,7 @@ def test_lines_do_not_depend_on_how_they_arrive(
     assert strings(split_lines(b"".join(content))) == found
 
 
-def test_half_a_line_is_left_out_if_reading_was_stopped() -> None:
+def test_an_incomplete_line_is_left_out_if_reading_was_stopped() -> None:
     """
     At the end of the input it is a line, after Ctrl-C it is not.
     """

@@ -43,7 +43,7 @@ def test_every_field_is_read_back(
     fields: dict[str, Any], properties: dict[str, str]
 ) -> None:
     """
-    What went into the bytes comes out of them, in any combination.
+    The fields are read back from the bytes, in any combination.
     """
     message = Message(**fields, properties=properties)
 
@@ -56,7 +56,7 @@ def test_every_field_is_read_back(
 @given(FIELDS)
 def test_a_message_is_its_form(fields: dict[str, Any]) -> None:
     """
-    Equality, hash, pickling and rebuilding go by the bytes alone.
+    Equality, hash, pickling and rebuilding use the bytes alone.
     """
     message = Message(**fields)
 
@@ -109,7 +109,7 @@ def test_several_keys_are_joined() -> None:
 
 def test_any_buffer_is_a_body() -> None:
     """
-    What is not bytes is copied, so that the message cannot change.
+    Other buffers are copied, so that the message cannot change.
     """
     body = bytearray(b"body")
     message = Message("T", body)
@@ -138,11 +138,11 @@ def test_any_buffer_is_a_body() -> None:
         ({"born_host": "nowhere"}, "host 'nowhere' is not address:port"),
     ],
 )
-def test_what_no_log_could_hold_is_refused_in_one_line(
+def test_a_message_that_no_log_could_hold_is_refused_in_one_line(
     fields: dict[str, Any], line: str
 ) -> None:
     """
-    The line says which part is wrong, how, and what would do.
+    The error names the part, the problem and the limit.
     """
     with pytest.raises(InvalidError) as info:
         Message(**({"topic": "T", "body": b""} | fields))
@@ -171,7 +171,7 @@ def test_a_message_cannot_be_changed() -> None:
         del message.form
 
 
-def test_a_message_shows_what_it_is_but_not_its_body() -> None:
+def test_the_repr_of_a_message_has_its_fields_but_not_its_body() -> None:
     """
     A log line with a message in it stays a line.
     """
@@ -181,7 +181,7 @@ def test_a_message_shows_what_it_is_but_not_its_body() -> None:
 
 
 def test_many_messages_are_their_forms_back_to_back() -> None:
-    """One alone is its own; whatever is no message is refused."""
+    """The form of one message is its own; other objects are refused."""
     one, two = Message("t", b"1"), Message("t", b"2")
 
     assert one.form == form_of(one)

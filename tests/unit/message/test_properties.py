@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lib.oracle.golden_data import GoldenStore
 
 from pystore.errors import InvalidError
+from pystore.message.constants import PROPERTIES_SIZE_MAX
 from pystore.message.properties import (
-    PROPERTIES_SIZE_MAX,
     delivery_ms,
     encode_properties,
     join_keys,
@@ -43,7 +43,9 @@ TEXT = st.text(
         ("k/1;k/2;", {"k": "2"}),
     ],
 )
-def test_what_is_no_entry_is_left_out(raw: str, expected: dict[str, str]) -> None:
+def test_a_text_that_is_no_entry_is_left_out(
+    raw: str, expected: dict[str, str]
+) -> None:
     """
     The vectors that RocketMQ's own tests pin give the same tables here.
     """
@@ -65,7 +67,7 @@ def test_every_property_string_of_java_parses_as_java_parsed_it(
 
 
 @given(st.dictionaries(TEXT.filter(lambda name: name != "__CRC32#"), TEXT, max_size=8))
-def test_what_was_written_is_read_back(properties: dict[str, str]) -> None:
+def test_written_properties_are_read_back(properties: dict[str, str]) -> None:
     """
     Writing and parsing are inverse, also in order.
     """
@@ -76,7 +78,7 @@ def test_what_was_written_is_read_back(properties: dict[str, str]) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_parse_to_what_can_be_written_again(raw: bytes) -> None:
+def test_properties_of_any_bytes_can_be_written_again(raw: bytes) -> None:
     """
     The parser never fails and never lets a separator through.
     """
@@ -101,7 +103,7 @@ def test_any_bytes_parse_to_what_can_be_written_again(raw: bytes) -> None:
         ({"k": 1}, "property 'k': the value is int, it must be str"),
         ({1: "v"}, "property 1: the name is int, it must be str"),
         ({"k": "\ud800"}, "property 'k' is not text"),
-        ({"__CRC32#": "1"}, "property '__CRC32#' is written by the log itself"),
+        ({"__CRC32#": "1"}, "property '__CRC32#' is written by the log"),
         ({"k": "v" * PROPERTIES_SIZE_MAX}, "properties of 32770 bytes are too long"),
     ],
 )
@@ -109,7 +111,7 @@ def test_a_property_that_would_read_back_differently_is_refused(
     properties: dict[str, str], line: str
 ) -> None:
     """
-    One line says which property it is and what is wrong with it.
+    The error names the property and the problem in one line.
     """
     with pytest.raises(InvalidError) as raised:
         encode_properties(properties)
@@ -138,9 +140,9 @@ def test_several_keys_stand_with_one_space_between() -> None:
             join_keys(keys)
 
 
-def test_the_crc_property_goes_and_nothing_else() -> None:
+def test_only_the_crc_property_is_removed() -> None:
     """
-    Only the twenty bytes at the very end are the log's own.
+    Only the last twenty bytes are the log's CRC property.
     """
     crc = b"__CRC32#\x012278494620\x02"
 
@@ -172,7 +174,7 @@ def test_delayed_messages_have_a_time_instead_of_a_hash(
     golden_store: GoldenStore,
 ) -> None:
     """
-    The code that Java put into its queues is the hash, or when it is due.
+    The code in Java's queues is the hash, or the time of delivery.
     """
     for line in golden_store.records:
         properties = line["properties"]
@@ -184,7 +186,7 @@ def test_delayed_messages_have_a_time_instead_of_a_hash(
 
 def test_a_level_that_is_no_level_delays_nothing() -> None:
     """
-    Level 0 and what is no number leave the hash of the tags.
+    For level 0 and for no number the code is the hash of the tags.
     """
     for level in ("0", "-1", "x"):
         assert delivery_ms("SCHEDULE_TOPIC_XXXX", {"DELAY": level}, 5) is None

@@ -101,7 +101,7 @@ def test_compressed_bodies_are_shown_plain_as_java_saw_them(tmp_path: Path) -> N
     assert {0, 1, 2, 3} == kinds
 
 
-def test_a_record_becomes_the_message_it_was(
+def test_a_record_becomes_the_message_that_was_appended(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
@@ -134,7 +134,7 @@ def test_a_record_is_plain_where_it_was_never_compressed(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    A body without the bit is itself; the end is behind the last byte.
+    A body without the bit is returned as it is; the end is exclusive.
     """
     for record in read(golden_store, golden_root).values():
         assert record.offset + len(record.data) == record.end

@@ -49,7 +49,7 @@ def test_the_value_of_a_property_is_found_in_each_record(log: LogHandle) -> None
     assert found == [b"key%d" % n if n % 3 else b"" for n in range(COUNT)]
 
 
-def test_copies_are_whole_where_they_go(log: LogHandle) -> None:
+def test_copies_are_whole_records_at_their_new_offsets(log: LogHandle) -> None:
     """
     In any order, with their checksums, and otherwise as they were.
     """

@@ -21,7 +21,7 @@ from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import FORMAT, IDENTITY, INCARNATION, PLACE
 from pystore.metastore.transaction import WriteTransaction
 from pystore.metastore.values import Incarnation, StoreFormat
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 
 
 def fill(directory: Path) -> None:
@@ -46,7 +46,7 @@ def test_the_first_records_appear_with_it(tmp_path: Path) -> None:
     identity = BrokerIdentity("c", "b", 7)
 
     def first(change: WriteTransaction) -> None:
-        change.identify(identity)
+        change.store_identity(identity)
 
     with MetaStore.open(create_meta(tmp_path, fill, first)) as checkpoint:
         assert identity == checkpoint.read(IDENTITY)
@@ -60,8 +60,8 @@ def test_an_existing_meta_is_never_replaced(tmp_path: Path) -> None:
     assert [] == os.listdir(tmp_path / "meta")
 
 
-def test_the_left_over_of_an_earlier_attempt_is_removed(tmp_path: Path) -> None:
-    """A14: a killed first start leaves nothing behind."""
+def test_the_files_of_an_earlier_attempt_are_removed(tmp_path: Path) -> None:
+    """A14: the next start removes the files of a killed first start."""
     (tmp_path / "meta.new" / "lmdb").mkdir(parents=True)
     (tmp_path / "meta.new" / "junk").write_bytes(b"x")
     meta = create_meta(tmp_path, fill)
@@ -92,7 +92,7 @@ def test_everything_is_synced_before_it_appears_and_the_name_after(
 
 
 @pytest.mark.parametrize("failing", range(12))
-def test_whatever_call_fails_there_is_no_half_meta(
+def test_after_the_failure_of_any_call_there_is_no_incomplete_meta(
     tmp_path: Path, failing: int
 ) -> None:
     """Absent or whole; and the next attempt works if it is absent."""
@@ -153,11 +153,11 @@ def test_sigkill_at_any_moment_leaves_all_or_nothing(
     assert b"page" == (tmp_path / "meta" / "live").read_bytes()
 
 
-def test_a_store_is_told_from_its_copy(tmp_path: Path) -> None:
+def test_a_copy_of_a_store_has_another_place(tmp_path: Path) -> None:
     """A15: another directory has another inode."""
     (tmp_path / "copy").mkdir()
     status = tmp_path.stat()
     assert StorePlace(status.st_dev, status.st_ino) == place_of(tmp_path)
     assert place_of(tmp_path) != place_of(tmp_path / "copy")
-    with pytest.raises(StorageError, match=r"cannot look at .*gone: No such file"):
+    with pytest.raises(StorageError, match=r"cannot read .*gone: No such file"):
         place_of(tmp_path / "gone")

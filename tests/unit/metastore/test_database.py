@@ -1,5 +1,5 @@
 """
-The database of small truth: kills, forks, full disks, failing writes, damage.
+The metastore: kills, forks, full disks, failing writes, damage.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from pystore.metastore.schema import (
     BOUNDS,
     CUT,
     EPOCHS,
+    FINGERPRINT,
     FORMAT,
     INCARNATION,
-    LEFT,
     PROMISED,
 )
 from pystore.metastore.values import Bounds, CutState, StoreFingerprint, StoreFormat
@@ -111,7 +111,7 @@ def test_threads_lose_no_change(checkpoint: MetaStore) -> None:
     assert 199 == checkpoint.read(PROMISED)
 
 
-def test_a_closed_handle_says_so_and_closes_again(checkpoint: MetaStore) -> None:
+def test_a_closed_handle_raises_and_can_be_closed_again(checkpoint: MetaStore) -> None:
     """Use after close is an error, a second close is not."""
     checkpoint.close()
     checkpoint.close()
@@ -131,14 +131,16 @@ def test_the_same_database_is_open_once_in_a_process(
 
 
 def test_a_reader_cannot_write(meta: Path) -> None:
-    """A mistake of the caller, said as such."""
+    """It is an error of the caller."""
     with MetaStore.open_read_only(meta) as reader:
         with pytest.raises(InvalidError, match="is open for reading only"):
             promise(reader, 1)
         assert -1 == reader.read(PROMISED)
 
 
-def test_a_forked_child_is_told_and_the_parent_goes_on(checkpoint: MetaStore) -> None:
+def test_a_forked_child_gets_an_error_and_the_parent_continues(
+    checkpoint: MetaStore,
+) -> None:
     """LMDB forbids use across a fork; closing in the child does nothing."""
     child = os.fork()
     if child == 0:
@@ -185,9 +187,9 @@ def test_a_database_is_not_created_twice(meta: Path) -> None:
 FORKING = """
 import os, sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import PROMISED
-checkpoint = Checkpoint.open(Path(sys.argv[1]))
+checkpoint = MetaStore.open(Path(sys.argv[1]))
 if os.fork() == 0:
     del checkpoint
     sys.exit(0)
@@ -224,7 +226,10 @@ def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         (lambda data: data.unlink(), "the file is missing"),
         (lambda data: os.truncate(data, 0), "the file is empty"),
         (lambda data: os.truncate(data, 9000), r"the file has 9000 bytes|beyond"),
-        (lambda data: data.write_bytes(b"garbage" * 9999), "does not begin as LMDB"),
+        (
+            lambda data: data.write_bytes(b"garbage" * 9999),
+            "does not begin as a file of LMDB",
+        ),
     ],
 )
 @pytest.mark.parametrize("how", [MetaStore.open, MetaStore.open_read_only])
@@ -234,7 +239,7 @@ def test_a_damaged_database_is_never_opened(
     message: str,
     how: Callable[[Path], MetaStore],
 ) -> None:
-    """A14: an existing meta/ is never taken for a new one, and nothing dies."""
+    """A14: an existing meta/ never counts as new, and no signal occurs."""
     with MetaStore.open(meta) as checkpoint:
         promise(checkpoint, 1)
     damage(meta / "lmdb" / "data.mdb")
@@ -286,7 +291,7 @@ def test_the_files_have_their_blocks(meta: Path) -> None:
         assert status.st_blocks * 512 >= status.st_size >= least
 
 
-def test_a_full_map_is_said_in_our_own_words(
+def test_a_full_map_is_a_full_error(
     meta: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Larger than the map: refused, and the next change works."""
@@ -296,10 +301,10 @@ def test_a_full_map_is_said_in_our_own_words(
             leave(checkpoint, 900_000)
         print(caught.value)
         leave(checkpoint, 5)
-        assert 5 == len(checkpoint.read(LEFT).segments)
+        assert 5 == len(checkpoint.read(FINGERPRINT).segments)
 
 
 def leave(checkpoint: MetaStore, size: int) -> None:
     """One change of many bytes."""
     with checkpoint.change() as change:
-        change.leave(StoreFingerprint(tuple((at, 1) for at in range(size))))
+        change.store_fingerprint(StoreFingerprint(tuple((at, 1) for at in range(size))))

@@ -1,5 +1,5 @@
 """
-The stored form of each truth, and what a damaged one says.
+The stored form of each record, and the error of a damaged one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pystore.metastore.schema import (
     CUT,
     EPOCHS,
     EXPORTS,
+    FINGERPRINT,
     FORMAT,
     IDENTITY,
     INCARNATION,
-    LEFT,
     PLACE,
     POSITIONS,
     PROMISED,
@@ -38,7 +38,7 @@ from pystore.metastore.values import (
     StoreFingerprint,
     StoreFormat,
 )
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 IDENTIFIED = BrokerIdentity("集群", "broker-a", 2**63 - 1)
 MARKS = (QueueMark("a", 0, 5), QueueMark("a", 3, 2**62), QueueMark("b c", 1, 0))
@@ -59,8 +59,8 @@ EXAMPLES: list[tuple[MetaKey[Any], Any]] = [
     (EXPORTS, Exports().intend("x", b"1").intend("x", None)),
     (CLEAN, None),
     (CLEAN, CleanMark(500, 400, b"\x00\xff")),
-    (LEFT, StoreFingerprint(((0, 1024), (1024, 1024)), MARKS)),
-    (LEFT, StoreFingerprint()),
+    (FINGERPRINT, StoreFingerprint(((0, 1024), (1024, 1024)), MARKS)),
+    (FINGERPRINT, StoreFingerprint()),
 ]
 
 
@@ -69,8 +69,8 @@ def _label(value: object) -> str:
 
 
 @pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
-def test_every_truth_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
-    """What is stored is what was known."""
+def test_every_record_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
+    """The stored value reads back."""
     stored = kind.encode(value)
     assert value == kind.decode(stored, "db")
     assert stored == kind.encode(kind.decode(stored, "db"))
@@ -79,7 +79,7 @@ def test_every_truth_reads_back_equal(kind: MetaKey[Any], value: Any) -> None:
 @pytest.mark.parametrize(
     "kind", {kind.name: kind for kind, _ in EXAMPLES}.values(), ids=_label
 )
-def test_a_truth_that_was_never_stored_has_a_default(kind: MetaKey[Any]) -> None:
+def test_a_record_that_was_never_stored_has_a_default(kind: MetaKey[Any]) -> None:
     """A missing record is its default, which can be stored too."""
     assert kind.default == kind.decode(None, "db")
     assert kind.default == kind.decode(kind.encode(kind.default), "db")
@@ -87,7 +87,7 @@ def test_a_truth_that_was_never_stored_has_a_default(kind: MetaKey[Any]) -> None
 
 @pytest.mark.parametrize(("kind", "value"), EXAMPLES, ids=_label)
 def test_a_flip_of_any_bit_is_seen(kind: MetaKey[Any], value: Any) -> None:
-    """No damaged record is believed."""
+    """A damaged record is an error."""
     stored = kind.encode(value)
     for bit in range(8 * len(stored)):
         damaged = bytearray(stored)
@@ -104,7 +104,7 @@ def test_a_flip_of_any_bit_is_seen(kind: MetaKey[Any], value: Any) -> None:
         (BOUNDS, b"[1]"),
         (BOUNDS, b"[-1,0,null,null]"),
         (EPOCHS, b"[[2,0],[1,5]]"),
-        (LEFT, b"[]"),
+        (FINGERPRINT, b"[]"),
         (POSITIONS, b'[0,{"t":[[1],[]]}]'),
         (PROMISED, b"null"),
         (IDENTITY, b'["a#b","c",1]'),

@@ -16,9 +16,9 @@ from pystore.metastore.schema import (
     CUT,
     EPOCHS,
     EXPORTS,
+    FINGERPRINT,
     IDENTITY,
     INCARNATION,
-    LEFT,
     PLACE,
     POSITIONS,
     PROMISED,
@@ -33,11 +33,8 @@ from pystore.metastore.values import (
     QueueOffsets,
     StoreFingerprint,
 )
-from pystore.rocketmq.side_files import (
-    BrokerIdentity,
-    CheckpointTimes,
-    TemporaryIdentity,
-)
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 
 class Database:
@@ -62,10 +59,10 @@ def database() -> Database:
     return Database()
 
 
-def test_nothing_is_stored_before_the_end_and_only_what_differs(
+def test_only_changed_records_are_stored_and_only_at_the_end(
     database: Database,
 ) -> None:
-    """A change sees its own writes; equal records are not written again."""
+    """A change reads its own writes; equal records are not written again."""
     change = database.change()
     change.write(PROMISED, 3)
     assert 3 == change.read(PROMISED)
@@ -78,7 +75,7 @@ def test_nothing_is_stored_before_the_end_and_only_what_differs(
 
 
 def test_each_incarnation_counts_one_more_with_other_bits(database: Database) -> None:
-    """B1: the counter rises with every writer, the bits are drawn."""
+    """B1: the counter rises with every writer, the bits are random."""
     change = database.change()
     assert Incarnation(1, b"a" * 16) == change.begin_incarnation(lambda n: b"a" * n)
     change = database.commit(change)
@@ -147,7 +144,7 @@ def test_nothing_above_an_unfinished_cut_is_called_synced(database: Database) ->
 
 
 def test_a_cut_below_zero_is_refused(database: Database) -> None:
-    """An offset below zero is a mistake of ours."""
+    """A negative offset is an error of the caller."""
     with pytest.raises(InvalidError, match="cannot cut at -1"):
         database.change().intend_cut(-1)
 
@@ -168,7 +165,7 @@ def test_a_promise_is_never_taken_back(database: Database) -> None:
 
 
 def test_an_epoch_is_stored_with_the_file_that_it_will_be(database: Database) -> None:
-    """A7: until the file is written, the old and the new content are ours."""
+    """A7: until the file is written, both the old and the new content are pystore's."""
     change = database.change()
     change.begin_epoch(2, 0)
     name, content = "epochFileCheckpoint", encode_epochs(EpochTable.of([(2, 0)]))
@@ -183,16 +180,16 @@ def test_an_identity_is_in_one_of_two_files(database: Database) -> None:
     change = database.change()
     identity = BrokerIdentity("c", "b", 1)
     temporary = TemporaryIdentity(identity, "127.0.0.1:1;2")
-    change.identify(temporary)
+    change.store_identity(temporary)
     assert temporary == change.read(IDENTITY)
     exports = change.read(EXPORTS)
     assert exports.is_current("brokerIdentity", None)
     assert exports.is_current("brokerIdentity-temp", b"c#b#1#127.0.0.1:1;2")
-    change.identify(identity)
+    change.store_identity(identity)
     exports = change.read(EXPORTS)
     assert exports.is_current("brokerIdentity", b"c#b#1")
     assert exports.is_current("brokerIdentity-temp", None)
-    change.identify(None)
+    change.store_identity(None)
     assert change.read(EXPORTS).is_current("brokerIdentity", None)
 
 
@@ -208,11 +205,11 @@ def test_times_are_stored_with_the_checkpoint_that_they_will_be(
     assert change.read(EXPORTS).is_current("checkpoint", times.encode())
 
 
-def test_place_and_what_we_left_are_kept(database: Database) -> None:
+def test_place_and_fingerprint_are_stored(database: Database) -> None:
     """A7, A15: read back as written."""
     change = database.change()
-    change.settle_place(StorePlace(1, 2))
-    change.leave(StoreFingerprint(((0, 1024),)))
+    change.store_place(StorePlace(1, 2))
+    change.store_fingerprint(StoreFingerprint(((0, 1024),)))
     change = database.commit(change)
     assert StorePlace(1, 2) == change.read(PLACE)
-    assert StoreFingerprint(((0, 1024),)) == change.read(LEFT)
+    assert StoreFingerprint(((0, 1024),)) == change.read(FINGERPRINT)

@@ -18,7 +18,7 @@ from pystore.metastore.values import (
 
 
 def test_a_format_of_today_is_read() -> None:
-    """Features that a reader may ignore do not stop it."""
+    """Unknown compatible features do not stop a reader."""
     StoreFormat(compatible=0xFFFF).refuse_unknown("/s/meta/lmdb")
 
 
@@ -33,14 +33,14 @@ def test_a_format_of_today_is_read() -> None:
 def test_a_format_of_another_day_is_refused_by_name(
     written: StoreFormat, message: str
 ) -> None:
-    """The message says what is unknown and what to use."""
+    """The error names the unknown features and the remedy."""
     with pytest.raises(FormatError, match=f"^/s/meta/lmdb: {message}") as caught:
         written.refuse_unknown("/s/meta/lmdb")
     print(caught.value)
 
 
-def test_an_incarnation_is_told_by_counter_and_bits() -> None:
-    """Its text is what our abort file says."""
+def test_an_incarnation_is_identified_by_counter_and_bits() -> None:
+    """The abort file has its text."""
     assert "7-000102030405060708090a0b0c0d0e0f" == Incarnation(7, bytes(range(16))).text
     for counter, bits in ((-1, bytes(16)), (1, b"short")):
         with pytest.raises(InvalidError, match="16 random bytes"):
@@ -48,7 +48,7 @@ def test_an_incarnation_is_told_by_counter_and_bits() -> None:
 
 
 def test_bounds_are_not_negative() -> None:
-    """An offset below zero is a mistake of ours."""
+    """A negative offset is an error of the caller."""
     with pytest.raises(InvalidError, match="negative"):
         Bounds(synced_end=-1)
 
@@ -60,7 +60,7 @@ def test_a_file_that_we_never_exported_must_be_absent() -> None:
 
 
 def test_an_export_is_ours_before_and_after_it_is_written() -> None:
-    """A crash between the fact and its file leaves either content, both ours."""
+    """After a crash before the write of the file, both contents are pystore's."""
     exports = Exports().intend("e", b"one").settle("e")
     exports = exports.intend("e", b"two").intend("e", b"three")
     for content in (b"one", b"two", b"three"):
@@ -72,7 +72,7 @@ def test_an_export_is_ours_before_and_after_it_is_written() -> None:
 
 
 def test_a_settled_export_is_ours_only_as_intended_last() -> None:
-    """What Java writes back, if only an older content, is seen."""
+    """Content that Java wrote is detected, also an older one."""
     exports = Exports().intend("e", b"one").settle("e").intend("e", b"two").settle("e")
     assert exports.is_ours("e", b"two")
     assert not exports.is_ours("e", b"one")

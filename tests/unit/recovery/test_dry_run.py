@@ -28,7 +28,7 @@ def _adjusted(store: GoldenStore) -> Any:
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.name)
-def test_a_store_ends_where_rocketmq_says_or_below(
+def test_a_store_ends_at_the_end_of_rocketmq_or_below(
     store: GoldenStore, tmp_path: Path
 ) -> None:
     """
@@ -46,11 +46,11 @@ def test_a_store_ends_where_rocketmq_says_or_below(
     VARIANTS,
     ids=[f"{store.name}-{damage['variant']}" for store, damage in VARIANTS],
 )
-def test_a_damaged_store_ends_where_rocketmq_says_or_below(
+def test_a_damaged_store_ends_at_the_end_of_rocketmq_or_below(
     store: GoldenStore, damage: dict[str, Any], tmp_path: Path
 ) -> None:
     """
-    The same for every damage; where RocketMQ refuses a file, we do as well.
+    The same for every damage; pystore refuses each file that RocketMQ refuses.
     """
     root = store.extract(tmp_path)
     apply_patch(root, damage["patch"])

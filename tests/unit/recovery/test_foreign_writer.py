@@ -1,5 +1,5 @@
 """
-Was somebody else here? Each trace of another program is seen (A7, A15).
+Foreign writers: each change by another program is found (A7, A15).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from lib.store.stores import SEGMENT, bodies, fill, kill_while
 
 from pystore.errors import FormatError
-from pystore.rocketmq.side_files import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.store.commit_log import CommitLog
 
 
@@ -45,7 +45,7 @@ def test_each_file_that_another_program_writes_voids_our_bounds(
     tmp_path: Path, trace: Callable[[Path], None], reason: str
 ) -> None:
     """
-    The opening after it is not clean, says why, and keeps every record.
+    The opening after it is not clean, reports the reason, and keeps every record.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -60,9 +60,9 @@ def test_each_file_that_another_program_writes_voids_our_bounds(
         assert () == log.recovery.foreign
 
 
-def test_an_abort_file_that_vanished_after_a_crash_is_a_visit(tmp_path: Path) -> None:
+def test_an_abort_file_that_vanished_after_a_crash_is_foreign(tmp_path: Path) -> None:
     """
-    A Java broker that opened and closed the store took our abort file away.
+    A Java broker that opened and closed the store removed the abort file.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 50))
@@ -73,7 +73,7 @@ def test_an_abort_file_that_vanished_after_a_crash_is_a_visit(tmp_path: Path) ->
         assert 50 == len(bodies(log))
 
 
-def test_a_copy_of_a_store_is_told_from_the_store(tmp_path: Path) -> None:
+def test_a_copy_of_a_store_voids_the_bounds(tmp_path: Path) -> None:
     """
     A restore has another inode: its bounds are void (A15).
     """
@@ -89,7 +89,7 @@ def test_a_copy_of_a_store_is_told_from_the_store(tmp_path: Path) -> None:
 
 def test_a_removed_last_segment_is_seen_after_a_clean_close(tmp_path: Path) -> None:
     """
-    The list of segments is part of what we left.
+    The list of segments is part of the fingerprint.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:

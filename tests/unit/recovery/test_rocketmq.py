@@ -20,14 +20,14 @@ from pystore.core.log_reader import LogReader
 from pystore.errors import NotAStoreError
 from pystore.recovery.rocketmq import (
     RocketmqEvidence,
-    behind,
+    find_above,
     gather_evidence,
     rocketmq_end,
     start_offset,
 )
 from pystore.recovery.segments import Segments
 from pystore.recovery.torn_tail import Corrupt, Findings, Torn, Verdict, Whole, decide
-from pystore.rocketmq.side_files import CheckpointTimes, parse_checkpoint
+from pystore.rocketmq.checkpoint_file import CheckpointTimes, parse_checkpoint
 
 CASES = [
     *((store, {"variant": "as-left", "patch": []}) for store in STORES),
@@ -39,7 +39,7 @@ STRICT = Check.BODY | Check.PROPERTY | Check.OFFSET
 @dataclasses.dataclass
 class Damaged:
     """
-    One golden store, as it was left or damaged, and what it shows.
+    One golden store, undamaged or damaged, and its evidence.
     """
 
     store: GoldenStore
@@ -84,7 +84,7 @@ def _verdict(case: Damaged) -> Verdict:
     tail = log.scan(
         log.bases[0], STRICT, stale_above=NO_OFFSET if above is None else above
     )
-    named_behind, later_segment = behind(
+    named_behind, later_segment = find_above(
         log, case.queues, tail.offset, evidence.checkpoint_ms
     )
     findings = Findings(
@@ -147,7 +147,7 @@ def test_the_core_s_scan_leads_to_the_same_end(case: Damaged) -> None:
 def test_our_end_is_the_same_or_stricter_by_a_rule(case: Damaged) -> None:
     """
     Never above RocketMQ's; if below, or if nothing may be written, a rule says why.
-    No store that Java left whole is called anything else, halted or not.
+    Every store that Java left whole is whole, halted or not.
     """
     verdict = _verdict(case)
 
@@ -176,7 +176,7 @@ def test_our_end_is_the_same_or_stricter_by_a_rule(case: Damaged) -> None:
         ("mixed-clean tail-half-zero", Torn, 447345, "lengths do not add up"),
     ],
 )
-def test_damage_is_judged_by_where_it_is(
+def test_the_offset_of_damage_decides_the_verdict(
     name: str, kind: type, offset: int, reason: str, tmp_path: Path
 ) -> None:
     """
@@ -261,7 +261,7 @@ def test_a_log_without_segments_ends_at_zero() -> None:
 
 def test_what_rocketmq_does_not_check_does_not_end_its_log(halted: Damaged) -> None:
     """
-    Without CRC checks a flipped body is as good as any.
+    Without CRC checks a flipped body is accepted.
     """
     log = halted.log
     rows = next(log.rows(log.bases[3]))
@@ -280,7 +280,7 @@ def test_lengths_below_zero_count_as_zero_where_java_reads_them_so(
     halted: Damaged,
 ) -> None:
     """
-    A record of ours would be bad; RocketMQ goes on behind it.
+    For pystore the record is bad; RocketMQ continues after it.
     """
     log = halted.log
     rows = next(log.rows(log.bases[3], reference.BODY))
@@ -296,7 +296,7 @@ def test_lengths_below_zero_count_as_zero_where_java_reads_them_so(
     assert int(row["offset"]) + size == rocketmq_end(log, halted.opening)
 
 
-def test_stale_records_behind_the_end_are_cut_by_us_and_kept_by_rocketmq(
+def test_stale_records_above_the_end_are_cut_here_and_kept_by_rocketmq(
     tmp_path: Path,
 ) -> None:
     """

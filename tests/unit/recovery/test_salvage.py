@@ -17,7 +17,7 @@ from pystore.store.commit_log import CommitLog
 
 def _damaged(root: Path) -> list[int]:
     """
-    A killed store whose 100th record lost a byte; answers the offsets.
+    A killed store whose 100th record lost a byte; returns the offsets.
     """
     kill_while(root, lambda log: fill(log, 300))
     with CommitLog(root, mode="r") as log:
@@ -47,7 +47,7 @@ def test_accepting_the_loss_saves_the_bytes_and_names_the_records(
     tmp_path: Path,
 ) -> None:
     """
-    The log ends before the damage, and every whole record behind it is listed.
+    The log ends before the damage, and every whole record after it is listed.
     """
     root = tmp_path / "store"
     offsets = _damaged(root)
@@ -79,7 +79,7 @@ def test_a_loss_that_cannot_be_saved_leaves_nothing_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """
-    With space the next attempt works, and nobody has to tidy up before.
+    With space the next attempt works, without a clean-up.
     """
     root = tmp_path / "store"
     _damaged(root)

@@ -22,7 +22,7 @@ from pystore.store.commit_log import CommitLog
 
 def make_foreign(root: Path, segments: int = 2) -> list[bytes]:
     """
-    A store as RocketMQ leaves it when it is killed; answers the bodies in it.
+    A store after a kill of RocketMQ; returns the bodies in it.
     """
     with CommitLog(root, segment_size=SEGMENT) as log:
         while log.end_offset < segments * SEGMENT - SEGMENT // 2:
@@ -45,7 +45,7 @@ def allocate(root: Path, *numbers: int) -> list[Path]:
 
 
 @pytest.mark.parametrize("numbers", [(3,), (3, 4), (4, 6)], ids=str)
-def test_what_was_allocated_behind_a_hole_goes(
+def test_a_segment_allocated_after_a_gap_is_removed(
     tmp_path: Path, numbers: tuple[int, ...]
 ) -> None:
     """
@@ -74,7 +74,7 @@ def test_what_was_allocated_behind_a_hole_goes(
         assert () == log.recovery.stranded
 
 
-def test_recover_says_which_segments_it_removed(tmp_path: Path) -> None:
+def test_recover_reports_the_segments_that_it_removed(tmp_path: Path) -> None:
     """
     Before and after, in words.
     """
@@ -92,9 +92,9 @@ def test_recover_says_which_segments_it_removed(tmp_path: Path) -> None:
     assert "empty segments" not in run("recover", root).stdout
 
 
-def test_one_byte_behind_a_hole_refuses(tmp_path: Path) -> None:
+def test_one_byte_after_a_gap_refuses_the_opening(tmp_path: Path) -> None:
     """
-    Wherever it stands, nothing is changed, and the line says what to do.
+    At any position nothing is changed, and the error has the remedy.
     """
     seed = random.randrange(1 << 32)
     chance = random.Random(seed)
@@ -121,7 +121,7 @@ def test_our_own_missing_segment_is_damage_before_an_empty_one(
     tmp_path: Path, is_killed: bool
 ) -> None:
     """
-    Nobody else was here, so our bounds say that acknowledged bytes are missing; the
+    There was no foreign writer, so the bounds show missing acknowledged bytes; the
     empty segment behind them says nothing.
     """
     root = tmp_path / "store"
@@ -148,9 +148,9 @@ def test_our_own_missing_segment_is_damage_before_an_empty_one(
         assert (last,) == log.recovery.stranded
 
 
-def test_an_empty_segment_far_behind_a_closed_log_goes(tmp_path: Path) -> None:
+def test_an_empty_segment_far_after_a_closed_log_is_removed(tmp_path: Path) -> None:
     """
-    The clean mark says nothing about it, so it is not believed.
+    The clean mark does not cover it, so it is not valid.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -164,7 +164,7 @@ def test_an_empty_segment_far_behind_a_closed_log_goes(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_rocketmq_would_go_on_behind_the_hole(tmp_path: Path) -> None:
+def test_rocketmq_would_continue_after_the_gap(tmp_path: Path) -> None:
     """
     A blank record leads it to the next file that it has, whatever that is called;
     our log ends with its last record, and a rule says why.

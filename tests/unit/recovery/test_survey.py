@@ -54,7 +54,7 @@ def test_a_survey_below_the_bound_is_strict_and_above_it_is_not(
     assert offsets[50] == below.end_offset == above.end_offset
 
 
-def test_nothing_above_an_open_cut_is_looked_at(tmp_path: Path) -> None:
+def test_nothing_above_an_unfinished_cut_is_scanned(tmp_path: Path) -> None:
     """
     The scan of an unfinished cut ends at its offset (A3).
     """

@@ -80,9 +80,9 @@ def test_a6_a_log_that_ends_at_or_above_the_bound_is_whole(stop: Stop) -> None:
     assert Whole(4096) == decide(findings, Bound(4096))
 
 
-def test_what_cannot_be_read_is_never_called_torn() -> None:
+def test_unreadable_bytes_are_never_a_torn_tail() -> None:
     """
-    A disk that answers with an error may answer again tomorrow.
+    A disk with a read error may work later.
     """
     findings = Findings(2000, Stop.UNREADABLE)
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_read_is_never_called_torn() -> None:
 @pytest.mark.parametrize("stop", [*BAD, *ENDS])
 def test_a8_with_abort_nothing_may_be_bad_below_rocketmq_s_start(stop: Stop) -> None:
     """
-    What RocketMQ would not read again it believes to be on disk.
+    RocketMQ treats bytes that it would not read again as flushed.
     """
     evidence = _evidence(is_abort=True, start=4096, named=9000)
 
@@ -149,12 +149,12 @@ def test_a8_without_abort_the_tail_from_the_last_named_record_on_is_torn(
 
 @pytest.mark.parametrize("is_abort", [True, False])
 @pytest.mark.parametrize("stop", [*BAD, *ENDS])
-def test_a8_a_named_record_behind_that_was_flushed_forbids_the_cut(
+def test_a8_a_flushed_record_with_an_entry_above_forbids_the_cut(
     is_abort: bool,
     stop: Stop,
 ) -> None:
     """
-    It is whole and older than the checkpoint, so what is before it was there.
+    It is whole and older than the checkpoint, so the bytes before it were flushed.
     """
     findings = Findings(8000, stop, named_behind=8500)
 
@@ -186,7 +186,7 @@ def test_a8_above_the_last_named_record_a_time_that_falls_back_is_stale(
     is_abort: bool,
 ) -> None:
     """
-    Cut there, and called by its name.
+    The log is cut there, and the verdict is stale.
     """
     verdict = decide(
         Findings(9050, Stop.STALE), _evidence(is_abort=is_abort, named=9000)
@@ -197,7 +197,7 @@ def test_a8_above_the_last_named_record_a_time_that_falls_back_is_stale(
 
 def test_a8_times_are_compared_above_the_last_named_record_only() -> None:
     """
-    Where no queue names a record, a clock set back would cost what follows.
+    Without a queue entry, a clock that was set back would lose the later records.
     """
     assert 9050 == _evidence(is_abort=True, named=9000).stale_above
     assert None is _evidence(is_abort=True).stale_above
@@ -222,7 +222,7 @@ def test_a8_the_bound_is_the_start_with_abort_and_the_last_named_without() -> No
         (Findings(8192, Stop.LAST), 8192),
     ],
 )
-def test_a_blank_with_nothing_behind_it_ends_a_log_as_in_rocketmq(
+def test_a_blank_before_no_segment_ends_a_log_as_in_rocketmq(
     findings: Findings, end: int
 ) -> None:
     """
@@ -238,7 +238,7 @@ def test_a_blank_with_nothing_behind_it_ends_a_log_as_in_rocketmq(
 @pytest.mark.parametrize("stop", [Stop.ROWS, Stop.LIMIT])
 def test_a_scan_that_has_not_ended_is_no_finding(stop: Stop) -> None:
     """
-    Asking too early would cut whole records.
+    A decision before the end of the scan would cut whole records.
     """
     with pytest.raises(InvalidError, match="has not ended"):
         Findings(0, stop)

@@ -13,8 +13,8 @@ from lib.oracle.golden_data import GoldenStore
 
 from pystore.errors import FormatError, InvalidError
 from pystore.message.properties import tags_code
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.rocketmq.index_file import IndexFile, IndexFiles, index_hash
-from pystore.rocketmq.side_files import parse_checkpoint
 
 # The vector of the format page: 10 slots, three puts.
 HEADER = "0000018bcfe5687b0000018bcfe5873f000000000000000000000000000000f6"
@@ -53,7 +53,7 @@ def test_golden_queries_answer_as_java_did(
 ) -> None:
     """
     The same offsets in the same order. Where Java was halted, it first removed the
-    files that its checkpoint does not vouch for, and indexed again from the last
+    files that its checkpoint does not cover, and indexed again from the last
     record of the others on: what lies below answers as before.
     """
     index = _golden(golden_store, golden_root)
@@ -87,7 +87,7 @@ def test_golden_entries_are_the_hashes_of_their_records_keys(
     golden_store: GoldenStore, golden_root: Path
 ) -> None:
     """
-    Every entry is explained by a key of the record it names.
+    Every entry has the hash of a key of its record.
     """
     hashes = {
         (record["offset"], index_hash(record["topic"], key))
@@ -127,9 +127,9 @@ def test_the_vector_of_the_format_page_is_read(tmp_path: Path) -> None:
     assert [] == index.query("TopicA", "k1", begin_ms=BEGIN_MS + 8000)
 
 
-def test_newer_files_answer_first_and_old_ones_are_left_out(tmp_path: Path) -> None:
+def test_a_query_reads_newer_files_first_and_skips_old_ones(tmp_path: Path) -> None:
     """
-    RocketMQ stops at the first file that begins before the time asked for.
+    RocketMQ stops at the first file that begins before the begin time.
     """
     _vector(tmp_path)
     newer = _vector(tmp_path, "20231114221420123")
@@ -215,7 +215,7 @@ def test_random_damage_neither_hangs_nor_raises(tmp_path: Path) -> None:
 
 def test_wrong_sizes_and_names_are_refused(tmp_path: Path) -> None:
     """
-    The message says what to give or to move.
+    The error names the argument to give, or the file to move.
     """
     path = _vector(tmp_path)
     with pytest.raises(FormatError, match="give the store's maxHashSlotNum"):

@@ -14,7 +14,7 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while
 from pystore.consumequeue.queues import ConsumeQueues
 from pystore.core.live_page import LivePage, LiveWords
 from pystore.fs.atomic import sync_descriptor
-from pystore.rocketmq.side_files import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.store import adopt
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
@@ -61,7 +61,7 @@ def _die_behind_the_adoption(root: Path) -> None:
     announce = LivePage.begin
 
     def announce_once(live: LivePage, words: LiveWords) -> None:
-        # The first announcement says that the page binds nobody.
+        # The first begin makes the page invalid.
         if words.boot_id != bytes(16):
             os._exit(7)
         announce(live, words)
@@ -78,7 +78,8 @@ def _die_behind_the_adoption(root: Path) -> None:
 
 def test_stale_records_stay_cut_after_a_crash_in_the_opening(tmp_path: Path) -> None:
     """
-    What evidence showed once is an intent, as the evidence is gone afterwards.
+    The end by the evidence is stored as an intent, since the evidence is gone
+    afterwards.
     """
     root, size = tmp_path / "store", 100
     _stale_store(root, size)
@@ -89,7 +90,7 @@ def test_stale_records_stay_cut_after_a_crash_in_the_opening(tmp_path: Path) -> 
         assert 6 == len(bodies(log))
 
 
-def test_the_page_of_another_log_binds_nobody(tmp_path: Path) -> None:
+def test_the_page_of_another_log_is_not_valid(tmp_path: Path) -> None:
     """
     A copy whose log is older than its live page opens, also after a crash between
     its adoption and its own first announcement (A15).
@@ -108,7 +109,7 @@ def test_the_page_of_another_log_binds_nobody(tmp_path: Path) -> None:
         assert 20 == len(bodies(log))
 
 
-def test_what_another_program_wrote_is_synced_before_we_vouch_for_it(
+def test_files_of_another_program_are_synced_before_the_adoption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """

@@ -12,14 +12,14 @@ from lib.store.stores import SEGMENT, bodies, fill, kill_while, message
 
 from pystore.core.log_writer import LogHandle
 from pystore.metastore.schema import BOUNDS, CLEAN, POSITIONS
-from pystore.rocketmq.side_files import parse_checkpoint
+from pystore.rocketmq.checkpoint_file import parse_checkpoint
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
 
 
 def test_bounds_are_stored_when_they_change_and_only_then(tmp_path: Path) -> None:
     """
-    A log at rest costs no transaction.
+    A log without appends needs no transaction.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 10)
@@ -46,9 +46,9 @@ def test_an_opening_voids_the_clean_mark_before_anything_else(tmp_path: Path) ->
         assert b" pystore " in (root / "abort").read_bytes()
 
 
-def test_the_checkpoint_says_no_more_than_is_on_disk(tmp_path: Path) -> None:
+def test_the_checkpoint_covers_only_what_is_on_disk(tmp_path: Path) -> None:
     """
-    Without queue entries a Java broker is told to dispatch again (A11).
+    Without queue entries the checkpoint makes a Java broker dispatch again (A11).
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -76,7 +76,7 @@ def test_half_a_raw_record_leaves_no_clean_mark(tmp_path: Path) -> None:
 
 def test_rolling_an_empty_segment_changes_nothing(tmp_path: Path) -> None:
     """
-    There is nothing to end.
+    No thread was started.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         log.writer.log.roll()
@@ -116,9 +116,10 @@ def test_positions_are_stored_when_only_they_are_new(tmp_path: Path) -> None:
         assert not log.keep()
 
 
-def test_bounds_of_before_a_cut_are_not_stored_behind_it(tmp_path: Path) -> None:
+def test_bounds_from_before_a_cut_are_not_stored_after_it(tmp_path: Path) -> None:
     """
-    A cut by another thread between the sync of a keeper and its transaction: ends
+    A cut by another thread between the sync of the maintenance thread and its
+    transaction: ends
     above the cut would make the store look damaged.
     """
     root = tmp_path / "store"
@@ -143,9 +144,9 @@ def test_bounds_of_before_a_cut_are_not_stored_behind_it(tmp_path: Path) -> None
         assert 3 == log.append(message(10)).queue_offset
 
 
-def test_without_queues_the_checkpoint_says_nothing_of_them(tmp_path: Path) -> None:
+def test_without_queues_the_checkpoint_has_no_time_of_them(tmp_path: Path) -> None:
     """
-    Queues that somebody removed are on no disk, whatever was true before (A11).
+    Removed queues are not on disk, whatever the checkpoint had before (A11).
     """
     root = tmp_path / "store"
     with Store(root, segment_size=SEGMENT) as store:

@@ -29,7 +29,7 @@ from pystore.message.message import Message
 from pystore.store.commit_log import CommitLog
 
 
-def test_what_is_appended_is_read_back_after_a_close(tmp_path: Path) -> None:
+def test_appended_records_are_read_back_after_a_close(tmp_path: Path) -> None:
     """
     Every record is there with its body, topic and queue offset.
     """
@@ -42,7 +42,9 @@ def test_what_is_appended_is_read_back_after_a_close(tmp_path: Path) -> None:
         assert ("Topic", 1, 2) == (record.topic, record.queue_id, record.queue_offset)
 
 
-def test_a_batch_is_one_append_and_says_where_each_record_went(tmp_path: Path) -> None:
+def test_a_batch_is_one_append_and_fills_the_offset_of_each_record(
+    tmp_path: Path,
+) -> None:
     """
     Positions name the records of a batch in order.
     """
@@ -56,9 +58,9 @@ def test_a_batch_is_one_append_and_says_where_each_record_went(tmp_path: Path) -
         assert [0, 0, 0, 1] == positions["queue_offset"][:4].tolist()
 
 
-def test_a_clean_close_is_believed_and_scans_nothing(tmp_path: Path) -> None:
+def test_after_a_clean_close_nothing_is_scanned(tmp_path: Path) -> None:
     """
-    The clean mark holds; queue offsets go on where they were.
+    The clean mark is valid; queue offsets continue.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 9)
@@ -70,9 +72,9 @@ def test_a_clean_close_is_believed_and_scans_nothing(tmp_path: Path) -> None:
         assert 3 == done.queue_offset
 
 
-def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
+def test_acknowledged_records_survive_sigkill(tmp_path: Path) -> None:
     """
-    A killed writer loses nothing, and its queues go on without a gap.
+    A killed writer loses no record, and its queues continue without a gap.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 500))
@@ -84,7 +86,7 @@ def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
         assert 500 // 3 == log.append(message(500)).queue_offset - 0
 
 
-def test_a_cut_takes_the_end_away_and_the_queues_back(tmp_path: Path) -> None:
+def test_a_cut_removes_the_end_and_lowers_the_queues(tmp_path: Path) -> None:
     """
     The log, its queues and a later opening agree on the cut.
     """
@@ -100,7 +102,7 @@ def test_a_cut_takes_the_end_away_and_the_queues_back(tmp_path: Path) -> None:
         assert 301 == len(bodies(log))
 
 
-def test_a_cut_waits_for_nobody_but_says_busy(tmp_path: Path) -> None:
+def test_a_cut_never_waits_but_raises_busy(tmp_path: Path) -> None:
     """
     While a view above it is held, a cut is refused and nothing changes.
     """
@@ -141,7 +143,7 @@ def test_a_second_writer_in_the_process_is_refused(tmp_path: Path) -> None:
 
 def test_use_after_close_is_one_clear_error(tmp_path: Path) -> None:
     """
-    A closed log says so, and closing again is fine.
+    A closed log raises, and a second close is allowed.
     """
     log = CommitLog(tmp_path / "store", segment_size=SEGMENT)
     log.close()
@@ -190,7 +192,7 @@ def test_a_reader_follows_a_writer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["r", "w"])
 def test_a_missing_directory_is_named(tmp_path: Path, mode: str) -> None:
     """
-    A path that is not there is no store.
+    A missing path is not a store.
     """
     path = tmp_path / "none"
     with pytest.raises(NotAStoreError, match=f"{path}.*check the path"):
@@ -210,7 +212,7 @@ def test_a_directory_with_something_else_is_not_made_a_store(tmp_path: Path) -> 
 
 def test_an_offset_outside_the_log_is_named(tmp_path: Path) -> None:
     """
-    Reading past the end says where the end is.
+    The error of a read above the end has the end.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         fill(log, 1)
@@ -273,9 +275,9 @@ def test_a_message_size_that_no_record_can_have_is_refused(tmp_path: Path) -> No
         CommitLog(tmp_path / "store", message_size_max=2**32 - 1)
 
 
-def test_a_log_that_nobody_closed_may_be_garbage_of_a_cycle(tmp_path: Path) -> None:
+def test_an_unclosed_log_may_be_garbage_of_a_cycle(tmp_path: Path) -> None:
     """
-    The collector ends what a cycle holds in any order; the page outlives the log.
+    The collector ends a cycle in any order; the page outlives the log.
     """
     gc.disable()  # at its own time it might come while half of it is still held
     try:
@@ -317,7 +319,7 @@ def test_views_may_be_garbage_of_a_cycle_with_their_log(
 ) -> None:
     """
     The collector may free the log before its views are released. The C library
-    overwrites what is freed, so that nobody gets away with using it.
+    overwrites freed memory, so that each use of it is found.
     """
     environment = os.environ | {"MALLOC_PERTURB_": str(freed)}
     command = [sys.executable, "-c", CYCLES, os.fspath(tmp_path)]

@@ -15,7 +15,7 @@ from pystore.store.commit_log import CommitLog
 
 def test_a_range_is_scanned_and_lent_without_a_copy(tmp_path: Path) -> None:
     """
-    Rows and blocks of a range speak of the same bytes.
+    Rows and blocks of a range have the same bytes.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 1000)
@@ -31,7 +31,7 @@ def test_a_range_is_scanned_and_lent_without_a_copy(tmp_path: Path) -> None:
 
 def test_reading_where_no_record_begins_is_one_clear_error(tmp_path: Path) -> None:
     """
-    The offset is in the message, and nothing is guessed.
+    The error has the offset.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 3)
@@ -41,7 +41,7 @@ def test_reading_where_no_record_begins_is_one_clear_error(tmp_path: Path) -> No
 
 def test_a_scan_never_ends_silently_at_damage(tmp_path: Path) -> None:
     """
-    All rows below the bad record come out, then the error; or the cursor says it.
+    All rows below the bad record are yielded, then the error; or the cursor has it.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:

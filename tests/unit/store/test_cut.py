@@ -24,9 +24,9 @@ from pystore.store.commit_log import CommitLog
 from pystore.store.cut import begin_at, cut_log
 
 
-def test_a_cut_lowers_every_queue_to_what_is_left(tmp_path: Path) -> None:
+def test_a_cut_lowers_every_queue_to_its_remaining_records(tmp_path: Path) -> None:
     """
-    Each queue goes on behind its last record that stayed; new ones begin at 0.
+    Each queue continues after its last remaining record; new ones begin at 0.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 30)
@@ -40,7 +40,7 @@ def test_a_cut_lowers_every_queue_to_what_is_left(tmp_path: Path) -> None:
 
 def test_a_cut_that_cannot_be_made_durable_changes_nothing(tmp_path: Path) -> None:
     """
-    Without the intent on disk not one byte is touched, and appends go on.
+    Without the intent on disk no byte is changed, and appends continue.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 30)
@@ -90,7 +90,7 @@ def test_an_unfinished_cut_is_finished_by_the_next_opening(tmp_path: Path) -> No
 
 def test_positions_above_a_cut_are_void(tmp_path: Path) -> None:
     """
-    Stored queue positions never speak of records that are gone.
+    Stored queue offsets never count removed records.
     """
     with CommitLog(tmp_path / "store", segment_size=SEGMENT) as log:
         offsets = fill(log, 30)
@@ -149,7 +149,7 @@ def _interrupted(checkpoint: MetaStore) -> MetaStore:
     return checkpoint
 
 
-def test_nothing_is_appended_behind_an_intent_that_may_be_durable(
+def test_nothing_is_appended_after_an_intent_that_may_be_durable(
     tmp_path: Path,
 ) -> None:
     """
@@ -238,7 +238,7 @@ def test_a_kill_within_a_cut_at_0_leaves_an_empty_log(
 @pytest.mark.parametrize("before", [0, 5])
 def test_an_empty_log_begins_at_any_segment(tmp_path: Path, before: int) -> None:
     """
-    What stood behind it in another log is appended as it is, and stays.
+    Records of another log are appended there unchanged, and stay.
     """
     base = 3 * SEGMENT
     with CommitLog(tmp_path / "master", segment_size=SEGMENT) as master:
@@ -262,7 +262,7 @@ def test_a_kill_around_a_beginning_leaves_an_empty_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, count: int
 ) -> None:
     """
-    It begins at 0 or at the segment, and nothing calls it damage or a visit.
+    It begins at 0 or at the segment, and is neither damaged nor foreign.
     """
     root, base = tmp_path / "store", 3 * SEGMENT
     begin = LogHandle.begin_at

@@ -1,5 +1,5 @@
 """
-Queues reach the log's end, whoever closes the store.
+The queues reach the end of the log, also after a close by a log alone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def test_a_log_that_closes_leaves_existing_queues_complete(tmp_path: Path) -> No
 
 def test_a_log_without_queues_makes_none(tmp_path: Path) -> None:
     """
-    Whoever wants only a log gets only a log.
+    A log alone creates no queues.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -66,7 +66,7 @@ def test_entries_that_may_be_lost_are_made_again(tmp_path: Path) -> None:
 
 def test_entries_follow_a_cut_of_a_log_without_its_store(tmp_path: Path) -> None:
     """
-    Records that were cut leave no entries for those that took their place.
+    The entries of cut records do not stay for the records at the same offsets.
     """
     root = tmp_path / "store"
     with Store(root, segment_size=SEGMENT) as store:
@@ -85,7 +85,7 @@ def test_entries_follow_a_cut_of_a_log_without_its_store(tmp_path: Path) -> None
 
 def test_the_log_of_a_store_may_be_cut_itself(tmp_path: Path) -> None:
     """
-    The queues follow before they go on.
+    The queues are cut before the next dispatch.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         offsets = fill(store.log, 30)
@@ -118,7 +118,7 @@ def test_a_bad_record_does_not_end_the_queues_silently(tmp_path: Path) -> None:
     assert (root / "abort").exists()
 
 
-def test_queues_of_a_visitor_follow_the_log_as_it_was_opened(tmp_path: Path) -> None:
+def test_queues_of_a_foreign_writer_are_cut_to_the_opened_log(tmp_path: Path) -> None:
     """
     Entries above the end that an opening found are not those of records that were
     appended since.

@@ -1,5 +1,5 @@
 """
-The keeper stores bounds while nobody thinks of it.
+The maintenance thread stores bounds without a call of the user.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Kept:
         return True
 
 
-def test_a_keeper_goes_on_after_a_failure_and_forgets_it() -> None:
+def test_maintenance_continues_after_a_failure_and_clears_the_error() -> None:
     """
-    A full disk passes: the next call clears the error.
+    A disk is full for a time: the next call clears the error.
     """
     kept = _Kept()
     with MaintenanceThread(kept, interval_s=0.001) as maintenance:
@@ -42,9 +42,9 @@ def test_a_keeper_goes_on_after_a_failure_and_forgets_it() -> None:
     assert maintenance.error is None
 
 
-def test_a_stopped_keeper_calls_no_more() -> None:
+def test_a_stopped_maintenance_thread_makes_no_calls() -> None:
     """
-    Stopping waits for the thread, and again is fine.
+    Stopping waits for the thread; a second stop is allowed.
     """
     kept = _Kept()
     maintenance = MaintenanceThread(kept, interval_s=0.001)
@@ -56,7 +56,7 @@ def test_a_stopped_keeper_calls_no_more() -> None:
     assert not kept.seen.acquire(timeout=0.01) or calls == kept.calls
 
 
-def test_an_opened_log_closes_with_its_keeper(tmp_path: Path) -> None:
+def test_an_opened_log_closes_with_its_maintenance_thread(tmp_path: Path) -> None:
     """
     ``open_log`` gives a log that needs no more care, for reading as well.
     """
@@ -65,13 +65,15 @@ def test_an_opened_log_closes_with_its_keeper(tmp_path: Path) -> None:
     with open_log(tmp_path / "store", mode="r") as log:
         assert log.end_offset > 0
 
-    assert "pystore-keeper" not in {thread.name for thread in threading.enumerate()}
+    assert "pystore-maintenance" not in {
+        thread.name for thread in threading.enumerate()
+    }
 
 
 def test_many_threads_read_where_the_queues_end(tmp_path: Path) -> None:
     """
-    Whoever reads there dispatches, as the keeper does: each record gets one entry,
-    and nobody gets another's error.
+    A reader there dispatches, as the maintenance thread does: each record gets one
+    entry, and no thread gets the error of another.
     """
     count = 3000
     with open_store(tmp_path / "store", segment_size=1 << 20) as store:

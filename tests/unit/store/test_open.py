@@ -63,7 +63,7 @@ def test_a_damaged_database_is_damage_and_never_new(
 
 def test_a_failed_opening_gives_the_lock_back(tmp_path: Path) -> None:
     """
-    After an error the store can be opened again by whoever mends it.
+    After an error and a repair the store can be opened again.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -80,7 +80,7 @@ def test_a_failed_opening_gives_the_lock_back(tmp_path: Path) -> None:
 
 def test_another_process_with_the_store_is_named(tmp_path: Path) -> None:
     """
-    The lock says which process has the store.
+    The error names the process that has the store.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT):
@@ -125,7 +125,7 @@ def test_a_gap_between_segments_is_named(tmp_path: Path) -> None:
         CommitLog(root)
 
 
-def test_an_empty_last_file_is_what_a_crash_left(tmp_path: Path) -> None:
+def test_a_crash_can_leave_an_empty_last_file(tmp_path: Path) -> None:
     """
     As RocketMQ: a zero-length last file is no segment.
     """
@@ -138,7 +138,7 @@ def test_an_empty_last_file_is_what_a_crash_left(tmp_path: Path) -> None:
         assert 1010 == len(bodies(log))
 
 
-def test_an_abort_that_a_full_disk_delays_is_nobody_elses_work(
+def test_an_abort_that_a_full_disk_delays_is_not_foreign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """

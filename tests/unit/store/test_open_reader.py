@@ -32,7 +32,7 @@ def test_a_golden_store_is_read_to_its_last_record(
 
 def test_a_reader_does_not_pass_the_end_of_a_live_writer(tmp_path: Path) -> None:
     """
-    Half-written bytes above the published end are nobody's business (A4).
+    A reader never sees incomplete records above the published end (A4).
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -48,7 +48,7 @@ def test_a_reader_does_not_pass_the_end_of_a_live_writer(tmp_path: Path) -> None
             file.write(b"\0\0\0\0")
 
 
-def test_a_reader_hears_of_a_cut_below_what_it_reads(tmp_path: Path) -> None:
+def test_a_reader_gets_an_error_for_a_cut_below_its_read(tmp_path: Path) -> None:
     """
     The cut generation moved: what was read does not count (A4).
     """
@@ -67,7 +67,7 @@ def test_a_reader_hears_of_a_cut_below_what_it_reads(tmp_path: Path) -> None:
 
 def test_a_killed_writers_store_is_read_to_its_published_end(tmp_path: Path) -> None:
     """
-    In the same boot the live page still says how far.
+    In the same boot the live page still has the end.
     """
     root = tmp_path / "store"
     kill_while(root, lambda log: fill(log, 500))
@@ -75,9 +75,11 @@ def test_a_killed_writers_store_is_read_to_its_published_end(tmp_path: Path) -> 
         assert 500 == len(bodies(log))
 
 
-def test_records_of_another_program_behind_our_end_are_seen(tmp_path: Path) -> None:
+def test_records_of_another_program_above_the_published_end_are_found(
+    tmp_path: Path,
+) -> None:
     """
-    Bytes behind the published end of a closed store: the page does not bind.
+    With bytes above the published end of a closed store the page is not valid.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -94,7 +96,7 @@ def test_records_of_another_program_behind_our_end_are_seen(tmp_path: Path) -> N
 
 def test_opening_a_closed_store_brings_in_one_page(tmp_path: Path) -> None:
     """
-    That at the end, where nothing may stand: megabytes are not read ahead for it.
+    Only the bytes at the end: a reader does not read megabytes for this check.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=1 << 23) as log:

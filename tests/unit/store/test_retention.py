@@ -38,7 +38,7 @@ def _segments(*ages_hours: float | None) -> list[SegmentAge]:
         ((), None),
     ],
 )
-def test_old_segments_go_from_the_front_but_never_the_active_one(
+def test_old_segments_are_deleted_at_the_front_but_never_the_active_one(
     ages: tuple[float, ...], expected: int | None
 ) -> None:
     """
@@ -48,9 +48,9 @@ def test_old_segments_go_from_the_front_but_never_the_active_one(
     assert expected == delete_before(_segments(*ages), Retention(), NOW_MS)
 
 
-def test_a_segment_without_a_record_goes_with_those_before_it() -> None:
+def test_a_segment_without_a_record_is_deleted_with_those_before_it() -> None:
     """
-    It holds nothing; behind a young one it stays.
+    It has no record; after a young segment it stays.
     """
     assert 2000 == delete_before(_segments(90, None, 1, 0), Retention(), NOW_MS)
     assert None is delete_before(_segments(1, None, 0), Retention(), NOW_MS)
@@ -60,7 +60,7 @@ def test_a_segment_without_a_record_goes_with_those_before_it() -> None:
     ("total_bytes_max", "expected"),
     [(4000, None), (3999, 1000), (3000, 1000), (2000, 2000), (0, 3000)],
 )
-def test_the_oldest_go_until_the_rest_fits(
+def test_the_oldest_are_deleted_until_the_rest_fits(
     total_bytes_max: int, expected: int | None
 ) -> None:
     """
@@ -73,7 +73,7 @@ def test_the_oldest_go_until_the_rest_fits(
 
 def test_age_and_size_are_reasons_of_their_own() -> None:
     """
-    What one keeps the other may take.
+    A segment that one limit keeps may exceed the other.
     """
     segments = _segments(90, 80, 3, 2, 1)
 
@@ -92,7 +92,7 @@ def test_a_clock_that_is_behind_keeps_segments() -> None:
 @pytest.mark.parametrize("limits", [(-1, None), (72, -1)])
 def test_negative_limits_are_refused(limits: tuple[int, int | None]) -> None:
     """
-    They would mean to keep less than nothing.
+    A negative limit has no meaning.
     """
     with pytest.raises(InvalidError, match="cannot be negative"):
         Retention(*limits)

@@ -12,7 +12,7 @@ from lib.store.stores import SEGMENT, fill
 from pystore.errors import CorruptError
 from pystore.seals import NO_CHAIN, list_seals, read_seal, verify_seal
 from pystore.store.commit_log import CommitLog
-from pystore.store.sealer import LONE_GROUP, seal_next
+from pystore.store.sealer import DEFAULT_GROUP, seal_next
 
 
 def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> N
         for base in bases:
             seal = read_seal(directory, base)
             assert seal is not None
-            assert LONE_GROUP == seal.group
+            assert DEFAULT_GROUP == seal.group
             assert seal.follows(chain)
             blocks = [b.view for b in log.blocks(base, base + SEGMENT)]
             assert [] == verify_seal(seal, blocks)
@@ -45,7 +45,7 @@ def test_every_full_and_synced_segment_is_sealed_in_a_chain(tmp_path: Path) -> N
 
 def test_damage_is_never_sealed(tmp_path: Path) -> None:
     """
-    A bad record stops the seal with its offset, and is not tried again.
+    The error has the offset of the bad record; the segment is not tried again.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:
@@ -61,9 +61,9 @@ def test_damage_is_never_sealed(tmp_path: Path) -> None:
         assert seal_next(log.writer)
 
 
-def test_a_cut_takes_the_seals_of_what_it_cuts(tmp_path: Path) -> None:
+def test_a_cut_removes_the_seals_of_cut_segments(tmp_path: Path) -> None:
     """
-    A segment that is cut is not sealed any more.
+    A cut segment is no longer sealed.
     """
     root = tmp_path / "store"
     with CommitLog(root, segment_size=SEGMENT) as log:

@@ -27,7 +27,7 @@ def _fill(store: Store, count: int, first: int = 0) -> None:
 
 def test_a_record_is_found_by_topic_queue_and_queue_offset(tmp_path: Path) -> None:
     """
-    What was appended can be read at once, also by another process.
+    Appended records can be read at once, also by another process.
     """
     root = tmp_path / "store"
     with Store(root, segment_size=SEGMENT) as store:
@@ -43,7 +43,7 @@ def test_a_record_is_found_by_topic_queue_and_queue_offset(tmp_path: Path) -> No
 
 def test_a_large_record_is_found_by_its_queue_offset_too(tmp_path: Path) -> None:
     """
-    One that needs more memory than a read has at hand takes the longer way.
+    A record larger than the scratch is read by a second call.
     """
     body = bytes(range(256)) * 200
     with Store(tmp_path / "store", segment_size=SEGMENT * 64) as store:
@@ -53,9 +53,9 @@ def test_a_large_record_is_found_by_its_queue_offset_too(tmp_path: Path) -> None
         assert body == store.read("T", 0, 0).body
 
 
-def test_what_is_no_message_is_refused_by_its_type(tmp_path: Path) -> None:
+def test_an_object_that_is_no_message_is_refused_by_its_type(tmp_path: Path) -> None:
     """
-    Bytes are the first thing that a newcomer tries.
+    New users often pass bytes.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         with pytest.raises(InvalidError, match="bytes is no Message"):
@@ -141,9 +141,9 @@ def test_queues_are_rebuilt_when_they_vanish(tmp_path: Path) -> None:
         assert "entries were left" in store.log.recovery.foreign[0]
 
 
-def test_a_cut_takes_queue_entries_with_it(tmp_path: Path) -> None:
+def test_a_cut_removes_queue_entries(tmp_path: Path) -> None:
     """
-    After a cut the queues end with the log and go on from there.
+    After a cut the queues end with the log and continue there.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         _fill(store, 30)
@@ -155,7 +155,7 @@ def test_a_cut_takes_queue_entries_with_it(tmp_path: Path) -> None:
         assert (0, 6) == store.queue_range("Topic", 0)
 
 
-def test_what_is_stored_of_the_queues_is_what_was_synced(tmp_path: Path) -> None:
+def test_the_stored_bounds_of_the_queues_are_synced(tmp_path: Path) -> None:
     """
     The durable queue bound never passes the log's.
     """
@@ -168,9 +168,9 @@ def test_what_is_stored_of_the_queues_is_what_was_synced(tmp_path: Path) -> None
         assert store.log.synced_offset >= bounds.synced_end
 
 
-def test_old_segments_go_by_time_and_by_size(tmp_path: Path) -> None:
+def test_old_segments_are_deleted_by_age_and_by_size(tmp_path: Path) -> None:
     """
-    Log, queues and epochs lose their front together; the rest stays readable.
+    Log, queues and epochs are deleted together at the front; the rest stays readable.
     """
     with Store(tmp_path / "store", segment_size=SEGMENT) as store:
         store.log.begin_epoch(1)

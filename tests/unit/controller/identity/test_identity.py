@@ -16,7 +16,7 @@ from pystore.controller.identity.identity import (
     settled_of,
 )
 from pystore.errors import InvalidError
-from pystore.rocketmq.side_files import (
+from pystore.rocketmq.identity_file import (
     BrokerIdentity,
     TemporaryIdentity,
     parse_identity,

@@ -39,7 +39,7 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.errors import LocalViolation
 from pystore.metastore.values import Incarnation
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 NAMED = ConfiguredIdentity("c", "b", "127.0.0.1:10911")
 THIRD = BrokerIdentity("c", "b", 3)

@@ -12,7 +12,7 @@ from pystore.controller.identity.negotiation import (
     Pause,
     WriteTemp,
 )
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 
 def test_equal_effects_are_equal_values() -> None:

@@ -19,7 +19,7 @@ from lib.controller.negotiation_model import (
 )
 
 from pystore.controller.identity.negotiation import NegotiationStep
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 Worlds = dict[World, World | None]
 

@@ -28,7 +28,7 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.errors import FormatError, InvalidError
 from pystore.metastore.schema import IDENTITY
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
 WHO = BrokerIdentity("c", "b", 1)

@@ -17,7 +17,7 @@ from pystore.controller.identity.store import IdentityStore
 from pystore.errors import FormatError, InvalidError, StorageError
 from pystore.fs.layout import IDENTITY_FILE, TEMPORARY_IDENTITY_FILE
 from pystore.metastore.values import Identity
-from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 from pystore.store.commit_log import CommitLog
 
 WHO = BrokerIdentity("c", "b", 3)
@@ -125,7 +125,7 @@ def test_a_crash_before_the_files_is_mended_at_the_next_look(
         if who is WHO:
             store.write_temporary(DRAFT)
         with log.writer.metastore.change() as change:
-            change.identify(who)
+            change.store_identity(who)
         if files_done:
             name = IDENTITY_FILE if who is WHO else TEMPORARY_IDENTITY_FILE
             log.writer.export(name, who.encode())

@@ -17,7 +17,7 @@ from pystore.epochs.table import EpochTable
 from pystore.errors import NotAStoreError
 from pystore.fs.layout import CHECKPOINT, EPOCH_FILE
 from pystore.message.message import Message
-from pystore.rocketmq.side_files import CheckpointTimes
+from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.spark.compact.plan import CompactionPlan, is_unchanged, make_plan
 from pystore.store.commit_log import CommitLog
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pystore.message.host import IPV4_SIZE, IPV6_SIZE, host_text, pack_host
+from pystore.message.constants import IPV4_SIZE, IPV6_SIZE
+from pystore.message.host import host_text, pack_host
 from pystore.spark.scan.host_columns import address_texts, message_ids
 
 NARROW = ["10.0.0.1:9876", "10.0.0.2:65535", "10.0.0.1:9876"]

@@ -18,7 +18,7 @@ from pystore.errors import PystoreError
 from pystore.fs.layout import EPOCH_FILE, IDENTITY_FILE
 from pystore.message.message import Message
 from pystore.recovery.torn_tail import Bound, Evidence
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.spark.verify.plan import (
     StorePlan,
     group_of,

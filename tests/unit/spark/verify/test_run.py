@@ -14,7 +14,7 @@ from lib.spark.verify_job import SEGMENT, by_word, check, make_replicas, run_her
 
 from pystore.errors import InvalidError, NotAStoreError
 from pystore.message.message import Message
-from pystore.rocketmq.side_files import BrokerIdentity
+from pystore.rocketmq.identity_file import BrokerIdentity
 from pystore.spark.verify.run import verify_stores
 from pystore.store.commit_log import CommitLog
 from pystore.store.sealer import seal_next

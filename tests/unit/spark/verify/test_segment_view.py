@@ -12,7 +12,8 @@ import pytest
 from lib.spark.verify_job import SEGMENT, make_replicas
 
 from pystore.errors import PystoreError
-from pystore.spark.verify.segment_view import open_view, segment_name
+from pystore.fs.layout import segment_name
+from pystore.spark.verify.segment_view import open_view
 
 
 @pytest.fixture(scope="module")

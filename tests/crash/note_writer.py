@@ -1,9 +1,9 @@
 """
-What a recorded process says between its effects: what it begins, what it was
-promised. The notes stand in the trace, so a crash anywhere divides them.
+Notes of a recorded process between its effects: operations that begin, and acks. The
+notes are in the trace, so a crash at any point divides them.
 
-Each deed has a note before and one after. The note after holds the truth as the
-process then knows it, so that a check may expect the one before or the one after.
+Each operation has a note before and a note after. The note after has the metadata at
+that time: a check accepts the metadata of the note before or of the note after.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from pystore.store.cut import begin_at
 from pystore.store.retention import Retention
 from pystore.store.store import Store
 
-__all__ = ["SEGMENT_SIZE", "Teller"]
+__all__ = ["SEGMENT_SIZE", "NoteWriter"]
 
 SEGMENT_SIZE = 16384
 QUEUE_FILE_BYTES = 400  # 20 entries
 
 
-class Teller:
+class NoteWriter:
     """
-    Does things to a store, and tells.
+    Works on a store, and writes notes.
 
     Args:
         root: the store.
@@ -52,7 +52,7 @@ class Teller:
         self.log: CommitLog
         self.store: Store | None = None
 
-    def tell(self, **note: Any) -> None:
+    def note(self, **note: Any) -> None:
         """Put a note into the trace, if there is one."""
         self.notes.append(note)
         if hasattr(self._library, "trace_mark"):
@@ -63,8 +63,8 @@ class Teller:
         """The next sync of a file whose path contains ``path`` fails."""
         self._library.trace_fail(path.encode(), number)
 
-    def truth(self) -> dict[str, Any]:
-        """What the open store knows."""
+    def metadata(self) -> dict[str, Any]:
+        """The present metadata of the open store."""
         ends = self.log.ends
         checkpoint = self.log.writer.metastore
         queues, _ = self.log.writer.log.queues_fill()
@@ -86,20 +86,20 @@ class Teller:
         return {offset: self.log.read(offset).data.hex() for offset in self.starts()}
 
     def starts(self) -> list[int]:
-        """Where records begin."""
+        """The offsets of the records."""
         return [int(row["offset"]) for rows in self.log.scan() for row in rows]
 
     def begin(self, deed: str, **more: Any) -> None:
         """The note before."""
-        self.tell(begin=deed, thread=threading.get_ident(), **more)
+        self.note(begin=deed, thread=threading.get_ident(), **more)
 
     def done(self, deed: str, **more: Any) -> None:
         """The note after."""
-        more.setdefault("truth", None)
-        more["truth"] = more["truth"] or self.truth()
-        self.tell(done=deed, thread=threading.get_ident(), **more)
+        more.setdefault("metadata", None)
+        more["metadata"] = more["metadata"] or self.metadata()
+        self.note(done=deed, thread=threading.get_ident(), **more)
 
-    # -- deeds -------------------------------------------------------------
+    # -- operations --------------------------------------------------------
 
     def open(self, **options: Any) -> CommitLog:
         """Open for writing; no thread of the core syncs by itself."""
@@ -125,13 +125,13 @@ class Teller:
     def close(self) -> None:
         """Close, which marks the store clean."""
         self.begin("close")
-        truth = self.truth()
+        metadata = self.metadata()
         (self.store or self.log).close()
-        truth["synced"] = truth["published"]
-        self.done("close", truth=truth)
+        metadata["synced"] = metadata["published"]
+        self.done("close", metadata=metadata)
 
     def bodies(self, count: int, size: int) -> list[bytes]:
-        """Bodies that nobody wrote before."""
+        """Bodies that no process wrote before."""
         with self._lock:
             start = self.number
             self.number += count

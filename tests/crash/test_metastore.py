@@ -1,5 +1,5 @@
 """
-The database of small truth under kills, full disks and failing writes.
+The metastore under kills, full disks and failing writes.
 
 Real processes, real signals, real file systems: no call is imitated.
 """
@@ -47,10 +47,10 @@ def meta(tmp_path: Path) -> Path:
 WRITER = """
 import os, sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import PROMISED
 from pystore.metastore.values import Bounds
-with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
+with MetaStore.open(Path(sys.argv[1])) as checkpoint:
     with checkpoint.change() as change:
         change.begin_incarnation(os.urandom)
     for number in range(checkpoint.read(PROMISED) + 1, 1_000_000):
@@ -61,26 +61,26 @@ with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
 """
 
 
-def test_sigkill_between_any_two_steps_loses_nothing_told(meta: Path) -> None:
-    """What was told is there, what is there is whole, and it opens each time."""
+def test_sigkill_between_any_two_steps_loses_nothing_acknowledged(meta: Path) -> None:
+    """Reported changes are there, each change is whole, and it opens each time."""
     for turn in range(12):
         with subprocess.Popen(
             [sys.executable, "-c", WRITER, str(meta)], stdout=subprocess.PIPE
         ) as child:
             assert child.stdout is not None
-            told = [int(child.stdout.readline()) for _ in range(1 + 3 * turn)]
+            reported = [int(child.stdout.readline()) for _ in range(1 + 3 * turn)]
             child.send_signal(signal.SIGKILL)
-            told += [int(line) for line in child.stdout.read().split()]
+            reported += [int(line) for line in child.stdout.read().split()]
         with MetaStore.open(meta) as checkpoint, checkpoint.view() as view:
             promised = view.read(PROMISED)
-            assert promised in (told[-1], told[-1] + 1)
+            assert promised in (reported[-1], reported[-1] + 1)
             assert promised == view.read(EPOCHS).last_epoch
             assert 10 * promised == view.read(BOUNDS).synced_end
             assert turn + 1 == view.read(INCARNATION).counter
 
 
 def test_a_reader_of_another_process_sees_only_whole_changes(meta: Path) -> None:
-    """Opened, checked and read while commits go on."""
+    """Opened, checked and read during commits."""
     seen: set[int] = set()
     reads = 0
     with subprocess.Popen(
@@ -103,11 +103,11 @@ def test_a_reader_of_another_process_sees_only_whole_changes(meta: Path) -> None
 ON_A_FULL_DISK = """
 import errno, os, sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.errors import FullError
 from pystore.metastore.bootstrap import create_meta
-from pystore.metastore.schema import LEFT, PROMISED
-from pystore.metastore.values import Left
+from pystore.metastore.schema import FINGERPRINT, PROMISED
+from pystore.metastore.values import StoreFingerprint
 store = Path(sys.argv[1])
 meta = create_meta(store, lambda _: None)
 filler = open(store / "filler", "wb", buffering=0)
@@ -117,7 +117,7 @@ try:
 except OSError as error:
     assert error.errno == errno.ENOSPC
 assert os.statvfs(store).f_bavail == 0
-with Checkpoint.open(meta) as checkpoint:
+with MetaStore.open(meta) as checkpoint:
     for epoch in range(300):
         with checkpoint.change() as change:
             change.promise(epoch)
@@ -125,7 +125,8 @@ with Checkpoint.open(meta) as checkpoint:
     try:
         with checkpoint.change() as change:
             change.promise(1000)
-            change.leave(Left(tuple((at, 1) for at in range(200_000))))
+            segments = tuple((at, 1) for at in range(200_000))
+            change.store_fingerprint(StoreFingerprint(segments))
     except FullError as error:
         print(error)
     assert checkpoint.read(PROMISED) == 299
@@ -135,12 +136,13 @@ with Checkpoint.open(meta) as checkpoint:
     os.truncate(store / "filler", 0)
     with checkpoint.change() as change:
         change.promise(1000)
-        change.leave(Left(tuple((at, 1) for at in range(200_000))))
+        segments = tuple((at, 1) for at in range(200_000))
+        change.store_fingerprint(StoreFingerprint(segments))
     with checkpoint.change() as change:
         change.promise(1001)
     print("problem:", checkpoint.reserve_problem)
-with Checkpoint.open(meta) as checkpoint:
-    assert len(checkpoint.read(LEFT).segments) == 200_000
+with MetaStore.open(meta) as checkpoint:
+    assert len(checkpoint.read(FINGERPRINT).segments) == 200_000
     assert checkpoint.read(PROMISED) == 1001
 """
 
@@ -201,15 +203,15 @@ def test_a_disk_without_room_gets_no_meta(tmp_path: Path) -> None:
 FAILING = """
 import sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.errors import StorageError
 try:
-    with Checkpoint.open(Path(sys.argv[1])) as checkpoint:
+    with MetaStore.open(Path(sys.argv[1])) as checkpoint:
         for epoch in (1, 2, 3):
             try:
                 with checkpoint.change() as change:
                     change.begin_epoch(epoch, epoch)
-                print("told", epoch)
+                print("reported", epoch)
             except StorageError as error:
                 print(type(error).__name__, error)
 except StorageError as error:
@@ -226,7 +228,7 @@ except StorageError as error:
         ("fsync", {"unopened"}),
     ],
 )
-def test_whatever_write_fails_nothing_told_is_lost(
+def test_a_failed_write_loses_nothing_acknowledged(
     tmp_path: Path, call: str, kinds: set[str]
 ) -> None:
     """EIO from any write or sync: not made and the next works, or poisoned."""
@@ -245,21 +247,21 @@ def test_whatever_write_fails_nothing_told_is_lost(
         )
         assert "" == done.stderr
         lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
-        told = [int(text) for kind, text in lines if kind == "told"]
-        errors = [kind for kind, _ in lines if kind != "told"]
+        reported = [int(text) for kind, text in lines if kind == "reported"]
+        errors = [kind for kind, _ in lines if kind != "reported"]
         with MetaStore.open(meta) as checkpoint:
             promised = checkpoint.read(PROMISED)
             assert promised == checkpoint.read(EPOCHS).last_epoch
-            assert promised >= max(told, default=-1)
+            assert promised >= max(reported, default=-1)
             promise(checkpoint, 4)
         if not errors:
-            assert [1, 2, 3] == told
+            assert [1, 2, 3] == reported
             break
         print(*lines, sep="\n")
         seen.update(errors)
         if errors == ["StorageError"]:
-            assert 2 == len(told)
-            assert promised == told[-1]
+            assert 2 == len(reported)
+            assert promised == reported[-1]
     assert kinds == seen
 
 
@@ -272,14 +274,14 @@ def create_meta_in(store: Path) -> Path:
 READ_ONLY = """
 import sys
 from pathlib import Path
-from pystore.metastore.database import Checkpoint
+from pystore.metastore.database import MetaStore
 from pystore.errors import StorageError
 from pystore.metastore.schema import PROMISED
 meta = Path(sys.argv[1]) / "meta"
-with Checkpoint.open_read_only(meta) as checkpoint:
+with MetaStore.open_read_only(meta) as checkpoint:
     print("read", checkpoint.read(PROMISED))
 try:
-    Checkpoint.open(meta)
+    MetaStore.open(meta)
 except StorageError as error:
     print(error)
 """
@@ -287,7 +289,7 @@ except StorageError as error:
 
 @NEEDS_MOUNTS
 def test_a_read_only_file_system_is_read_and_not_written(tmp_path: Path) -> None:
-    """A reader needs no lock file there; a writer is told why it cannot."""
+    """A reader needs no lock file there; a writer gets the reason of its error."""
     with MetaStore.open(create_meta(tmp_path, nothing)) as checkpoint:
         promise(checkpoint, 8)
     command = (
