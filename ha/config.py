@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import Member
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.ha.slave.config import SlaveConfig
+from pystore.replicaset import Incarnation, Member
 
 __all__ = ["ReplicaConfig"]
 
@@ -73,13 +73,13 @@ class ReplicaConfig:
             epoch: of the master.
             may_wipe: the controller counts on nothing that this replica holds.
         """
-        counter, bits = me.incarnation or (0, bytes(16))
+        start = me.incarnation or Incarnation()
         return SlaveConfig(
             self.cluster,
             self.broker_name,
             self.broker_id,
-            incarnation=counter,
-            incarnation_bits=bits,
+            incarnation=start.counter,
+            incarnation_bits=start.bits,
             epoch=epoch,
             is_learner=self.is_learner,
             may_wipe=may_wipe,

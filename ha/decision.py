@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import Lease
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["Decision"]
 

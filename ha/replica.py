@@ -26,7 +26,6 @@ from pystore.errors import (
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, AckResult
-from pystore.ha.insync.member import Member
 from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.lease import Lease
 from pystore.ha.master.service import MasterService, Mastership
@@ -49,6 +48,7 @@ from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.wire.effects import Promise
 from pystore.message.message import Message
+from pystore.replicaset import Member
 
 if TYPE_CHECKING:
     import os
@@ -93,8 +93,7 @@ class Replica:
         self._controller = controller
         self._now_ms = now_ms
         self.log = ReplicaLog(path, **options)
-        start = self.log.incarnation
-        self.me = Member(place.broker_id, (start.counter, start.bits))
+        self.me = Member(place.broker_id, self.log.incarnation)
         self._machine = RoleMachine(self.me, self.log.log().promised_epoch)
         self._authority = WriteAuthority(now_ms)
         self._service: MasterService | None = None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystore.ha.insync.ack import AckResult
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.role import Role
+from pystore.replicaset import AgreedSet, Member
 
 if TYPE_CHECKING:
     from pystore.core.results import Appended

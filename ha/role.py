@@ -21,9 +21,9 @@ from enum import Enum
 
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import Lease
 from pystore.ha.wire.effects import Promise
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = [
     "ROLES",

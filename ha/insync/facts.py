@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import Incarnation
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class SessionOpened:
 
     Attributes:
         broker_id: persistent.
-        incarnation: (counter, random bits); ``None`` for a legacy slave.
+        incarnation: ``None`` for a legacy slave.
         session_id: of this link.
         offset: where its log agrees with ours and goes on; what it holds below is
             ours. ``None``: not said yet (a legacy slave that reported 0).
@@ -25,7 +26,7 @@ class SessionOpened:
     """
 
     broker_id: int
-    incarnation: tuple[int, bytes] | None
+    incarnation: Incarnation | None
     session_id: int
     offset: int | None
     is_learner: bool

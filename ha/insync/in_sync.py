@@ -29,11 +29,12 @@ from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.confirm_offset import AckHolders, ConfirmOffset
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
 from pystore.ha.insync.membership import Membership
 from pystore.ha.insync.sessions import Session, Sessions
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.insync.set_state import MembershipState
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["InSync"]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.confirm_offset import ConfirmOffset
 from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
-from pystore.ha.insync.member import Member
 from pystore.ha.insync.sessions import Session, Sessions
 from pystore.ha.insync.set_state import MembershipState
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import Member
 
 __all__ = ["Membership", "WantedSet"]
 

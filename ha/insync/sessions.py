@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
-from pystore.ha.insync.member import Member
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import Member
 
 __all__ = ["Session", "Sessions"]
 
@@ -180,5 +180,5 @@ def _is_older(fact: SessionOpened, live: Session) -> bool:
     return (
         fact.incarnation is not None
         and ours is not None
-        and fact.incarnation[0] < ours[0]
+        and fact.incarnation.counter < ours.counter
     )

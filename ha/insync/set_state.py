@@ -11,7 +11,8 @@ was computed from the older one (R105, R112).
 from __future__ import annotations
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["MembershipState"]
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pystore.errors import InvalidError
-from pystore.ha.insync.member import Incarnation
 from pystore.ha.wire.codes import FRAME_BYTES_MAX, FRAME_BYTES_UNSETTLED
 from pystore.ha.wire.legacy import LEGACY_HEAD_BYTES
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
+from pystore.replicaset import Incarnation
 
 __all__ = ["FRAME_BYTES_LEAST", "LEGACY_BUFFER_BYTES", "MasterConfig", "SetView"]
 

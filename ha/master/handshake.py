@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
-from pystore.ha.insync.member import Incarnation
 from pystore.ha.master.config import FRAME_BYTES_LEAST, MasterConfig, SetView
 from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult
 from pystore.ha.wire.frames import HandshakeSlave
+from pystore.replicaset import Incarnation
 
 __all__ = ["HandshakeDecision", "admit", "refusal_of_id", "refusal_of_session"]
 
@@ -138,8 +138,11 @@ def _means(
             f"{FRAME_BYTES_LEAST} are needed"
         )
         yield CheckResult.REJECTED, text
-    if shake.broker_id in set_view.sessions:
-        mine = (shake.incarnation, shake.incarnation_bits)
+    if shake.incarnation < 0:
+        text = f"incarnation {shake.incarnation} cannot be: the counter begins with 0"
+        yield CheckResult.REJECTED, text
+    elif shake.broker_id in set_view.sessions:
+        mine = Incarnation(shake.incarnation, shake.incarnation_bits)
         reason = refusal_of_session(mine, set_view.sessions[shake.broker_id])
         if reason is not None:
             yield CheckResult.DUPLICATE, f"broker {shake.broker_id}: {reason}"
@@ -158,8 +161,11 @@ def refusal_of_session(ours: Incarnation, live: Incarnation | None) -> str | Non
         ours: of the slave that shakes hands.
         live: of the session there is.
     """
-    if live is None or ours == live or ours[0] > live[0]:
+    if live is None or ours == live or ours.counter > live.counter:
         return None
-    if ours[0] < live[0]:
-        return f"a session of its newer incarnation {live[0]} is live, not {ours[0]}"
-    return f"another process with incarnation {ours[0]} is live: one is a copy"
+    if ours.counter < live.counter:
+        return (
+            f"a session of its newer incarnation {live.counter} is live, "
+            f"not {ours.counter}"
+        )
+    return f"another process with incarnation {ours.counter} is live: one is a copy"

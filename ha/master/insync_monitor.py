@@ -20,10 +20,11 @@ from pystore.core.log_writer import LogHandle
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Incarnation, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.config import SetView
 from pystore.ha.master.notifier import Notifier
 from pystore.ha.master.pending_appends import PendingAppends
+from pystore.replicaset import AgreedSet, Incarnation
 
 __all__ = ["InSyncMonitor", "RequestSetChange", "SetRefusal"]
 

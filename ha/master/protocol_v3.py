@@ -53,6 +53,7 @@ from pystore.ha.wire.frames import (
 )
 from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
 from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
+from pystore.replicaset import Incarnation
 
 __all__ = ["V3MasterProtocol"]
 
@@ -230,7 +231,7 @@ class V3MasterProtocol(AcceptedLink):
         self._is_to_suspend |= bool(body.flags & TruncateFlag.START_SUSPENDED)
         opened = SessionOpened(
             broker_id=slave.broker_id,
-            incarnation=(slave.incarnation, slave.incarnation_bits),
+            incarnation=Incarnation(slave.incarnation, slave.incarnation_bits),
             session_id=self.session_id,
             offset=agreed.offset,
             is_learner=self._is_learner,

@@ -27,7 +27,6 @@ from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.connection import LinkOwner, SlaveConnectionThreads
@@ -36,6 +35,7 @@ from pystore.ha.master.insync_monitor import InSyncMonitor, RequestSetChange
 from pystore.ha.master.set_change_requests import SetChangeRequests
 from pystore.ha.master.transport import SlaveSocket, exposure, listen
 from pystore.message.message import form_of
+from pystore.replicaset import AgreedSet, Member
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pystore.errors import PystoreError
-from pystore.ha.insync.member import AgreedSet, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import RequestSetChange, SetRefusal
+from pystore.replicaset import AgreedSet
 
 __all__ = ["ControllerGateway", "SetChangeRequests"]
 

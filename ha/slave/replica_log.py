@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pystore.core.log_writer import LogHandle
     from pystore.core.options import LogArguments
     from pystore.epochs.table import EpochEntry, EpochTable
-    from pystore.metastore.values import Incarnation
+    from pystore.replicaset import Incarnation
     from pystore.store.commit_log import CommitLog
     from pystore.store.report import RecoveryReport
 

@@ -23,13 +23,13 @@ from pystore.metastore.values import (
     CutState,
     Exports,
     Identity,
-    Incarnation,
     QueueBounds,
     QueueMark,
     QueueOffsets,
     StoreFingerprint,
     StoreFormat,
 )
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
 __all__ = [

@@ -42,10 +42,10 @@ from pystore.metastore.values import (
     CleanMark,
     CutState,
     Identity,
-    Incarnation,
     QueueOffsets,
     StoreFingerprint,
 )
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.side_files import CheckpointTimes, TemporaryIdentity
 
 __all__ = ["ReadTransaction", "WriteTransaction"]

@@ -23,7 +23,7 @@ from types import TracebackType
 from cluster.orders import Line, change_of, line_of, member_of, pack_member, pack_set
 from cluster.register import Register
 
-from pystore.ha.insync.member import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["BROKERS", "PATIENCE_S", "Brokers"]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["Register"]
 

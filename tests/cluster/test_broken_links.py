@@ -71,7 +71,9 @@ def wait_for_process(stage: MasterStage, counter: int) -> None:
     with controller.changed:
         assert controller.changed.wait_for(
             lambda: any(
-                one.broker_id == 2 and one.incarnation and one.incarnation[0] == counter
+                one.broker_id == 2
+                and one.incarnation
+                and one.incarnation.counter == counter
                 for one in controller.agreed.members
             ),
             WAIT_MS / 1000,

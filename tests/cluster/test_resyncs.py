@@ -16,7 +16,7 @@ from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
 from lib.store.stores import SEGMENT, fill, message
 
 from pystore.ha.insync.ack import Ack, AckOutcome
-from pystore.ha.insync.member import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Incarnation, Member
 from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
@@ -129,7 +129,7 @@ def test_a_member_below_the_minimum_is_never_wiped(outgrown: Path, root: Path) -
     at, what the master holds, and that it has to leave the set first.
     """
     before, held = ends_of(root), data_of(root)
-    listed = AgreedSet(frozenset({Member(1), Member(2, (1, bytes(16)))}), 1)
+    listed = AgreedSet(frozenset({Member(1), Member(2, Incarnation(1, bytes(16)))}), 1)
     with MasterStage(outgrown, agreed=listed, ask=lambda _: None) as stage:
         with ReplicaProcess(stage.service.address, root, 2, "b", "--may-wipe") as slave:
             line = slave.wait_for("resync needed")
@@ -148,7 +148,7 @@ def test_a_member_that_comes_back_empty_is_not_filled(
     """
     A new disk under an old number: the same refusal, from the other side.
     """
-    listed = AgreedSet(frozenset({Member(1), Member(2, (1, bytes(16)))}), 1)
+    listed = AgreedSet(frozenset({Member(1), Member(2, Incarnation(1, bytes(16)))}), 1)
     with MasterStage(outgrown, agreed=listed, ask=lambda _: None) as stage:
         # What the slave of the set once acked is confirmed again.
         stage.log.writer.log.confirm(stage.log.end_offset)

@@ -20,8 +20,9 @@ from lib.ha.replica_set import ReplicaSet, member
 
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Member
 
 SLAVES = (2, 3)
 slaves = st.sampled_from(SLAVES)

@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.messages import agreed_of, replica_of
-
 from pystore.controller.model.commands import AlterSet, Command
 from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.replies import NewSet
-from pystore.ha.insync.member import SetChange
+from pystore.ha.insync.set_change import SetChange
 
 if TYPE_CHECKING:
     from sim.broker import Broker
@@ -62,11 +60,11 @@ def propose(broker: Broker, change: SetChange) -> None:
     mastering, clock = broker.mastering, broker.clock
     assert mastering is not None
     command = AlterSet(
-        replica_of(broker.member),
+        broker.member,
         change.epoch,
         change.set_epoch,
-        frozenset(map(replica_of, change.members)),
-        frozenset(map(replica_of, change.candidates)),
+        change.members,
+        change.candidates,
         change.is_fence,
     )
 
@@ -78,7 +76,7 @@ def propose(broker: Broker, change: SetChange) -> None:
             monitor.unknown(change, now)
         elif isinstance(decision, Accepted):
             assert isinstance(decision.reply, NewSet)
-            monitor.agreed(agreed_of(decision.reply.agreed), now)
+            monitor.agreed(decision.reply.agreed, now)
         else:
             monitor.refused(change, decision.broker_ids, now)
         mastering.after()

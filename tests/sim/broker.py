@@ -24,10 +24,10 @@ from sim.world import World
 from pystore.controller.model.commands import Elect, Trigger
 from pystore.controller.model.decision import CommandResult
 from pystore.epochs.table import EpochEntry
-from pystore.ha.insync.member import Member
 from pystore.ha.master.lease import lease_from
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.effects import Append, Confirm, Cut, Send, SlaveEffect, Wipe
+from pystore.replicaset import Member
 
 __all__ = ["Broker"]
 

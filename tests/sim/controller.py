@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sim.leading import Leading
 from sim.ledger import NAMES, SET
-from sim.messages import Beat, Ended, Role, agreed_of, member_of
+from sim.messages import Beat, Ended, Role
 from sim.process import Process
 from sim.records import Session
 
@@ -196,8 +196,8 @@ class Controller(Process):
         told(
             Role(
                 state.epoch,
-                member_of(master) if master else None,
-                agreed_of(state.agreed),
+                master,
+                state.agreed,
                 frozenset(one.broker_id for one in state.replicas),
                 lease_ms,
             )

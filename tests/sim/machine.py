@@ -9,16 +9,16 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.messages import Ended, replica_of
+from sim.messages import Ended
 from sim.network import CONTROLLER
 from sim.process import Process
 from sim.store import SimStore
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import LogEnd
-from pystore.ha.insync.member import Member
-from pystore.metastore.values import Identity, Incarnation
+from pystore.controller.model.log_end import LogEnd
+from pystore.metastore.values import Identity
+from pystore.replicaset import Incarnation, Member
 from pystore.rocketmq.side_files import BrokerIdentity
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Machine(Process):
         self.store.open()
         self.world.checker.opened(self.number, self.store)
         return Recovery(
-            Incarnation(self.counter, self.bits),
+            self.process,
             self._boot_id,
             self._position,
             published_end=self._published,
@@ -120,7 +120,7 @@ class Machine(Process):
         return Heartbeat(
             self.broker_id,
             self.connection,
-            replica_of(self.member).incarnation,
+            self.member.incarnation,
             self._boot_id,
             None if self.is_legacy else self.clock.now * 1_000_000,
             self._position,
@@ -129,11 +129,11 @@ class Machine(Process):
         )
 
     @property
-    def process(self) -> tuple[int, bytes]:
+    def process(self) -> Incarnation:
         """
         Which start this is, whoever is told of it.
         """
-        return self.counter, self.bits
+        return Incarnation(self.counter, self.bits)
 
     @property
     def _boot_id(self) -> str:

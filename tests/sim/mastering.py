@@ -17,7 +17,6 @@ from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Incarnation, Member
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import (
     CloseLink,
@@ -31,6 +30,7 @@ from pystore.ha.master.lease import NO_LEASE
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.wire.legacy import is_legacy
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 __all__ = ["Mastering"]
 

@@ -12,7 +12,7 @@ from sim.checkers import Violation
 
 from pystore.ha.insync.ack import AckOutcome, AckResult
 from pystore.ha.insync.facts import SessionAcked
-from pystore.ha.insync.member import Incarnation
+from pystore.replicaset import Incarnation
 
 if TYPE_CHECKING:
     from sim.broker import Broker

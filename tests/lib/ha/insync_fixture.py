@@ -8,9 +8,9 @@ from lib.store.stores import message
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.insync_monitor import InSyncMonitor
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["EPOCH", "LONG_MS", "Court"]

@@ -18,7 +18,7 @@ from typing import Any
 from lib.store.stores import SEGMENT
 from pystore.clocks import clock_ms
 from pystore.errors import PystoreError
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.slave.backoff import BackOff
@@ -29,6 +29,7 @@ from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.transport import MasterStream, connect
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
 __all__ = [

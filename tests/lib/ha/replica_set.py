@@ -14,8 +14,9 @@ from lib.ha.ack_waits import AckWaits
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 __all__ = ["EPOCH", "ReplicaSet", "member", "members"]
 
@@ -26,7 +27,7 @@ def member(broker_id: int, start: int = 1) -> Member:
     """
     A broker's process: its ``start`` makes the incarnation.
     """
-    return Member(broker_id, (start, bytes([start]) * 16))
+    return Member(broker_id, Incarnation(start, bytes([start]) * 16))
 
 
 def members(*broker_ids: int) -> frozenset[Member]:

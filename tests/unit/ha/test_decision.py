@@ -5,7 +5,7 @@ Whom a decision lists.
 from __future__ import annotations
 
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member
 
 
 def test_members_and_candidates_are_listed() -> None:

@@ -17,10 +17,10 @@ from pystore.errors import FencedError, InvalidError, UnavailableError
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import NO_LEASE, lease_from
 from pystore.ha.replica import Replica
 from pystore.ha.role import Role
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ def test_an_append_that_outlives_its_mastership_is_fenced(stage: ReplicaStage) -
     with stage:
         first = stage.start(1)
         # A candidate that never comes holds every `all` back (B7).
-        absent = frozenset({Member(3, (1, bytes(16)))})
+        absent = frozenset({Member(3, Incarnation(1, bytes(16)))})
         stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
         stage.elect(1, first)
         outcomes: list[AckOutcome] = []
@@ -271,7 +271,7 @@ def test_open_tickets_end_with_their_mastership(stage: ReplicaStage) -> None:
     with stage:
         first = stage.start(1)
         # A candidate that never comes holds every `all` back (B7).
-        absent = frozenset({Member(3, (1, bytes(16)))})
+        absent = frozenset({Member(3, Incarnation(1, bytes(16)))})
         stage.controller.agreed = AgreedSet(frozenset(), 0, absent)
         stage.elect(1, first)
         futures = [first.submit(message(number)) for number in range(3)]

@@ -12,7 +12,6 @@ from lib.state_diagrams import PAGE, drawn
 
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.role import (
     ROLES,
@@ -30,6 +29,7 @@ from pystore.ha.role import (
     next_role,
 )
 from pystore.ha.wire.effects import Promise
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 
 @dataclass
@@ -115,7 +115,7 @@ def test_a_promised_epoch_outlives_the_process() -> None:
 
 def test_a_former_self_is_somebody_else(stage: Stage) -> None:
     """B1, R152: a restarted process resumes no mastership, nor does it follow it."""
-    former = Member(1, (3, bytes(16)))
+    former = Member(1, Incarnation(3, bytes(16)))
 
     assert stage.told(Decision(3, former, "me:1", SET)) == [Promise(3)]
     assert stage.machine.role is Role.IDLE

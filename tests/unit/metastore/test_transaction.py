@@ -28,11 +28,11 @@ from pystore.metastore.values import (
     Bounds,
     CleanMark,
     CutState,
-    Incarnation,
     QueueMark,
     QueueOffsets,
     StoreFingerprint,
 )
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.side_files import (
     BrokerIdentity,
     CheckpointTimes,

@@ -9,7 +9,7 @@ from lib.ha.replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.confirm_offset import ConfirmOffset
-from pystore.ha.insync.member import AgreedSet
+from pystore.replicaset import AgreedSet
 
 
 def acked_set(*acks: int) -> ReplicaSet:

@@ -8,7 +8,7 @@ import pytest
 from lib.ha.replica_set import EPOCH, ReplicaSet, members
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.member import AgreedSet
+from pystore.replicaset import AgreedSet
 
 
 class TestAnswers:

@@ -10,8 +10,8 @@ from lib.ha.replica_set import EPOCH, ReplicaSet, member, members
 from pystore.errors import LocalViolation
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet
 
 
 class TestExpand:

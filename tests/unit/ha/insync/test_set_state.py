@@ -8,10 +8,10 @@ import pytest
 from lib.ha.replica_set import members
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.insync.set_state import MembershipState
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
-ONE = Member(1, (1, b"\1" * 16))
+ONE = Member(1, Incarnation(1, b"\1" * 16))
 
 
 def agreement(*listed: int) -> MembershipState:

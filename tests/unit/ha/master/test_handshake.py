@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lib.ha.master_bench import BITS, EPOCH, ROSTER, TERMS, shake
 
-from pystore.ha.insync.member import Incarnation
 from pystore.ha.master.config import SetView
 from pystore.ha.master.handshake import HandshakeDecision, admit, refusal_of_session
 from pystore.ha.wire.codes import CheckResult
+from pystore.replicaset import Incarnation
 
 
 def verdict(
@@ -50,6 +50,7 @@ def test_a_slave_of_this_set_is_admitted() -> None:
         ({"flushed_offset": 1501}, "REJECTED", "flushed to 1501 in a log to 1500"),
         ({"flushed_offset": -1}, "REJECTED", "flushed to -1"),
         ({"frame_bytes_max": 4095}, "REJECTED", "4096 are needed"),
+        ({"incarnation": -1}, "REJECTED", "incarnation -1 cannot be"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_reason(
@@ -118,11 +119,11 @@ def test_a_busy_master_says_so() -> None:
 @pytest.mark.parametrize(
     ("live", "is_replaced"),
     [
-        ((5, BITS), True),
-        ((4, bytes(16)), True),
+        (Incarnation(5, BITS), True),
+        (Incarnation(4, bytes(16)), True),
         (None, True),
-        ((6, BITS), False),
-        ((5, bytes(16)), False),
+        (Incarnation(6, BITS), False),
+        (Incarnation(5, bytes(16)), False),
     ],
 )
 def test_a_newer_session_replaces_an_older_one(
@@ -141,12 +142,14 @@ def test_a_newer_session_replaces_an_older_one(
 
 def test_a_live_session_of_another_broker_is_none_of_ours() -> None:
     """Only the same id replaces."""
-    found = verdict(set_view=replace(ROSTER, sessions={3: (9, BITS)}))
+    found = verdict(set_view=replace(ROSTER, sessions={3: Incarnation(9, BITS)}))
 
     assert found.result is CheckResult.SUCCESS
 
 
-incarnations = st.tuples(st.integers(0, 3), st.sampled_from([BITS, bytes(16)]))
+incarnations = st.builds(
+    Incarnation, st.integers(0, 3), st.sampled_from([BITS, bytes(16)])
+)
 
 
 @given(incarnations, incarnations)

@@ -16,8 +16,9 @@ from lib.store.stores import fill
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.facts import SessionEnded
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
 

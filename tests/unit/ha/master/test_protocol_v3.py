@@ -47,8 +47,11 @@ from pystore.ha.wire.frames import (
     ReturnEpoch,
     TransferData,
 )
+from pystore.replicaset import Incarnation
 
-OPENED = SessionOpened(2, (5, BITS), SESSION, 1500, is_learner=False, is_legacy=False)
+OPENED = SessionOpened(
+    2, Incarnation(5, BITS), SESSION, 1500, is_learner=False, is_legacy=False
+)
 
 
 class TestHandshake:
@@ -202,7 +205,7 @@ class TestAgreeing:
         assert body.reason == (
             "resync needed: the slave goes on at 1500, this log holds 2048 to 3000"
         )
-        assert [type(effect).__name__ for effect in effects] == ["Send", "Close"]
+        assert [type(effect).__name__ for effect in effects] == ["Send", "CloseLink"]
         assert bench.connection.state is State.READY
 
     def test_a_second_confirmation_is_a_violation(self) -> None:

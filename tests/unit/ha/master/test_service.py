@@ -18,6 +18,7 @@ from lib.store.stores import fill, message
 from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.wire.codes import CheckResult
+from pystore.replicaset import Incarnation
 from pystore.store.commit_log import CommitLog
 
 
@@ -163,7 +164,7 @@ def test_an_older_process_does_not_replace_a_newer_one(stage: MasterStage) -> No
     with stage, RawSlave(stage, incarnation=7).begin():
         with RawSlave(stage, incarnation=6) as late:
             assert late.greet().result is CheckResult.DUPLICATE
-        assert stage.service.monitor.set_view().sessions[2] == (7, BITS)
+        assert stage.service.monitor.set_view().sessions[2] == Incarnation(7, BITS)
 
 
 def test_a_slave_of_a_newer_epoch_ends_every_promise(stage: MasterStage) -> None:

@@ -8,9 +8,10 @@ import queue
 import threading
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.ha.master.set_change_requests import SetChangeRequests
+from pystore.replicaset import AgreedSet, Member
 
 WAIT_S = 20
 MEMBERS = frozenset({Member(1), Member(2)})

@@ -9,8 +9,8 @@ from lib.ha.replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Member
 
 
 class TestIncarnation:
