@@ -24,7 +24,6 @@ from pystore.ha.master.effects import (
     MasterLog,
     MasterProtocol,
     NewerEpochSeen,
-    Send,
     SendBlock,
 )
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
@@ -33,6 +32,7 @@ from pystore.ha.master.rate_limit import RateLimit
 from pystore.ha.master.sender import Output, Sender
 from pystore.ha.master.transport import GATHER_FRAMES, Acquire, LinkLost, SlaveSocket
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Protocol
 from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.wire.codes import State
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 
 __all__ = [
     "CloseLink",
@@ -22,7 +22,6 @@ __all__ = [
     "MasterLog",
     "MasterProtocol",
     "NewerEpochSeen",
-    "Send",
     "SendBlock",
 ]
 
@@ -49,15 +48,6 @@ class MasterLog:
     epochs: EpochTable
     segment_size: int
     wants_flush: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """
-    Bytes go to the slave, in one write.
-    """
-
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)

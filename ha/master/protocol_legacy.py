@@ -21,12 +21,13 @@ from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import MasterLog, Send, SendBlock
+from pystore.ha.master.effects import MasterLog, SendBlock
 from pystore.ha.master.handshake import refusal_of_id
 from pystore.ha.master.protocol import AcceptedLink
 from pystore.ha.master.resume_point import last_segment_start, resync_text
 from pystore.ha.wire.blocks import BlockRange
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import (
     LEGACY_EPOCHS_MAX,
     LegacyAck,

@@ -16,13 +16,7 @@ from dataclasses import replace
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import (
-    CloseLink,
-    MasterLog,
-    NewerEpochSeen,
-    Send,
-    SendBlock,
-)
+from pystore.ha.master.effects import CloseLink, MasterLog, NewerEpochSeen, SendBlock
 from pystore.ha.master.handshake import HandshakeDecision, admit
 from pystore.ha.master.protocol import AcceptedLink
 from pystore.ha.master.resume_point import ResumePoint, agree, refusal_of_member
@@ -40,6 +34,7 @@ from pystore.ha.wire.codes import (
     TruncateFlag,
 )
 from pystore.ha.wire.decoder import take_frame
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.epoch_pages import EpochSnapshot, page_of
 from pystore.ha.wire.frames import (
     Body,

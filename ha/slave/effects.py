@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.wire.codes import AckStatus, State
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 
 __all__ = [
     "Adopt",
@@ -25,7 +25,6 @@ __all__ = [
     "Cut",
     "LeaveMaster",
     "Retry",
-    "Send",
     "SlaveEffect",
     "SlaveLog",
     "SlaveProtocol",
@@ -77,15 +76,6 @@ class Retry(Enum):
     ASK_CONTROLLER = "asks the controller who is master, then connects"
     OPERATOR = "connects again with back-off; somebody has to change something"
     NEVER = "stays closed"
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """
-    Bytes go to the master, in one write.
-    """
-
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ from pystore.ha.slave.effects import (
     Compare,
     LeaveMaster,
     Retry,
-    Send,
     SlaveEffect,
     SlaveLog,
     SlaveProtocol,
@@ -38,6 +37,7 @@ from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
 from pystore.ha.slave.sync_thread import SyncThread
 from pystore.ha.slave.transport import SLICE_MS, StreamLost
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Send
 
 __all__ = ["Follower", "FollowerEnvironment", "FollowerStatus", "FollowerStream"]
 

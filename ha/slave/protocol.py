@@ -10,17 +10,10 @@ from __future__ import annotations
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.consistent_point import held_epochs
-from pystore.ha.slave.effects import (
-    Compare,
-    LeaveMaster,
-    Retry,
-    Send,
-    SlaveEffect,
-    SlaveLog,
-)
+from pystore.ha.slave.effects import Compare, LeaveMaster, Retry, SlaveEffect, SlaveLog
 from pystore.ha.slave.timers import REPLY_MS, LinkTimers
 from pystore.ha.wire.codes import AckStatus, State
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 from pystore.ha.wire.link_state import SLAVE, LinkEvent, next_state
 
 __all__ = ["MasterLink"]

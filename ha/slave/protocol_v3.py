@@ -31,7 +31,7 @@ from pystore.ha.slave.epoch_start import beginning_with
 from pystore.ha.slave.handshake import greeting, meaning, objection
 from pystore.ha.slave.protocol import MasterLink
 from pystore.ha.slave.timers import REPLY_MS
-from pystore.ha.wire.checksum import holds
+from pystore.ha.wire.checksum import is_block_sound
 from pystore.ha.wire.codes import (
     FRAME_BYTES_UNSETTLED,
     AckFlag,
@@ -113,7 +113,7 @@ class V3SlaveProtocol(MasterLink):
         body = frame.body
         if isinstance(body, TransferData):
             if not self._is_fenced(frame, body):
-                is_sound = not self._has_crc or holds(data[:size], limit)
+                is_sound = not self._has_crc or is_block_sound(data[:size])
                 run = FrameRun(frame, body, size)
                 if self._is_flowing and not self._has_crc:
                     run = join_run(data, run, self._room, limit)

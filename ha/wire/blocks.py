@@ -16,7 +16,7 @@ from typing import Protocol
 from pystore.epochs.table import NO_END, EpochTable
 from pystore.errors import InvalidError, OffsetOutOfRange
 
-__all__ = ["BlockRange", "Extent", "next_block", "next_blocks"]
+__all__ = ["BlockRange", "Extent", "next_block"]
 
 
 class Extent(Protocol):
@@ -121,29 +121,3 @@ def next_block(log: Extent, offset: int, bytes_max: int) -> BlockRange | None:
     segment_end = offset - offset % log.segment_size + log.segment_size
     end = min(epoch_end, segment_end, log.end_offset, offset + bytes_max)
     return BlockRange(offset, end - offset, entry.epoch, entry.start_offset)
-
-
-def next_blocks(
-    log: Extent, offset: int, bytes_max: int, blocks_max: int
-) -> list[BlockRange]:
-    """
-    Returns up to ``blocks_max`` blocks that follow one another from ``offset`` on.
-
-    Args:
-        log: what there is to send.
-        offset: where the slave goes on.
-        bytes_max: the longest single block.
-        blocks_max: how many at most.
-
-    Raises:
-        OffsetOutOfRange: as `next_block`.
-        InvalidError: as `next_block`.
-    """
-    blocks: list[BlockRange] = []
-    while len(blocks) < blocks_max:
-        block = next_block(log, offset, bytes_max)
-        if block is None:
-            break
-        blocks.append(block)
-        offset = block.end_offset
-    return blocks

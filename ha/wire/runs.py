@@ -12,13 +12,12 @@ Source: docs/protocol.md (K.3, TRANSFER_DATA).
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pystore.ha.wire.codes import DataFlag, FrameType
 from pystore.ha.wire.frames import Frame, TransferData
-from pystore.ha.wire.v3 import DATA_BYTES_MIN
+from pystore.ha.wire.v3 import DATA_BYTES_MIN, DATA_HEAD
 
 __all__ = ["ROOM_BYTES", "RUN_BYTES", "SHORT_BYTES", "FrameRun", "join_run"]
 
@@ -31,8 +30,6 @@ RUN_BYTES = 1 << 20
 SHORT_BYTES = 64 << 10
 """A block of less is short."""
 
-_HEAD = struct.Struct(">iiqqqqqqqqiIii")
-assert _HEAD.size == DATA_BYTES_MIN
 _SAYS_MORE = ~int(DataFlag.EPOCH_BEGINS)
 
 
@@ -81,7 +78,7 @@ def join_run(
     blocks = []
     last: tuple[int, int, int] | None = None
     while at <= limit:
-        length, kind, sent_ms, frame_epoch, *words = _HEAD.unpack_from(data, at)
+        length, kind, sent_ms, frame_epoch, *words = DATA_HEAD.unpack_from(data, at)
         epoch, start, confirm, place, end, session, count, crc, flags, _ = words
         goes_on = place == offset + filled and session == session_id
         is_plain = 0 < count == length - DATA_BYTES_MIN and crc == 0 and flags == 0

@@ -42,68 +42,17 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 
-_HEAD = struct.Struct(">iiqqqqqqqqiIii")
-
-
-def data_head(
-    *,
-    epoch: int,
-    sent_ms: int,
-    label: tuple[int, int],
-    confirm_offset: int,
-    block: tuple[int, int],
-    end_offset: int,
-    session_id: int,
-    flags: int,
-) -> bytes:
-    """
-    Returns what stands before a block, as `pystore.ha.wire.v3.encode_head` does.
-
-    Args:
-        epoch: of the session.
-        sent_ms: the sender's clock.
-        label: the epoch of the block's first byte, and where that begins.
-        confirm_offset: the master's.
-        block: where it begins, and its bytes.
-        end_offset: of the master's log.
-        session_id: of the handshake.
-        flags: of the block; its checksum is 0.
-
-    Raises:
-        InvalidError: a value that its field cannot hold.
-    """
-    offset, size = block
-    try:
-        return _HEAD.pack(
-            DATA_BYTES_MIN + size,
-            FrameType.TRANSFER_DATA,
-            sent_ms,
-            epoch,
-            *label,
-            confirm_offset,
-            offset,
-            end_offset,
-            session_id,
-            size,
-            0,
-            flags,
-            0,
-        )
-    except struct.error as error:  # the one way in which it says "out of range"
-        raise InvalidError(f"a block of {size} bytes at {offset}: {error}") from error
-
-
 _Number = TypeVar("_Number", bound=IntEnum)
 _Flags = TypeVar("_Flags", bound=IntFlag)
 
 __all__ = [
     "DATA_BYTES_MIN",
+    "DATA_HEAD",
     "EPOCH_BYTES",
     "RETURN_BYTES_MIN",
     "data_head",
     "decode_body",
     "encode",
-    "encode_head",
 ]
 
 _HEADER = struct.Struct(">iiqq")
@@ -118,10 +67,16 @@ _ACK = struct.Struct(">qqqqqqii")
 _TEXT = struct.Struct(">H")
 _TEXT_BYTES_MAX = 2**16 - 1
 _REASON_BYTES_MAX = 1024
-_FRAME_BYTES_MAX = 2**31 - 1
 
-DATA_BYTES_MIN = HEADER_BYTES + _DATA.size
-"""A TRANSFER_DATA frame without a block: what stands before a block."""
+DATA_HEAD = struct.Struct(_HEADER.format + _DATA.format[1:])
+"""
+What stands before the block of a TRANSFER_DATA frame: length, type, send time, epoch of
+the session, then epoch and start of the block, confirm offset, offset of the block, end
+of the log, session id, block size, CRC-32, flags, 0.
+"""
+
+DATA_BYTES_MIN = DATA_HEAD.size
+"""Bytes of a TRANSFER_DATA frame without its block."""
 
 EPOCH_BYTES = _ENTRY.size
 """One entry of RETURN_EPOCH."""
@@ -138,33 +93,65 @@ def encode(frame: Frame) -> bytes:
         InvalidError: a value that its field cannot hold.
     """
     body = frame.body
-    if not isinstance(body, TransferData):
-        return encode_head(frame, 0)
-    return encode_head(frame, len(body.block)) + bytes(body.block)
+    if isinstance(body, TransferData):
+        return _data_bytes(frame, body)
+    kind, encoder = _ENCODERS[type(body)]
+    try:
+        payload = encoder(body)
+        length = HEADER_BYTES + len(payload)
+        return _HEADER.pack(length, kind, frame.sent_ms, frame.epoch) + payload
+    except struct.error as error:  # the one way in which it says "out of range"
+        raise InvalidError(f"{type(body).__name__}: {error}") from error
 
 
-def encode_head(frame: Frame, block_bytes: int) -> bytes:
+def data_head(
+    *,
+    epoch: int,
+    sent_ms: int,
+    label: tuple[int, int],
+    confirm_offset: int,
+    block: tuple[int, int],
+    end_offset: int,
+    session_id: int,
+    flags: int,
+    crc: int = 0,
+) -> bytes:
     """
-    Returns the bytes of a frame but for its block, which is sent behind them.
+    Returns what stands before the block of a TRANSFER_DATA frame.
 
     Args:
-        frame: the frame; its own block is left out.
-        block_bytes: length of the block; 0 for every other type.
+        epoch: of the session.
+        sent_ms: the sender's clock.
+        label: the epoch of the block's first byte, and where that epoch begins.
+        confirm_offset: the master's.
+        block: its offset and its size in bytes.
+        end_offset: of the master's log.
+        session_id: of the handshake.
+        flags: of the block.
+        crc: CRC-32 of the block; 0: the session has none, or it is put in later.
 
     Raises:
         InvalidError: a value that its field cannot hold.
     """
-    body = frame.body
+    offset, size = block
     try:
-        if isinstance(body, TransferData):
-            kind, payload = FrameType.TRANSFER_DATA, _data_bytes(body, block_bytes)
-        else:
-            kind, encoder = _ENCODERS[type(body)]
-            payload = encoder(body)
-        length = HEADER_BYTES + len(payload) + block_bytes
-        return _HEADER.pack(length, kind, frame.sent_ms, frame.epoch) + payload
+        return DATA_HEAD.pack(
+            DATA_BYTES_MIN + size,
+            FrameType.TRANSFER_DATA,
+            sent_ms,
+            epoch,
+            *label,
+            confirm_offset,
+            offset,
+            end_offset,
+            session_id,
+            size,
+            crc,
+            flags,
+            0,
+        )
     except struct.error as error:  # the one way in which it says "out of range"
-        raise InvalidError(f"{type(body).__name__}: {error}") from error
+        raise InvalidError(f"a block of {size} bytes at {offset}: {error}") from error
 
 
 def decode_body(kind: FrameType, payload: memoryview) -> Body:
@@ -354,21 +341,19 @@ def _truncate(payload: memoryview) -> ConfirmTruncate:
     return ConfirmTruncate(*values)
 
 
-def _data_bytes(body: TransferData, block_bytes: int) -> bytes:
-    if block_bytes > _FRAME_BYTES_MAX - DATA_BYTES_MIN:
-        raise InvalidError(f"a block of {block_bytes} bytes fits into no frame")
-    return _DATA.pack(
-        body.epoch,
-        body.epoch_start,
-        body.confirm_offset,
-        body.offset,
-        body.end_offset,
-        body.session_id,
-        block_bytes,
-        body.crc,
-        body.flags,
-        0,
+def _data_bytes(frame: Frame, body: TransferData) -> bytes:
+    head = data_head(
+        epoch=frame.epoch,
+        sent_ms=frame.sent_ms,
+        label=(body.epoch, body.epoch_start),
+        confirm_offset=body.confirm_offset,
+        block=(body.offset, len(body.block)),
+        end_offset=body.end_offset,
+        session_id=body.session_id,
+        flags=body.flags,
+        crc=body.crc,
     )
+    return head + bytes(body.block)
 
 
 def _data(payload: memoryview) -> TransferData:

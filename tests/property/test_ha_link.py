@@ -18,13 +18,14 @@ from lib.ha.slave_owner import RECORD, Owner, ShortLog
 from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import CloseLink, MasterLog, Send, SendBlock
+from pystore.ha.master.effects import CloseLink, MasterLog, SendBlock
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Send
 
 SEGMENT = 8 * RECORD
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v3", "legacy"])

@@ -26,7 +26,8 @@ from pystore.controller.model.decision import CommandResult
 from pystore.epochs.table import EpochEntry
 from pystore.ha.master.lease import lease_from
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.slave.effects import Append, Confirm, Cut, Send, SlaveEffect, Wipe
+from pystore.ha.slave.effects import Append, Confirm, Cut, SlaveEffect, Wipe
+from pystore.ha.wire.effects import Send
 from pystore.replicaset import Member
 
 __all__ = ["Broker"]

@@ -16,7 +16,6 @@ from pystore.ha.slave.effects import (
     Append,
     Compare,
     LeaveMaster,
-    Send,
     SlaveEffect,
     SlaveLog,
     SlaveProtocol,
@@ -24,6 +23,7 @@ from pystore.ha.slave.effects import (
 from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import AckStatus, State
+from pystore.ha.wire.effects import Send
 
 __all__ = ["Following"]
 

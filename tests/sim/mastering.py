@@ -23,12 +23,12 @@ from pystore.ha.master.effects import (
     MasterEffect,
     MasterProtocol,
     NewerEpochSeen,
-    Send,
     SendBlock,
 )
 from pystore.ha.master.lease import NO_LEASE
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
 from pystore.replicaset import AgreedSet, Incarnation, Member
 

@@ -40,6 +40,7 @@ SMALL = {
     "controller/decide/note.py": "one command, one file, as beside it",
     "controller/server/last_refusals.py": "a bounded table, tested alone",
     "controller/server/record_store.py": "the choice of a backend, below the command",
+    "ha/wire/checksum.py": "the call of the core, apart from the pure protocol",
     "ha/slave/maintenance.py": "a thread and its clock, apart from the log it serves",
     "pystore/__main__.py": "Python wants it by this name",
     "pystore/spark/export/job.py": "the one file of the export that needs PySpark",

@@ -21,9 +21,9 @@ from lib.ha.master_bench import (
 from pystore.epochs.table import EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
-from pystore.ha.master.effects import Send
 from pystore.ha.master.protocol_legacy import told_epochs
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import (
     LEGACY_EPOCHS_MAX,
     LegacyAck,

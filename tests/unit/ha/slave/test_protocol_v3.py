@@ -21,7 +21,7 @@ from lib.ha.scripted_v3_master import (
 )
 from lib.ha.slave_owner import ShortLog
 
-from pystore.ha.slave.effects import Cut, Retry, Send, Wipe
+from pystore.ha.slave.effects import Cut, Retry, Wipe
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import (
     CheckResult,
@@ -31,7 +31,7 @@ from pystore.ha.wire.codes import (
     TruncateFlag,
     TruncateOutcome,
 )
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 from pystore.ha.wire.frames import (
     ConfirmTruncate,
     Frame,
