@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.slave.consistent_point import held_epochs
+from pystore.ha.slave.consistent_point import epochs_of_log
 from pystore.ha.slave.effects import Compare, LeaveMaster, Retry, SlaveEffect, SlaveLog
 from pystore.ha.slave.timers import REPLY_MS, LinkTimers
 from pystore.ha.wire.codes import AckStatus, State
@@ -42,16 +42,16 @@ class MasterLink:
 
     # -- what a protocol adds -----------------------------------------------
 
-    def _greet(self, now_ms: int) -> None:
+    def _start_handshake(self, now_ms: int) -> None:
         raise NotImplementedError
 
     def _take(self, data: memoryview, now_ms: int) -> int:
         raise NotImplementedError
 
-    def _carried_out(self, effect: SlaveEffect, now_ms: int) -> None:
+    def _completed(self, effect: SlaveEffect, now_ms: int) -> None:
         raise NotImplementedError
 
-    def _refused(
+    def _effect_failed(
         self, effect: SlaveEffect, reason: str, status: AckStatus, now_ms: int
     ) -> None:
         raise NotImplementedError
@@ -59,11 +59,11 @@ class MasterLink:
     def _ack(self, now_ms: int) -> None:
         raise NotImplementedError
 
-    def _may_rest(self) -> bool:
+    def _may_delay_ack(self) -> bool:
         # Whether an ack that is due may wait for more bytes.
         return False
 
-    def _say_goodbye(self, now_ms: int) -> None:
+    def _send_last_ack(self, now_ms: int) -> None:
         raise NotImplementedError
 
     # -- inputs, as `pystore.ha.slave.effects.SlaveProtocol` has them ------------
@@ -96,7 +96,7 @@ class MasterLink:
         self._known = log
         self._move(LinkEvent.CONNECTED)
         if self._state is State.SHUTDOWN:
-            self._do(LeaveMaster("we shut down", Retry.NEVER))
+            self._add_effect(LeaveMaster("we shut down", Retry.NEVER))
             return
         self._is_open, self._is_ack_due, self._pending = True, False, 0
         self._clocks = LinkTimers(
@@ -106,7 +106,7 @@ class MasterLink:
         if self._config.epoch is not None and self._config.epoch < self._highest_epoch:
             self._stale(self._config.epoch)
             return
-        self._greet(now_ms)
+        self._start_handshake(now_ms)
 
     def receive(self, data: memoryview, now_ms: int) -> int:
         """
@@ -120,7 +120,7 @@ class MasterLink:
             self._close(str(error), Retry.SOON)
             return len(data)
         if taken or len(data) != self._pending:  # a part of a long frame is a word
-            self._clocks.heard_ms = now_ms
+            self._clocks.received_ms = now_ms
         self._pending = len(data) - taken
         return taken
 
@@ -128,7 +128,7 @@ class MasterLink:
         """
         Every frame that was received is dealt with: the time for one ack.
         """
-        if self._is_flowing and self._is_ack_due and not self._may_rest():
+        if self._is_flowing and self._is_ack_due and not self._may_delay_ack():
             self._ack(now_ms)
 
     def did(self, effect: SlaveEffect, log: SlaveLog, now_ms: int) -> None:
@@ -139,7 +139,7 @@ class MasterLink:
         if not self._is_open:
             return
         try:
-            self._carried_out(effect, now_ms)
+            self._completed(effect, now_ms)
         except RemoteViolation as error:  # found once a part was done (R182)
             self._close(str(error), Retry.SOON)
 
@@ -154,7 +154,7 @@ class MasterLink:
         The log refused an effect.
         """
         if self._is_open:
-            self._refused(effect, reason, status, now_ms)
+            self._effect_failed(effect, reason, status, now_ms)
 
     def differs(self, effect: Compare, offset: int, log: SlaveLog, now_ms: int) -> None:
         """
@@ -197,7 +197,7 @@ class MasterLink:
         """
         was_open = self._is_open
         if self._is_flowing:
-            self._say_goodbye(now_ms)
+            self._send_last_ack(now_ms)
         self._move(LinkEvent.SHUTDOWN)
         self._is_open = False
         if was_open:
@@ -232,28 +232,28 @@ class MasterLink:
     @property
     def _highest_epoch(self) -> int:
         # No master of a lower epoch is followed (B6).
-        return max(self._log.promised_epoch, held_epochs(self._log).last_epoch)
+        return max(self._log.promised_epoch, epochs_of_log(self._log).last_epoch)
 
     def _move(self, event: LinkEvent) -> None:
         self._state = next_state(SLAVE, self._state, event)
 
-    def _do(self, effect: SlaveEffect) -> None:
+    def _add_effect(self, effect: SlaveEffect) -> None:
         self._effects.append(effect)
 
     def _send(self, data: bytes, now_ms: int) -> None:
         self._clocks.sent_ms = now_ms
-        self._do(Send(data))
+        self._add_effect(Send(data))
 
     def _await_reply(self, now_ms: int, wait_ms: int = REPLY_MS) -> None:
         self._clocks.ask(now_ms, wait_ms)
 
     def _begin_flow(self, now_ms: int) -> None:
         self._clocks.settle()
-        self._clocks.heard_ms = now_ms
+        self._clocks.received_ms = now_ms
         self._move(LinkEvent.AGREED)
 
     def _close(self, reason: str, retry: Retry, redirect: str = "") -> None:
-        self._do(LeaveMaster(reason, retry, redirect))
+        self._add_effect(LeaveMaster(reason, retry, redirect))
         self._end()
 
     def _end(self) -> None:
@@ -271,5 +271,5 @@ class MasterLink:
         # Whether the epoch has to become durable before anything else.
         if epoch <= self._log.promised_epoch:
             return False
-        self._do(Promise(epoch))
+        self._add_effect(Promise(epoch))
         return True

@@ -1,8 +1,8 @@
 """
 Frames of the v3 protocol to bytes and back. Pure.
 
-A body may be longer than this version knows: the rest is ignored. One that is
-shorter, or a number that its field cannot mean, is the peer's violation.
+A body may be longer than this version knows: the rest is ignored. A shorter body, or an
+undefined number, is the peer's violation.
 
 Source: docs/protocol.md (K.3).
 """
@@ -100,7 +100,7 @@ def encode(frame: Frame) -> bytes:
         payload = encoder(body)
         length = HEADER_BYTES + len(payload)
         return _HEADER.pack(length, kind, frame.sent_ms, frame.epoch) + payload
-    except struct.error as error:  # the one way in which it says "out of range"
+    except struct.error as error:  # out of range
         raise InvalidError(f"{type(body).__name__}: {error}") from error
 
 
@@ -150,25 +150,25 @@ def data_head(
             flags,
             0,
         )
-    except struct.error as error:  # the one way in which it says "out of range"
+    except struct.error as error:  # out of range
         raise InvalidError(f"a block of {size} bytes at {offset}: {error}") from error
 
 
 def decode_body(kind: FrameType, payload: memoryview) -> Body:
     """
-    Returns what a frame says.
+    Returns the body of a frame.
 
     Args:
         kind: its type.
-        payload: what stands behind its header. The block of a TRANSFER_DATA is a
+        payload: the bytes after its header. The block of a TRANSFER_DATA is a
             view into it.
 
     Raises:
-        RemoteViolation: too short, or a number without a meaning.
+        RemoteViolation: too short, or an undefined number.
     """
     try:
         return _DECODERS[kind](payload)
-    except struct.error as error:  # fewer bytes than the type has at least
+    except struct.error as error:  # fewer bytes than the type needs
         raise RemoteViolation(
             f"{kind.name}: {len(payload)} bytes are too few: {error}"
         ) from error
@@ -177,7 +177,7 @@ def decode_body(kind: FrameType, payload: memoryview) -> Body:
 def _text_bytes(text: str) -> bytes:
     try:
         raw = text.encode()
-    except UnicodeEncodeError as error:  # names are compared: none may be bent
+    except UnicodeEncodeError as error:  # names are compared, so none may be changed
         raise InvalidError(f"a text cannot be UTF-8: {error}") from error
     if len(raw) > _TEXT_BYTES_MAX:
         raise InvalidError(f"text of {len(raw)} bytes: at most {_TEXT_BYTES_MAX} fit")
@@ -195,21 +195,23 @@ def _texts(payload: memoryview, at: int, count: int) -> list[str]:
         at += size
         try:
             found.append(raw.decode())
-        except UnicodeDecodeError as error:  # names are compared: none may be bent
+        except (
+            UnicodeDecodeError
+        ) as error:  # names are compared, so none may be changed
             raise RemoteViolation(f"a text is not UTF-8: {error}") from error
     return found
 
 
-def _meaning(kind: type[_Number], value: int) -> _Number:
-    # A look into the table takes a fifth of a call of the type: there are many acks.
+def _member_of(kind: type[_Number], value: int) -> _Number:
+    # A look-up in the table takes a fifth of a call of the type.
     found = kind._value2member_map_.get(value)
-    if found is None:  # a number that no version has defined
-        raise RemoteViolation(f"{kind.__name__} {value} has no meaning")
+    if found is None:  # not defined in any version
+        raise RemoteViolation(f"the unknown {kind.__name__} {value}")
     return cast("_Number", found)
 
 
-@lru_cache(maxsize=64)  # the same few come with every frame
-def _known(kind: type[_Flags], value: int) -> _Flags:
+@lru_cache(maxsize=64)  # the same few values come with every frame
+def _known_flags(kind: type[_Flags], value: int) -> _Flags:
     # Flags of a later version are ignored, as a longer body is.
     return kind(value & _MASKS[kind]) if value else cast("_Flags", _NONE[kind])
 
@@ -250,7 +252,7 @@ def _slave_bytes(body: HandshakeSlave) -> bytes:
 def _slave(payload: memoryview) -> HandshakeSlave:
     *numbers, flags, bits = _SLAVE.unpack_from(payload)
     texts = _texts(payload, _SLAVE.size, 4)
-    values: list[Any] = [*numbers, _known(SlaveFlag, flags), bits, *texts]
+    values: list[Any] = [*numbers, _known_flags(SlaveFlag, flags), bits, *texts]
     return HandshakeSlave(*values)
 
 
@@ -270,7 +272,7 @@ def _master_bytes(body: HandshakeMaster) -> bytes:
         body.housekeeping_ms,
         body.flags,
     )
-    # Whatever the reason is made of, the refusal has to leave.
+    # The refusal must be sent, even if its reason cannot be encoded.
     reason = body.reason.encode("utf-8", "replace")[:_REASON_BYTES_MAX]
     text = reason.decode("utf-8", "ignore")
     return head + _text_bytes(body.redirect) + _text_bytes(text)
@@ -279,8 +281,8 @@ def _master_bytes(body: HandshakeMaster) -> bytes:
 def _master(payload: memoryview) -> HandshakeMaster:
     result, *numbers, flags = _MASTER.unpack_from(payload)
     texts = _texts(payload, _MASTER.size, 2)
-    values: list[Any] = [_meaning(CheckResult, result), *numbers]
-    values += [_known(MasterFlag, flags), *texts]
+    values: list[Any] = [_member_of(CheckResult, result), *numbers]
+    values += [_known_flags(MasterFlag, flags), *texts]
     return HandshakeMaster(*values)
 
 
@@ -312,12 +314,14 @@ def _return(payload: memoryview) -> ReturnEpoch:
     session, minimum, end, total, count, flags, crc = _RETURN.unpack_from(payload)
     room = (len(payload) - _RETURN.size) // _ENTRY.size
     if not 0 <= count <= room:
-        raise RemoteViolation(f"RETURN_EPOCH names {count} entries and holds {room}")
+        raise RemoteViolation(
+            f"RETURN_EPOCH has {count} entries by its count, and room for {room}"
+        )
     raw = payload[_RETURN.size : _RETURN.size + count * _ENTRY.size]
     if zlib.crc32(raw) != crc:
         raise RemoteViolation("RETURN_EPOCH: the checksum of its entries differs")
     entries = tuple(_ENTRY.iter_unpack(raw))
-    flags = _known(EpochsFlag, flags)
+    flags = _known_flags(EpochsFlag, flags)
     return ReturnEpoch(session, minimum, end, total, flags, entries)
 
 
@@ -336,8 +340,8 @@ def _truncate_bytes(body: ConfirmTruncate) -> bytes:
 
 def _truncate(payload: memoryview) -> ConfirmTruncate:
     *numbers, outcome, flags = _TRUNCATE.unpack_from(payload)
-    values: list[Any] = [*numbers, _meaning(TruncateOutcome, outcome)]
-    values.append(_known(TruncateFlag, flags))
+    values: list[Any] = [*numbers, _member_of(TruncateOutcome, outcome)]
+    values.append(_known_flags(TruncateFlag, flags))
     return ConfirmTruncate(*values)
 
 
@@ -363,7 +367,7 @@ def _data(payload: memoryview) -> TransferData:
     block = payload[_DATA.size :]
     if size != len(block):
         raise RemoteViolation(f"a block of {size} bytes in a frame with {len(block)}")
-    known = _known(DataFlag, flags)
+    known = _known_flags(DataFlag, flags)
     return TransferData(epoch, start, confirm, offset, end, session, crc, known, block)
 
 
@@ -382,7 +386,11 @@ def _ack_bytes(body: TransferAck) -> bytes:
 
 def _ack(payload: memoryview) -> TransferAck:
     *numbers, status, flags = _ACK.unpack_from(payload)
-    values: list[Any] = [*numbers, _meaning(AckStatus, status), _known(AckFlag, flags)]
+    values: list[Any] = [
+        *numbers,
+        _member_of(AckStatus, status),
+        _known_flags(AckFlag, flags),
+    ]
     return TransferAck(*values)
 
 

@@ -124,5 +124,8 @@ def test_a_slave_whose_disk_loses_what_it_took_is_no_member_until_it_is_whole(
             assert 130 == again.stop()
         check_same(stage, disk.seen(store))
 
-    assert {"2 cannot flush", "2 left"} & set(reasons(stage))
+    assert {
+        "broker 2 left the SyncStateSet: its disk cannot flush",
+        "broker 2 left the SyncStateSet: its connection closed",
+    } & set(reasons(stage))
     assert "write-back failed" in slave.said[-1], slave.said

@@ -72,8 +72,8 @@ def test_what_no_peer_sends_ends_that_link_and_nothing_else(
                 assert part == tamperer.done.get(timeout=WAIT_MS / 1000)
             check_in_sync_with(stage, 3)
             check_in_sync(stage, 1, 2, 3)
-            assert len(AT_ONCE) + 1 == slave.standing().links
-        assert 1 == other.standing().links
+            assert len(AT_ONCE) + 1 == slave.status().links
+        assert 1 == other.status().links
     said = slave.said if direction == TO_SLAVE else stage.said
     assert said
     assert all("\n" not in line for line in [*slave.said, *stage.said])
@@ -109,15 +109,15 @@ def test_a_frame_that_never_ends_is_silence(
     ):
         for part in ENDLESS:
             assert part == tamperer.done.get(timeout=WAIT_MS / 1000)
-            links = slave.standing().links
+            links = slave.status().links
             # Who waits may have heard nothing of it yet: time passes until it has.
-            while slave.standing().links == links:
+            while slave.status().links == links:
                 skip(30_000)
                 stage.service.monitor.rest(10)
         check_in_sync(stage, 1, 2)
     assert data_of(stage.log.path) == data_of(tmp_path / "slave")
     if direction == TO_MASTER:
-        silences = [line for line in stage.said if "said nothing for" in line]
+        silences = [line for line in stage.said if "sent nothing for" in line]
         assert len(ENDLESS) <= len(silences), stage.said
 
 

@@ -64,7 +64,9 @@ def test_the_wall_clocks_of_two_machines_need_not_agree(tmp_path: Path) -> None:
     ):
         fill(stage.log, 300)
         check_in_sync(stage)
-        assert ["2 is in sync"] == [one.reason for one in stage.controller.asked]
+        assert ["broker 2 joined the SyncStateSet: it is in sync"] == [
+            one.reason for one in stage.controller.asked
+        ]
         assert 130 == slave.stop()
         assert data_of(stage.log.path) == data_of(root)
 

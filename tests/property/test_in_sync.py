@@ -209,15 +209,15 @@ class Judgement(RuleBasedStateMachine):
         assert self.monitor.confirm_offset >= self.confirm
         self.confirm = self.monitor.confirm_offset
         for ack in Ack:
-            offset = self.monitor.promises.completed(ack)
+            offset = self.monitor.ack_policy.completed(ack)
             assert offset >= self.completed[ack], ack
             self.completed[ack] = offset
 
     @invariant()
     def what_is_refused_is_known_at_once(self) -> None:
         """R206: the picture is that of this moment."""
-        promises = self.monitor.promises
-        assert self.monitor.refusals == {ack: promises.refusal(ack) for ack in Ack}
+        policy = self.monitor.ack_policy
+        assert self.monitor.refusals == {ack: policy.refusal(ack) for ack in Ack}
 
     @invariant()
     def offsets_are_in_order(self) -> None:

@@ -65,7 +65,7 @@ class Watch:
             case "decided", Decision() as decision:
                 machine.decided(decision)
             case "heard", int() as epoch:
-                machine.heard(epoch)
+                machine.newer_epoch_seen(epoch)
             case "disk", int() as epoch:
                 machine.disk_failed(epoch, "it fails")
             case "leased", int() as epoch:

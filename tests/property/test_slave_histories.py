@@ -1,5 +1,5 @@
 """
-R275: wherever replicas of a set meet, bytes below the consistent point are equal.
+R275: bytes below the consistent point of two replicas of a set are equal.
 
 Three replicas take turns as master, under ever higher epochs; slaves follow through
 real connections for a while, links break inside records, masters write and are

@@ -25,7 +25,7 @@ __all__ = ["Cluster"]
 
 _MASTER_MS = 60_000
 """Without a fault a set has a master after so long."""
-_STUCK = ("resync needed", "elect the longer one")
+_STUCK = ("resync needed", "with the longer log")
 
 
 class Cluster:

@@ -115,7 +115,7 @@ class Mastering:
             now_ms=environment.now(),
             rules=rules,
         )
-        self._waits = AckWaits(self.monitor.promises)
+        self._waits = AckWaits(self.monitor.ack_policy)
         self.after()
 
     @property

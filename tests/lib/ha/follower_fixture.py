@@ -77,7 +77,7 @@ class Stage:
             follower.run()
         finally:
             self.hang_up()
-        return follower.standing()
+        return follower.status()
 
     def hang_up(self) -> None:
         """

@@ -95,7 +95,7 @@ class MasterLink:
         with suppress(BlockingIOError):  # nothing to hear
             heard = self._link.recv(65536)
             if not heard:
-                raise ConnectionError("the slave closed the link")
+                raise ConnectionError("the slave closed the connection")
             self._heard += heard
             self._hear()
         if self._position is None:

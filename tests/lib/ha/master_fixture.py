@@ -176,7 +176,7 @@ class MasterStage:
         Moves the clock on, and wakes whoever sleeps.
         """
         self.clock.skip(skipped_ms)
-        self.service.monitor.notifier.ring()
+        self.service.monitor.notifier.notify()
 
     def wait_for_links(self, count: int) -> None:
         """
@@ -258,11 +258,11 @@ class Slave:
     def _dial(self, address: tuple[str, int]) -> MasterStream:
         return connect(*address, self._stopping.is_set, self._now_ms)
 
-    def standing(self) -> FollowerStatus:
+    def status(self) -> FollowerStatus:
         """
         How it stands.
         """
-        return self._follower.standing()
+        return self._follower.status()
 
     def __enter__(self) -> Slave:
         return self

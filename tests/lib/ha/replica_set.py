@@ -77,7 +77,7 @@ class ReplicaSet:
             now_ms=0,
             rules=rules,
         )
-        self.waits = AckWaits(self.monitor.promises)
+        self.waits = AckWaits(self.monitor.ack_policy)
 
     @property
     def confirm(self) -> int:

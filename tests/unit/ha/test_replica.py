@@ -138,9 +138,9 @@ def test_a_newer_epoch_that_a_slave_knows_ends_a_mastership(
 
         assert stage.controller.resigned.get(timeout=WAIT_MS / 1000) == (
             1,
-            "epoch 7 is known",
+            "stale epoch 1: a peer is at epoch 7",
         )
-        with pytest.raises(FencedError, match="not the master but resigned"):
+        with pytest.raises(FencedError, match="not the master, its role is resigned"):
             first.append(message(1))
         first.decided(Decision(1, first.me, "", stage.controller.agreed))
         stage.elect(8, first)
@@ -196,7 +196,9 @@ def test_a_promise_that_cannot_be_kept_is_refused_before_the_append(
     with ReplicaStage(tmp_path, rules=SetRules(min_in_sync=2)) as stage:
         first = stage.start(1)
         stage.elect(1, first)
-        with pytest.raises(UnavailableError, match="1 of at least 2 replicas"):
+        with pytest.raises(
+            UnavailableError, match="has 1 replicas, and minInSyncReplicas is 2"
+        ):
             first.append(message(1), Ack.ALL)
 
         assert first.log.log().end_offset == 0
@@ -348,7 +350,7 @@ def test_a_master_whose_disk_failed_resigns(stage: ReplicaStage) -> None:
         assert service is not None
         # No write-back fails on demand: the judge is told so, of long ago.
         service.monitor._in_sync.poisoned(0)
-        service.monitor.notifier.ring()
+        service.monitor.notifier.notify()
         stage.wait_for(first, Role.RESIGNED, 1)
 
         reason = stage.controller.resigned.get(timeout=WAIT_MS / 1000)
@@ -362,7 +364,7 @@ def test_a_close_gives_the_mastership_up(stage: ReplicaStage) -> None:
         first.append(message(1), Ack.LEADER)
         first.close(WAIT_MS)
 
-        assert stage.controller.resigned.get_nowait() == (1, "it shuts down")
+        assert stage.controller.resigned.get_nowait() == (1, "the master shuts down")
         assert second.log.log().received_offset > 0
         assert first.standing().role is Role.SHUTDOWN
         first.decided(Decision(9))

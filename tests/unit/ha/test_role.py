@@ -272,11 +272,14 @@ class TestMaster:
     ) -> None:
         """B6, B8: the controller gives epochs away; a peer only knows of one."""
         stage.told(to_lead(4))
-        stage.machine.heard(4)
+        stage.machine.newer_epoch_seen(4)
         assert stage.run() == []
-        stage.machine.heard(9)
+        stage.machine.newer_epoch_seen(9)
 
-        assert stage.run() == [StopServing(4), Resign(4, "epoch 9 is known")]
+        assert stage.run() == [
+            StopServing(4),
+            Resign(4, "stale epoch 4: a peer is at epoch 9"),
+        ]
         assert stage.machine.role is Role.RESIGNED
         assert stage.told(to_lead(4)) == []
         assert stage.told(to_lead(5))[-1] == BeginMastership(5, SET, None)
@@ -315,7 +318,7 @@ class TestShutdown:
         stage.told(to_lead(4))
         stage.machine.shutdown()
 
-        assert stage.run() == [StopServing(4), Resign(4, "it shuts down")]
+        assert stage.run() == [StopServing(4), Resign(4, "the master shuts down")]
 
     def test_a_slave_leaves(self, stage: Stage) -> None:
         """There is nothing to resign."""

@@ -102,7 +102,7 @@ class TestLegacy:
         replicas = ReplicaSet(rules=SetRules(serves_synced=False))
 
         assert RefusalReason.NOT_SERVED is refusal(replicas, Ack.ALL_SYNCED)
-        assert 0 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert 0 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
 
 
 class TestAuthority:
@@ -174,7 +174,7 @@ class TestReading:
         replicas.ask()
         replicas.append(100)
 
-        assert 0 == replicas.monitor.promises.readable_offset(Ack.ALL)
+        assert 0 == replicas.monitor.ack_policy.readable_offset(Ack.ALL)
 
     def test_readers_of_a_leader_s_log_wait_for_nobody(self) -> None:
         """L.1, 13: what was promised is what is read."""
@@ -182,4 +182,4 @@ class TestReading:
         replicas.admit(2)
         replicas.append(100)
 
-        assert 100 == replicas.monitor.promises.readable_offset(Ack.LEADER)
+        assert 100 == replicas.monitor.ack_policy.readable_offset(Ack.LEADER)

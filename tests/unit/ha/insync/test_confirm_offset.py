@@ -71,7 +71,10 @@ class TestConfirm:
         assert 1_000 == replicas.confirm
 
         change = replicas.ask()
-        assert "2 holds less than is confirmed" == change.reason
+        assert (
+            "broker 2 left the SyncStateSet: it holds less than the confirm offset"
+            == change.reason
+        )
         replicas.agree(change)
         assert 1_000 == replicas.confirm
 
@@ -146,11 +149,11 @@ class TestCandidates:
         change = replicas.ask()
         assert members(1, 2) == change.members
         assert not change.candidates
-        assert 0 == replicas.monitor.promises.completed(Ack.ALL)
+        assert 0 == replicas.monitor.ack_policy.completed(Ack.ALL)
 
         replicas.agree(change)
-        assert 700 == replicas.monitor.promises.completed(Ack.ALL)
-        assert 700 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert 700 == replicas.monitor.ack_policy.completed(Ack.ALL)
+        assert 700 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
 
     def test_a_candidate_that_does_not_come_is_removed(self) -> None:
         """After the time that a member may lag, and not with the first check."""
@@ -164,7 +167,7 @@ class TestCandidates:
         assert 300 == replicas.confirm
 
         replicas.agree(change)
-        assert 700 == replicas.confirm == replicas.monitor.promises.completed(Ack.ALL)
+        assert 700 == replicas.confirm == replicas.monitor.ack_policy.completed(Ack.ALL)
 
     @pytest.mark.parametrize("start", [1, 2])
     def test_a_restarted_candidate_is_removed_before_it_is_admitted(

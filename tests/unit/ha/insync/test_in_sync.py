@@ -237,7 +237,7 @@ class TestBadAcks:
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
-        with pytest.raises(RemoteViolation, match="above our end 100"):
+        with pytest.raises(RemoteViolation, match="above the end 100"):
             replicas.ack(2, 2**40)
 
         assert 0 == replicas.confirm

@@ -115,7 +115,10 @@ class TestFlushed:
         change = self.unflushed().ask()
 
         assert members(1) == change.members
-        assert "2 did not flush for 15000 ms" == change.reason
+        assert (
+            "broker 2 left the SyncStateSet: it did not flush for 15000 ms"
+            == change.reason
+        )
 
     def test_it_is_not_waited_for_once_it_is_out(self) -> None:
         """It holds everything but on its disk, and so never comes in."""
@@ -124,7 +127,7 @@ class TestFlushed:
         end = replicas.end
         replicas.append(end + 10)
 
-        assert end + 10 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert end + 10 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
         assert replicas.asked_ids() is None
 
     def test_it_stays_where_nobody_is_promised_its_disk(self) -> None:
@@ -181,7 +184,7 @@ class TestElection:
         replicas.append(100)
         replicas.wait_until(30_000)
 
-        assert 0 == replicas.monitor.promises.completed(Ack.ALL)
+        assert 0 == replicas.monitor.ack_policy.completed(Ack.ALL)
 
     def test_an_admission_that_commits_after_a_power_cut_admits_nobody(self) -> None:
         """D: the process that was let in is gone, the new one is not it."""

@@ -28,7 +28,7 @@ class TestExpand:
         change = replicas.ask()
         assert members(1, 2) == change.members
         assert (EPOCH, 1) == (change.epoch, change.set_epoch)
-        assert "2 is in sync" == change.reason
+        assert "broker 2 joined the SyncStateSet: it is in sync" == change.reason
 
     def test_a_learner_is_never_asked_in(self) -> None:
         """R82, R201: it may hold everything."""
@@ -123,7 +123,7 @@ class TestExpand:
         replicas = ReplicaSet(end=100)
         replicas.connect(2)
         replicas.ack(2, 100, flushed=99)
-        assert 100 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert 100 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
         assert replicas.asked_ids() is None
 
         replicas.ack(2, 100, flushed=100)
@@ -154,7 +154,10 @@ class TestShrink:
 
         change = replicas.ask()
         assert members(1) == change.members
-        assert "2 was not caught up for 15000 ms" == change.reason
+        assert (
+            "broker 2 left the SyncStateSet: it was not caught up for 15000 ms"
+            == change.reason
+        )
 
     def test_a_member_that_catches_up_after_the_check_stays(self) -> None:
         """R87, R90: the wish is computed from what is true now."""

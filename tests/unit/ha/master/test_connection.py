@@ -62,7 +62,7 @@ class TestEnds:
         config = {"reply_ms": 30}
         with MasterStage(tmp_path, config) as stage, stage.dial() as slave:
             assert slave.recv(100) == b""
-            assert reason(stage) == "the slave says nothing"
+            assert reason(stage) == "the slave sent nothing for too long"
 
     def test_who_stops_in_the_handshake_is_closed(self, tmp_path: Path) -> None:
         """By the clock of the service."""
@@ -70,7 +70,7 @@ class TestEnds:
             slave.greet()
             stage.skip(5_001)
             assert slave.is_closed()
-            assert "said nothing for" in reason(stage)
+            assert "sent nothing for" in reason(stage)
 
     def test_a_half_open_link_is_closed(self, stage: MasterStage) -> None:
         """R194: bytes that nobody acknowledges are no sign of life."""
@@ -78,7 +78,7 @@ class TestEnds:
             stage.skip(20_001)
             assert slave.is_closed()
 
-        assert "said nothing for 2" in reason(stage)
+        assert "sent nothing for 2" in reason(stage)
 
     def test_a_refusal_arrives_before_the_link_is_closed(
         self, stage: MasterStage
@@ -110,7 +110,7 @@ class TestEnds:
             slave.ack(stage.log.end_offset, flags=AckFlag.LEAVING)
             assert slave.is_closed()
 
-        assert reason(stage) == "the slave leaves"
+        assert reason(stage) == "the slave ended the session"
 
     def test_an_ack_of_what_was_not_sent_ends_the_session(
         self, stage: MasterStage
@@ -183,7 +183,7 @@ class TestBytes:
             stage.controller.wait_for({1, 2})
             (link,) = stage.service.links()
 
-            with pytest.raises(LocalViolation, match="broker 2 is in the set"):
+            with pytest.raises(LocalViolation, match="broker 2 is in the SyncStateSet"):
                 link.suspend(is_suspended=True)
 
     def test_a_legacy_slave_is_served_at_the_same_port(

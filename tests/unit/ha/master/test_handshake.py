@@ -33,24 +33,32 @@ def test_a_slave_of_this_set_is_admitted() -> None:
 @pytest.mark.parametrize(
     ("changes", "result", "reason"),
     [
-        ({"protocol_min": 4, "protocol_max": 5}, "PROTOCOL", "protocols 4 to 5"),
-        ({"protocol_min": 1, "protocol_max": 2}, "PROTOCOL", "this master 3"),
-        ({"cluster": "x"}, "CLUSTER_NAME", "of cluster 'x', not 'c'"),
-        ({"cluster": "x" * 60000}, "CLUSTER_NAME", "xxx...', not 'c'"),
-        ({"broker_name": "x"}, "BROKER_NAME", "of set 'x', not 'b'"),
+        ({"protocol_min": 4, "protocol_max": 5}, "PROTOCOL", "versions 4 to 5"),
+        ({"protocol_min": 1, "protocol_max": 2}, "PROTOCOL", "this master version 3"),
+        ({"cluster": "x"}, "CLUSTER_NAME", "to cluster 'x', not to 'c'"),
+        ({"cluster": "x" * 60000}, "CLUSTER_NAME", "xxx...', not to 'c'"),
+        ({"broker_name": "x"}, "BROKER_NAME", "to broker set 'x', not to 'b'"),
         ({"broker_id": 0}, "BROKER_ID", "0 is no broker id"),
         ({"broker_id": -5}, "BROKER_ID", "-5 is no broker id"),
         ({"broker_id": 1}, "BROKER_ID", "1 is this master's own"),
         ({"broker_id": 9}, "BROKER_ID", "knows no broker 9"),
-        ({"epoch": EPOCH - 1}, "STALE_EPOCH", "of epoch 3, this master of 4"),
+        (
+            {"epoch": EPOCH - 1},
+            "STALE_EPOCH",
+            "stale epoch 3 of the slave: the set is at epoch 4",
+        ),
         ({"segment_size": 4096}, "STORE_LAYOUT", "segments of 4096 bytes"),
-        ({"end_offset": -1}, "REJECTED", "a log from 0 to -1 cannot be"),
-        ({"min_offset": 1501}, "REJECTED", "a log from 1501 to 1500 cannot be"),
-        ({"min_offset": -1}, "REJECTED", "a log from -1 to 1500 cannot be"),
-        ({"flushed_offset": 1501}, "REJECTED", "flushed to 1501 in a log to 1500"),
-        ({"flushed_offset": -1}, "REJECTED", "flushed to -1"),
+        ({"end_offset": -1}, "REJECTED", "begin at offset 0 and end at offset -1"),
+        (
+            {"min_offset": 1501},
+            "REJECTED",
+            "begin at offset 1501 and end at offset 1500",
+        ),
+        ({"min_offset": -1}, "REJECTED", "begin at offset -1 and end at offset 1500"),
+        ({"flushed_offset": 1501}, "REJECTED", "flushed up to offset 1501"),
+        ({"flushed_offset": -1}, "REJECTED", "flushed up to offset -1"),
         ({"frame_bytes_max": 4095}, "REJECTED", "4096 are needed"),
-        ({"incarnation": -1}, "REJECTED", "incarnation -1 cannot be"),
+        ({"incarnation": -1}, "REJECTED", "incarnation -1 is negative"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_reason(
@@ -71,7 +79,7 @@ def test_a_release_that_is_not_served_is_told_so() -> None:
     found = admit(shake(), EPOCH, config, ROSTER)
 
     assert found.result is CheckResult.APP_VERSION
-    assert "version '1.0' is not served" in found.reason
+    assert "does not serve version '1.0'" in found.reason
 
 
 def test_who_is_no_master_sends_the_slave_on() -> None:
@@ -80,7 +88,7 @@ def test_who_is_no_master_sends_the_slave_on() -> None:
     nowhere = verdict(set_view=replace(ROSTER, is_master=False))
 
     assert there.result is nowhere.result is CheckResult.NOT_MASTER
-    assert there.reason.endswith("it is at h:1")
+    assert there.reason.endswith("the master is h:1")
     assert nowhere.reason.endswith("is not the master")
 
 
@@ -98,7 +106,7 @@ def test_a_slave_that_knows_a_newer_epoch_is_told_that_the_master_is_stale(
 
     assert found.result is CheckResult.FUTURE_EPOCH
     assert found.newer_epoch == 9
-    assert "knows epoch 9, this master is of 4" in found.reason
+    assert "stale epoch 4: the slave knows epoch 9" in found.reason
 
 
 @pytest.mark.parametrize(

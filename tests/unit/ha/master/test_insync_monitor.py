@@ -85,7 +85,7 @@ def test_an_ack_above_our_end_is_refused(log: CommitLog) -> None:
     court = Court(log, 2)
     court.open(2, 12)
 
-    with pytest.raises(RemoteViolation, match="above our end"):
+    with pytest.raises(RemoteViolation, match="above the end"):
         court.ack(2, 12, log.end_offset + 1)
     assert log.confirm_offset < log.end_offset
 
@@ -159,11 +159,11 @@ class TestAsking:
             AgreedSet(frozenset({Member(1)}), 2, candidates=frozenset({Member(2)}))
         )
         court.open(2, 12)
-        rings = court.monitor.notifier.rings
+        rings = court.monitor.notifier.count
         court.ack(2, 12, court.append())
         change = court.monitor.tick()
 
-        assert court.monitor.notifier.rings > rings
+        assert court.monitor.notifier.count > rings
         assert change is not None
         assert {one.broker_id for one in change.members} == {1, 2}
 
@@ -206,7 +206,7 @@ class TestAsking:
         while not court.monitor.appends.waiting:
             court.monitor.rest(1)
         court.now_ms = 51
-        court.monitor.notifier.ring()
+        court.monitor.notifier.notify()
 
         assert outcomes.get(timeout=LONG_MS / 1000) is AckOutcome.TIMED_OUT
         court.monitor.close()
@@ -230,7 +230,7 @@ class TestAsking:
         thread.start()
         reason = told.get(timeout=LONG_MS / 1000)
         for _ in range(3):
-            court.monitor.notifier.ring()
+            court.monitor.notifier.notify()
             court.monitor.rest(5)
         court.monitor.close()
         thread.join(LONG_MS / 1000)

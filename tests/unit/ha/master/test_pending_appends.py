@@ -116,14 +116,14 @@ def test_slaves_sync_as_long_as_somebody_waits_for_their_disks(log: CommitLog) -
     appends = court.monitor.appends
     appends.check(Ack.ALL)
     appends.append(message(1).form, Ack.ALL, LONG_MS)
-    wants = [appends.wants_disks]
+    wants = [appends.wants_flush]
     appends.check(Ack.ALL_SYNCED)
-    wants.append(appends.wants_disks)
+    wants.append(appends.wants_flush)
     court.now_ms = 5_000
-    wants.append(appends.wants_disks)
+    wants.append(appends.wants_flush)
     appends.append(message(1).form, Ack.ALL_SYNCED, LONG_MS)
 
-    assert [*wants, appends.wants_disks] == [False, True, False, True]
+    assert [*wants, appends.wants_flush] == [False, True, False, True]
 
 
 def test_a_leader_ack_without_a_lease_is_fenced(log: CommitLog) -> None:
@@ -185,7 +185,7 @@ def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
     assert (
         court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome is AckOutcome.FENCED
     )
-    with pytest.raises(FencedError, match="epoch 9 is known"):
+    with pytest.raises(FencedError, match="the set is at epoch 9"):
         court.monitor.appends.check(Ack.LEADER)
 
 

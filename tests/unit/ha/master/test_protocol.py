@@ -75,7 +75,7 @@ def test_a_silent_handshake_is_closed(make: Callable[[], Bench]) -> None:
 
     assert bench.connection.next_deadline() == TERMS.reply_ms
     assert bench.tick(TERMS.reply_ms - 1) == []
-    assert reason_of(bench.tick(1)) == "the slave said nothing for 5000 ms"
+    assert reason_of(bench.tick(1)) == "the slave sent nothing for 5000 ms"
     assert bench.connection.next_deadline() is None
 
 
@@ -106,7 +106,7 @@ def test_twenty_silent_seconds_end_a_session(make: Callable[[], Bench]) -> None:
     effects = bench.tick(5000)
 
     assert effects[0] == SessionEnded(2, SESSION, is_graceful=False)
-    assert reason_of(effects) == "the slave said nothing for 20000 ms"
+    assert reason_of(effects) == "the slave sent nothing for 20000 ms"
 
 
 @opened
@@ -199,7 +199,7 @@ def test_who_is_waited_for_cannot_be_suspended(make: Callable[[], Bench]) -> Non
     bench = make()
     bench.set_view = replace(ROSTER, members=frozenset({1, 2}))
 
-    with pytest.raises(LocalViolation, match="broker 2 is in the set"):
+    with pytest.raises(LocalViolation, match="broker 2 is in the SyncStateSet"):
         bench.connection.suspend(0)
     assert bench.connection.state is State.TRANSFER
 
@@ -270,7 +270,7 @@ def test_garbage_closes_the_link_and_claims_nothing(
         (Bench, b"\0\0\0\x17", "a frame of 23 bytes"),
         (Bench, b"\x80\0\0\0", "a frame of -2147483648 bytes"),
         (Bench, b"\0\x10\0\x01", "a frame of 1048577 bytes"),
-        (Bench, b"\0\0\0\x18\0\0\0\x08", "a frame of type 8"),
+        (Bench, b"\0\0\0\x18\0\0\0\x08", "a frame of the unknown type 8"),
         (Bench, b"GET / HTTP/1.1\r\n", "a frame of 1195725856 bytes"),
         (LegacyBench, b"\0\0\0\x03", "state 3"),
         (LegacyBench, b"\0\0\0\x01\0\x02\0\0" + bytes(8), "flags 2 and 0"),

@@ -73,7 +73,7 @@ class Stage:
     def put(self, frame: bytes) -> None:
         """A frame is to go out."""
         self.frames.append(frame)
-        self.notifier.hurry()
+        self.notifier.run_helpers()
 
     def read(self, size: int) -> bytes:
         """So many bytes of the link."""
@@ -87,7 +87,7 @@ class Stage:
     def end(self) -> Exception | None:
         """Ends the thread, and answers what it died of."""
         self.is_over = True
-        self.notifier.ring()
+        self.notifier.notify()
         self.thread.join(WAIT_S)
         (error,) = self.ended
         return error
@@ -118,7 +118,7 @@ def test_a_ring_without_hurry_is_the_threads(stage: Stage) -> None:
     """An append that waits for nobody pays for no call of the system."""
     stage.sleep()
     stage.frames.append(b"x")
-    stage.notifier.ring()
+    stage.notifier.notify()
 
     assert stage.read(1) == b"x"
     assert set(stage.gatherers) == {"sender"}
@@ -151,7 +151,7 @@ def test_a_thread_sleeps_on_unless_it_is_needed_sooner(stage: Stage) -> None:
     """What was sent may have made a deadline, which nobody else keeps."""
     stage.sleep()
     stage.put(b"x")
-    assert stage.notifier.rings == 0
+    assert stage.notifier.count == 0
     stage.far_ms = FAR_MS // 2
     stage.put(b"y")
 
@@ -184,7 +184,7 @@ def test_frames_of_many_who_hurry_are_all_sent_in_order(stage: Stage) -> None:
         for _ in range(500):
             with lock:
                 stage.frames.append(next(numbers).to_bytes(4, "big"))
-            stage.notifier.hurry()
+            stage.notifier.run_helpers()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:

@@ -63,7 +63,7 @@ def test_a_controller_that_fails_gave_no_answer() -> None:
 
     assert answers.get(timeout=WAIT_S) == (1, None)
     assert answers.get(timeout=WAIT_S) == (2, SetRefusal())
-    assert said == ["the controller cannot be asked: connection refused"]
+    assert said == ["the request to change the SyncStateSet failed: connection refused"]
     asking.close()
 
 
@@ -83,7 +83,7 @@ def test_an_answer_that_makes_no_sense_is_none() -> None:
     asking.offer(change(1))
 
     assert answers.get(timeout=WAIT_S) == (1, None)
-    assert "makes no sense: the set lacks the master" in said[0]
+    assert "is not usable: the set lacks the master" in said[0]
     asking.close()
 
 

@@ -84,7 +84,7 @@ class TestReceiving:
         wire, slave = ends
         slave.close()
 
-        with pytest.raises(LinkLost, match="the slave closed the link"):
+        with pytest.raises(LinkLost, match="the slave closed the connection"):
             wire.receive()
 
     def test_patience_ends(self, ends: tuple[SlaveSocket, socket.socket]) -> None:
@@ -92,7 +92,7 @@ class TestReceiving:
         wire, _ = ends
         wire.patience_ms(20)
 
-        with pytest.raises(LinkLost, match="the slave says nothing"):
+        with pytest.raises(LinkLost, match="the slave sent nothing for too long"):
             wire.receive()
 
     def test_hanging_up_wakes_who_receives(
@@ -114,7 +114,7 @@ class TestReceiving:
         wire.hang_up()
         thread.join(WAIT_S)
 
-        assert reasons == ["the slave closed the link"]
+        assert reasons == ["the slave closed the connection"]
 
 
 class TestSending:
@@ -205,9 +205,11 @@ class TestSending:
         def gone(offset: int, size: int) -> memoryview:
             raise OffsetOutOfRange(f"{offset} and {size} are below the minimum")
 
-        with pytest.raises(LinkLost, match="the log gives no block: 7 and 50"):
+        with pytest.raises(LinkLost, match="the block cannot be read: 7 and 50"):
             wire.send([SendBlock(b"head", 7, 50, 0)], gone)
-        with pytest.raises(LinkLost, match="the log gives 49 of 50 bytes"):
+        with pytest.raises(
+            LinkLost, match="the log has 49 bytes of a block of 50 bytes"
+        ):
             wire.send([SendBlock(b"head", 7, 50, 0)], lambda at, n: acquire(at, n - 1))
         wire.finish()
         assert read_all(slave) == b""
@@ -219,7 +221,7 @@ class TestSending:
             connected, _ = server.accept()
             with slave, SlaveSocket(connected, 50) as wire:
                 frames = [SendBlock(b"head", 0, 1 << 20, 0)] * 64
-                with pytest.raises(LinkLost, match="takes no bytes any more"):
+                with pytest.raises(LinkLost, match="does not read what is sent"):
                     wire.send(frames, acquire)
 
     def test_a_peer_that_is_gone_ends_the_link(
@@ -228,7 +230,7 @@ class TestSending:
         """An error of the socket is none of the store."""
         wire, slave = ends
         slave.close()
-        with pytest.raises(LinkLost, match="the link broke"):
+        with pytest.raises(LinkLost, match="the connection broke"):
             wire.send([bytes(1 << 20)] * 100, acquire)
 
     def test_a_link_that_was_closed_says_so(
@@ -239,9 +241,9 @@ class TestSending:
         wire.close()
         wire.hang_up()
 
-        with pytest.raises(LinkLost, match="the link broke"):
+        with pytest.raises(LinkLost, match="the connection broke"):
             wire.send([b"x"], acquire)
-        with pytest.raises(LinkLost, match="the link broke"):
+        with pytest.raises(LinkLost, match="the connection broke"):
             wire.receive()
 
 

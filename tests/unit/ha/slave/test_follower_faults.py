@@ -65,7 +65,7 @@ def test_a_link_that_brought_bytes_begins_the_back_off_anew(
     stage.follow(log)
 
     assert 1000 * (1 + 2 + 4 + 8 + 1) == stage.paused_ms
-    assert ["nobody is there", "the master closed the link"] == stage.said
+    assert ["nobody is there", "the master closed the connection"] == stage.said
 
 
 def test_a_peer_that_closes_at_once_is_tried_with_back_off(
@@ -259,7 +259,7 @@ def test_a_write_back_that_fails_behind_the_scenes_ends_it(
         lambda own: replace(stand(own), is_poisoned=bool(master.acks)),
     )
 
-    with pytest.raises(PoisonedError, match="look at the disk"):
+    with pytest.raises(PoisonedError, match="check the disk"):
         Stage(master, lambda: False).follow(log)
 
 

@@ -122,7 +122,9 @@ def test_an_offset_that_the_log_does_not_hold_is_an_error(offset: int) -> None:
     R100: below the minimum and above the end alike.
     """
     log = Log(LOG.epochs, 1024, 1024, 2844)
-    with pytest.raises(OffsetOutOfRange, match=f"at {offset}, the log holds 1024 to"):
+    with pytest.raises(
+        OffsetOutOfRange, match=f"at offset {offset}, and the log holds offsets 1024 to"
+    ):
         next_block(log, offset, 100)
 
 
@@ -132,7 +134,7 @@ def test_bytes_without_a_label_are_refused() -> None:
     """
     log = Log(EpochTable.of([(3, 1000)]), 1024, 0, 2000)
     for uncovered in (log, Log(EpochTable(), 1024, 0, 2000)):
-        with pytest.raises(InvalidError, match="no epoch covers 500"):
+        with pytest.raises(InvalidError, match="no epoch covers offset 500"):
             next_block(uncovered, 500, 100)
     assert BlockRange(1000, 24, 3, 1000) == next_block(log, 1000, 100)
 

@@ -22,10 +22,10 @@ from pystore.ha.wire.link_state import (
 # (SHUTDOWN is X); a dot is a violation. SHUTDOWN absorbs everything.
 SLAVE_ROWS = """
 CONNECTED       H . . .
-HEARD_HANDSHAKE . H . .
-HEARD_REFUSAL   . R R R
-HEARD_EPOCHS    . H . .
-HEARD_DATA      . . T S
+RECEIVED_HANDSHAKE . H . .
+RECEIVED_REFUSAL   . R R R
+RECEIVED_EPOCHS    . H . .
+RECEIVED_DATA      . . T S
 LOG_CUT         R H T S
 LOG_APPENDED    R H T S
 AGREED          . T . .
@@ -37,11 +37,11 @@ SHUTDOWN        X X X X
 """
 MASTER_ROWS = """
 ACCEPTED        H . . .
-HEARD_HANDSHAKE . H . .
-HEARD_QUERY     . H . .
-HEARD_TRUNCATE  . T . .
-HEARD_ACK       . . T S
-HEARD_FIRST_ACK . T . .
+RECEIVED_HANDSHAKE . H . .
+RECEIVED_QUERY     . H . .
+RECEIVED_TRUNCATE  . T . .
+RECEIVED_ACK       . . T S
+RECEIVED_FIRST_ACK . T . .
 SUSPEND         R H S S
 RESUME          R H T T
 LOST            R R R R
@@ -86,9 +86,9 @@ def test_every_state_has_an_answer_to_every_event(
     if (state, event) in table:
         assert table[state, event] == next_state(table, state, event)
         return
-    is_heard = event.name.startswith("HEARD")
+    is_from_peer = event.name.startswith("RECEIVED")
     with pytest.raises(
-        RemoteViolation if is_heard else LocalViolation,
+        RemoteViolation if is_from_peer else LocalViolation,
         match=f"^{event.value} in state {state.name}$",
     ):
         next_state(table, state, event)
@@ -160,8 +160,8 @@ def test_no_way_leads_to_bytes_around_the_handshake(
             has_agreed = False
         elif event in (
             LinkEvent.AGREED,
-            LinkEvent.HEARD_TRUNCATE,
-            LinkEvent.HEARD_FIRST_ACK,
+            LinkEvent.RECEIVED_TRUNCATE,
+            LinkEvent.RECEIVED_FIRST_ACK,
         ):
             has_agreed = True
         assert has_agreed or state not in (State.TRANSFER, State.SUSPEND)
