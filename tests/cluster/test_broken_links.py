@@ -282,5 +282,5 @@ def test_a_slave_of_another_broker_set_is_refused_with_a_clear_line(
 
     assert "the master belongs to another broker set: check the broker name" in line
     assert "the slave belongs to broker set 'other', not to 'b'" in line
-    assert any("the slave is of set 'other'" in said for said in stage.said)
+    assert any("the slave belongs to broker set 'other'" in said for said in stage.said)
     assert [] == stage.controller.asked
