@@ -101,7 +101,7 @@ class Cluster:
         return [
             one
             for one in self.brokers
-            if one.mastering is not None and not one.mastering.is_over and one.is_up
+            if one.mastership is not None and not one.mastership.is_over and one.is_up
         ]
 
     def append(self, ack: Ack, size: int = 64, broker_id: int | None = None) -> str:
@@ -172,8 +172,8 @@ class Cluster:
         The operator wants a slave out of the set, or in it again.
         """
         for one in self.masters():
-            assert one.mastering is not None
-            monitor = one.mastering.monitor
+            assert one.mastership is not None
+            monitor = one.mastership.monitor
             change = monitor.exclude if wanted else monitor.readmit
             one.own(partial(change, broker_id, one.clock.now))()
 

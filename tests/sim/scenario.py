@@ -126,7 +126,7 @@ class Scenario:
             setting=Setting(
                 legacy_ids=_ids(options.get("legacy", "")),
                 java_ids=_ids(options.get("java", "")),
-                boasting_ids=_ids(options.get("boasting", "")),
+                inflating_ids=_ids(options.get("boasting", "")),
                 rates=_rates(options.get("clocks", "")),
                 controllers=int(options.get("controllers", 1)),
             ),

@@ -73,7 +73,7 @@ class World:
         """
         number = self.records.leader()
         leader = None if number is None else self.controllers[number]
-        return leader if leader and leader.leading else None
+        return leader if leader and leader.leader_term else None
 
     def named(self, broker: Broker, broker_id: int) -> None:
         """

@@ -13,7 +13,7 @@ from pystore.ha.wire.codes import AckStatus
 from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
-__all__ = ["EPOCH", "LONG_MS", "Court"]
+__all__ = ["EPOCH", "LONG_MS", "InSyncFixture"]
 
 EPOCH = 3
 """Of the mastership."""
@@ -22,7 +22,7 @@ LONG_MS = 10_000
 """No test takes so long."""
 
 
-class Court:
+class InSyncFixture:
     """A judge over a real log, with a clock of the test's."""
 
     def __init__(

@@ -57,8 +57,8 @@ def propose(broker: Broker, change: SetChange) -> None:
     """
     Sends a change of the set; its answer, or the lack of one, goes to the judgement.
     """
-    mastering, clock = broker.mastering, broker.clock
-    assert mastering is not None
+    mastership, clock = broker.mastership, broker.clock
+    assert mastership is not None
     command = AlterSet(
         broker.member,
         change.epoch,
@@ -69,9 +69,9 @@ def propose(broker: Broker, change: SetChange) -> None:
     )
 
     def heard(decision: CommandResult | None) -> None:
-        if broker.mastering is not mastering or mastering.is_over:
+        if broker.mastership is not mastership or mastership.is_over:
             return
-        monitor, now = mastering.monitor, clock.now
+        monitor, now = mastership.monitor, clock.now
         if decision is None:
             monitor.unknown(change, now)
         elif isinstance(decision, Accepted):
@@ -79,6 +79,6 @@ def propose(broker: Broker, change: SetChange) -> None:
             monitor.agreed(decision.reply.agreed, now)
         else:
             monitor.refused(change, decision.broker_ids, now)
-        mastering.after()
+        mastership.after()
 
     ask(broker, [command], heard)

@@ -30,7 +30,7 @@ from pystore.records.record_store import StoredRecord
 if TYPE_CHECKING:
     from sim.controller import Controller
 
-__all__ = ["Leading", "Reply"]
+__all__ = ["Reply", "SimTerm"]
 
 _NS = 1_000_000
 
@@ -47,7 +47,7 @@ class _Asked:
     reply: Reply
 
 
-class Leading:
+class SimTerm:
     """
     A term.
 

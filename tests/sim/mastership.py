@@ -8,8 +8,8 @@ import zlib
 from dataclasses import dataclass, field, replace
 
 from lib.ha.ack_waits import AckWaits
+from sim.environment import MasterEnvironment
 from sim.network import Stream
-from sim.rim import Rim
 from sim.store import SimStore
 
 from pystore.errors import RemoteViolation
@@ -32,7 +32,7 @@ from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
 from pystore.replicaset import AgreedSet, Incarnation, Member
 
-__all__ = ["Mastering"]
+__all__ = ["SimMastership"]
 
 _WINDOW_BYTES = 16_384
 _BLOCK_BYTES = 700
@@ -64,7 +64,7 @@ class _Link:
     incarnation: Incarnation | None = None
 
 
-class Mastering:
+class SimMastership:
     """
     One mastership.
 
@@ -85,7 +85,7 @@ class Mastering:
         agreed: AgreedSet,
         *,
         rules: SetRules,
-        environment: Rim,
+        environment: MasterEnvironment,
     ) -> None:
         self.epoch = epoch
         self.lease = NO_LEASE
