@@ -76,7 +76,7 @@ class _Broker(asyncio.Protocol):
 
     async def listen(self) -> None:
         """
-        Where the controller says who is master.
+        Where the controller names the master.
         """
         loop = asyncio.get_running_loop()
         server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)

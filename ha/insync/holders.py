@@ -63,5 +63,5 @@ class HolderOffsets:
             flushed = self._everyone
         else:
             flushed = frozenset(one for one, _, end in self._held if end >= end_offset)
-        told = ack, end_offset, outcome, received, flushed, self._is_legacy
-        return _tuple_new(AckResult, told)
+        values = ack, end_offset, outcome, received, flushed, self._is_legacy
+        return _tuple_new(AckResult, values)

@@ -26,8 +26,8 @@ __all__ = ["CONFIRM_MS", "CONFIRM_MS_MAX", "AcceptedLink"]
 
 CONFIRM_MS = 20
 """
-So long after a frame a slave that lacks the confirm offset is told it, if it moved.
-Where blocks go more often than that, they tell it and no frame is added.
+How long after a frame the master sends a moved confirm offset to a slave.
+If blocks go more often than that, they carry it and no frame is added.
 """
 
 CONFIRM_MS_MAX = 320
@@ -139,8 +139,8 @@ class AcceptedLink(ABC):
 
     def suspend(self, now_ms: int) -> None:
         """
-        Pauses blocks: the next `tick` is due at once and tells the slave. Before the
-        slave has named its offset, the suspension is kept for later.
+        Pauses blocks: the next `tick` is due at once and announces it to the slave.
+        Before the slave has named its offset, the suspension is kept for later.
 
         Raises:
             LocalViolation: acks wait for this slave: it must leave the set first

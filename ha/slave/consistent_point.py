@@ -1,11 +1,11 @@
 """
 The consistent point of two histories, and the cut that a slave needs. Pure.
 
-Bytes below the consistent point are equal on both sides (R275), those above go. A
-cut below the confirm offset takes bytes that every member of the set held: the
-election of a master with a higher epoch decides so, nothing else does (B4). A log
-without a common point with the master is wiped if it is nobody's hope, and is left
-alone otherwise (R148, R150).
+Bytes below the consistent point are equal on both sides (R275); bytes above it are cut.
+A cut below the confirm offset removes bytes that every member of the set held: only the
+election of a master with a higher epoch allows that (B4). A log without a consistent
+point is wiped if no acknowledged record depends on it, and otherwise stays (R148,
+R150).
 
 Source: docs/protocol.md (K.3, CONFIRM_TRUNCATE), docs/crash-safety.md (B10).
 """

@@ -1,13 +1,12 @@
 """
 Follows a master: one link after the other, until it is stopped.
 
-One thread reads the socket, hands frames to the connection one at a time, and
-carries out what it asks for before the next one. The reasons for which a link ends
-are told once per change. What our own disk refuses is never taken for a lost link:
-the connection tells the master why, and a log that gets nothing durable any more
-ends it all.
+One thread reads the socket, passes frames to the protocol object one at a time, and
+carries out its effects before the next frame. Each new reason for the end of a link is
+reported once. An error of the slave's own disk is never taken for a lost link: the ack
+reports it to the master, and a poisoned log ends the follower.
 
-Clocks, waiting and the socket come in as arguments, so that tests give their own.
+Clock, waiting and socket are arguments, so that tests supply their own.
 """
 
 from __future__ import annotations
@@ -258,7 +257,7 @@ class Follower:
         was_flowing = False
         connection.connected(self._read_log(), environment.now_ms())
         self._carry_out(link, connection)
-        told = self._read_log()
+        reported = self._read_log()
         while self._closed is None:
             if environment.is_stopping():
                 connection.shutdown(environment.now_ms())
@@ -270,7 +269,7 @@ class Follower:
             self._process_received(link, connection)
             if self._newest is before:
                 self._read_log()
-            told = self._report_flushed(link, connection, told)
+            reported = self._report_flushed(link, connection, reported)
             if connection.wants_flush:
                 syncer.ask()
             deadline_ms = connection.next_deadline()
@@ -319,12 +318,12 @@ class Follower:
         return self._newest
 
     def _report_flushed(
-        self, link: FollowerStream, connection: SlaveProtocol, told: SlaveLog
+        self, link: FollowerStream, connection: SlaveProtocol, reported: SlaveLog
     ) -> SlaveLog:
         log = self._newest
         if self._closed is not None:
-            return told
-        if log.flushed_offset != told.flushed_offset or log.is_poisoned:
+            return reported
+        if log.flushed_offset != reported.flushed_offset or log.is_poisoned:
             connection.flushed(log, self._environment.now_ms())
             self._carry_out(link, connection)
         if log.is_poisoned:

@@ -1,8 +1,8 @@
 """
-What both protocols share at the slave's end: state, clocks, effects. Pure.
+The common part of both protocols at the slave's end: state, timers, effects. Pure.
 
-An input changes the state and leaves effects; a violation of the peer, whatever it
-is, ends the link (R182). What comes after the end changes nothing.
+An input changes the state and adds effects. Every violation of the peer ends the link
+(R182). Inputs after the end change nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MasterLink:
     The base of both connections; a protocol adds the methods that raise here.
 
     Args:
-        config: who we are and what we know.
+        config: of the slave.
     """
 
     def __init__(self, config: SlaveConfig) -> None:
@@ -78,7 +78,7 @@ class MasterLink:
     @property
     def master_end(self) -> int | None:
         """
-        The end of the master's log as last heard.
+        The end of the master's log in its newest frame.
         """
         return self._master_end
 
@@ -169,7 +169,7 @@ class MasterLink:
         """
         More of the log is durable, or never will be.
         """
-        del now_ms  # a protocol that can tell the master does so
+        del now_ms  # v3 overrides this, and acks
         self._known = log
 
     def tick(self, now_ms: int) -> None:

@@ -303,8 +303,8 @@ class V3SlaveProtocol(MasterLink):
             self._ack_if_asked(now_ms)
 
     def _ack_if_asked(self, now_ms: int) -> None:
-        told = self._last_data
-        if told and int(told.flags) & _ACK_NOW and self._is_ack_due:
+        newest = self._last_data
+        if newest and int(newest.flags) & _ACK_NOW and self._is_ack_due:
             self._ack(now_ms)
 
     # -- results of effects ------------------------------------------------
@@ -359,13 +359,15 @@ class V3SlaveProtocol(MasterLink):
         """
         Whether the master requested an ack of bytes that are not durable yet.
         """
-        told, log = self._last_data, self._log
-        is_asked = told is not None and int(told.flags) & _ACK_NOW
+        newest, log = self._last_data, self._log
+        is_asked = newest is not None and int(newest.flags) & _ACK_NOW
         return bool(is_asked) and log.flushed_offset < log.end_offset
 
     def _may_delay_ack(self) -> bool:
-        told, received = self._last_data, self._log.received_offset
-        return told is not None and may_delay_ack(told, received, self._acked_offset)
+        newest, received = self._last_data, self._log.received_offset
+        return newest is not None and may_delay_ack(
+            newest, received, self._acked_offset
+        )
 
     def flushed(self, log: SlaveLog, now_ms: int) -> None:
         """

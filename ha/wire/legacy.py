@@ -354,5 +354,5 @@ def epochs_in_legacy(epochs: EpochTable, end_offset: int) -> LegacyEpochs:
             f"epoch {epochs.last_epoch}: legacy frames have epochs up to "
             f"{LEGACY_EPOCH_MAX}"
         )
-    told = epochs.drop_above(end_offset)
-    return LegacyEpochs(end_offset, told.last_epoch, tuple(told.pairs()))
+    sent = epochs.drop_above(end_offset)
+    return LegacyEpochs(end_offset, sent.last_epoch, tuple(sent.pairs()))

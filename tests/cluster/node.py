@@ -159,13 +159,13 @@ class Node:
 
     def broker_ids(self) -> frozenset[int]:
         """
-        Who is in the set.
+        The set.
         """
         return BROKER_IDS
 
     def resign(self, epoch: int, reason: str) -> None:
         """
-        Told to people alone: nobody resigns here but who closes.
+        Printed only: only a closed replica resigns here.
         """
         self._say(f"epoch {epoch} is resigned: {reason}")
 

@@ -21,7 +21,7 @@ PATIENT = SetRules(lag_ms_max=1_000, first_check_ms=100, check_ms=100)
 """A member that lags for a second goes."""
 
 HASTY = {"heartbeat_ms": 200, "housekeeping_ms": 1_000}
-"""Who is silent for a second is gone."""
+"""A peer that is silent for a second is lost."""
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_a_killed_slave_takes_no_ack_of_the_master_along(
 
 def append_alone(stage: MasterStage, first: int) -> dict[int, str]:
     """
-    Appends with the acks that wait for nobody else; offsets and keys.
+    Appends with the acks of the master alone; offsets and keys.
     """
     acked = {}
     for number, ack in enumerate((Ack.LEADER, Ack.LEADER_SYNCED) * 10, first):

@@ -1,5 +1,5 @@
 """
-Slaves whose log is not their master's: what was cut, by whom, and killed meanwhile.
+Slaves whose log differs from their master's: what is cut, also with kills meanwhile.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def check_follows(new: Path, root: Path) -> None:
 
 def epochs_of(root: Path) -> list[tuple[int, int]]:
     """
-    Of a replica that nobody writes.
+    Of a replica without a writer.
     """
     with ReplicaLog(root, segment_size=SEGMENT) as log:
         return log.log().epochs.pairs()

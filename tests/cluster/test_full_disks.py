@@ -22,7 +22,7 @@ from pystore.verify import verify_store
 pytestmark = NEEDS_MOUNTS
 
 PATIENT = SetRules(lag_ms_max=60_000)
-"""Nobody goes because of a lag: what the disk says has to be the reason."""
+"""No member is removed for its lag: the disk must be the reason."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def stage(tmp_path: Path) -> Iterator[MasterStage]:
 
 def acked_by(stage: MasterStage, ack: Ack) -> frozenset[int]:
     """
-    Appends a record, and returns who was waited for.
+    Appends a record, and returns the brokers that acked it.
     """
     end = stage.log.append(message(1)).end
     settled = stage.service.wait(ack, end, WAIT_MS)

@@ -3,7 +3,7 @@ Bytes that no peer sends, in every state of a link, to a real master and a real 
 
 Each test spoils one frame after the other: the handshake, the epochs or their query,
 the agreement, and one while bytes flow. The link ends, with a line that says why;
-nobody else notices; and the next link is as good as any.
+no other link notices; and the next link works.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_a_frame_that_never_ends_is_silence(
     stage: MasterStage, tmp_path: Path, direction: int
 ) -> None:
     """
-    Half a frame is no sign of life: whoever waits for the rest leaves when a whole
+    Half a frame proves no living peer: the receiver closes the link when a whole
     one was due, in each state.
     """
     clock = Clock()
@@ -110,7 +110,7 @@ def test_a_frame_that_never_ends_is_silence(
         for part in ENDLESS:
             assert part == tamperer.done.get(timeout=WAIT_MS / 1000)
             links = slave.status().links
-            # Who waits may have heard nothing of it yet: time passes until it has.
+            # The waiting end may not have it yet: time passes until it has.
             while slave.status().links == links:
                 skip(30_000)
                 stage.service.monitor.rest(10)

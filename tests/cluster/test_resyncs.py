@@ -1,5 +1,5 @@
 """
-Slaves that a master's log has outgrown: who begins anew, where, and who never does.
+Slaves below a master's minimum offset: which are filled again, from where.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 A master and a slave of random histories, joined by a pipe that cuts bytes anywhere.
 
 Whatever they held before: where they agree to go on the logs end equal, byte for
-byte and epoch for epoch (R275), and nobody ever claimed or got what was not so.
+byte and epoch for epoch (R275), and every ack and confirm offset was true.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PROTOCOLS = pytest.mark.parametrize("protocol", ["v3", "legacy"])
 
 @dataclass
 class History:
-    """A log and its epochs; who wrote an epoch decides its bytes."""
+    """A log and its epochs; the writer of an epoch decides its bytes."""
 
     data: bytes
     epochs: EpochTable

@@ -50,7 +50,7 @@ class Judgement(RuleBasedStateMachine):
         end: int,
         is_synced: bool,
     ) -> None:
-        """An election, with who was listed and who stayed a candidate."""
+        """An election, with the listed members and candidates."""
         self.minimum = minimum
         self.replicas = ReplicaSet(
             {1} | listed,
@@ -194,7 +194,7 @@ class Judgement(RuleBasedStateMachine):
         return True
 
     def electable(self) -> set[Member]:
-        """Who may be elected instead of the master, now or by a late change."""
+        """Replicas that may be elected instead of the master, now or later."""
         late = [
             one.members
             for one in self.under_way
@@ -256,4 +256,6 @@ class Judgement(RuleBasedStateMachine):
 
 Judgement.TestCase.settings = settings(stateful_step_count=50)
 TestJudgement = Judgement.TestCase
-TestJudgement.__doc__ = "Whatever happens, who may be elected has what was promised."
+TestJudgement.__doc__ = (
+    "In every case a replica that may be elected holds what was acknowledged."
+)

@@ -124,7 +124,7 @@ class Broker(Machine):
         epoch = mastership.epoch if is_master and mastership else 0
         beat = Beat(heartbeat, epoch, self._given_up, sent_ms, wall_ms)
 
-        # Of another life's heartbeat nobody hears.
+        # The answer to another life's heartbeat is dropped.
         taking = {
             target: self.hearing(partial(self._told, beat, target))
             for target in self.world.controllers
@@ -202,7 +202,7 @@ class Broker(Machine):
         mastership = self.mastership
         if mastership is None or mastership.is_over or mastership.epoch != role.epoch:
             return
-        # Asked by who did not know of this mastership yet, it is none of it.
+        # A request from before this mastership is not of it.
         if role.lease_ms > 0 and beat.epoch == role.epoch:
             lease = lease_from(
                 beat.sent_ms * 1_000_000, beat.sent_wall_ms, role.lease_ms
@@ -213,7 +213,7 @@ class Broker(Machine):
 
     def _seek_master(self) -> None:
         """
-        Nobody is master: may it be us? (1002)
+        There is no master: requests an election (1002).
         """
         if self._is_seeking or self.is_learner:
             return

@@ -177,7 +177,7 @@ class Controller(Process):
 
     def beat(self, beat: Beat, told: Callable[[Role], None]) -> None:
         """
-        A broker lives; who leads answers its role.
+        Takes a heartbeat; the leader answers with the role.
         """
         now_ns = self.clock.now * _NS
         self.liveness.hear(NAMES, beat.heartbeat, now_ns)

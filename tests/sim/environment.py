@@ -1,5 +1,5 @@
 """
-What a mastership is given, and whom it tells.
+The environment of a mastership: its inputs and its callbacks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MasterEnvironment:
 
     Attributes:
         now: the clock.
-        broker_ids: whom the controller knows.
+        broker_ids: all brokers that the controller knows.
         step: is called before each effect; may raise what a crash is.
         acked: an ack was taken, of a process.
         confirmed: the confirm offset moved.

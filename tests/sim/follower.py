@@ -33,7 +33,7 @@ class SimFollower:
     One link to a master, from connecting to its end.
 
     Args:
-        config: who we are.
+        config: of the slave.
         stream: to the master.
         store: ours.
         now: the clock.

@@ -33,7 +33,7 @@ class Election:
 
     Attributes:
         epoch: the new one.
-        master: who was elected.
+        master: the elected broker.
         is_power_cut: by B3: what `all` promised may be lost.
     """
 
@@ -122,6 +122,6 @@ class Ledger:
                 f"B3: {where}, and {before.listed & well} have lost nothing"
             )
         if before.is_founded and not is_power_cut and after.master not in before.listed:
-            raise Violation(f"B2: {where} with {after.master}, who is not listed")
+            raise Violation(f"B2: {where} with {after.master}, which is not listed")
         election = Election(after.epoch, after.master, is_power_cut)
         self.elections.append(election)

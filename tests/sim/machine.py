@@ -44,7 +44,7 @@ class Machine(Process):
         bits: of this start.
         leader: the controller that it takes for the leader.
         connection: to the controllers, by its number.
-        is_copy: its store is an older one of itself, and nobody has vouched for it.
+        is_copy: its store is an older copy, and no operator has confirmed it.
         is_legacy: whether its process follows by the legacy protocol, and tells the
             controllers no more than a Java broker does.
     """
@@ -131,7 +131,7 @@ class Machine(Process):
     @property
     def process(self) -> Incarnation:
         """
-        Which start this is, whoever is told of it.
+        The incarnation of this start.
         """
         return Incarnation(self.counter, self.bits)
 
@@ -161,7 +161,7 @@ class Machine(Process):
 
     def save(self) -> None:
         """
-        Somebody makes a backup of the store.
+        Makes a backup of the store.
         """
         # Only what was closed has a clean mark.
         before = Ended.POWER if self.is_up else self._before
@@ -169,7 +169,7 @@ class Machine(Process):
 
     def restore(self) -> None:
         """
-        Its store becomes the backup, or a new one; who it is was not lost.
+        Its store becomes the backup, or a new one; its identity stays.
         """
         assert not self.is_up
         store, self.counter, self._before = self._saved

@@ -257,7 +257,7 @@ class SimMastership:
 
     def step_down(self, epoch: int) -> None:
         """
-        Another epoch has begun: nothing is acknowledged, nobody is served.
+        Another epoch has begun: no ack is given, no slave is served.
         """
         self.is_over = True
         self.monitor.step_down(epoch)

@@ -45,7 +45,7 @@ class Beat:
     @property
     def replica(self) -> Member:
         """
-        Who sent it.
+        The sender.
         """
         return Member(self.heartbeat.broker_id, self.heartbeat.incarnation)
 
@@ -59,7 +59,7 @@ class Role:
         epoch: the newest.
         master: whose it is, or ``None``.
         agreed: the set.
-        broker_ids: who is known.
+        broker_ids: all brokers of the set.
         lease_ms: for how long after its heartbeat was sent the asker may decide
             `leader`; 0: not longer than it was told before.
     """

@@ -40,7 +40,7 @@ Reply = Callable[[CommandResult], None]
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """
-    A request: commands that are decided together, and whom the last answer is for.
+    A request: commands that are decided together, and the receiver of the last answer.
     """
 
     commands: Sequence[Command]
@@ -144,7 +144,7 @@ class SimTerm:
                 events += decision.events
 
         def done() -> None:
-            # Who cannot prove that it leads says nothing (C2).
+            # A controller that cannot prove its term does not answer (C2).
             if self.is_proven:
                 asked.reply(decision)
 
@@ -190,7 +190,7 @@ class SimTerm:
 
         def read(found: StoredRecord | PystoreError | None) -> None:
             if isinstance(found, PystoreError):
-                # Whoever leads next reads what there is.
+                # The next leader reads the record.
                 self._controller.lose(self)
                 return
             self._take(found)

@@ -62,7 +62,7 @@ class World:
 
     def number(self) -> int:
         """
-        A number that nobody had before.
+        A number that was not used before.
         """
         self.numbers += 1
         return self.numbers
@@ -77,7 +77,7 @@ class World:
 
     def named(self, broker: Broker, broker_id: int) -> None:
         """
-        A store has its id for good: nobody else has it, or ever had (R35, R36).
+        A store has its id for good: no other store has it, or ever had (R35, R36).
         """
         owner = self.by_id.setdefault(broker_id, broker)
         if owner is not broker:

@@ -36,7 +36,7 @@ class LegacyMaster:
         epochs: (epoch, start offset) of each.
         min_offset: of its first segment.
         block_bytes: of a block at most.
-        limit: no byte from this offset on is sent; for those who wait there.
+        limit: no byte from this offset on is sent, for waiting slaves.
         confirm: what it confirms at most.
         acks: every report that came.
         links: how many slaves shook hands.

@@ -155,7 +155,7 @@ class MasterStage:
                 self.log, replace(ship, **changes), self.clock.now_ms
             )
         except PystoreError:
-            # Nobody else has the log.
+            # No other thread has the log.
             self.log.close()
             raise
 
@@ -173,7 +173,7 @@ class MasterStage:
 
     def skip(self, skipped_ms: int) -> None:
         """
-        Moves the clock on, and wakes whoever sleeps.
+        Moves the clock on, and wakes all sleeping threads.
         """
         self.clock.skip(skipped_ms)
         self.service.monitor.notifier.notify()

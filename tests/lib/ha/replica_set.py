@@ -39,11 +39,11 @@ def members(*broker_ids: int) -> frozenset[Member]:
 
 class ReplicaSet:
     """
-    The master of a set, and who talks to it.
+    The master of a set, and its slaves.
 
     Args:
         listed: the set that the controller committed.
-        candidates: who else may be elected.
+        candidates: other replicas that may be elected.
         end: of the log, all of it flushed; where the epoch begins.
         confirm: as the master knew it before.
         rules: the numbers.

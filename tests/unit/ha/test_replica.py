@@ -25,7 +25,7 @@ from pystore.replicaset import AgreedSet, Incarnation, Member
 
 @pytest.fixture
 def stage(tmp_path: Path) -> ReplicaStage:
-    """Nobody has started yet."""
+    """No replica has started yet."""
     return ReplicaStage(tmp_path)
 
 
@@ -58,13 +58,13 @@ def test_a_master_appends_with_all_and_says_what_was_reached(
 
 
 def test_roles_are_exchanged_and_the_old_master_is_cut(stage: ReplicaStage) -> None:
-    """R160, B5: what only the old one has goes, and everybody serves the new epoch."""
+    """R160, B5: bytes of the old one alone are cut; all serve the new epoch."""
     with stage:
         first, second = pair(stage)
         kept = first.append(message(1), Ack.ALL, WAIT_MS).appended.end
         second.decided(Decision(2))
         stage.wait_for(second, Role.IDLE, 2)
-        # Nobody follows: it is in the log, and reaches nobody.
+        # No slave follows: it is in the log, and reaches no slave.
         lost = first.append(message(2), Ack.LEADER).appended.end
         stage.elect(2, second)
         stage.wait_for(first, Role.FOLLOWING, 2)
@@ -179,7 +179,7 @@ def test_without_a_lease_the_core_refuses_what_the_master_decides_alone(
 
 
 def test_a_lease_runs_out_by_itself(stage: ReplicaStage) -> None:
-    """C1: nobody has to say so."""
+    """C1: without a message."""
     with stage:
         first = stage.start(1)
         sent_ns = boottime_ns() - 9_900_000_000
@@ -252,7 +252,7 @@ def test_a_ticket_speaks_of_the_mastership_that_made_it(stage: ReplicaStage) -> 
         assert kept.wait(WAIT_MS).is_reached
         second.decided(Decision(2))
         stage.wait_for(second, Role.IDLE, 2)
-        # The set shrinks meanwhile or not: nobody else has this one.
+        # The set shrinks meanwhile or not: no other replica has this one.
         lost = first.submit(message(2), Ack.LEADER)
         stage.elect(2, second)
         stage.wait_for(first, Role.FOLLOWING, 2)
@@ -269,7 +269,7 @@ def test_a_ticket_speaks_of_the_mastership_that_made_it(stage: ReplicaStage) -> 
 
 
 def test_open_tickets_end_with_their_mastership(stage: ReplicaStage) -> None:
-    """B8: who waits for them is told at once, and so is who asks when all is closed."""
+    """B8: waiters get the result at once, and so do later waits."""
     with stage:
         first = stage.start(1)
         # A candidate that never comes holds every `all` back (B7).

@@ -98,7 +98,7 @@ class TestLegacy:
         assert replicas.asked_ids() is None
 
     def test_without_synced_acks_all_synced_is_refused(self) -> None:
-        """B9: nobody's disk was looked at when the members came in."""
+        """B9: no disk was checked when the members joined."""
         replicas = ReplicaSet(rules=SetRules(serves_synced=False))
 
         assert RefusalReason.NOT_SERVED is refusal(replicas, Ack.ALL_SYNCED)
@@ -145,7 +145,7 @@ class TestAuthority:
         assert 0 == replicas.confirm
 
     def test_what_all_had_acked_before_a_newer_epoch_stays_reached(self) -> None:
-        """B8: the new master is one of those who acked it."""
+        """B8: the new master is one of the replicas that acked it."""
         replicas = ReplicaSet()
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100)

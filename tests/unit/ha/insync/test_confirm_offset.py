@@ -25,7 +25,7 @@ def acked_set(*acks: int) -> ReplicaSet:
 
 
 class TestConfirm:
-    """C.6: the lowest of everyone, and never lower than it was."""
+    """C.6: the lowest ack of all, and never lower than it was."""
 
     def test_it_is_the_lowest_ack_of_all_members(self) -> None:
         """R121: and of the master itself."""
@@ -63,7 +63,7 @@ class TestConfirm:
         assert 0 == acked_set(1_000, 0).confirm
 
     def test_a_lower_ack_after_a_reconnect_does_not_take_it_back(self) -> None:
-        """R128: who holds less than is confirmed is no member: it goes."""
+        """R128: a member that holds less than the confirm offset is removed."""
         replicas = acked_set(1_000)
         assert 1_000 == replicas.confirm
         replicas.connect(2)
@@ -116,7 +116,7 @@ class TestConfirm:
         assert 700 == ConfirmOffset(700, 700, 900).confirm_offset
         assert 700 == ReplicaSet((1, 2), end=700, confirm=900).confirm
 
-    def test_an_inherited_set_holds_it_until_everyone_spoke(self) -> None:
+    def test_an_inherited_set_holds_it_until_every_member_acked(self) -> None:
         """R126: nothing of it is assumed."""
         replicas = ReplicaSet((1, 2), end=700, confirm=300)
         assert 300 == replicas.confirm
@@ -128,7 +128,7 @@ class TestConfirm:
 
 
 class TestCandidates:
-    """B7: who may be elected, though no member, holds acks back."""
+    """B7: a candidate may be elected, so acks wait for it."""
 
     def test_a_candidate_holds_the_confirm_offset(self) -> None:
         """Without a session, without an ack, and with a low one."""
@@ -185,7 +185,7 @@ class TestCandidates:
         assert member(2, start) in replicas.monitor.set_now.members
 
     def test_a_candidate_that_continues_takes_the_older_one_s_place(self) -> None:
-        """B2, B7: it is admitted once, and nobody is left to wait for."""
+        """B2, B7: it joins once, and no candidate is left to wait for."""
         replicas = ReplicaSet(candidates=[2], end=700, confirm=300)
         continuing = frozenset({member(2, 2)})
         agreed = AgreedSet(members(1), 2, members(2), continuing)

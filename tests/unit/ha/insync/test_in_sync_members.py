@@ -42,7 +42,9 @@ class TestIncarnation:
         change = replicas.ask()
         assert {member(1), member(2, 2)} == change.members
 
-    def test_who_lost_nothing_speaks_for_the_listed_one(self) -> None:
+    def test_a_restarted_process_that_lost_nothing_counts_as_the_listed_one(
+        self,
+    ) -> None:
         """B2: the controller looked at its clean mark, or at what it has left."""
         replicas = ReplicaSet()
         replicas.admit(2)
@@ -130,7 +132,7 @@ class TestFlushed:
         assert end + 10 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
         assert replicas.asked_ids() is None
 
-    def test_it_stays_where_nobody_is_promised_its_disk(self) -> None:
+    def test_it_stays_in_a_set_without_all_synced(self) -> None:
         """The set promises caches."""
         assert self.unflushed(SetRules(serves_synced=False)).asked_ids() is None
 
@@ -175,7 +177,7 @@ class TestElection:
     """D of the rules: attempts around an election that break nothing."""
 
     def test_a_shrink_without_answer_does_not_free_the_old_master(self) -> None:
-        """B8: it still needs the acks of who may have been elected."""
+        """B8: it still needs the acks of replicas that may have been elected."""
         replicas = ReplicaSet()
         replicas.admit(2, 3)
         replicas.leave(2)

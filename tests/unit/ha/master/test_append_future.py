@@ -114,7 +114,7 @@ def test_waiting_for_many_tickets_is_one_wait(
 
 
 def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
-    """Who asks for a hundred does not wait a hundred times."""
+    """A wait for a hundred futures sleeps once."""
     fixture = court_of_two(log)
     futures = [submit(fixture) for _ in range(3)]
     clock = iter([1_000, 1_030, 1_060, 9_000])
@@ -130,7 +130,7 @@ def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
     assert given == [20, -10, -7_950]
 
 
-def test_an_append_whose_ack_cannot_be_kept_gets_no_ticket(log: CommitLog) -> None:
+def test_an_append_whose_ack_cannot_be_reached_gets_no_future(log: CommitLog) -> None:
     """R206: the minimum is looked at before the append, and nothing is in the log."""
     fixture = InSyncFixture(log, rules=TWO)
     end = log.end_offset
@@ -165,7 +165,7 @@ def test_a_ticket_is_not_reached_with_fewer_copies_than_the_minimum(
     assert future.wait(0).is_reached
 
 
-def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
+def test_a_step_down_ends_open_futures_for_good(log: CommitLog) -> None:
     """B8: what was reached stays so; what a slave acks later counts for nothing."""
     fixture = court_of_two(log)
     reached = submit(fixture)
@@ -181,7 +181,7 @@ def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
     assert log.end_offset == still.appended.end
 
 
-def test_a_close_ends_open_tickets_and_who_waits_for_them(log: CommitLog) -> None:
+def test_a_close_ends_open_futures_and_their_waiters(log: CommitLog) -> None:
     """Their answers need no open log any more."""
     fixture = court_of_two(log)
     futures = [submit(fixture, ack) for ack in (Ack.ALL, Ack.LEADER, Ack.LEADER_SYNCED)]
@@ -232,7 +232,7 @@ def test_a_ticket_of_the_leader_needs_the_lease_when_it_is_asked(
 
 
 def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
-    """Whoever asks makes it happen, for all below."""
+    """The first wait syncs, for all appends below."""
     fixture = InSyncFixture(log)
     futures = [submit(fixture, Ack.LEADER_SYNCED) for _ in range(5)]
 

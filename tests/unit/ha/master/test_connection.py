@@ -57,14 +57,16 @@ class TestEnds:
 
         assert why in reason(stage)
 
-    def test_who_says_nothing_is_closed(self, tmp_path: Path) -> None:
+    def test_a_silent_slave_is_closed(self, tmp_path: Path) -> None:
         """A port scanner holds no thread for long."""
         config = {"reply_ms": 30}
         with MasterStage(tmp_path, config) as stage, stage.dial() as slave:
             assert slave.recv(100) == b""
             assert reason(stage) == "the slave sent nothing for too long"
 
-    def test_who_stops_in_the_handshake_is_closed(self, tmp_path: Path) -> None:
+    def test_a_slave_that_stops_in_the_handshake_is_closed(
+        self, tmp_path: Path
+    ) -> None:
         """By the clock of the service."""
         with MasterStage(tmp_path) as stage, RawSlave(stage) as slave:
             slave.greet()
@@ -73,7 +75,7 @@ class TestEnds:
             assert "sent nothing for" in reason(stage)
 
     def test_a_half_open_link_is_closed(self, stage: MasterStage) -> None:
-        """R194: bytes that nobody acknowledges are no sign of life."""
+        """R194: bytes without an ack prove no living peer."""
         with RawSlave(stage).begin() as slave:
             stage.skip(20_001)
             assert slave.is_closed()
@@ -91,7 +93,9 @@ class TestEnds:
 
         assert answer.result is CheckResult.CLUSTER_NAME
 
-    def test_who_asks_and_never_reads_is_closed(self, stage: MasterStage) -> None:
+    def test_a_slave_that_queries_and_never_reads_is_closed(
+        self, stage: MasterStage
+    ) -> None:
         """Answers are not piled up for it."""
         with RawSlave(stage) as slave:
             slave.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -176,7 +180,7 @@ class TestBytes:
             assert slave.data().block == b""
             assert slave.read_to(end)
 
-    def test_who_is_waited_for_is_not_suspended(self, tmp_path: Path) -> None:
+    def test_a_slave_that_acks_wait_for_is_not_suspended(self, tmp_path: Path) -> None:
         """K.3: the operator is told to remove it first."""
         with MasterStage(tmp_path) as stage, RawSlave(stage).begin() as slave:
             slave.ack(0)

@@ -82,7 +82,7 @@ def test_a_release_that_is_not_served_is_told_so() -> None:
     assert "does not serve version '1.0'" in found.reason
 
 
-def test_who_is_no_master_sends_the_slave_on() -> None:
+def test_a_broker_that_is_not_master_redirects_the_slave() -> None:
     """The address is told where it is known."""
     there = verdict(set_view=replace(ROSTER, is_master=False, redirect="h:1"))
     nowhere = verdict(set_view=replace(ROSTER, is_master=False))
@@ -101,7 +101,7 @@ def test_a_slave_that_was_told_no_epoch_is_told_ours() -> None:
 def test_a_slave_that_knows_a_newer_epoch_is_told_that_the_master_is_stale(
     changes: dict[str, Any],
 ) -> None:
-    """Told by the controller, or in its own table: somebody was master after us."""
+    """From the controller or its own table: another broker was master later."""
     found = verdict(**changes)
 
     assert found.result is CheckResult.FUTURE_EPOCH

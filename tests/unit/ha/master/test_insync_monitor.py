@@ -90,8 +90,8 @@ def test_an_ack_above_our_end_is_refused(log: CommitLog) -> None:
     assert log.confirm_offset < log.end_offset
 
 
-def test_the_roster_says_who_is_waited_for(log: CommitLog) -> None:
-    """Those whom the controller lists, and those it was asked to (R114)."""
+def test_the_set_view_says_which_slaves_acks_wait_for(log: CommitLog) -> None:
+    """The members that the controller lists, and requested ones (R114)."""
     fixture = InSyncFixture(log, 2)
     assert fixture.monitor.set_view().members == {1, 2}
     fixture.open(3, 13)
@@ -155,7 +155,7 @@ class TestAsking:
         assert fixture.monitor.set_now.set_epoch == 2
 
     def test_a_candidate_that_acks_is_asked_in_at_once(self, log: CommitLog) -> None:
-        """B7: every `all` waits for that, so nobody sleeps on until the next check."""
+        """B7: every `all` waits for that, so it comes before the next check."""
         fixture = InSyncFixture(log)
         fixture.monitor.agreed(
             AgreedSet(frozenset({Member(1)}), 2, candidates=frozenset({Member(2)}))

@@ -1,5 +1,5 @@
 """
-Who rings wakes who sleeps, and nobody misses a ring.
+A notification wakes all waiters, and no waiter misses one.
 
 A ring that is lost would cost its sleeper no more than the time that it gave itself.
 So the sleepers here give themselves longer than the test waits for them.
@@ -20,7 +20,7 @@ WAIT_S = 20
 """The test waits so long for what takes milliseconds."""
 
 FOREVER_MS = 3_600_000
-"""A sleeper who missed its ring is found asleep."""
+"""A waiter that missed its notification is found asleep."""
 
 
 def _started(work: Callable[[], None]) -> threading.Thread:
@@ -44,7 +44,7 @@ def test_a_ring_after_the_look_is_not_slept_through() -> None:
     assert not sleeper.is_alive()
 
 
-def test_a_ring_wakes_everyone_who_sleeps() -> None:
+def test_a_notification_wakes_all_waiters() -> None:
     """Each of them looks for itself."""
     notifier = Notifier()
     threads = [_started(lambda: notifier.wait(0, FOREVER_MS)) for _ in range(3)]
@@ -110,7 +110,7 @@ def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
     assert not consumer.is_alive(), state
 
 
-def test_who_helps_is_called_when_somebody_hurries() -> None:
+def test_helpers_run_in_the_thread_of_the_appender() -> None:
     """In that thread, until it helps no more."""
     notifier = Notifier()
     helped: list[int] = []
@@ -128,8 +128,8 @@ def test_who_helps_is_called_when_somebody_hurries() -> None:
     assert helped == [threading.get_ident()]
 
 
-def test_who_hurries_rings_for_what_helpers_leave() -> None:
-    """All of them are asked; nobody there is something left, too."""
+def test_waiters_are_woken_for_work_that_helpers_leave() -> None:
+    """All of them run; without a helper the work is left, too."""
     notifier = Notifier()
     answers = {"one": True, "other": True}
     notifier.run_helpers()

@@ -57,7 +57,7 @@ def _until_waiting(fixture: InSyncFixture, count: int) -> None:
 
 @pytest.mark.parametrize("ack", list(Ack))
 def test_a_master_alone_has_every_ack_at_once(log: CommitLog, ack: Ack) -> None:
-    """Nobody else is waited for; its disk is, where that was promised."""
+    """No slave is waited for; the master's disk is, if the ack needs it."""
     fixture = InSyncFixture(log)
     appended, settled = fixture.monitor.appends.append(message(1).form, ack, LONG_MS)
 
@@ -67,7 +67,7 @@ def test_a_master_alone_has_every_ack_at_once(log: CommitLog, ack: Ack) -> None:
     assert (settled.flushed_by == {1}) or not ack.is_synced
 
 
-def test_one_ack_ends_the_wait_of_everyone_it_covers(log: CommitLog) -> None:
+def test_one_ack_ends_all_waits_that_it_covers(log: CommitLog) -> None:
     """Those above it wait on."""
     fixture = InSyncFixture(log, 2)
     fixture.open(2, 12)
@@ -99,7 +99,7 @@ def test_one_wait_does_for_many_appends(log: CommitLog) -> None:
     assert log.confirm_offset == ends[-1]
 
 
-def test_who_loses_the_last_slave_waits_for_nobody(log: CommitLog) -> None:
+def test_a_master_that_loses_its_last_slave_waits_for_none(log: CommitLog) -> None:
     """R213: once the set is the master alone, its own log decides."""
     fixture = InSyncFixture(log)
     fixture.open(3, 13)
@@ -110,7 +110,7 @@ def test_who_loses_the_last_slave_waits_for_nobody(log: CommitLog) -> None:
     assert thread.outcome() is AckOutcome.REACHED
 
 
-def test_slaves_sync_as_long_as_somebody_waits_for_their_disks(log: CommitLog) -> None:
+def test_slaves_sync_while_a_caller_waits_for_their_disks(log: CommitLog) -> None:
     """And a moment longer; appends that ask for less never ask for it."""
     fixture = InSyncFixture(log)
     appends = fixture.monitor.appends
@@ -167,7 +167,7 @@ def test_a_wait_runs_out_by_the_clock(log: CommitLog) -> None:
 
 
 def test_a_synced_ack_syncs_first(log: CommitLog) -> None:
-    """Whoever waits makes it happen."""
+    """The waiting thread reads the log itself."""
     fixture = InSyncFixture(log)
     end = fixture.append()
 
@@ -190,7 +190,7 @@ def test_a_newer_epoch_ends_every_wait(log: CommitLog) -> None:
 
 
 def test_a_closed_mastership_waits_for_nothing(log: CommitLog) -> None:
-    """Who waits is told, who comes later too."""
+    """Waiters and later appenders get the same answer."""
     fixture = InSyncFixture(log, 2)
     end = fixture.append()
     outcomes: list[AckOutcome] = []

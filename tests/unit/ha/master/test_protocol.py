@@ -111,7 +111,7 @@ def test_twenty_silent_seconds_end_a_session(make: Callable[[], Bench]) -> None:
 
 @opened
 def test_half_a_frame_is_no_sign_of_life(make: Callable[[], Bench]) -> None:
-    """Who sends one byte a second sends nothing."""
+    """One byte a second is no frame."""
     bench = make()
     raw = encode(Frame(4, 0, ack(1500)))
     half = raw[:30] if make is v3 else encode_legacy(LegacyAck(1500))[:11]
@@ -140,7 +140,7 @@ def test_a_lost_socket_ends_the_session_once(make: Callable[[], Bench]) -> None:
 def test_a_link_lost_in_the_handshake_leaves_no_session(
     make: Callable[[], Bench],
 ) -> None:
-    """Nobody was told that it began."""
+    """No session had begun."""
     bench = make()
     bench.connection.lost("reset by peer")
 
@@ -194,7 +194,9 @@ def test_a_suspended_slave_gets_heartbeats_alone(make: Callable[[], Bench]) -> N
 
 
 @opened
-def test_who_is_waited_for_cannot_be_suspended(make: Callable[[], Bench]) -> None:
+def test_a_slave_that_acks_wait_for_cannot_be_suspended(
+    make: Callable[[], Bench],
+) -> None:
     """K.3: it has to leave the set first, committed."""
     bench = make()
     bench.set_view = replace(ROSTER, members=frozenset({1, 2}))
@@ -297,7 +299,7 @@ def test_a_frame_of_a_later_version_is_skipped() -> None:
 
 
 def test_after_the_end_nothing_is_taken() -> None:
-    """What the socket still holds is nobody's."""
+    """Bytes that the socket still holds are dropped."""
     bench = v3()
     bench.connection.lost("gone")
     bench.connection.effects()

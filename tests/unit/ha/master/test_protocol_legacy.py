@@ -85,7 +85,7 @@ class TestHandshake:
             ),
         ],
     )
-    def test_who_is_not_of_the_set_is_not_answered(
+    def test_a_slave_of_another_set_gets_no_answer(
         self, broker_id: int, reason: str
     ) -> None:
         """R199: closed, since the protocol has no way to say why."""
@@ -101,7 +101,7 @@ class TestHandshake:
         assert "on this link" in reason_of(effects)
 
     def test_a_busy_master_and_one_that_is_none_close(self) -> None:
-        """The slave comes back, or asks who is."""
+        """The slave comes back, or asks for the master."""
         for set_view, reason in (
             (replace(ROSTER, is_busy=True), "no more sessions"),
             (replace(ROSTER, is_master=False), "is not the master"),

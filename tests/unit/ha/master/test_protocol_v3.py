@@ -104,7 +104,7 @@ class TestHandshake:
         assert reason_of(effects) == f"CLUSTER_NAME: {body.reason}"
         assert len(effects) == 2
 
-    def test_a_redirect_is_sent_by_who_is_no_master_alone(self) -> None:
+    def test_only_a_broker_that_is_not_master_sends_a_redirect(self) -> None:
         """Elsewhere the field is empty."""
         elsewhere = replace(ROSTER, is_master=False, redirect="h:1")
 
@@ -125,7 +125,7 @@ class TestHandshake:
         assert "second handshake" in reason_of(Bench().hear(shake(), shake()))
 
     def test_nothing_comes_before_the_handshake(self) -> None:
-        """A session id that is right by chance helps nobody."""
+        """A session id that is right by chance does not help."""
         for body in (QueryEpoch(SESSION), confirmed(), ack(0)):
             assert "before a handshake" in reason_of(Bench().hear(body))
 

@@ -129,7 +129,9 @@ class TestAcks:
             SessionAcked(2, SESSION, 3000, 2000, 30, AckStatus.OK)
         ]
 
-    def test_who_holds_less_than_it_was_told_was_never_caught_up(self) -> None:
+    def test_a_slave_that_holds_less_than_any_frame_named_was_never_caught_up(
+        self,
+    ) -> None:
         """R99: sending moves nothing."""
         bench = Bench().opened()
         bench.blocks()
@@ -287,7 +289,7 @@ class TestPausing:
         assert bench.blocks()[0].offset == 1500
 
     @pytest.mark.parametrize("where", ["hello", "cut", "ack"])
-    def test_who_is_waited_for_is_not_paused(self, where: str) -> None:
+    def test_a_slave_that_acks_wait_for_is_not_paused(self, where: str) -> None:
         """K.3: acknowledgements would wait for ever."""
         bench = Bench(set_view=replace(ROSTER, candidates=frozenset({2})))
         start = SlaveFlag.START_SUSPENDED if where == "hello" else SlaveFlag(0)

@@ -35,7 +35,7 @@ def at(offset: int, epoch: int, **changes: Any) -> ResumePoint | str:
     [(0, 1), (999, 1), (1000, 1), (1000, 2), (2500, 2), (2500, 4), (3000, 4)],
 )
 def test_a_point_within_its_epoch_is_agreed_to(offset: int, epoch: int) -> None:
-    """Its start and its end are within; whoever is listed may go on."""
+    """Its start and its end are included; a member may resume, too."""
     assert at(offset, epoch) == ResumePoint(offset, offset)
 
 

@@ -123,7 +123,7 @@ def test_a_window_of_appends_is_under_way_at_once(
 def test_a_learner_is_served_and_never_waited_for(
     stage: MasterStage, tmp_path: Path
 ) -> None:
-    """R203: nobody asks for it to be in the set."""
+    """R203: it is never proposed for the set."""
     with stage, Slave(stage.service.address, tmp_path / "slave", is_learner=True):
         end = stage.log.append(message(1)).end
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)

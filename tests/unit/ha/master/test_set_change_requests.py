@@ -25,7 +25,7 @@ def change(attempt: int) -> SetChange:
     return SetChange(attempt, 3, 1, MEMBERS, frozenset(), "it has caught up")
 
 
-def test_who_offers_a_change_does_not_wait_for_the_controller() -> None:
+def test_offering_a_change_does_not_wait_for_the_controller() -> None:
     """The answer comes later, by another thread."""
     answers: Answers = queue.SimpleQueue()
     may_answer = threading.Event()

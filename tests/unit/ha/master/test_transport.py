@@ -80,7 +80,7 @@ class TestReceiving:
     def test_a_peer_that_closes_is_gone(
         self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
-        """The link says who ended it."""
+        """The reason names the side that ended it."""
         wire, slave = ends
         slave.close()
 
@@ -95,7 +95,7 @@ class TestReceiving:
         with pytest.raises(LinkLost, match="the slave sent nothing for too long"):
             wire.receive()
 
-    def test_hanging_up_wakes_who_receives(
+    def test_hanging_up_wakes_the_receiving_thread(
         self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """From any thread, and again is fine."""
@@ -236,7 +236,7 @@ class TestSending:
     def test_a_link_that_was_closed_says_so(
         self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
-        """Whoever comes late gets an error of its own kind."""
+        """A late call gets an error of its own kind."""
         wire, _ = ends
         wire.close()
         wire.hang_up()
@@ -252,7 +252,7 @@ class TestListening:
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
     def test_this_machine_alone_needs_no_warning(self, host: str) -> None:
-        """Nobody else reaches these."""
+        """Only this machine reaches these."""
         assert exposure(host, 1) is None
 
     @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "broker-a"])

@@ -52,7 +52,7 @@ def test_poison_is_an_ailment() -> None:
     assert AckStatus.POISONED is status_of(replace(LOG, is_poisoned=True))
 
 
-def test_an_ack_may_wait_only_while_nobody_can_wait_for_it() -> None:
+def test_an_ack_is_delayed_only_while_no_append_waits_for_it() -> None:
     """
     Far behind, for a bounded number of bytes, and unless the master asks.
     """

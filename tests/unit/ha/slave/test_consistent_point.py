@@ -97,7 +97,7 @@ def test_entries_without_bytes_are_wiped() -> None:
 
 def test_bytes_without_epochs_have_no_history() -> None:
     """
-    R147: Java trusts them by their length; nobody can say whose they are.
+    R147: Java trusts them by their length; their origin is unknown.
     """
     for met in (
         find_consistent_point(log(16), master(64, (1, 0)), may_wipe=False),

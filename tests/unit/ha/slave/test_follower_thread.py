@@ -30,7 +30,7 @@ def follow(log: ReplicaLog, address: str, said: list[str]) -> FollowerThread:
 
 def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:
     """
-    And then nobody writes to the log any more.
+    And then no thread writes to the log any more.
     """
     said: list[str] = []
     with (

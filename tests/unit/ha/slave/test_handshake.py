@@ -1,5 +1,5 @@
 """
-Who may be followed; the frames themselves are tested with the connection.
+Which masters are followed; the frames are tested with the protocol.
 """
 
 from __future__ import annotations

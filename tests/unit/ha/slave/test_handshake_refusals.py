@@ -30,7 +30,7 @@ RETRIES = {
 
 
 @pytest.mark.parametrize("result", [r for r in CheckResult if r])
-def test_each_refusal_says_who_can_help(result: CheckResult) -> None:
+def test_each_refusal_says_what_the_slave_does_next(result: CheckResult) -> None:
     """
     K.3, and the reason is one line whatever the peer wrote.
     """

@@ -84,7 +84,7 @@ class TestTransfer:
 
     def test_a_master_that_waits_for_our_disk_is_heard(self) -> None:
         """
-        Until what it sent is durable; not for blocks that nobody waits for.
+        Until its bytes are durable; not for blocks without a waiting append.
         """
         master = flowing()
         connection = master.owner.connection
@@ -263,7 +263,7 @@ class TestTransfer:
 
     def test_an_epoch_whose_first_byte_is_missing_is_not_recorded(self) -> None:
         """
-        R191: the entry would name bytes that somebody else wrote.
+        R191: the entry would label bytes of another epoch.
         """
         log = ShortLog(BYTES[:8], history((1, 0)))
         master = flowing(log)
@@ -275,7 +275,7 @@ class TestTransfer:
     @pytest.mark.parametrize("epoch", [2, 4])
     def test_a_frame_of_another_epoch_changes_nothing(self, epoch: int) -> None:
         """
-        R273: no byte, no ack; the controller knows who is stale.
+        R273: no byte, no ack; the controller knows which side is stale.
         """
         master = flowing()
         before = len(master.owner.sent)
@@ -286,7 +286,7 @@ class TestTransfer:
 
     def test_a_frame_of_another_session_changes_nothing(self) -> None:
         """
-        R273: it was meant for somebody else.
+        R273: it belongs to another session.
         """
         master = flowing()
         before = len(master.owner.sent)

@@ -171,7 +171,7 @@ def test_a_block_costs_the_logarithm_of_the_epochs() -> None:
 
     class Counted(tuple[EpochEntry, ...]):
         """
-        Entries that count who asks.
+        Entries that count their reads.
         """
 
         __slots__ = ()

@@ -69,7 +69,7 @@ def read_rows(rows: str) -> TransitionTable:
 )
 def test_the_tables_are_frozen(rows: str, table: TransitionTable) -> None:
     """
-    Who changes a transition changes it here too, and sees the whole.
+    A change of a transition changes this test, too.
     """
     assert read_rows(rows) == table
 
@@ -99,7 +99,7 @@ def test_transfer_is_entered_from_the_handshake_or_from_a_pause(
     table: TransitionTable,
 ) -> None:
     """
-    Nobody sends or takes bytes before histories were compared.
+    No side sends or takes bytes before histories were compared.
     """
     before = {a for (a, _), b in table.items() if b == State.TRANSFER}
 
@@ -169,7 +169,7 @@ def test_no_way_leads_to_bytes_around_the_handshake(
 
 def test_a_wish_of_the_operator_is_no_violation_in_any_state() -> None:
     """
-    Who suspends, resumes or stops cannot know how far a link has come.
+    The caller of suspend, resume or shutdown does not know the state of a link.
     """
     for table in (SLAVE, MASTER):
         for event in (LinkEvent.SUSPEND, LinkEvent.RESUME, LinkEvent.SHUTDOWN):

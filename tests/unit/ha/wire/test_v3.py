@@ -117,7 +117,7 @@ def test_the_shortest_body_of_each_type_is_that_of_the_table() -> None:
 
 def test_the_fixed_parts_have_the_sizes_that_others_count_with() -> None:
     """
-    Whoever sends a block behind a head counts with them.
+    The sender of a block behind a head uses them.
     """
     assert (24 + 64, 24, 40) == (DATA_BYTES_MIN, EPOCH_BYTES, RETURN_BYTES_MIN)
 
