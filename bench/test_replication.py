@@ -156,7 +156,7 @@ def test_appends_that_wait_for_a_slave_keep_half_of_the_rate(
 ) -> None:
     """
     Timed: 64 threads append messages of 1 KiB, every one with `all`. Each thread has a
-    window of tickets under way, and asks every ticket what it reached; beside it the
+    window of futures under way, and asks every future what it reached; beside it the
     same with the ack of the leader alone, while the same slave follows, and without
     one; and with a window of one, where a thread sleeps and is woken for every message.
     """

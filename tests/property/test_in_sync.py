@@ -1,8 +1,8 @@
 """
-A master's judgement under random facts, beside a model that only remembers.
+A master's in-sync decisions under random facts, beside a model of their facts.
 
 The model knows what every process holds and what the controller may have committed.
-It does not know how the judgement is made, only what must be true of it.
+It does not know how decisions are made, only what must be true of them.
 """
 
 from __future__ import annotations

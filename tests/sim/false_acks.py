@@ -1,5 +1,5 @@
 """
-A slave that says it holds more than it does: a peer with a mistake, on purpose.
+Acks above the end of a slave: a peer with a defect, on purpose.
 """
 
 from __future__ import annotations

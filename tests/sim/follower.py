@@ -1,5 +1,5 @@
 """
-A broker as a slave: the real connection, its stream and its store.
+A broker as a slave: the real protocol, its stream and its store.
 """
 
 from __future__ import annotations

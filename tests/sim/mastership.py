@@ -1,5 +1,5 @@
 """
-A broker as a master: real connections, the real judgement, for one epoch.
+A broker as a master for one epoch: real links, real in-sync decisions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """
-How a process of a broker gets its id and registers: the real negotiation, over a store
-that keeps what it was told to write, whatever the process dies of.
+The registration of a broker's process: the real negotiation of its id, over a store
+that keeps its writes when the process dies.
 """
 
 from __future__ import annotations

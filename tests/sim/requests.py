@@ -1,5 +1,5 @@
 """
-A broker asks a controller: once per attempt, and may hear nothing.
+Requests of a broker to a controller: once per attempt, perhaps without an answer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def ask(
 
 def propose(broker: Broker, change: SetChange) -> None:
     """
-    Sends a change of the set; its answer, or the lack of one, goes to the judgement.
+    Sends a change of the set; its answer, or the lack of one, goes to the in-sync
+    logic.
     """
     mastership, clock = broker.mastership, broker.clock
     assert mastership is not None

@@ -1,6 +1,6 @@
 """
 Appends that wait for their ack, where no thread does: in the simulation, and in tests
-of the judgement alone. A service's appends wait in the core (`pystore.core.waits`).
+of the decisions alone. A service's appends wait in the core (`pystore.core.waits`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-A judge over a real log, for tests of it and of what waits there.
+An in-sync monitor over a real log, for tests of it and of appends that wait there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONG_MS = 10_000
 
 
 class InSyncFixture:
-    """A judge over a real log, with a clock of the test's."""
+    """An in-sync monitor over a real log, with a clock of the test's."""
 
     def __init__(
         self, log: CommitLog, *members: int, rules: SetRules | None = None

@@ -1,8 +1,8 @@
 """
-A master's judgement with its slaves, in words that tests can speak.
+The in-sync decisions of a master with its slaves, in the terms of tests.
 
 Sizes are in bytes, times in milliseconds; broker 1 is the master. Nothing here
-decides anything: it fills in the facts that a real link would bring.
+decides anything: it supplies the facts that a real link would bring.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ReplicaSet:
         rules: the numbers.
 
     Attributes:
-        monitor: the judgement.
+        monitor: the in-sync decisions.
         waits: appends that wait for their acks.
     """
 

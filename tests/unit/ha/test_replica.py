@@ -348,7 +348,7 @@ def test_a_master_whose_disk_failed_resigns(stage: ReplicaStage) -> None:
         first, _ = pair(stage)
         service = first._service
         assert service is not None
-        # No write-back fails on demand: the judge is told so, of long ago.
+        # No write-back fails on demand: the monitor gets an old failure.
         service.monitor._in_sync.poisoned(0)
         service.monitor.notifier.notify()
         stage.wait_for(first, Role.RESIGNED, 1)

@@ -245,7 +245,7 @@ def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
 
 class Story:
     """
-    Facts by chance, and beside tickets the waits that the simulation has.
+    Facts by chance, and beside futures the waits that the simulation has.
 
     Args:
         fixture: to which they happen.

@@ -1,5 +1,5 @@
 """
-The judgement behind its lock: acks move the log's confirm offset, and waits end.
+The in-sync monitor: acks move the log's confirm offset, and waits end.
 """
 
 from __future__ import annotations
