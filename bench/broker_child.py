@@ -16,9 +16,7 @@ import time
 
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.model.commands import AlterSet
-from pystore.controller.model.member import Member
 from pystore.controller.model.replies import Done, NextBrokerId
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
@@ -32,6 +30,7 @@ from pystore.controller.protocol.calls import (
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.connection import Handler
 from pystore.remoting.server import RemotingServer
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["Broker"]
 

@@ -37,10 +37,10 @@ from pystore.controller.protocol.calls import (
 )
 from pystore.controller.protocol.client_codec import answer_of, command_of
 from pystore.controller.protocol.extensions import HeartbeatExtension
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.framing import CommandReader, encode_frame
+from pystore.replicaset import Incarnation
 
 __all__ = ["Brokers"]
 

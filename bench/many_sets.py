@@ -28,12 +28,12 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.decision import Accepted
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.controller.server.broker_sets import BrokerSets
 from pystore.controller.server.record_keys import LEADER, set_key
 from pystore.records.lmdb_store import LmdbStore
 from pystore.records.ops import Op, Put
+from pystore.replicaset import Member
 
 __all__ = ["Decisions", "write_sets"]
 

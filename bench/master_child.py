@@ -20,9 +20,10 @@ from machine import anonymous_bytes
 from writers import WAYS
 
 from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["EPOCH"]

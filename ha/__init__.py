@@ -1,3 +1,3 @@
 """
-Replication: a master and its slaves hold the same bytes, and know who has what.
+Replication: a master and its slaves hold the same bytes, and know what each holds.
 """

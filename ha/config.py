@@ -1,7 +1,7 @@
 """
-Which replica of which set one is, and how it serves and follows. Pure.
+The configuration of a replica: its identity, and how it serves and follows. Pure.
 
-It is what a configuration says; what a controller decides is no part of it.
+Decisions of a controller are no part of it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import Member
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.slave.backoff import BackOffConfig
 from pystore.ha.slave.config import SlaveConfig
+from pystore.replicaset import Incarnation, Member
 
 __all__ = ["ReplicaConfig"]
 
@@ -21,21 +21,21 @@ __all__ = ["ReplicaConfig"]
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
     """
-    Which replica of which set this is, and how it serves and follows.
+    The identity of a replica, and how it serves and follows.
 
     Attributes:
         cluster: name of the cluster.
         broker_name: name of the broker set.
         broker_id: persistent, from 1 on.
-        host: where it listens as master: on this machine alone, unless told otherwise.
-        port: 0: any that is free.
-        rules: the numbers of the set.
+        host: where it listens as master; default: on this machine only.
+        port: 0: any free port.
+        rules: of the set.
         heartbeat_ms: see `pystore.ha.master.config.MasterConfig`.
-        is_learner: it counts for nothing.
-        pace: of links to a master.
-        retry_ms: how long after a failure a switch is tried again.
-        bytes_per_second: to one slave; 0: as many as there are.
-        say: one line for people; any thread.
+        is_learner: it never joins the SyncStateSet.
+        pace: the waits between two links to a master.
+        retry_ms: how long after a failure a role switch is tried again.
+        bytes_per_second: to one slave; 0: no limit.
+        say: called with one line for the operator, from any thread.
     """
 
     cluster: str
@@ -53,7 +53,7 @@ class ReplicaConfig:
 
     def master_config(self, epoch: int, segment_size: int) -> MasterConfig:
         """
-        Returns what it serves under.
+        Returns the configuration as a master.
         """
         return MasterConfig(
             self.cluster,
@@ -66,20 +66,20 @@ class ReplicaConfig:
 
     def slave_config(self, me: Member, epoch: int, *, may_wipe: bool) -> SlaveConfig:
         """
-        Returns what it follows under.
+        Returns the configuration as a slave.
 
         Args:
-            me: with the incarnation.
+            me: this replica with its incarnation.
             epoch: of the master.
-            may_wipe: the controller counts on nothing that this replica holds.
+            may_wipe: no acknowledged record depends on this replica.
         """
-        counter, bits = me.incarnation or (0, bytes(16))
+        start = me.incarnation or Incarnation()
         return SlaveConfig(
             self.cluster,
             self.broker_name,
             self.broker_id,
-            incarnation=counter,
-            incarnation_bits=bits,
+            incarnation=start.counter,
+            incarnation_bits=start.bits,
             epoch=epoch,
             is_learner=self.is_learner,
             may_wipe=may_wipe,

@@ -1,10 +1,11 @@
 """
-A replica as a broker embeds it: a store that follows or serves, as a controller says.
+A replica, as a broker embeds it: a store that is master or slave, as the controller
+decides.
 
-It owns the log of one store, and at most one mastership or one follower of it. What
-the controller decides is taken at once and carried out by a thread of its own
-(`pystore.ha.role`), one step after the other: whoever decides never waits for a
-disk or a peer, and between two steps a newer decision takes the place of the older.
+It owns the log of one store, and at most one mastership or one follower. A decision of
+the controller is taken at once, and a thread carries it out step by step
+(`pystore.ha.role`). So the caller never waits for a disk or a peer, and between two
+steps a newer decision replaces an older one.
 
 Source: docs/replication.md; R156, R160 to R165, R206; B5, B6, B8.
 """
@@ -26,7 +27,6 @@ from pystore.errors import (
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.ack import Ack, AckResult
-from pystore.ha.insync.member import Member
 from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.lease import Lease
 from pystore.ha.master.service import MasterService, Mastership
@@ -49,6 +49,7 @@ from pystore.ha.slave.follower_thread import FollowerThread
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.wire.effects import Promise
 from pystore.message.message import Message
+from pystore.replicaset import Member
 
 if TYPE_CHECKING:
     import os
@@ -68,14 +69,14 @@ class Replica:
 
     Args:
         path: the store's directory; a missing or empty one becomes a store.
-        place: who it is.
-        controller: is asked for changes of the set, and told of resignations.
+        config: of this replica.
+        controller: takes requests for changes of the set, and resignations.
         now_ms: a clock that never steps back.
         **options: of `pystore.store.commit_log.CommitLog`.
 
     Attributes:
-        log: of the store; for looking at.
-        me: this replica in this incarnation, as a decision names it.
+        log: of the store; read only.
+        me: this replica in this incarnation, as decisions name it.
 
     Raises:
         PystoreError: as `pystore.store.store.Store`.
@@ -84,17 +85,16 @@ class Replica:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        place: ReplicaConfig,
+        config: ReplicaConfig,
         controller: ControllerGateway,
         now_ms: Callable[[], int] = clock_ms,
         **options: Unpack[LogArguments],
     ) -> None:
-        self._place = place
+        self._config = config
         self._controller = controller
         self._now_ms = now_ms
         self.log = ReplicaLog(path, **options)
-        start = self.log.incarnation
-        self.me = Member(place.broker_id, (start.counter, start.bits))
+        self.me = Member(config.broker_id, self.log.incarnation)
         self._machine = RoleMachine(self.me, self.log.log().promised_epoch)
         self._authority = WriteAuthority(now_ms)
         self._service: MasterService | None = None
@@ -102,7 +102,7 @@ class Replica:
         self._begun: tuple[int, CommitLog] | None = None
         self._drain_ms = 0
         self._problem = ""
-        self._heard: SimpleQueue[Callable[[RoleMachine], object]] = SimpleQueue()
+        self._inbox: SimpleQueue[Callable[[RoleMachine], object]] = SimpleQueue()
         self._changed = threading.Condition()
         self._now = self._machine.role, self._machine.known
         self._thread = threading.Thread(target=self._run, name="pystore-ha-role")
@@ -120,19 +120,19 @@ class Replica:
     ) -> None:
         self.close()
 
-    # -- what the controller says --------------------------------------------
+    # -- decisions of the controller -----------------------------------------
 
     def decided(self, decision: Decision) -> None:
         """
         Takes a decision; returns at once. One that is not newer changes no role.
         """
-        self._heard.put(lambda machine: machine.decided(decision))
+        self._inbox.put(lambda machine: machine.decided(decision))
 
     def leased(self, epoch: int, lease: Lease) -> None:
         """
         Takes the lease of a mastership; returns at once.
         """
-        self._heard.put(lambda machine: machine.leased(epoch, lease))
+        self._inbox.put(lambda machine: machine.leased(epoch, lease))
 
     # -- appending -----------------------------------------------------------
 
@@ -146,14 +146,14 @@ class Replica:
         Appends as the master, all or none, and waits for the ack.
 
         Returns:
-            where the records are, what was promised and what was reached. Unless it
-            was reached they may be gone after the next election.
+            where the records are, the ack, and what was reached. If the ack was not
+            reached, the next election may lose the records.
 
         Raises:
-            FencedError: this is not the master, or its lease has lapsed and the ack
-                needs one; nothing was appended, but where the lease lapsed meanwhile.
-            UnavailableError: the promise could not be kept, so nothing was appended.
-            PoisonedError: our own disk failed.
+            FencedError: this is not the master, or the ack needs a lease and it has
+                ended. Nothing was appended, unless the lease ended meanwhile.
+            UnavailableError: the ack could not be reached, so nothing was appended.
+            PoisonedError: the disk of this replica failed.
             PystoreError: as `pystore.store.commit_log.CommitLog.append_batch`.
         """
         future = self.submit(messages, ack)
@@ -163,8 +163,9 @@ class Replica:
         self, messages: Message | Iterable[Message], ack: Ack = Ack.ALL
     ) -> AppendFuture:
         """
-        Appends as `append` does, with every check of it, and waits for nothing: the
-        ticket says later what was reached. So one producer has many under way.
+        Appends as `append` does, with the same checks, but without waiting: the
+        future waits for the ack later. So one producer can have many appends under
+        way.
 
         Raises:
             PystoreError: as `append`.
@@ -181,25 +182,25 @@ class Replica:
         self, futures: Sequence[AppendFuture], timeout_ms: int = 3_000
     ) -> list[AckResult]:
         """
-        Waits for tickets, of this mastership or earlier ones; see
+        Waits for futures, of this mastership or earlier ones; see
         `pystore.ha.master.append_future.wait_all`.
         """
         return wait_all(futures, timeout_ms, self._now_ms)
 
     def _no_master(self) -> str:
         role, known = self._now
-        text = f"broker {self.me.broker_id} is not the master but {role.value}"
+        text = f"broker {self.me.broker_id} is not the master, its role is {role.value}"
         if known.master in (None, self.me):
             return f"{text}, in epoch {known.epoch}: try again later"
         assert known.master is not None
         where = f"broker {known.master.broker_id}"
         return f"{text}; the master of epoch {known.epoch} is {where}: append there"
 
-    # -- how it stands -------------------------------------------------------
+    # -- status --------------------------------------------------------------
 
     def standing(self) -> ReplicaStatus:
         """
-        Returns how it stands now.
+        Returns the status of the replica now.
         """
         role, known = self._now
         service, following = self._service, self._following
@@ -211,7 +212,7 @@ class Replica:
             log = self.log.log()
             gap = log.end_offset - log.confirm_offset
         elif following is not None:
-            stands = following.standing()
+            stands = following.status()
             if stands.master_end is not None:
                 gap = max(0, stands.master_end - self.log.log().received_offset)
             problem = problem or str(following.problem or stands.reason)
@@ -224,11 +225,11 @@ class Replica:
         self, is_so: Callable[[ReplicaStatus], bool], timeout_ms: int = 10_000
     ) -> ReplicaStatus:
         """
-        Waits until it stands as wanted: looks with every change of its role, and
+        Waits until the status is as wanted: checks at each change of the role, and
         every 10 ms.
 
         Returns:
-            how it stands then, or when the time was over.
+            the status then, or at the timeout.
         """
         until_ms = self._now_ms() + timeout_ms
         while not is_so(standing := self.standing()) and self._now_ms() < until_ms:
@@ -240,17 +241,17 @@ class Replica:
 
     def close(self, drain_ms: int = 0) -> None:
         """
-        Ends whatever it is, and closes the store; again is fine.
+        Ends its role and closes the store; may be called again.
 
         Args:
-            drain_ms: how long slaves of a master may take for the rest.
+            drain_ms: how long slaves of a master may take to receive the rest.
 
         Raises:
-            PoisonedError: a write-back failed: closed, but not clean.
-            StorageError: the system refused; closed all the same.
+            PoisonedError: a write-back failed: closed, but without the clean mark.
+            StorageError: the system refused; the store is closed nevertheless.
         """
         self._drain_ms = drain_ms
-        self._heard.put(lambda machine: machine.shutdown())
+        self._inbox.put(lambda machine: machine.shutdown())
         self._thread.join()
         self.log.close()
 
@@ -263,25 +264,25 @@ class Replica:
             self._publish()
             if effect is None and machine.role is Role.SHUTDOWN:
                 return
-            self._hear(is_idle=effect is None, wait_ms=wait_ms)
+            self._take_inputs(is_idle=effect is None, wait_ms=wait_ms)
             wait_ms = 0
             effect = machine.next_effect()
             if effect is not None:
                 wait_ms = self._step(effect)
 
-    def _hear(self, *, is_idle: bool, wait_ms: int) -> None:
+    def _take_inputs(self, *, is_idle: bool, wait_ms: int) -> None:
         """
-        Everything that was said meanwhile; waits for it, where nothing is to be done.
+        Takes all inputs; waits for one if there is no effect to carry out.
         """
         try:
             if is_idle:
-                self._heard.get()(self._machine)
+                self._inbox.get()(self._machine)
             elif wait_ms:
-                self._heard.get(timeout=wait_ms / 1000)(self._machine)
+                self._inbox.get(timeout=wait_ms / 1000)(self._machine)
             while True:
-                self._heard.get_nowait()(self._machine)
+                self._inbox.get_nowait()(self._machine)
         except Empty:
-            # That was all.
+            # No more inputs.
             return
 
     def _publish(self) -> None:
@@ -291,17 +292,17 @@ class Replica:
 
     def _step(self, effect: RoleEffect) -> int:
         """
-        One effect; answers how long to wait before the next one.
+        Carries out one effect; returns how long to wait before the next one.
         """
         try:
             self._carry_out(effect)
         except Exception as error:
-            # Whatever it is: a replica without this thread would hear nothing more.
-            is_final = not _passes(error)
+            # Any error: without this thread the replica would take no more inputs.
+            is_final = not _is_transient(error)
             self._problem = f"{type(effect).__name__}: {error}"
-            self._place.say(self._problem)
+            self._config.say(self._problem)
             self._machine.failed(effect, str(error), is_final=is_final)
-            return 0 if is_final else self._place.retry_ms
+            return 0 if is_final else self._config.retry_ms
         self._problem = ""
         self._machine.did(effect)
         return 0
@@ -321,7 +322,7 @@ class Replica:
             case Follow():
                 self._follow(effect)
             case Resign():
-                self._place.say(f"epoch {effect.epoch} is given up: {effect.reason}")
+                self._config.say(f"epoch {effect.epoch} is given up: {effect.reason}")
                 self._controller.resign(effect.epoch, effect.reason)
             case TakeSet():
                 if self._service is not None:
@@ -334,37 +335,37 @@ class Replica:
         if self._begun is None or self._begun[0] != effect.epoch:
             self._begun = effect.epoch, self.log.begin_mastership(effect.epoch)
         _, log = self._begun
-        place, epoch = self._place, effect.epoch
-        ship = Mastership(
-            config=place.master_config(epoch, self.log.log().segment_size),
+        config, epoch = self._config, effect.epoch
+        mastership = Mastership(
+            config=config.master_config(epoch, self.log.log().segment_size),
             me=self.me,
             agreed=effect.agreed,
             broker_ids=self._controller.broker_ids,
-            rules=place.rules,
+            rules=config.rules,
             ask=self._controller.ask,
             lease_ms=self._authority.lease_ms,
             step_down=lambda newer_epoch: self._step_down(epoch, newer_epoch),
-            resign=lambda reason: self._heard.put(
+            resign=lambda reason: self._inbox.put(
                 lambda machine: machine.disk_failed(epoch, reason)
             ),
-            say=place.say,
-            host=place.host,
-            port=place.port,
-            bytes_per_second=place.bytes_per_second,
+            say=config.say,
+            host=config.host,
+            port=config.port,
+            bytes_per_second=config.bytes_per_second,
         )
-        # Nobody has been let in yet, so the lease of the one before says nothing.
+        # No append is admitted yet, so the lease of an earlier mastership is no risk.
         self._authority.begin(log.writer.log, epoch, effect.lease)
         try:
-            self._service = MasterService(log, ship, self._now_ms)
+            self._service = MasterService(log, mastership, self._now_ms)
         except BaseException:
-            # Without a service nobody would answer for what is appended.
+            # Without a service no append could get its ack.
             self._authority.end(epoch)
             raise
 
     def _step_down(self, epoch: int, newer_epoch: int) -> None:
-        # In the thread of a link: what takes time follows in ours.
+        # In the thread of a link: slow steps follow in the role thread.
         self._authority.revoke(epoch)
-        self._heard.put(lambda machine: machine.heard(newer_epoch))
+        self._inbox.put(lambda machine: machine.newer_epoch_seen(newer_epoch))
 
     def _stop_serving(self, epoch: int) -> None:
         self._authority.end(epoch)
@@ -374,21 +375,21 @@ class Replica:
 
     def _follow(self, effect: Follow) -> None:
         self._authority.leave_to(effect.epoch)
-        place = self._place
-        config = place.slave_config(self.me, effect.epoch, may_wipe=effect.may_wipe)
+        config = self._config
+        follow = config.slave_config(self.me, effect.epoch, may_wipe=effect.may_wipe)
         self._following = FollowerThread(
             self.log,
             effect.address,
-            config,
+            follow,
             self._now_ms,
-            say=place.say,
-            pace=place.pace,
+            say=config.say,
+            pace=config.pace,
         )
 
 
-def _passes(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     """
-    Whether it may go better a moment later.
+    Whether the same step may succeed a moment later.
     """
     if isinstance(error, PoisonedError):
         return False

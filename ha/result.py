@@ -1,5 +1,5 @@
 """
-What a replica answers: what became of an append, and how it stands. Pure.
+The result of an append, and the status of a replica. Pure.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pystore.ha.insync.ack import AckResult
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.role import Role
+from pystore.replicaset import AgreedSet, Member
 
 if TYPE_CHECKING:
     from pystore.core.results import Appended
@@ -20,11 +20,11 @@ __all__ = ["AppendResult", "ReplicaStatus"]
 @dataclass(frozen=True, slots=True)
 class AppendResult:
     """
-    What became of an append.
+    The result of an append.
 
     Attributes:
         appended: where the records are.
-        settled: what was promised, and what was reached by when it was asked.
+        settled: the ack, and what was reached when the wait ended.
     """
 
     appended: Appended
@@ -33,7 +33,7 @@ class AppendResult:
     @property
     def is_reached(self) -> bool:
         """
-        Whether the promise was kept.
+        Whether the ack was reached.
         """
         return self.settled.is_reached
 
@@ -41,19 +41,19 @@ class AppendResult:
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     """
-    How a replica stands.
+    The status of a replica.
 
     Attributes:
-        role: what it is.
+        role: of the replica.
         epoch: of the newest decision.
-        master: whom that names.
-        address: where the master serves slaves; its own, if that is this replica.
-        agreed: the set as far as it is known here.
-        gap_bytes: of a slave: what its master has and it has not; of a master: what
-            is not confirmed yet; ``None``: not known.
-        lease_left_ms: how long `leader` may be decided; ``None``: not limited, or no
-            master.
-        problem: why something does not go on; empty: nothing.
+        master: of that decision.
+        address: where the master serves slaves; this replica's own if it is master.
+        agreed: the set as far as this replica knows it.
+        gap_bytes: of a slave: bytes that the master has and the slave does not; of a
+            master: bytes that are not confirmed yet; ``None``: not known.
+        lease_left_ms: how long `leader` may be decided; ``None``: not limited, or this
+            replica is not the master.
+        problem: the error that holds the replica up; empty: none.
     """
 
     role: Role

@@ -1,14 +1,14 @@
 """
-Which role a replica has, and what leads from one to another. Pure.
+The role of a replica, and the transitions between roles. Pure.
 
-A controller decides who is master, a role is what came of it: between the two lies
-work that takes time and may fail. So a role switch is a state of its own: PENDING
-lasts until the old role has ended and the new one has begun, is tried again until
-then, and a newer decision takes the place of the one that is pending (R160).
+A controller decides which broker is master. Until the replica has the role, there is
+work that takes time and may fail. So a role switch is a state of its own: PENDING lasts
+until the old role has ended and the new one has begun. The replica retries until then,
+and a newer decision replaces the pending one (R160).
 
-One literal table says which event leads where; docs/replication.md draws its diagram
-from it. What is to be done is not listed but looked up: `RoleMachine.next_effect`
-compares what runs with what is wanted, and answers the one thing to do next.
+One literal table lists the transitions; docs/replication.md draws its diagram from it.
+The next effect is computed: `RoleMachine.next_effect` compares what runs with what is
+wanted, and returns the one effect to carry out next.
 
 Source: safety B5, B6, B8; R152 to R165; docs/replication.md.
 """
@@ -21,9 +21,9 @@ from enum import Enum
 
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import Lease
 from pystore.ha.wire.effects import Promise
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = [
     "ROLES",
@@ -44,14 +44,14 @@ __all__ = [
 
 class Role(Enum):
     """
-    What a replica is.
+    The role of a replica.
     """
 
     IDLE = "idle"
-    """Nobody told it whom to follow."""
+    """It knows no master to follow."""
     FOLLOWING = "following"
     PENDING = "pending"
-    """The old role is being ended, or the new one begun."""
+    """The old role is ending, or the new one is beginning."""
     MASTER = "master"
     RESIGNED = "resigned"
     """It gave its mastership up, and waits for a newer decision."""
@@ -60,51 +60,51 @@ class Role(Enum):
 
 class RoleEvent(Enum):
     """
-    What moves a replica from one role to another.
+    An event that may change the role of a replica.
     """
 
-    TOLD_MASTER = "told to be master"
-    TOLD_FOLLOW = "told whom to follow"
-    TOLD_NOBODY = "told that nobody is master"
-    TOLD_AGAIN = "told nothing new"
+    DECIDED_MASTER = "decision to be the master"
+    DECIDED_FOLLOW = "decision to follow a master"
+    DECIDED_NO_MASTER = "decision without a master"
+    NOTHING_NEW = "decision without a change"
     LEASED = "the lease changed"
-    HEARD_NEWER = "heard of a newer epoch"
-    DISK_FAILED = "our disk failed for too long"
+    NEWER_EPOCH = "a peer knows a newer epoch"
+    DISK_FAILED = "the disk failed for too long"
     BEGAN_MASTERSHIP = "the mastership has begun"
     BEGAN_FOLLOWING = "following has begun"
     ENDED = "the old role has ended"
     GAVE_UP = "a mastership was given up"
-    FAILED = "it failed, for now"
+    FAILED = "an effect failed, for now"
     SHUTDOWN = "shutdown"
 
 
 _I, _F, _P, _M, _R, _S = Role
 
-# Only a master has anything to lose by a newer epoch or a failed disk; a slave hears
-# of the one from its own master, and tells the other to it.
+# A newer epoch and a failed disk end a mastership only. A slave learns the newer epoch
+# from its own master, and reports its failed disk to it.
 ROLES: dict[tuple[Role, RoleEvent], Role] = {
-    (_I, RoleEvent.TOLD_MASTER): _P,
-    (_I, RoleEvent.TOLD_FOLLOW): _P,
-    (_I, RoleEvent.TOLD_NOBODY): _P,
-    (_I, RoleEvent.TOLD_AGAIN): _I,
+    (_I, RoleEvent.DECIDED_MASTER): _P,
+    (_I, RoleEvent.DECIDED_FOLLOW): _P,
+    (_I, RoleEvent.DECIDED_NO_MASTER): _P,
+    (_I, RoleEvent.NOTHING_NEW): _I,
     (_I, RoleEvent.LEASED): _I,
-    (_I, RoleEvent.HEARD_NEWER): _I,
+    (_I, RoleEvent.NEWER_EPOCH): _I,
     (_I, RoleEvent.DISK_FAILED): _I,
     (_I, RoleEvent.SHUTDOWN): _S,
-    (_F, RoleEvent.TOLD_MASTER): _P,
-    (_F, RoleEvent.TOLD_FOLLOW): _P,
-    (_F, RoleEvent.TOLD_NOBODY): _P,
-    (_F, RoleEvent.TOLD_AGAIN): _F,
+    (_F, RoleEvent.DECIDED_MASTER): _P,
+    (_F, RoleEvent.DECIDED_FOLLOW): _P,
+    (_F, RoleEvent.DECIDED_NO_MASTER): _P,
+    (_F, RoleEvent.NOTHING_NEW): _F,
     (_F, RoleEvent.LEASED): _F,
-    (_F, RoleEvent.HEARD_NEWER): _F,
+    (_F, RoleEvent.NEWER_EPOCH): _F,
     (_F, RoleEvent.DISK_FAILED): _F,
     (_F, RoleEvent.SHUTDOWN): _S,
-    (_P, RoleEvent.TOLD_MASTER): _P,
-    (_P, RoleEvent.TOLD_FOLLOW): _P,
-    (_P, RoleEvent.TOLD_NOBODY): _P,
-    (_P, RoleEvent.TOLD_AGAIN): _P,
+    (_P, RoleEvent.DECIDED_MASTER): _P,
+    (_P, RoleEvent.DECIDED_FOLLOW): _P,
+    (_P, RoleEvent.DECIDED_NO_MASTER): _P,
+    (_P, RoleEvent.NOTHING_NEW): _P,
     (_P, RoleEvent.LEASED): _P,
-    (_P, RoleEvent.HEARD_NEWER): _P,
+    (_P, RoleEvent.NEWER_EPOCH): _P,
     (_P, RoleEvent.DISK_FAILED): _P,
     (_P, RoleEvent.BEGAN_MASTERSHIP): _M,
     (_P, RoleEvent.BEGAN_FOLLOWING): _F,
@@ -112,20 +112,20 @@ ROLES: dict[tuple[Role, RoleEvent], Role] = {
     (_P, RoleEvent.GAVE_UP): _R,
     (_P, RoleEvent.FAILED): _P,
     (_P, RoleEvent.SHUTDOWN): _S,
-    (_M, RoleEvent.TOLD_MASTER): _P,
-    (_M, RoleEvent.TOLD_FOLLOW): _P,
-    (_M, RoleEvent.TOLD_NOBODY): _P,
-    (_M, RoleEvent.TOLD_AGAIN): _M,
+    (_M, RoleEvent.DECIDED_MASTER): _P,
+    (_M, RoleEvent.DECIDED_FOLLOW): _P,
+    (_M, RoleEvent.DECIDED_NO_MASTER): _P,
+    (_M, RoleEvent.NOTHING_NEW): _M,
     (_M, RoleEvent.LEASED): _M,
-    (_M, RoleEvent.HEARD_NEWER): _P,
+    (_M, RoleEvent.NEWER_EPOCH): _P,
     (_M, RoleEvent.DISK_FAILED): _P,
     (_M, RoleEvent.SHUTDOWN): _S,
-    (_R, RoleEvent.TOLD_MASTER): _P,
-    (_R, RoleEvent.TOLD_FOLLOW): _P,
-    (_R, RoleEvent.TOLD_NOBODY): _P,
-    (_R, RoleEvent.TOLD_AGAIN): _R,
+    (_R, RoleEvent.DECIDED_MASTER): _P,
+    (_R, RoleEvent.DECIDED_FOLLOW): _P,
+    (_R, RoleEvent.DECIDED_NO_MASTER): _P,
+    (_R, RoleEvent.NOTHING_NEW): _R,
     (_R, RoleEvent.LEASED): _R,
-    (_R, RoleEvent.HEARD_NEWER): _R,
+    (_R, RoleEvent.NEWER_EPOCH): _R,
     (_R, RoleEvent.DISK_FAILED): _R,
     (_R, RoleEvent.SHUTDOWN): _S,
     **{(_S, event): _S for event in RoleEvent},
@@ -137,7 +137,7 @@ def next_role(role: Role, event: RoleEvent) -> Role:
     Returns where *event* leads from *role*.
 
     Raises:
-        LocalViolation: nothing of the kind can happen there.
+        LocalViolation: the event cannot happen in that role.
     """
     following = ROLES.get((role, event))
     if following is None:
@@ -149,12 +149,13 @@ class RoleMachine:
     """
     The role of one replica. One thread.
 
-    Its owner asks for `next_effect`, carries it out, says `did` or `failed`, and asks
-    again; in between it may say what it heard, as often as it likes.
+    Its owner calls `next_effect`, carries the effect out, calls `did` or `failed`, and
+    starts again. In between it may pass on any number of inputs.
 
     Args:
         me: this replica, in this incarnation.
-        promised_epoch: what its store promised: no lower one is obeyed (B6).
+        promised_epoch: that its store promised: decisions of lower epochs are ignored
+            (B6).
 
     Attributes:
         role: now.
@@ -169,19 +170,19 @@ class RoleMachine:
         self._given_up = -1
         self._running: StopServing | StopFollowing | None = None
         self._resign: Resign | None = None
-        self._news: deque[RoleEffect] = deque()
+        self._updates: deque[RoleEffect] = deque()
         self._lease: Lease | None = None
 
-    # -- what is heard -------------------------------------------------------
+    # -- inputs --------------------------------------------------------------
 
     def decided(self, decision: Decision) -> None:
         """
-        The controller says who is master. What is not newer changes nothing, but
-        that the set of our own mastership may be, or its lease.
+        Takes a decision of the controller. One that is not newer changes nothing,
+        except the set and the lease of this replica's own mastership.
         """
-        event = self._told(decision)
-        if event is RoleEvent.TOLD_AGAIN:
-            self._repeated(decision)
+        event = self._event_of(decision)
+        if event is RoleEvent.NOTHING_NEW:
+            self._take_update(decision)
         else:
             self.known = decision
             self._lease = decision.lease
@@ -189,27 +190,29 @@ class RoleMachine:
 
     def leased(self, epoch: int, lease: Lease) -> None:
         """
-        The controller granted a lease, or took it away
+        Takes a lease of the controller, or its end
         (`pystore.ha.master.lease.NO_LEASE`).
         """
         if self._is_mine(epoch) and lease != self._lease:
             self._lease = lease
             if self.role is Role.MASTER:
-                self._news.append(RenewLease(epoch, lease))
+                self._updates.append(RenewLease(epoch, lease))
         self._move(RoleEvent.LEASED)
 
-    def heard(self, newer_epoch: int) -> None:
+    def newer_epoch_seen(self, newer_epoch: int) -> None:
         """
-        A peer knows a newer epoch: this mastership is over, whoever has the next.
-        It is not promised: a peer's word gives nobody a mastership.
+        A peer knows a newer epoch, so this mastership is over. The epoch is not
+        promised: only a decision of the controller begins a mastership.
         """
         if newer_epoch > self.known.epoch:
-            self._give_up(f"epoch {newer_epoch} is known")
-            self._move(RoleEvent.HEARD_NEWER)
+            self._give_up(
+                f"stale epoch {self.known.epoch}: a peer is at epoch {newer_epoch}"
+            )
+            self._move(RoleEvent.NEWER_EPOCH)
 
     def disk_failed(self, epoch: int, reason: str) -> None:
         """
-        Our disk has failed for too long, and another member is well (B9).
+        The disk has failed for too long, and another member is well (B9).
         """
         if self._is_mine(epoch):
             self._give_up(reason)
@@ -217,16 +220,16 @@ class RoleMachine:
 
     def shutdown(self) -> None:
         """
-        Whatever runs ends, and nothing begins any more.
+        Ends the role that runs; no other begins.
         """
-        self._give_up("it shuts down")
+        self._give_up("the master shuts down")
         self._move(RoleEvent.SHUTDOWN)
 
-    # -- what is to be done --------------------------------------------------
+    # -- effects -------------------------------------------------------------
 
     def next_effect(self) -> RoleEffect | None:
         """
-        Returns what is to be done now; the same again until `did` or `failed`.
+        Returns the next effect; the same until `did` or `failed`.
         """
         if self.role in (Role.PENDING, Role.SHUTDOWN):
             if self._running is not None:
@@ -234,12 +237,12 @@ class RoleMachine:
             if self._resign is not None:
                 return self._resign
         if self.role is Role.PENDING:
-            return self._beginning()
-        return self._news[0] if self._news else None
+            return self._next_beginning()
+        return self._updates[0] if self._updates else None
 
     def did(self, effect: RoleEffect) -> None:
         """
-        It was carried out.
+        The effect was carried out.
         """
         match effect:
             case StopServing() | StopFollowing():
@@ -255,14 +258,14 @@ class RoleMachine:
                 self._running = StopFollowing()
                 self._move(RoleEvent.BEGAN_FOLLOWING)
             case TakeSet() | RenewLease():
-                self._news.popleft()
+                self._updates.popleft()
         self._settle()
 
     def failed(self, effect: RoleEffect, reason: str, *, is_final: bool) -> None:
         """
-        It was not carried out. A beginning is tried again, unless something newer is
-        decided; if that is of no use, a mastership is resigned, and following waits
-        until it is told again. What ends or tells is not tried again.
+        The effect was not carried out. The beginning of a role is tried again, unless
+        a newer decision comes. After a final failure a mastership is resigned, and a
+        follower waits for a new decision. Other effects are not tried again.
         """
         if not isinstance(effect, Promise | BeginMastership | Follow):
             self.did(effect)
@@ -276,30 +279,30 @@ class RoleMachine:
 
     # -- inside --------------------------------------------------------------
 
-    def _told(self, decision: Decision) -> RoleEvent:
+    def _event_of(self, decision: Decision) -> RoleEvent:
         known = self.known
         if decision.epoch < known.epoch or decision.epoch <= self._given_up:
-            return RoleEvent.TOLD_AGAIN
+            return RoleEvent.NOTHING_NEW
         is_same = decision.epoch == known.epoch
-        if is_same and (known.master == self._me or not _adds(known, decision)):
-            return RoleEvent.TOLD_AGAIN
+        if is_same and (known.master == self._me or not _has_news(known, decision)):
+            return RoleEvent.NOTHING_NEW
         if decision.master == self._me:
-            return RoleEvent.TOLD_MASTER
+            return RoleEvent.DECIDED_MASTER
         return (
-            RoleEvent.TOLD_FOLLOW
+            RoleEvent.DECIDED_FOLLOW
             if self._is_elsewhere(decision)
-            else RoleEvent.TOLD_NOBODY
+            else RoleEvent.DECIDED_NO_MASTER
         )
 
     def _is_elsewhere(self, decision: Decision) -> bool:
         """
-        Whether there is a master to follow: not our own former self (B1).
+        Whether there is a master to follow: not an older process of this broker (B1).
         """
         if decision.master is None or not decision.address:
             return False
         return decision.master.broker_id != self._me.broker_id
 
-    def _repeated(self, decision: Decision) -> None:
+    def _take_update(self, decision: Decision) -> None:
         known, agreed = self.known, decision.agreed
         is_same = (decision.epoch, decision.master) == (known.epoch, known.master)
         if not is_same or known.master is None:
@@ -307,7 +310,7 @@ class RoleMachine:
         if agreed.set_epoch > known.agreed.set_epoch:
             self.known = replace(known, agreed=agreed)
             if self.role is Role.MASTER:
-                self._news.append(TakeSet(agreed))
+                self._updates.append(TakeSet(agreed))
         if decision.lease is not None:
             self.leased(decision.epoch, decision.lease)
 
@@ -321,7 +324,7 @@ class RoleMachine:
             self._given_up = self.known.epoch
             self._resign = Resign(self.known.epoch, reason)
 
-    def _beginning(self) -> RoleEffect | None:
+    def _next_beginning(self) -> RoleEffect | None:
         known = self.known
         if known.epoch <= self._given_up:
             return None
@@ -335,7 +338,7 @@ class RoleMachine:
         return None
 
     def _settle(self) -> None:
-        # Nothing runs and nothing is to begin: the switch is over.
+        # No role runs and none begins: the switch is over.
         if self.role is Role.PENDING and self.next_effect() is None:
             is_given_up = self.known.master == self._me
             self._move(RoleEvent.GAVE_UP if is_given_up else RoleEvent.ENDED)
@@ -343,13 +346,13 @@ class RoleMachine:
     def _move(self, event: RoleEvent) -> None:
         self.role = next_role(self.role, event)
         if self.role is not Role.MASTER:
-            self._news.clear()
+            self._updates.clear()
         self._settle()
 
 
-def _adds(known: Decision, decision: Decision) -> bool:
+def _has_news(known: Decision, decision: Decision) -> bool:
     """
-    Whether a decision of the same epoch says more: who is master, or where (R165).
+    Whether a decision of the same epoch adds the master or its address (R165).
     """
     if known.master is None:
         return decision.master is not None
@@ -369,14 +372,14 @@ class StopServing:
 @dataclass(frozen=True, slots=True)
 class StopFollowing:
     """
-    Leave the master; not a byte of it is written any more.
+    Leave the master: none of its bytes are written any more.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class BeginMastership:
     """
-    The log begins the epoch, and slaves are served.
+    Begin the epoch in the log, and serve slaves.
 
     Attributes:
         epoch: of the mastership.
@@ -397,7 +400,7 @@ class Follow:
     Attributes:
         address: ``HOST:PORT``.
         epoch: of its mastership.
-        may_wipe: the controller counts on nothing that this replica holds.
+        may_wipe: no acknowledged record depends on this replica.
     """
 
     address: str
@@ -408,7 +411,7 @@ class Follow:
 @dataclass(frozen=True, slots=True)
 class Resign:
     """
-    Tell the controller that a mastership was given up; it has ended by now.
+    Tell the controller that a mastership was given up; it has ended.
     """
 
     epoch: int
@@ -418,7 +421,7 @@ class Resign:
 @dataclass(frozen=True, slots=True)
 class TakeSet:
     """
-    The controller has a newer set of the mastership that runs (R117).
+    Take a newer set of the running mastership (R117).
     """
 
     agreed: AgreedSet
@@ -427,7 +430,7 @@ class TakeSet:
 @dataclass(frozen=True, slots=True)
 class RenewLease:
     """
-    The lease of the mastership that runs is another one.
+    Take a new lease of the running mastership.
     """
 
     epoch: int

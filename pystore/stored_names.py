@@ -28,7 +28,7 @@ _STORED = {
     "CutState": "metastore.values.CutState",
     "Found": "recovery.foreign_writer.Found",
     "Import": "recovery.foreign_writer.Import",
-    "Incarnation": "metastore.values.Incarnation",
+    "Incarnation": "replicaset.Incarnation",
     "LiveWords": "core.live_page.LiveWords",
     "Loss": "recovery.salvage.Loss",
     "QueueOffsets": "metastore.values.QueueOffsets",

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 from pystore.controller.client.discovery import TIMEOUT_MS, Discovery
 from pystore.controller.client.leader_lookup import LeaderLookup, look_up
 from pystore.controller.model.replies import Done, NextBrokerId
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
@@ -48,6 +47,7 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, Handler
 from pystore.remoting.errors import NotSent
 from pystore.remoting.reply import Reply
+from pystore.replicaset import AgreedSet
 
 if TYPE_CHECKING:
     from types import TracebackType

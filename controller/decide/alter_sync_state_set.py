@@ -19,10 +19,10 @@ from pystore.controller.model.decision import (
 )
 from pystore.controller.model.events import SetChanged
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import Member, ids_of
 from pystore.controller.model.replies import NewSet
 from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member, ids_of
 
 __all__ = ["alter_set"]
 

@@ -19,10 +19,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import LogEnd, Member, ids_of
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import Cause, LossRange, SetState
 from pystore.remoting.codes import LOWEST_PRIORITY
+from pystore.replicaset import Member, ids_of
 
 __all__ = ["ElectionChoice", "best", "choose", "electable", "founder"]
 

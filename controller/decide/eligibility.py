@@ -7,7 +7,7 @@ Source: safety B1, B2, B4, A15.
 from __future__ import annotations
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 
 __all__ = ["standing_of"]

@@ -15,10 +15,10 @@ from pystore.controller.model.decision import (
 )
 from pystore.controller.model.events import BrokerChanged, PolicyChanged, Readmitted
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import ids_of
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import ids_of
 
 __all__ = ["change_broker", "change_policy", "readmit"]
 

@@ -23,12 +23,13 @@ from pystore.controller.model.decision import (
 )
 from pystore.controller.model.events import BrokerRegistered, Change, MastershipEnded
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import NOWHERE, LogEnd, ids_of
+from pystore.controller.model.log_end import NOWHERE, LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.replies import RegistrationReply
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import living_leadership
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import ids_of
 
 __all__ = ["register"]
 

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from pystore.controller.model.facts import LastHeartbeat
-from pystore.controller.model.member import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, LogEnd
 from pystore.controller.model.state import SetKey
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import LOWEST_PRIORITY
+from pystore.replicaset import Incarnation
 
 __all__ = ["TIMEOUT_MS", "Heartbeat", "Heartbeats"]
 

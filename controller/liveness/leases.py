@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from pystore.controller.liveness.authority import LEASE_MS, Authority
 from pystore.controller.liveness.clock_skew import granted, waited
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetKey, SetState
+from pystore.replicaset import Member
 
 __all__ = ["Leases"]
 

@@ -28,9 +28,9 @@ from pystore.controller.model.events import (
     SetChanged,
     SetEvent,
 )
-from pystore.controller.model.member import Member, ids_of
 from pystore.controller.model.replica import LogStanding, RegisteredBroker, Tombstone
-from pystore.controller.model.state import AgreedSet, SetState
+from pystore.controller.model.state import SetState
+from pystore.replicaset import AgreedSet, Member, ids_of
 
 __all__ = ["LOSSES_MAX", "TOMBSTONES_MAX", "apply", "apply_all"]
 

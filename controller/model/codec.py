@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -188,4 +188,6 @@ def _checked(kind: type[_T], plain: object) -> _T:
 
 @cache
 def _hints(kind: type) -> Mapping[str, object]:
-    return get_type_hints(kind)
+    hints = get_type_hints(kind)
+    stored = (one for one in fields(kind) if one.metadata.get("is_stored", True))
+    return {one.name: hints[one.name] for one in stored}

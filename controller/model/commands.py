@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystore.controller.model.member import NOWHERE, LogEnd, Member
+from pystore.controller.model.log_end import NOWHERE, LogEnd
 from pystore.controller.model.state import NotedRefusal
-from pystore.metastore.values import Incarnation
+from pystore.replicaset import Incarnation, Member
 
 __all__ = [
     "AlterSet",

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.state import LossRange, NotedRefusal
-from pystore.metastore.values import Incarnation
+from pystore.replicaset import Incarnation, Member
 
 __all__ = [
     "BrokerChanged",

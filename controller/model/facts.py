@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pystore.controller.model.member import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, LogEnd
 from pystore.controller.model.replica import RegisteredBroker
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import LOWEST_PRIORITY
+from pystore.replicaset import Incarnation
 
 __all__ = ["Facts", "LastHeartbeat"]
 

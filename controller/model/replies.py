@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import LogStanding
-from pystore.controller.model.state import AgreedSet
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = [
     "Applied",

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import RegisteredBroker, Tombstone
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import NO_SET, AgreedSet, Member
 
 __all__ = [
-    "NO_SET",
-    "AgreedSet",
     "Cause",
     "LossRange",
     "NotedRefusal",
@@ -30,27 +28,6 @@ SetKey = tuple[str, str]
 
 Cause = str
 """Why bytes may be lost: ``unclean`` or ``power``."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgreedSet:
-    """
-    The SyncStateSet and its version.
-
-    Attributes:
-        members: the master among them, if there is one.
-        set_epoch: rises with every change.
-        candidates: members of the set before the election who may still be elected,
-            so who hold acks back until they are admitted or removed (B7).
-    """
-
-    members: frozenset[Member] = frozenset()
-    set_epoch: int = 0
-    candidates: frozenset[Member] = frozenset()
-
-
-NO_SET = AgreedSet()
-"""Of a set that never had a master."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ Source: formats 4.3, 4.5, 4.7; R39, R40, R247, R248.
 from __future__ import annotations
 
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import ids_of
 from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.replies import (
     BrokerView,
@@ -16,6 +15,7 @@ from pystore.controller.model.replies import (
     SyncState,
 )
 from pystore.controller.model.state import SetState
+from pystore.replicaset import ids_of
 
 __all__ = ["leadership_of", "living_leadership", "replica_info", "sync_state"]
 

@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pystore.controller.model.commands import AlterSet, Recovery
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, NextBrokerId
-from pystore.controller.model.state import NO_SET, AgreedSet
 from pystore.controller.protocol.extensions import HeartbeatExtension, LeaseGrant
 from pystore.remoting.codes import HEARTBEAT_TIMEOUT_MS, LOWEST_PRIORITY
+from pystore.replicaset import NO_SET, AgreedSet, Member
 
 __all__ = [
     "AlterSyncStateSet",

@@ -15,9 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pystore.controller.model.member import ids_of
 from pystore.controller.model.replies import Done, NextBrokerId
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
@@ -67,6 +65,7 @@ from pystore.remoting.controller_headers import (
     RegisterBrokerToControllerResponse,
 )
 from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.replicaset import AgreedSet, ids_of
 
 __all__ = ["answer_of", "command_of", "mastership_told"]
 

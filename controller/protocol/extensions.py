@@ -29,11 +29,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import Int64, MissingField, decode_fields, encode_fields
+from pystore.replicaset import Incarnation, Member
 
 __all__ = [
     "Fields",

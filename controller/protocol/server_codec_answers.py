@@ -17,7 +17,6 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import ids_of
 from pystore.controller.model.replies import (
     BrokerView,
     Election,
@@ -27,7 +26,7 @@ from pystore.controller.model.replies import (
     RegistrationReply,
     SyncState,
 )
-from pystore.controller.model.state import AgreedSet, SetState
+from pystore.controller.model.state import SetState
 from pystore.controller.model.views import replica_info, sync_state
 from pystore.controller.protocol.extensions import standing_fields
 from pystore.controller.protocol.set_extensions import (
@@ -57,6 +56,7 @@ from pystore.remoting.replica_bodies import (
     encode_replicas,
 )
 from pystore.remoting.reply import Reply
+from pystore.replicaset import AgreedSet, ids_of
 
 __all__ = ["answer", "notification", "replica_info_answer", "sync_state_answer"]
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.controller.model.commands import AlterSet
-from pystore.controller.model.member import Member, ids_of
 from pystore.controller.model.replies import MasterRecord
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.extensions import (
     Fields,
     ids_text,
@@ -27,6 +25,7 @@ from pystore.controller.protocol.extensions import (
     parse_members,
 )
 from pystore.remoting.fields import decode_fields, encode_fields
+from pystore.replicaset import AgreedSet, Member, ids_of
 
 __all__ = [
     "agreed_fields",

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pystore.controller.model.explain import why_missing
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import Member, ids_of
 from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.state import NotedRefusal, SetState
 from pystore.remoting.json_body import render_body
+from pystore.replicaset import Member, ids_of
 
 __all__ = ["set_details"]
 

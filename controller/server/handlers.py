@@ -14,7 +14,6 @@ import itertools
 from collections.abc import Callable, Mapping
 
 from pystore.controller.model.commands import Register
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import LeaseGrant, lease_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
@@ -44,6 +43,7 @@ from pystore.remoting.dispatch import Handling
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
 from pystore.remoting.reply import Reply
+from pystore.replicaset import Member
 
 __all__ = ["Handlers"]
 

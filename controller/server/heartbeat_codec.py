@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.controller.liveness.heartbeats import Heartbeat
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.state import SetKey
 from pystore.controller.protocol.extensions import vitals_of
 from pystore.remoting.command import RemotingCommand

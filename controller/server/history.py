@@ -17,8 +17,8 @@ from dataclasses import dataclass, fields
 from pystore.controller.model.commands import Command, Elect
 from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.events import EndsSeen, RefusalNoted, SetEvent
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetKey, SetState
+from pystore.replicaset import Member
 
 __all__ = ["LENGTH", "ChangeHistory"]
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from pystore.controller.model.replies import MasterRecord
-from pystore.controller.model.state import AgreedSet, SetKey
+from pystore.controller.model.state import SetKey
+from pystore.replicaset import AgreedSet
 
 __all__ = ["RETRY_MS", "Notification", "Notifications"]
 

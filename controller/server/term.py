@@ -21,7 +21,6 @@ from pystore.controller.liveness.leases import Leases
 from pystore.controller.model.commands import Command, NoteRefusal, StepDown
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetKey, SetState
 from pystore.controller.server.broker_sets import BrokerSets, CommandOutcome, NotLeading
 from pystore.controller.server.config import ControllerConfig
@@ -40,6 +39,7 @@ from pystore.errors import (
 )
 from pystore.records.ops import Op, Put
 from pystore.records.record_store import RecordStore
+from pystore.replicaset import Member
 
 __all__ = ["HandedOver", "LeaderTerm"]
 

@@ -1,3 +1,3 @@
 """
-Pure judgement on the master: who holds what, who counts, and what is promised.
+In-sync decisions of a master: what replicas hold, which count, which acks are reached.
 """

@@ -1,5 +1,5 @@
 """
-What an append is promised, and what became of the promise. Pure.
+The acks of an append, and how the wait for one ended. Pure.
 
 Source: design of the acks (docs/in-sync.md), F (R204 to R220).
 """
@@ -28,30 +28,30 @@ class Ack(Enum):
     """On the disk of every member of the SyncStateSet."""
 
     is_shared: bool
-    """Whether it waits for others than the master."""
+    """Whether it waits for replicas other than the master."""
     is_synced: bool
     """Whether it waits for disks."""
 
     def __init__(self, name: str) -> None:
-        # Kept, for each append asks.
+        # Stored, because each append reads them.
         self.is_shared = name.startswith("all")
         self.is_synced = name.endswith("synced")
 
-    # Each append looks a few things up by its ack, and the hash of Enum is in Python.
+    # Each append uses its ack as a key, and the hash of Enum is slow Python.
     __hash__ = object.__hash__
 
 
 class AckOutcome(Enum):
     """
-    How a wait ended. But for REACHED: the record is in the log, and may be confirmed
-    later or be gone after the next election.
+    How a wait ended. In all cases but REACHED the record is in the log: it may be
+    confirmed later, or be lost by the next election.
     """
 
     REACHED = "reached"
     TIMED_OUT = "timed out"
     """RocketMQ: FLUSH_SLAVE_TIMEOUT (R211)."""
     NOT_ENOUGH = "stored, but there are not enough replicas"
-    """Everyone acked, but by now that is fewer than the minimum (R216)."""
+    """All members acked, but they are now fewer than the minimum (R216)."""
     FENCED = "fenced"
     """The mastership or its lease is over (B8)."""
 
@@ -62,7 +62,7 @@ class RefusalReason(Enum):
     """
 
     NOT_ENOUGH = "not enough replicas in sync"
-    LEGACY_MEMBER = "a legacy member never acks what is on its disk"
+    LEGACY_MEMBER = "a legacy member does not report what is on its disk"
     NOT_SERVED = "the set does not serve this ack"
     FENCED = "this mastership is over"
 
@@ -70,7 +70,7 @@ class RefusalReason(Enum):
 @dataclass(frozen=True, slots=True)
 class AppendRefusal:
     """
-    Nothing was appended, because the promise could not be kept (R206).
+    Nothing was appended, because the ack could not be reached (R206).
 
     Attributes:
         reason: for programs.
@@ -83,15 +83,15 @@ class AppendRefusal:
 
 class AckResult(NamedTuple):
     """
-    The end of one wait: what was promised and what was reached.
+    The end of one wait: the ack, and what was reached.
 
     Attributes:
-        ack: what was promised.
+        ack: that the append asked for.
         end_offset: of the append.
-        outcome: what became of it.
+        outcome: how the wait ended.
         received_by: broker ids, the master's included, that hold all of it.
         flushed_by: those that have all of it on disk.
-        is_legacy: a legacy slave is in the set, whose acks never mean its disk.
+        is_legacy: a legacy slave is in the set; its acks do not cover its disk.
     """
 
     ack: Ack
@@ -104,14 +104,14 @@ class AckResult(NamedTuple):
     @property
     def is_reached(self) -> bool:
         """
-        Whether the promise was kept.
+        Whether the ack was reached.
         """
         return self.outcome is AckOutcome.REACHED
 
     @property
     def promise(self) -> str:
         """
-        The ack by its name, with ``(legacy)`` where that makes it worth less.
+        The name of the ack, with ``(legacy)`` if a legacy slave weakens it.
         """
         name: str = self.ack.value
         return f"{name} (legacy)" if self.is_legacy and self.ack.is_shared else name

@@ -1,5 +1,5 @@
 """
-What an append can be promised, and what it was given in the end. Pure.
+Which acks an append can get, and which ack it got. Pure.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class AckPolicy:
 
     Attributes:
         epoch: of the mastership.
-        newer_epoch: one that somebody knows: nothing is acknowledged any more.
+        newer_epoch: a newer epoch that a peer knows: nothing is acknowledged any more.
     """
 
     epoch: int
     _rules: SetRules
-    _agreement: MembershipState
+    _set_state: MembershipState
     _membership: Membership
     _progress: ConfirmOffset
     newer_epoch: int | None = None
@@ -46,34 +46,38 @@ class AckPolicy:
 
     def readable_offset(self, ack: Ack) -> int:
         """
-        Returns up to where consumers may read, in a set whose appends use that ack:
-        what is promised by the master alone is read from the master alone (R120,
-        R124; L.1, 13).
+        Returns up to which offset consumers may read, in a set whose appends use that
+        ack. Records that only the master acknowledged are read from the master alone
+        (R120, R124; L.1, 13).
         """
         own = self._progress
         return own.confirm_offset if ack.is_shared else own.ends.newest
 
     def refusal(self, ack: Ack) -> AppendRefusal | None:
         """
-        Says before an append why its promise could not be kept, if so (R206).
+        Returns, before an append, why its ack could not be reached (R206); ``None``:
+        it could.
         """
-        size, wanted = self._agreement.size_max, self._rules.min_in_sync
+        size, wanted = self._set_state.size_max, self._rules.min_in_sync
         legacy = self.legacy_ids() if ack is Ack.ALL_SYNCED else []
         if self.newer_epoch is not None:
-            text = f"epoch {self.epoch} is over: epoch {self.newer_epoch} is known"
+            text = f"stale epoch {self.epoch}: the set is at epoch {self.newer_epoch}"
             reason = RefusalReason.FENCED
         elif not ack.is_shared:
             return None
         elif size < wanted:
-            text = f"{size} of at least {wanted} replicas are in sync; nothing appended"
+            text = (
+                f"nothing was appended: the SyncStateSet has {size} replicas, and "
+                f"minInSyncReplicas is {wanted}"
+            )
             reason = RefusalReason.NOT_ENOUGH
         elif ack is Ack.ALL_SYNCED and not self._rules.serves_synced:
-            text = "the set does not serve all-synced; configure it, or ask for all"
+            text = "the set does not serve all-synced: configure it, or use the ack all"
             reason = RefusalReason.NOT_SERVED
         elif legacy:
             text = (
-                f"broker {legacy[0]} speaks the legacy protocol, whose acks never "
-                "mean its disk; ask for all"
+                f"broker {legacy[0]} speaks the legacy protocol, so its acks do not "
+                "cover its disk: use the ack all"
             )
             reason = RefusalReason.LEGACY_MEMBER
         else:
@@ -82,17 +86,17 @@ class AckPolicy:
 
     def legacy_ids(self) -> list[int]:
         """
-        Returns the members that never say what they flushed.
+        Returns the ids of members that do not report what they flushed.
         """
-        listed = (self._membership.session_of(one) for one in self._agreement.any_set)
+        listed = (self._membership.session_of(one) for one in self._set_state.any_set)
         return sorted(one.broker_id for one in listed if one and one.is_legacy)
 
     def outcome(self, ack: Ack, end_offset: int, is_leased: bool) -> AckOutcome | None:
         """
-        Returns what became of an append's ack; ``None``: it is still waited for.
+        Returns how the wait for an ack ended; ``None``: it has not ended.
 
         Args:
-            ack: which.
+            ack: that the append asked for.
             end_offset: where the append ends.
             is_leased: whether `leader` and `leader-synced` may be decided now (B8, C1).
                 `all` needs no lease: a master that was replaced lacks the acks.
@@ -106,17 +110,17 @@ class AckPolicy:
 
     def expired(self, ack: Ack, end_offset: int) -> AckOutcome:
         """
-        Returns what an ack is that was waited for long enough.
+        Returns the outcome of an ack that was not reached before the timeout.
         """
         is_held = ack.is_shared and end_offset <= self._progress.confirm_offset
-        is_short = len(self._agreement.every_set) < self._rules.min_in_sync
+        is_short = len(self._set_state.every_set) < self._rules.min_in_sync
         return AckOutcome.NOT_ENOUGH if is_held and is_short else AckOutcome.TIMED_OUT
 
-    def copies(self) -> HolderOffsets:
+    def holders(self) -> HolderOffsets:
         """
-        Returns who holds how much at this moment.
+        Returns which replica holds how much now.
         """
-        own, me = self._progress, self._agreement.master.broker_id
+        own, me = self._progress, self._set_state.master.broker_id
         held = [(me, own.ends.newest, own.flushed_offset)]
         held += [
             (one.broker_id, one.received_offset or 0, one.flushed_offset or 0)

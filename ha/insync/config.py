@@ -1,5 +1,5 @@
 """
-The numbers that membership and acks go by, and RocketMQ's names for them. Pure.
+The settings of a SyncStateSet, and RocketMQ's names for them. Pure.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _TRUTHS = {"true": True, "false": False}
 @dataclass(frozen=True, slots=True)
 class SetRules:
     """
-    When a replica counts, and how many have to.
+    When a replica is in sync, and how many must be.
 
     Attributes:
         min_in_sync: replicas, the master included, that `all` and `all-synced` need;
             RocketMQ: ``minInSyncReplicas``.
         serves_synced: the set serves `all-synced`, so caught up means flushed (B9);
-            a legacy slave, who never says what it flushed, is spared.
+            a legacy slave does not report what it flushed, so this spares it.
         lag_ms_max: a member that was last caught up longer ago is removed;
             RocketMQ: ``haMaxTimeSlaveNotCatchup``.
-        first_check_ms: when lags are looked at first, after the mastership began.
-        check_ms: and how often from then on; RocketMQ: ``checkSyncStateSetPeriod``.
-        join_lag_ms: a slave that was caught up so recently is about to be admitted,
-            and so holds the confirm offset back.
-        retry_ms: how long after a refusal or a lost answer the next change is asked
-            for.
-        refused_ms: how long a slave that the controller refused is left alone.
+        first_check_ms: when lags are first checked, after the mastership began.
+        check_ms: the period of later checks; RocketMQ: ``checkSyncStateSetPeriod``.
+        join_lag_ms: a slave that was caught up this recently is about to join, so
+            the confirm offset waits for it.
+        retry_ms: how long after a refusal or a lost answer the next change is
+            requested.
+        refused_ms: how long a slave that the controller refused is not proposed.
 
     Raises:
-        InvalidError: a number makes no sense.
+        InvalidError: a number is out of its range.
     """
 
     min_in_sync: int = 1
@@ -51,7 +51,7 @@ class SetRules:
     def __post_init__(self) -> None:
         if self.min_in_sync < 1:
             raise InvalidError(
-                f"minimum of {self.min_in_sync} replicas in sync: the master is one"
+                f"min_in_sync is {self.min_in_sync}: it is at least 1, the master"
             )
         if self.lag_ms_max < 1 or self.check_ms < 1:
             raise InvalidError(f"{self}: a time is not positive")
@@ -61,20 +61,20 @@ def ack_of_rocketmq(properties: Mapping[str, str]) -> Ack:
     """
     Returns the ack that a RocketMQ configuration means, or the stronger one.
 
-    ``inSyncReplicas`` of more than one becomes `all`: a count of copies says nothing
-    about which of them is elected next (R207, R208). ``enableAutoInSyncReplicas`` has
+    ``inSyncReplicas`` of more than one becomes `all`: a count of replicas does not
+    say which of them is elected next (R207, R208). ``enableAutoInSyncReplicas`` has
     no effect in controller mode (R209).
 
     Args:
         properties: ``allAckInSyncStateSet``, ``inSyncReplicas``,
-            ``minInSyncReplicas``, ``flushDiskType``; others are not looked at.
+            ``minInSyncReplicas``, ``flushDiskType``; others are ignored.
 
     Raises:
         InvalidError: a value is not of its kind.
     """
     is_shared = _flag(properties, "allAckInSyncStateSet") or _copies(properties) > 1
     if properties.get("flushDiskType", "ASYNC_FLUSH").upper() == "SYNC_FLUSH":
-        # RocketMQ's slaves ack what they received, so this asks for no more of them.
+        # RocketMQ's slaves ack what they received, so this requires no more of them.
         return Ack.ALL if is_shared else Ack.LEADER_SYNCED
     return Ack.ALL if is_shared else Ack.LEADER
 
@@ -85,8 +85,8 @@ def rules_of_rocketmq(properties: Mapping[str, str]) -> SetRules:
 
     Args:
         properties: ``inSyncReplicas``, ``minInSyncReplicas``,
-            ``haMaxTimeSlaveNotCatchup``, ``checkSyncStateSetPeriod``; others are not
-            looked at.
+            ``haMaxTimeSlaveNotCatchup``, ``checkSyncStateSetPeriod``; others are
+            ignored.
 
     Raises:
         InvalidError: a value is not of its kind.

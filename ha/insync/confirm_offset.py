@@ -1,9 +1,9 @@
 """
-How far the set is: the confirm offset, and what each ack has reached. Pure.
+The confirm offset, and the offset that each ack has reached. Pure.
 
-None of these ever moves back within a mastership (R128). They move only while every
-member speaks: one without a session, or whose session has not acked yet, freezes
-them (R122, R129).
+These offsets never move back within a mastership (R128). They move only while every
+member acks: a member without a session, or without an ack in its session, stops them
+(R122, R129).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["AckHolders", "ConfirmOffset"]
 @dataclass(frozen=True, slots=True)
 class AckHolders:
     """
-    Whose acks are waited for at this moment.
+    The sessions whose acks count now.
 
     Attributes:
-        members: the session of everyone in any set that may be the controller's;
-            ``None`` for one that has none.
-        joiners: slaves about to be asked into the set. What is acknowledged
-            meanwhile, they must have too (R82).
-        is_enough: the copies that certainly count are as many as the rules want.
-        has_candidates: somebody may be elected who is not in the set (B7).
+        members: for each member of any set that the controller may have agreed to,
+            its session, or ``None``.
+        joiners: slaves that are about to join the set: what is acknowledged meanwhile,
+            they must hold too (R82).
+        is_enough: the replicas that certainly count are at least ``min_in_sync``.
+        has_candidates: a replica outside the set may be elected (B7).
     """
 
     members: Sequence[Session | None]
@@ -50,15 +50,15 @@ class ConfirmOffset:
 
     Args:
         end_offset: of the master's log.
-        flushed_offset: durable of it.
+        flushed_offset: the log is durable below it.
         confirm_offset: as the master knew it when its mastership began.
 
     Attributes:
-        ends: where the master's records end.
+        ends: ends of the master's records.
         flushed_offset: of the master.
-        confirm_offset: everyone who may be elected holds everything below.
-        all_offset: `all` is kept for everything below.
-        all_synced_offset: `all-synced` is.
+        confirm_offset: every replica that may be elected holds everything below.
+        all_offset: `all` is reached below it.
+        all_synced_offset: `all-synced` is reached below it.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ConfirmOffset:
     ) -> None:
         self.ends = RecordEnds(end_offset)
         self.flushed_offset = flushed_offset
-        # A stored offset never points beyond what the log still has (L.1, 7).
+        # A stored offset may be above what is left of the log (L.1, 7).
         self.confirm_offset = min(confirm_offset, end_offset)
         self.all_offset = 0
         self.all_synced_offset = 0
@@ -100,7 +100,8 @@ class ConfirmOffset:
         return low
 
     def _lowest_flushed(self, holders: AckHolders) -> int:
-        # A legacy joiner says nothing of its disk; it ends `all-synced` when it is in.
+        # A legacy joiner does not report its disk; once it is a member, `all-synced`
+        # is refused.
         own = (one for one in holders.joiners if not one.is_legacy)
         sessions = (*holders.members, *own)
         flushed = (one.flushed_offset for one in sessions if one is not None)

@@ -1,5 +1,5 @@
 """
-What a link says of a slave to the in-sync logic.
+Facts about a slave's session, from its link to the in-sync logic.
 """
 
 from __future__ import annotations
@@ -7,25 +7,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import Incarnation
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOpened:
     """
-    A slave shook hands and said where it goes on: its session counts from here.
+    A slave finished its handshake and named its offset: its session counts from here.
 
     Attributes:
         broker_id: persistent.
-        incarnation: (counter, random bits); ``None`` for a legacy slave.
+        incarnation: ``None`` for a legacy slave.
         session_id: of this link.
-        offset: where its log agrees with ours and goes on; what it holds below is
-            ours. ``None``: not said yet (a legacy slave that reported 0).
+        offset: where the slave continues; below it, its log equals the master's.
+            ``None``: not known yet (a legacy slave that reported 0).
         is_learner: it counts for nothing.
-        is_legacy: its acks never mean flushed.
+        is_legacy: its acks do not cover its disk.
     """
 
     broker_id: int
-    incarnation: tuple[int, bytes] | None
+    incarnation: Incarnation | None
     session_id: int
     offset: int | None
     is_learner: bool
@@ -35,7 +36,7 @@ class SessionOpened:
 @dataclass(frozen=True, slots=True)
 class SessionAcked:
     """
-    A slave said what it holds.
+    A slave acked.
 
     Attributes:
         broker_id: persistent.
@@ -43,8 +44,8 @@ class SessionAcked:
         received_offset: end of the bytes that it holds.
         flushed_offset: durable below; ``None`` from a legacy slave.
         caught_up_ms: our send time of the newest frame whose end of the log it now
-            holds (K.3, R97); ``None``: it holds less than any frame told.
-        status: what ails it.
+            holds (K.3, R97); ``None``: it holds less than any frame named.
+        status: of its log.
     """
 
     broker_id: int
@@ -63,7 +64,7 @@ class SessionEnded:
     Attributes:
         broker_id: persistent.
         session_id: of this link.
-        is_graceful: the slave said that it leaves.
+        is_graceful: the slave announced the end.
     """
 
     broker_id: int

@@ -1,8 +1,8 @@
 """
-Who holds how much of the log at one moment. Pure.
+How much of the log each replica holds at one moment. Pure.
 
-Appends that end at the same time share one such picture: what each of them reached is
-told without asking the judgement again.
+Appends that complete at the same time share one such value, so each gets its result
+without the lock of the in-sync monitor.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pystore.ha.insync.ack import Ack, AckOutcome, AckResult
 __all__ = ["HolderOffsets"]
 
 _NOBODY: frozenset[int] = frozenset()
-_tuple_new = tuple.__new__  # a third of what a call of the class takes
+_tuple_new = tuple.__new__  # takes a third of the time of a call of the class
 
 
 class HolderOffsets:
     """
-    A picture that does not change. Any thread.
+    An immutable value. Any thread.
 
     Args:
         held: broker id, received offset, flushed offset of the master and of each
@@ -44,14 +44,15 @@ class HolderOffsets:
 
     def settled(self, ack: Ack, end_offset: int, outcome: AckOutcome) -> AckResult:
         """
-        Returns the end of a wait, with those who hold the append at this moment.
+        Returns the end of a wait, with the replicas that hold the append now.
 
         Args:
-            ack: what was promised.
+            ack: that the append asked for.
             end_offset: of the append.
-            outcome: what became of it.
+            outcome: how the wait ended.
         """
-        # By the bounds for most appends: received by everyone, and on no disk yet.
+        # Most appends are decided by the bounds: all replicas received them, and none
+        # has flushed them.
         if end_offset <= self._received_low:
             received = self._everyone
         else:
@@ -62,5 +63,5 @@ class HolderOffsets:
             flushed = self._everyone
         else:
             flushed = frozenset(one for one, _, end in self._held if end >= end_offset)
-        told = ack, end_offset, outcome, received, flushed, self._is_legacy
-        return _tuple_new(AckResult, told)
+        values = ack, end_offset, outcome, received, flushed, self._is_legacy
+        return _tuple_new(AckResult, values)

@@ -1,8 +1,8 @@
 """
 When each slave last had everything that the master had. Pure.
 
-Only acks move these times, never sends: a slave that takes bytes and says nothing
-falls behind (R99). They are kept by broker id, so they outlive a link (R98).
+Only acks move these times, never sends: a slave that receives bytes and does not ack
+falls behind (R99). The times belong to a broker id, so they outlive a link (R98).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class CaughtUpTimes:
     The last time at which each slave was caught up (R97).
 
     Args:
-        began_ms: of the mastership. Who has not acked since counts as caught up
-            then, so that a link has time to be made.
+        began_ms: of the mastership. A slave without an ack counts as caught up at
+            that time, so that it has time to connect.
     """
 
     def __init__(self, began_ms: int) -> None:
@@ -31,14 +31,14 @@ class CaughtUpTimes:
         self, broker_id: int, caught_up_ms: int | None, holds_all: bool, now_ms: int
     ) -> None:
         """
-        Takes what an ack proves; the time never moves back.
+        Takes an ack; the time never moves back.
 
         Args:
             broker_id: of the slave.
             caught_up_ms: our send time of the newest frame whose end of the log the
                 slave now holds.
-            holds_all: it holds all that we have at this moment.
-            now_ms: this moment.
+            holds_all: it holds the whole log of the master.
+            now_ms: the time.
         """
         proved_ms = now_ms if holds_all else caught_up_ms
         if proved_ms is not None:
@@ -60,10 +60,10 @@ class CaughtUpTimes:
 
 class EndHistory:
     """
-    Where the log ended some time ago: what should be flushed by now (B9).
+    Earlier ends of the log: what slaves should have flushed by now (B9).
 
     Args:
-        window_ms: how far back anybody asks.
+        window_ms: how far back `end_before` is called.
     """
 
     def __init__(self, window_ms: int) -> None:
@@ -72,7 +72,7 @@ class EndHistory:
 
     def note(self, end_offset: int, now_ms: int) -> None:
         """
-        The log ends here now. Moments close to the last noted one are passed over.
+        Records the end of the log, unless the last record is recent.
         """
         samples = self._samples
         if samples and now_ms - samples[-1][0] < _SPACING_MS:
@@ -84,7 +84,7 @@ class EndHistory:
     def end_before(self, time_ms: int) -> int | None:
         """
         Returns an end that the log had at that time or a little earlier; ``None``:
-        nobody noted one.
+        none was recorded.
         """
         found = None
         for noted_ms, end_offset in self._samples:

@@ -1,9 +1,9 @@
 """
-Who has to leave the set, and who may come in. Pure.
+Which replicas must leave the SyncStateSet, and which may join it. Pure.
 
-A wish is computed anew from what is true now, never from the wish before: two slaves
-that leave at once leave together (R93), and what was undone meanwhile is not asked
-for (R90).
+The wanted set is computed from the present facts each time, never from the last wanted
+set. Two slaves that leave at the same time leave in one change (R93), and a change
+that is no longer needed is not requested (R90).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.confirm_offset import ConfirmOffset
 from pystore.ha.insync.lag import CaughtUpTimes, EndHistory
-from pystore.ha.insync.member import Member
 from pystore.ha.insync.sessions import Session, Sessions
 from pystore.ha.insync.set_state import MembershipState
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import Member
 
 __all__ = ["Membership", "WantedSet"]
 
@@ -30,7 +30,7 @@ class WantedSet:
     Attributes:
         members: with the master (R91).
         candidates: those that may stay candidates.
-        reasons: one short text per replica that comes or goes.
+        reasons: one sentence for each replica that joins or leaves.
     """
 
     members: frozenset[Member]
@@ -41,22 +41,22 @@ class WantedSet:
 @dataclass(slots=True)
 class Membership:
     """
-    What is true of the slaves, looked at with the rules.
+    The slaves' state, judged by the rules of the set.
 
     Attributes:
-        rules: the numbers.
+        rules: of the set.
         epoch_start: where the mastership's own bytes begin.
-        agreement: the sets.
-        sessions: the links.
+        set_state: the agreed set and open changes.
+        sessions: of the slaves.
         catch_up: when each slave was caught up.
-        end_history: where our log ended.
-        progress: the offsets.
-        next_check_ms: when lags are looked at next.
+        end_history: earlier ends of the master's log.
+        progress: the confirm offset and the offsets of each ack.
+        next_check_ms: when lags are checked next.
     """
 
     rules: SetRules
     epoch_start: int
-    agreement: MembershipState
+    set_state: MembershipState
     sessions: Sessions
     catch_up: CaughtUpTimes
     end_history: EndHistory
@@ -69,32 +69,32 @@ class Membership:
 
     def session_of(self, member: Member) -> Session | None:
         """
-        Returns the session that speaks for a listed member.
+        Returns the session whose acks count for a listed member.
         """
-        return self.sessions.counting(member, self.agreement.agreed.continuing)
+        return self.sessions.counting(member, self.set_state.agreed.continuing)
 
     def exclude(self, broker_id: int) -> None:
         """
-        The operator, or the slave itself, wants it out.
+        The slave must leave the set: the operator or the slave requested it.
         """
         self._excluded.add(broker_id)
 
     def readmit(self, broker_id: int) -> None:
         """
-        It may come in again, by the usual rules.
+        The slave may join again, by the usual rules.
         """
         self._excluded.discard(broker_id)
 
     def refused(self, broker_ids: frozenset[int], now_ms: int) -> None:
         """
-        The controller does not want these; they are left alone for a while (R111).
+        The controller refused these slaves: they are not proposed for a while (R111).
         """
         until_ms = now_ms + self.rules.refused_ms
         self._refused_until_ms.update(dict.fromkeys(broker_ids, until_ms))
 
     def acked(self, session: Session, caught_up_ms: int | None, now_ms: int) -> None:
         """
-        An ack arrived, and the session knows it: what does it prove?
+        Takes an ack that its session has already recorded.
         """
         holds_all = (session.received_offset or 0) >= self.progress.ends.newest
         broker_id = session.broker_id
@@ -104,10 +104,10 @@ class Membership:
 
     def check(self, now_ms: int) -> None:
         """
-        Looks at the lags, if it is time to (R87).
+        Checks the lags, if a check is due (R87).
 
-        A check that comes a whole period late was held up together with the acks that
-        wait to be read: the next one judges.
+        If a check comes a whole period late, acks may be waiting to be read as well:
+        it removes no slave, the next check does.
         """
         if now_ms < self.next_check_ms:
             return
@@ -129,91 +129,100 @@ class Membership:
         """
         Returns the sessions of slaves that are not in the agreed set.
         """
-        members = self.agreement.agreed.members
+        members = self.set_state.agreed.members
         return [one for one in self.sessions if one.member not in members]
 
     def near(self, outsiders: Iterable[Session], now_ms: int) -> list[Session]:
         """
-        Returns those of them that are nearly caught up.
+        Returns the sessions that are nearly caught up.
         """
         return [one for one in outsiders if self._is_near(one, now_ms)]
 
-    def wish(self, now_ms: int) -> WantedSet:
+    def wanted_set(self, now_ms: int) -> WantedSet:
         """
-        Returns the set as it should be.
+        Returns the set that the master should request.
         """
-        agreed = self.agreement.agreed
-        leaving = {one: self._complaint(one) for one in self._listed()}
+        agreed = self.set_state.agreed
+        leaving = {one: self._removal_reason(one) for one in self._listed()}
         gone = {member for member, reason in leaving.items() if reason is not None}
-        coming = {one.member for one in self.joiners(now_ms) if self._has_promised(one)}
-        # One that continues an older process takes that one's place.
+        coming = {
+            one.member for one in self.joiners(now_ms) if self._holds_acknowledged(one)
+        }
+        # A restarted broker takes the place of its older process.
         numbers = {one.broker_id for one in coming}
         staying = {one for one in agreed.candidates if one.broker_id not in numbers}
         return WantedSet(
             (agreed.members - gone) | coming,
             frozenset(staying - gone),
             (
-                *(f"{one.broker_id} {leaving[one]}" for one in _ordered(gone)),
-                *(f"{one.broker_id} is in sync" for one in _ordered(coming)),
+                *(
+                    f"broker {one.broker_id} left the SyncStateSet: {leaving[one]}"
+                    for one in _ordered(gone)
+                ),
+                *(
+                    f"broker {one.broker_id} joined the SyncStateSet: it is in sync"
+                    for one in _ordered(coming)
+                ),
             ),
         )
 
     def _listed(self) -> frozenset[Member]:
-        agreed = self.agreement.agreed
-        return (agreed.members | agreed.candidates) - {self.agreement.master}
+        agreed = self.set_state.agreed
+        return (agreed.members | agreed.candidates) - {self.set_state.master}
 
     def _lag(self, member: Member, now_ms: int) -> str | None:
         """
-        Says why a listed member is late at this moment, if it is.
+        Returns why a listed member lags now; ``None``: it does not.
         """
         session = self.session_of(member)
         limit_ms = self.rules.lag_ms_max
         if session is None:
-            if member in self.agreement.agreed.candidates:
+            if member in self.set_state.agreed.candidates:
                 is_late = self.catch_up.lag_ms(member.broker_id, now_ms) > limit_ms
             else:
                 is_late = not self.sessions.has_seen(member.broker_id)
-            return "never connected" if is_late else None
+            return "it never connected" if is_late else None
         if self.catch_up.lag_ms(member.broker_id, now_ms) > limit_ms:
-            return f"was not caught up for {limit_ms} ms"
+            return f"it was not caught up for {limit_ms} ms"
         if self._is_unflushed(session, now_ms - limit_ms):
-            return f"did not flush for {limit_ms} ms"
+            return f"it did not flush for {limit_ms} ms"
         return None
 
     def _is_unflushed(self, session: Session, time_ms: int) -> bool:
         """
-        Whether a slave's disk lacks what our log had at that time (B9).
+        Whether a slave has not flushed what the log held at that time (B9).
         """
         if not self.rules.serves_synced or session.flushed_offset is None:
             return False
         due = self.end_history.end_before(time_ms)
         return due is not None and session.flushed_offset < due
 
-    def _complaint(self, member: Member) -> str | None:
+    def _removal_reason(self, member: Member) -> str | None:
         """
-        Says why a listed member has to go, if it has to.
+        Returns why a listed member must leave the set; ``None``: it stays.
         """
         if member.broker_id in self._excluded:
-            return "is excluded"
+            return "it is excluded"
         session = self.session_of(member)
         if session is None:
             if self.sessions.has_seen(member.broker_id):
-                return "left"
+                return "its connection closed"
         elif session.status is AckStatus.SHUTTING_DOWN:
-            return "shuts down"
+            return "it shuts down"
         elif session.status is AckStatus.POISONED and self.rules.serves_synced:
-            return "cannot flush"
+            return "its disk cannot flush"
         elif _is_below(session.received_offset, self.progress.confirm_offset):
-            return "holds less than is confirmed"
+            return "it holds less than the confirm offset"
         return self._late.get(member.broker_id)
 
     def _is_near(self, session: Session, now_ms: int) -> bool:
         """
-        Whether a slave holds the confirm offset back, so that it can reach it.
+        Whether the confirm offset waits for a slave, so that the slave can reach it.
 
-        While the log grows, nobody but the master holds all of it at any moment. So
-        who was caught up a moment ago is waited for, instead of the rare ack that
-        finds the log standing still (R82, in a form that holds under load).
+        While the log grows, only the master holds all of it at any moment. So the
+        confirm offset waits for a slave that was caught up a moment ago; otherwise the
+        slave could join only when an ack finds the log idle (R82, in a form that holds
+        under load).
         """
         received = session.received_offset
         if received is None or received < self.epoch_start or self._is_barred(session):
@@ -237,18 +246,19 @@ class Membership:
 
     def _is_known(self, session: Session) -> bool:
         """
-        Whether it is a member, or a member of that broker id has to go first.
+        Whether the slave is a member, or another process of its broker id is one and
+        must leave first.
         """
         listed = {one.broker_id: one for one in self._listed()}
         member = listed.get(session.broker_id)
         if member is None:
             return False
-        is_candidate = member in self.agreement.agreed.candidates
+        is_candidate = member in self.set_state.agreed.candidates
         return not is_candidate or self.session_of(member) is not session
 
-    def _has_promised(self, session: Session) -> bool:
+    def _holds_acknowledged(self, session: Session) -> bool:
         """
-        Whether it holds everything that was ever acknowledged.
+        Whether the slave holds everything that was ever acknowledged.
         """
         progress = self.progress
         if _is_below(session.received_offset, progress.confirm_offset):

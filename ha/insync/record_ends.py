@@ -1,8 +1,8 @@
 """
-Where the newest records end, to round an ack down to one. Pure.
+Ends of the newest records, to round an ack down to one. Pure.
 
-A slave may ack half a record; the confirm offset is always the end of a whole one
-(A1). The end of the log at any moment is one, so remembering those is enough.
+A slave may ack half a record; the confirm offset is always the end of a whole record
+(A1). Each end of the log is the end of a record, so it is enough to remember those.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class RecordEnds:
     """
     Ends of the log, ascending.
 
-    Where a slave lies so far behind that there are too many, every second is
-    forgotten, never the newest: then the confirm offset moves in larger steps.
+    If a slave is so far behind that there are too many, every second one is forgotten,
+    but never the newest. The confirm offset then moves in larger steps.
 
     Args:
         end_offset: the first one.
@@ -37,7 +37,7 @@ class RecordEnds:
 
     def add(self, end_offset: int) -> None:
         """
-        The log ends here now; what is not above the newest changes nothing.
+        Adds an end of the log; an offset that is not above the newest changes nothing.
         """
         if end_offset <= self._ends[-1]:
             return
@@ -54,7 +54,7 @@ class RecordEnds:
 
     def forget_below(self, offset: int) -> None:
         """
-        Nobody will ask below this offset any more.
+        Forgets ends below an offset that no caller needs any more.
         """
-        # The newest stays, whatever is asked.
+        # The newest always stays.
         del self._ends[: min(bisect_right(self._ends, offset), len(self._ends)) - 1]

@@ -1,9 +1,9 @@
 """
-The newest session of each slave, and what it acked. Pure.
+The newest session of each slave, and its acks. Pure.
 
-One broker id counts once, with its newest session, however many links of it are
-open (R95, R217; K.3, one session per slave). What comes from any other link changes
-nothing (R94, R273).
+A broker id counts once, with its newest session, even if several of its links are open
+(R95, R217; K.3, one session per slave). Facts of other sessions change nothing (R94,
+R273).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
-from pystore.ha.insync.member import Member
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import Member
 
 __all__ = ["Session", "Sessions"]
 
@@ -25,14 +25,14 @@ class Session:
     One slave's link.
 
     Attributes:
-        member: who it is.
+        member: the slave's process.
         session_id: of the link.
         is_learner: it counts for nothing.
-        is_legacy: its acks never mean its disk.
+        is_legacy: its acks do not cover its disk.
         received_offset: it holds everything below; ``None``: no ack yet, which is
             not an ack of 0 (R129).
-        flushed_offset: it has everything below on disk; ``None``: never said.
-        status: what ails it.
+        flushed_offset: it has everything below on disk; ``None``: never reported.
+        status: of its log.
     """
 
     member: Member
@@ -66,11 +66,11 @@ class Sessions:
 
     def opened(self, fact: SessionOpened) -> int | None:
         """
-        Counts a session from now on, in place of an older one of the same slave.
+        Adds a session, in place of an older one of the same slave.
 
         Returns:
-            The session that is to be closed, if any: the one that was replaced, or
-            the new one if a newer process of the same broker id is here already.
+            The session to close, if any: the replaced one, or the new one if a newer
+            process of the same broker id has a session.
         """
         now = self._live.get(fact.broker_id)
         if now is not None and _is_older(fact, now):
@@ -93,25 +93,25 @@ class Sessions:
             end_offset: the end of our log, taken after the ack arrived.
 
         Returns:
-            Its session; ``None`` if that is not the one that counts.
+            Its session; ``None`` if another session counts.
 
         Raises:
-            RemoteViolation: it acks bytes that we do not have (R130), or takes back
-                an ack: close the link.
+            RemoteViolation: it acks bytes that the master does not have (R130), or less
+                than before: close the link.
         """
         session = self._of(fact)
         if session is None:
             return None
         if fact.received_offset > end_offset:
             raise RemoteViolation(
-                f"slave {fact.broker_id} acks {fact.received_offset}, "
-                f"above our end {end_offset}",
+                f"slave {fact.broker_id} acks offset {fact.received_offset}, "
+                f"above the end {end_offset} of the master's log",
                 offset=fact.received_offset,
             )
         if fact.received_offset < (session.received_offset or 0):
             raise RemoteViolation(
-                f"slave {fact.broker_id} acks {fact.received_offset} "
-                f"after {session.received_offset}",
+                f"slave {fact.broker_id} acks offset {fact.received_offset} "
+                f"after offset {session.received_offset}",
                 offset=fact.received_offset,
             )
         session.received_offset = fact.received_offset
@@ -127,7 +127,7 @@ class Sessions:
         Forgets a session.
 
         Returns:
-            What it was; ``None`` if it did not count, or left before.
+            The session; ``None`` if it did not count, or ended before.
         """
         session = self._of(fact)
         if session is not None:
@@ -138,11 +138,12 @@ class Sessions:
         self, member: Member, continuing: frozenset[Member] = frozenset()
     ) -> Session | None:
         """
-        Returns the session that speaks for a listed member (B1).
+        Returns the session whose acks count for a listed member (B1).
 
         Args:
             member: as listed.
-            continuing: who else is taken for the member of its broker id (B2).
+            continuing: restarted processes that count as the member of their broker
+                id (B2).
         """
         session = self._live.get(member.broker_id)
         if session is None or session.is_learner:
@@ -152,7 +153,7 @@ class Sessions:
 
     def of(self, broker_id: int) -> Session | None:
         """
-        Returns the live session of a broker id, whoever it is.
+        Returns the live session of a broker id, of any process.
         """
         return self._live.get(broker_id)
 
@@ -164,8 +165,8 @@ class Sessions:
 
     def highest_acks(self) -> dict[Member, int]:
         """
-        Returns the highest ack of each incarnation: a fact for the controller, who
-        compares it with what a restarted replica still has (B2).
+        Returns the highest ack of each incarnation. The controller compares it with
+        what a restarted replica still holds (B2).
         """
         return dict(self._highest)
 
@@ -180,5 +181,5 @@ def _is_older(fact: SessionOpened, live: Session) -> bool:
     return (
         fact.incarnation is not None
         and ours is not None
-        and fact.incarnation[0] < ours[0]
+        and fact.incarnation.counter < ours.counter
     )

@@ -1,17 +1,18 @@
 """
-The set that the controller agreed to, and the changes that it may yet agree to. Pure.
+The set that the controller agreed to, and the changes that it may still agree to. Pure.
 
-Until the outcome of a change is known, old and new set count both: acks wait for
-everyone in any of them, and copies are counted of those only who are in all of them
-(R114, R119; L.1, 1). A lost answer stays open until its own refusal arrives or a
-higher version of the set is seen: from then on the controller can only refuse what
-was computed from the older one (R105, R112).
+Until the outcome of a change is known, the old set and the new set both count: an ack
+waits for every member of any of them, and only members of all of them count as replicas
+(R114, R119; L.1, 1). A change without an answer stays open until its own refusal
+arrives or a higher version of the set is seen. From then on the controller refuses
+every change that was computed from an older version (R105, R112).
 """
 
 from __future__ import annotations
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["MembershipState"]
 
@@ -20,18 +21,18 @@ _Content = tuple[frozenset[Member], frozenset[Member]]
 
 class MembershipState:
     """
-    What is agreed, what is asked for, and what is in doubt.
+    The agreed set, the requested change, and changes without an answer.
 
     Attributes:
-        master: ourselves; in every set.
-        agreed: what the controller committed last, as far as we know.
-        any_set: who is in any set that may be the controller's by now, candidates
+        master: this broker; in every set.
+        agreed: what the controller committed last, as far as is known.
+        any_set: members of any set that the controller may have by now, candidates
             included: an ack waits for each.
-        every_set: who is in all of them: a copy that counts whatever the answer is.
+        every_set: members of all of them: they count whatever the answer is.
         size_max: members of the largest of them (R115).
 
     Args:
-        master: ourselves; in every set.
+        master: this broker; in every set.
         epoch: of the mastership.
         agreed: the set at its begin.
 
@@ -44,7 +45,7 @@ class MembershipState:
         self._epoch = epoch
         self._attempts = 0
         self._asked: SetChange | None = None
-        # What was asked for and not answered, and in which attempts.
+        # Changes without an answer, and their attempts.
         self._doubts: dict[_Content, set[int]] = {}
         self.any_set = frozenset({master})
         self.agreed = self._checked(agreed)
@@ -53,21 +54,21 @@ class MembershipState:
     @property
     def asked(self) -> SetChange | None:
         """
-        The change whose answer is awaited.
+        The change that waits for its answer.
         """
         return self._asked
 
     @property
     def is_in_doubt(self) -> bool:
         """
-        Whether the answer to an earlier change was lost, and it may still be taken.
+        Whether an earlier change got no answer and may still be committed.
         """
         return bool(self._doubts)
 
     @property
     def is_settled(self) -> bool:
         """
-        Whether nothing can change the set but a change that is not asked for yet.
+        Whether no change is open: only a new request can change the set.
         """
         return self._asked is None and not self._doubts
 
@@ -78,15 +79,16 @@ class MembershipState:
         reason: str,
     ) -> SetChange:
         """
-        Asks for a set; the same set as agreed is asked for to settle doubts.
+        Requests a set; requesting the agreed set again settles changes without an
+        answer.
 
         Raises:
             LocalViolation: an answer is still awaited, or the set lacks the master.
         """
         if self._asked is not None:
-            raise LocalViolation(f"attempt {self._asked.attempt} is not answered yet")
+            raise LocalViolation(f"attempt {self._asked.attempt} has no answer yet")
         if self.master not in members:
-            raise LocalViolation(f"the master is not in the set it asks for: {reason}")
+            raise LocalViolation(f"the requested set lacks the master: {reason}")
         self._attempts += 1
         content = (members, candidates)
         self._asked = SetChange(
@@ -103,17 +105,18 @@ class MembershipState:
 
     def adopt(self, agreed: AgreedSet) -> bool:
         """
-        Takes what the controller says, answered or polled; a version that is not
+        Takes the controller's set, from an answer or a poll; a version that is not
         higher than the known one changes nothing (R117, R118).
 
-        A controller that knows no incarnations names members without; then they are
-        the ones that we asked for.
+        A controller without incarnations names members by id only; then they are the
+        ones that were requested.
 
         Returns:
-            Whether it was news.
+            Whether the version was newer.
 
         Raises:
-            LocalViolation: the set lacks the master: it is another mastership's.
+            LocalViolation: the set lacks the master, so it belongs to another
+                mastership.
         """
         if agreed.set_epoch <= self.agreed.set_epoch:
             return False
@@ -125,11 +128,11 @@ class MembershipState:
 
     def refused(self, change: SetChange) -> None:
         """
-        This attempt will never be taken (R119).
+        Takes a refusal: this attempt will never be committed (R119).
         """
         if self._asked == change:
             self._asked = None
-        # Or the answer came after its time was up.
+        # Or the answer came after the timeout.
         content = (change.members, change.candidates)
         attempts = self._doubts.get(content, set())
         attempts.discard(change.attempt)
@@ -139,7 +142,7 @@ class MembershipState:
 
     def unknown(self, change: SetChange) -> None:
         """
-        No answer came: the attempt was taken, or will be, or not.
+        No answer came: the attempt may have been committed, or may still be.
         """
         if self._asked == change:
             self._asked = None
@@ -149,14 +152,14 @@ class MembershipState:
 
     def settle_doubts(self) -> None:
         """
-        Somebody who knows the controller vouches that no earlier request is under way.
+        The caller knows that no earlier request can still reach the controller.
         """
         self._doubts.clear()
         self._count()
 
     def _count(self) -> None:
         """
-        Who is in any of the sets, and who is in all of them.
+        Computes the members of any of the sets, and of all of them.
         """
         open_sets = [members for members, _ in self._doubts]
         if self._asked is not None:
@@ -176,8 +179,8 @@ class MembershipState:
         )
         if self.master not in named.members:
             raise LocalViolation(
-                f"set {agreed.set_epoch} lacks broker {self.master.broker_id}: "
-                "it is another mastership's"
+                f"the set of version {agreed.set_epoch} lacks broker "
+                f"{self.master.broker_id}: it belongs to another mastership"
             )
         return named
 

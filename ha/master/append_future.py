@@ -1,10 +1,9 @@
 """
-Tickets: appends that were made, and whose acks are asked for later.
+Futures: appends that were made, and whose acks are waited for later.
 
-A producer that waits for each of its appends has one of them under way. With tickets
-it has as many as it likes: the append is checked and made at once, and the ticket says
-what became of its ack, whenever that is asked. A ticket holds nothing: one that nobody
-asks costs nothing, and one may be asked again.
+A producer that waits for each of its appends has one of them under way. With futures it
+has as many as it wants: the append is checked and made at once, and the future waits
+for its ack at any later time. A future holds no resources, and may be waited for again.
 
 Source: docs/in-sync.md; R206, R211, R216, B8.
 """
@@ -19,16 +18,16 @@ from pystore.ha.insync.ack import Ack, AckResult
 __all__ = ["AppendFuture", "WaitForAck", "wait_all"]
 
 WaitForAck = Callable[[Ack, int, int], AckResult]
-"""Waits for an ack up to an end, for so many ms, and answers how that ended."""
+"""Waits for an ack up to an end offset, for so many ms, and returns the result."""
 
 
 class AppendFuture:
     """
-    Of one append, in the mastership that made it. Any thread.
+    The ack of one append, in the mastership that made it. Any thread.
 
     Args:
         appended: where the records are.
-        ack: what they were promised.
+        ack: that the append asked for.
         wait: of that mastership.
     """
 
@@ -41,17 +40,18 @@ class AppendFuture:
 
     def wait(self, timeout_ms: int = 3_000) -> AckResult:
         """
-        Waits until the append has its ack, and answers how that ended.
+        Waits until the append has its ack, and returns how that ended.
 
-        An ack that was reached stays so. One that was not when the mastership ended is
-        fenced for ever: the next master has the records, or has not. `leader` and
+        An ack that was reached stays reached. One that was not reached when the
+        mastership ended is fenced for ever: the next master may have the records, or
+        not. `leader` and
         `leader-synced` are decided at this moment, under the lease as it is now.
 
         Args:
-            timeout_ms: how long it may take; 0 or less only looks.
+            timeout_ms: how long it may take; 0 or less: does not wait.
 
         Raises:
-            PoisonedError: our own disk failed, and the ack wants it.
+            PoisonedError: the master's disk failed, and the ack needs it.
         """
         return self._wait(self.ack, self.appended.end, timeout_ms)
 
@@ -60,10 +60,10 @@ def wait_all(
     futures: Sequence[AppendFuture], timeout_ms: int, now_ms: Callable[[], int]
 ) -> list[AckResult]:
     """
-    Waits for tickets, in order of their appends, and answers how each ended.
+    Waits for futures, in the order of their appends, and returns how each ended.
 
-    Sleeps for the last one: by then those below mostly have their acks, too, and say
-    so without a call of the core. Out of order the answers are the same.
+    It sleeps for the last one: by then the earlier ones usually have their acks, and
+    need no call of the core. In another order the results are the same.
 
     Args:
         futures: of any masterships.

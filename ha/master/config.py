@@ -1,5 +1,5 @@
 """
-Under which terms a master serves slaves, and what it knows of their set. Pure.
+The settings of a mastership, and what the master knows of the set. Pure.
 
 Source: docs/protocol.md (K.3), docs/replication.md, safety B1, B7.
 """
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pystore.errors import InvalidError
-from pystore.ha.insync.member import Incarnation
 from pystore.ha.wire.codes import FRAME_BYTES_MAX, FRAME_BYTES_UNSETTLED
 from pystore.ha.wire.legacy import LEGACY_HEAD_BYTES
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
+from pystore.replicaset import Incarnation
 
 __all__ = ["FRAME_BYTES_LEAST", "LEGACY_BUFFER_BYTES", "MasterConfig", "SetView"]
 
@@ -27,7 +27,7 @@ LEGACY_BUFFER_BYTES = 4 << 20
 @dataclass(frozen=True, slots=True)
 class MasterConfig:
     """
-    Under which terms a master serves slaves, for one epoch.
+    The settings under which a master serves slaves, for one epoch.
 
     Attributes:
         cluster: name of the cluster.
@@ -39,16 +39,16 @@ class MasterConfig:
         block_bytes_max: the longest block in a v3 frame.
         legacy_block_bytes_max: the longest block in a legacy frame
             (``haTransferBatchSize``).
-        heartbeat_ms: how often each side says something at least.
-        housekeeping_ms: how long a side waits for anything.
-        reply_ms: how long a slave may take between steps of a handshake.
+        heartbeat_ms: how often each side sends at least one frame.
+        housekeeping_ms: how long a side waits for a frame.
+        reply_ms: how long a slave may take between two steps of a handshake.
         has_block_crc: whether blocks carry a checksum where the slave knows it.
         versions_refused: releases of pystore that are not served.
-        wall_ms: what to add to the connection's clock for the wall clock, which
-            frames carry for people.
+        wall_ms: wall clock minus the clock of the connection; frames carry the wall
+            clock for people.
 
     Raises:
-        InvalidError: a number that cannot be.
+        InvalidError: a number is out of its range.
     """
 
     cluster: str
@@ -103,9 +103,9 @@ class SetView:
     What is known about the brokers of the set, taken at one moment.
 
     Attributes:
-        broker_ids: whom the controller knows.
-        members: whom it lists in the set, or may list (R114).
-        candidates: whom it keeps for an election (B7).
+        broker_ids: all brokers of the set that the controller knows.
+        members: of the SyncStateSet, or of one that the controller may have (R114).
+        candidates: replicas that may still be elected (B7).
         sessions: of each broker with a live session, its newest incarnation; a
             legacy one has ``None``.
         is_master: whether this broker still is.

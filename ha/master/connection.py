@@ -1,11 +1,10 @@
 """
-One accepted link at work: a thread that receives, and one that sends.
+One accepted link: a thread that receives, and a thread that sends.
 
 Both spend their time in calls of the system, which run without the interpreter's
-lock. What stands between them is the pure connection, under one lock that is never
-held while anything waits. Frames leave in the order in which the connection made
-them: one at a time has the right to take them from it and to send them
-(`pystore.ha.master.sender`).
+lock. They share the pure protocol object under one lock, and no thread waits while it
+holds that lock. Frames leave in the order in which the protocol made them: one thread
+at a time takes them and sends them (`pystore.ha.master.sender`).
 
 Rules: docs/replication.md; R182, R194, R217.
 """
@@ -24,7 +23,6 @@ from pystore.ha.master.effects import (
     MasterLog,
     MasterProtocol,
     NewerEpochSeen,
-    Send,
     SendBlock,
 )
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
@@ -33,6 +31,7 @@ from pystore.ha.master.rate_limit import RateLimit
 from pystore.ha.master.sender import Output, Sender
 from pystore.ha.master.transport import GATHER_FRAMES, Acquire, LinkLost, SlaveSocket
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
 
 if TYPE_CHECKING:
@@ -42,28 +41,28 @@ if TYPE_CHECKING:
 __all__ = ["LinkOwner", "SlaveConnectionThreads"]
 
 FAREWELL_MS = 1_000
-"""How long a slave that is refused may take to read why."""
+"""How long a refused slave may take to read the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOwner:
     """
-    What a link needs of the service.
+    What a link needs from the service.
 
     Attributes:
-        config: under which it serves.
-        set_view: what is known of the set now.
-        log: how the log stands now.
-        acquire: bytes of it.
+        config: of the mastership.
+        set_view: returns the set as it is known now.
+        log: returns the state of the log now.
+        acquire: returns bytes of the log.
         now_ms: a clock that never steps back.
-        notifier: rings when the log grew.
-        opened: a session counts; answers which one is to be closed.
-        acked: a slave said what it holds.
-        left: a session is over.
-        step_down: a newer epoch is known.
+        notifier: notifies when the log grew.
+        opened: takes a new session; returns the id of the session to close.
+        acked: takes an ack.
+        left: takes the end of a session.
+        step_down: takes a newer epoch.
         close: ends the link of a session.
-        say: one line for people.
-        bytes_per_second: to one slave; 0: as many as there are.
+        say: takes one line for the operator.
+        bytes_per_second: to one slave; 0: no limit.
     """
 
     config: MasterConfig
@@ -87,13 +86,13 @@ class SlaveConnectionThreads:
 
     Args:
         owner: the service.
-        wire: the socket, which the link closes.
+        wire: the socket; the link closes it.
         session_id: random, not 0.
 
     Attributes:
         session_id: of this link.
-        reason: why it ended; empty: it has not.
-        acked_offset: what the slave acknowledged last, ``None`` before it did.
+        reason: why it ended; empty while it is open.
+        acked_offset: of the slave's last ack; ``None`` before the first one.
     """
 
     def __init__(self, owner: LinkOwner, wire: SlaveSocket, session_id: int) -> None:
@@ -112,14 +111,14 @@ class SlaveConnectionThreads:
     @property
     def peer(self) -> str:
         """
-        The slave's address, for people.
+        Address of the slave, for messages.
         """
         return self._wire.peer
 
     @property
     def state(self) -> State:
         """
-        Where the connection stands.
+        State of the protocol.
         """
         with self._lock:
             connection = self._connection
@@ -127,10 +126,10 @@ class SlaveConnectionThreads:
 
     def serve(self) -> None:
         """
-        Serves the slave until the link ends; receives in the calling thread.
+        Serves the slave until the link ends. The calling thread receives.
         """
         with self._wire:
-            if self._greet():
+            if self._detect_protocol():
                 sender = threading.Thread(
                     target=self._keep_sending,
                     name=f"pystore-ha-to-{self.peer}",
@@ -150,19 +149,19 @@ class SlaveConnectionThreads:
 
     def shutdown(self) -> None:
         """
-        Ends the session after what is on its way. Any thread.
+        Ends the session after the bytes that are under way. Any thread.
         """
         with self._lock:
             if self._connection is not None:
                 self._connection.shutdown(self._owner.now_ms())
                 self._carry_out(self._connection)
-        self._owner.notifier.ring()
+        self._owner.notifier.notify()
         if self._connection is None:
             self.close("the master shuts down")
 
     def suspend(self, *, is_suspended: bool) -> None:
         """
-        No bytes of the log any more, or bytes again. Any thread.
+        Pauses or resumes blocks of the log. Any thread.
 
         Raises:
             LocalViolation: acknowledgements wait for this slave (K.3).
@@ -173,17 +172,17 @@ class SlaveConnectionThreads:
                 connection.suspend(now_ms)
             elif connection is not None:
                 connection.resume(now_ms)
-        self._owner.notifier.ring()
+        self._owner.notifier.notify()
 
     def _ended(self, reason: str) -> None:
-        # The first reason is the one: what follows, follows from it.
+        # Keep the first reason: later ones follow from it.
         self.reason = self.reason or reason
 
     # -- receiving -----------------------------------------------------------
 
-    def _greet(self) -> bool:
+    def _detect_protocol(self) -> bool:
         """
-        Waits for the first bytes, which say what the slave speaks.
+        Waits for the first bytes, which show the protocol of the slave.
         """
         owner, wire = self._owner, self._wire
         try:
@@ -196,7 +195,7 @@ class SlaveConnectionThreads:
                     break
             wire.patience_ms(0)
         except (LinkLost, OSError) as error:
-            # Before a word was said there is nothing to end.
+            # No session has begun, so there is none to end.
             self._ended(str(error))
             return False
         kind = LegacyMasterProtocol if is_old else V3MasterProtocol
@@ -209,22 +208,22 @@ class SlaveConnectionThreads:
     def _keep_receiving(self) -> None:
         try:
             while True:
-                self._deal_with()
+                self._process_received()
                 self._wire.receive()
         except LinkLost as error:
-            # Everything that came has been dealt with.
+            # All received frames were processed.
             self._lose(str(error))
         except Exception as error:
-            # Whatever it was: a frame that was dealt with by half ends the session,
-            # and the thread must not die with the session open (R182).
+            # Any error: a frame that was processed by half ends the session, and the
+            # thread must not end with the session open (R182).
             self._lose(f"{type(error).__name__}: {error}")
         finally:
             self._is_read.set()
 
-    def _deal_with(self) -> None:
+    def _process_received(self) -> None:
         """
-        Every whole frame that was received, one after the other. What comes behind
-        the end is read all the same: else our last words were lost with it.
+        Processes every whole frame that was received. Bytes after the end of the
+        session are read, too: otherwise the system would drop our last frames.
         """
         connection, wire = self._connection, self._wire
         assert connection is not None
@@ -238,12 +237,14 @@ class SlaveConnectionThreads:
                 wire.take(taken)
                 self._carry_out(connection)
                 if len(self._unsent) > GATHER_FRAMES:
-                    raise LinkLost("the slave asks, and does not read the answers")
+                    raise LinkLost(
+                        "the slave sends queries and does not read the answers"
+                    )
             if self._is_closing:
                 wire.take_all()
             is_news = self._unsent or self._is_closing or before != connection.state
         if is_news:
-            self._owner.notifier.ring()
+            self._owner.notifier.notify()
 
     def _lose(self, reason: str) -> None:
         self._ended(reason)
@@ -254,14 +255,14 @@ class SlaveConnectionThreads:
             self._is_closing = True
             self._unsent.clear()
         self._wire.hang_up()
-        self._owner.notifier.ring()
+        self._owner.notifier.notify()
 
     # -- sending -------------------------------------------------------------
 
     def _keep_sending(self) -> None:
         owner = self._owner
         sender = Sender(
-            self._wire, owner.notifier, owner.acquire, owner.now_ms, self._gather
+            self._wire, owner.notifier, owner.acquire, owner.now_ms, self._next_output
         )
         try:
             sender.run()
@@ -269,22 +270,22 @@ class SlaveConnectionThreads:
             self._is_read.wait(FAREWELL_MS / 1000)
             self._wire.hang_up()
         except LinkLost as error:
-            # The receiver finds the same, or is told by the hang-up.
+            # The receiver gets the same error, or the end of the connection.
             self._lose(str(error))
         except Exception as error:
-            # Whatever it was: nobody else would end the session (R182).
+            # Any error: no other thread would end the session (R182).
             self._lose(f"{type(error).__name__}: {error}")
 
-    def _gather(self, bytes_max: int, *, is_patient: bool) -> Output | None:
-        # Who rings may hold the lock of another link, and waits for none.
+    def _next_output(self, bytes_max: int, *, is_patient: bool) -> Output | None:
+        # An appender or another link may be the caller: it must not wait.
         if not self._lock.acquire(blocking=is_patient):
             return None
         try:
-            return self._gather_locked(bytes_max)
+            return self._next_output_locked(bytes_max)
         finally:
             self._lock.release()
 
-    def _gather_locked(self, bytes_max: int) -> Output:
+    def _next_output_locked(self, bytes_max: int) -> Output:
         connection, owner = self._connection, self._owner
         assert connection is not None
         log, now_ms = owner.log(), owner.now_ms()
@@ -306,7 +307,7 @@ class SlaveConnectionThreads:
         self, connection: MasterProtocol, log: MasterLog, now_ms: int, bytes_max: int
     ) -> bool:
         """
-        Returns whether those were all that there are, or that flow control allows.
+        Returns whether no more blocks are there, or flow control allows no more.
         """
         gathered = 0
         while gathered < bytes_max and len(self._unsent) < GATHER_FRAMES:
@@ -315,7 +316,7 @@ class SlaveConnectionThreads:
             allowed = self._flow.allowed(now_ms, bytes_max - gathered)
             block = connection.next_block(log, allowed, now_ms)
             if block is None:
-                self._carry_out(connection)  # it may have ended the session
+                self._carry_out(connection)  # may have ended the session
                 return True
             self._unsent.append(block)
             self._flow.spend(block.size)
@@ -326,7 +327,8 @@ class SlaveConnectionThreads:
 
     def _carry_out(self, connection: MasterProtocol) -> None:
         """
-        All effects, in order; with the lock held. Behind a close all is void.
+        Carries out all effects, in order, with the lock held. After `CloseLink` no
+        effect counts.
         """
         for effect in connection.effects():
             if isinstance(effect, SessionAcked):  # by far the most
@@ -345,7 +347,10 @@ class SlaveConnectionThreads:
             elif isinstance(effect, SessionOpened):
                 replaced = self._owner.opened(effect)
                 if replaced is not None:
-                    self._owner.close(replaced, f"replaced by {self.peer}")
+                    self._owner.close(
+                        replaced,
+                        f"replaced by a newer session of the slave, from {self.peer}",
+                    )
             elif isinstance(effect, SessionEnded):
                 self._owner.left(effect)
 
@@ -353,7 +358,7 @@ class SlaveConnectionThreads:
         try:
             self._owner.acked(fact)
         except RemoteViolation as error:
-            # It cannot hold what it says: it counts no longer.
+            # The slave cannot hold what it acks: its session ends.
             self._ended(str(error))
             self._is_closing = True
             connection.lost(str(error))

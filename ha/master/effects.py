@@ -1,9 +1,9 @@
 """
-What a master's connection asks for, and what it is told about the log. Pure.
+Effects of a master's protocol object, and the log state that it gets. Pure.
 
-A connection has no socket, no log and no clock: its owner gives it bytes, times and
-`MasterLog`, and carries out its effects in order. What a slave said comes out as
-facts, which `pystore.ha.insync` judges.
+A protocol object has no socket, no log and no clock: its owner gives it bytes, times
+and `MasterLog`, and carries out its effects in order. Acks of the slave come out as
+facts for `pystore.ha.insync`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.wire.codes import State
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 
 __all__ = [
     "CloseLink",
@@ -22,7 +22,6 @@ __all__ = [
     "MasterLog",
     "MasterProtocol",
     "NewerEpochSeen",
-    "Send",
     "SendBlock",
 ]
 
@@ -30,7 +29,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class MasterLog:
     """
-    How the master's log stands, taken at one moment.
+    The state of the master's log at one moment.
 
     Attributes:
         min_offset: where it begins.
@@ -39,7 +38,7 @@ class MasterLog:
         confirm_offset: below it the set holds every byte.
         epochs: its table; the last one is the master's own epoch.
         segment_size: bytes of one file.
-        wants_flush: somebody waits for the disks of slaves.
+        wants_flush: a caller waits for the disks of slaves.
     """
 
     min_offset: int
@@ -52,26 +51,17 @@ class MasterLog:
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
-    """
-    Bytes go to the slave, in one write.
-    """
-
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class SendBlock:
     """
-    A head, then bytes of the log, straight from its segment.
+    Send a head, then bytes of the log, directly from their segment.
 
     Attributes:
         head: everything that stands before the block.
         offset: where the block begins.
         size: of the block; it lies in one segment and one epoch; 0: a heartbeat.
-        end_offset: of the log, as the head tells the slave (or as it was then).
-        crc_at: where in the head the CRC-32 of the block is to be put, four bytes,
-            before it is sent; ``None``: the head is complete.
+        end_offset: of the log, as the head names it (or as it was then).
+        crc_at: where in the head the CRC-32 of the block must be put, four bytes;
+            ``None``: the head is complete.
     """
 
     head: bytes
@@ -84,7 +74,7 @@ class SendBlock:
 @dataclass(frozen=True, slots=True)
 class NewerEpochSeen:
     """
-    A peer knows a newer epoch than ours: stop acknowledging, ask the controller.
+    A peer knows a newer epoch: stop acknowledging, ask the controller.
 
     Attributes:
         epoch: the newer one.
@@ -96,7 +86,7 @@ class NewerEpochSeen:
 @dataclass(frozen=True, slots=True)
 class CloseLink:
     """
-    The link is to be closed, after what was to be sent; effects behind it are void.
+    Close the link after all sends; later effects do not count.
 
     Attributes:
         reason: one line for people.
@@ -129,16 +119,16 @@ class MasterProtocol(Protocol):
     @property
     def state(self) -> State:
         """
-        Where it stands.
+        Of the link.
         """
 
     def receive(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
         """
-        Takes at most one frame from the front of what was received.
+        Takes at most one frame from the front of the received bytes.
 
         Returns:
-            the bytes taken, whose effects are to be carried out before the next
-            call; 0: more are needed.
+            the bytes taken; carry out the effects before the next call. 0: more
+            bytes are needed.
         """
 
     def next_block(

@@ -1,8 +1,8 @@
 """
-Whether a slave may stay: the answer to a v3 handshake. Pure.
+The master's decision about a v3 handshake. Pure.
 
-Who it is comes first: only a broker of this set may tell us that our epoch is over.
-What the controller lists and who is connected are arguments; so is the session id.
+The slave's identity is checked first: only a broker of this set can prove that the
+master's epoch is over. The controller's list and the live sessions are arguments.
 
 Source: docs/protocol.md (K.3), R164, R199, safety B1, B6.
 """
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pystore.epochs.table import NO_EPOCH
-from pystore.ha.insync.member import Incarnation
 from pystore.ha.master.config import FRAME_BYTES_LEAST, MasterConfig, SetView
 from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult
 from pystore.ha.wire.frames import HandshakeSlave
+from pystore.replicaset import Incarnation
 
 __all__ = ["HandshakeDecision", "admit", "refusal_of_id", "refusal_of_session"]
 
@@ -27,9 +27,9 @@ class HandshakeDecision:
     The decision about one handshake.
 
     Attributes:
-        result: success, or why not.
+        result: success, or the kind of refusal.
         reason: one line for people; empty on success.
-        newer_epoch: the epoch that the slave knows and we do not; else ``None``.
+        newer_epoch: a newer epoch that the slave knows; else ``None``.
     """
 
     result: CheckResult
@@ -41,61 +41,63 @@ def admit(
     shake: HandshakeSlave, epoch: int, config: MasterConfig, set_view: SetView
 ) -> HandshakeDecision:
     """
-    Returns the first objection to a slave, or success.
+    Returns the first reason to refuse a slave, or success.
 
     Args:
-        shake: what it says about itself.
-        epoch: of the frame: the master's, as the controller told the slave; -1:
-            nobody told it, and it will take ours.
-        config: ours.
-        set_view: as it is now.
+        shake: the slave's handshake.
+        epoch: of the frame: the master's, as the controller told the slave; -1: the
+            slave knows none and takes this master's.
+        config: of the mastership.
+        set_view: the set as it is known now.
     """
-    for result, reason in _identity(shake, config, set_view):
+    for result, reason in _identity_refusals(shake, config, set_view):
         return HandshakeDecision(result, reason)
     if not set_view.is_master:
-        where = f": it is at {set_view.redirect}" if set_view.redirect else ""
+        where = f": the master is {set_view.redirect}" if set_view.redirect else ""
         text = f"broker {config.broker_id} is not the master{where}"
         return HandshakeDecision(CheckResult.NOT_MASTER, text)
     newest = max(epoch, shake.last_epoch)
     if newest > config.epoch:
-        text = f"the slave knows epoch {newest}, this master is of {config.epoch}"
+        text = f"stale epoch {config.epoch}: the slave knows epoch {newest}"
         return HandshakeDecision(CheckResult.FUTURE_EPOCH, text, newest)
     if NO_EPOCH < epoch < config.epoch:
-        text = f"the slave is of epoch {epoch}, this master of {config.epoch}"
+        text = f"stale epoch {epoch} of the slave: the set is at epoch {config.epoch}"
         return HandshakeDecision(CheckResult.STALE_EPOCH, text)
-    for result, reason in _means(shake, config, set_view):
+    for result, reason in _store_refusals(shake, config, set_view):
         return HandshakeDecision(result, reason)
     return HandshakeDecision(CheckResult.SUCCESS)
 
 
-def _identity(
+def _identity_refusals(
     shake: HandshakeSlave, config: MasterConfig, set_view: SetView
 ) -> Iterator[tuple[CheckResult, str]]:
     if not shake.protocol_min <= PROTOCOL_V3 <= shake.protocol_max:
         spoken = f"{shake.protocol_min} to {shake.protocol_max}"
-        text = f"the slave speaks protocols {spoken}, this master {PROTOCOL_V3}"
+        text = (
+            f"the slave speaks protocol versions {spoken}, this master version "
+            f"{PROTOCOL_V3}"
+        )
         yield CheckResult.PROTOCOL, text
     if shake.version in config.versions_refused:
         yield (
             CheckResult.APP_VERSION,
-            f"version {_brief(shake.version)} is not served here",
+            f"this master does not serve version {_shortened(shake.version)}",
         )
     if shake.cluster != config.cluster:
-        text = (
-            f"the slave is of cluster {_brief(shake.cluster)}, not {config.cluster!r}"
-        )
+        name = _shortened(shake.cluster)
+        text = f"the slave belongs to cluster {name}, not to {config.cluster!r}"
         yield CheckResult.CLUSTER_NAME, text
     if shake.broker_name != config.broker_name:
-        name = _brief(shake.broker_name)
-        text = f"the slave is of set {name}, not {config.broker_name!r}"
+        name = _shortened(shake.broker_name)
+        text = f"the slave belongs to broker set {name}, not to {config.broker_name!r}"
         yield CheckResult.BROKER_NAME, text
     reason = refusal_of_id(shake.broker_id, config, set_view)
     if reason is not None:
         yield CheckResult.BROKER_ID, reason
 
 
-def _brief(name: str) -> str:
-    # A peer's text of any length goes into a reason, which has to fit a frame.
+def _shortened(name: str) -> str:
+    # The peer's text may have any length, and the reason must fit into a frame.
     return repr(name if len(name) <= 64 else f"{name[:64]}...")
 
 
@@ -103,10 +105,10 @@ def refusal_of_id(
     broker_id: int, config: MasterConfig, set_view: SetView
 ) -> str | None:
     """
-    Returns why no slave has this id; ``None``: one may.
+    Returns why no slave can have this broker id; ``None``: one can.
     """
     if broker_id < 1:
-        return f"{broker_id} is no broker id: they begin with 1"
+        return f"{broker_id} is no broker id: broker ids begin with 1"
     if broker_id == config.broker_id:
         return f"broker id {broker_id} is this master's own"
     if broker_id not in set_view.broker_ids:
@@ -114,52 +116,64 @@ def refusal_of_id(
     return None
 
 
-def _means(
+def _store_refusals(
     shake: HandshakeSlave, config: MasterConfig, set_view: SetView
 ) -> Iterator[tuple[CheckResult, str]]:
     if shake.segment_size != config.segment_size:
         text = (
-            f"segments of {shake.segment_size} bytes, this master's have "
-            f"{config.segment_size}"
+            f"the slave has segments of {shake.segment_size} bytes, this master of "
+            f"{config.segment_size} bytes"
         )
         yield CheckResult.STORE_LAYOUT, text
     if not 0 <= shake.min_offset <= shake.end_offset:
-        text = f"a log from {shake.min_offset} to {shake.end_offset} cannot be"
+        text = (
+            f"the slave's log cannot begin at offset {shake.min_offset} and end at "
+            f"offset {shake.end_offset}"
+        )
         yield CheckResult.REJECTED, text
     if not 0 <= shake.flushed_offset <= shake.end_offset:
         text = (
-            f"flushed to {shake.flushed_offset} in a log to {shake.end_offset} "
-            "cannot be"
+            f"the slave's log cannot end at offset {shake.end_offset} and be flushed "
+            f"up to offset {shake.flushed_offset}"
         )
         yield CheckResult.REJECTED, text
     if shake.frame_bytes_max < FRAME_BYTES_LEAST:
         text = (
-            f"frames of {shake.frame_bytes_max} bytes at most: "
+            f"the slave takes frames of {shake.frame_bytes_max} bytes: at least "
             f"{FRAME_BYTES_LEAST} are needed"
         )
         yield CheckResult.REJECTED, text
-    if shake.broker_id in set_view.sessions:
-        mine = (shake.incarnation, shake.incarnation_bits)
+    if shake.incarnation < 0:
+        text = f"incarnation {shake.incarnation} is negative"
+        yield CheckResult.REJECTED, text
+    elif shake.broker_id in set_view.sessions:
+        mine = Incarnation(shake.incarnation, shake.incarnation_bits)
         reason = refusal_of_session(mine, set_view.sessions[shake.broker_id])
         if reason is not None:
             yield CheckResult.DUPLICATE, f"broker {shake.broker_id}: {reason}"
     if set_view.is_busy:
-        yield CheckResult.BUSY, "this master takes no session more for now"
+        yield CheckResult.BUSY, "this master takes no more sessions now"
 
 
 def refusal_of_session(ours: Incarnation, live: Incarnation | None) -> str | None:
     """
-    Returns why a live session is not replaced by one of *ours*.
+    Returns why the process *ours* does not replace a live session; ``None``: it does.
 
-    The same process may connect again, a later one replaces an earlier one. A
-    legacy session says nothing about its process and yields.
+    The same process may connect again, and a later one replaces an earlier one. A
+    legacy session does not name its process, so any process replaces it.
 
     Args:
-        ours: of the slave that shakes hands.
-        live: of the session there is.
+        ours: incarnation of the slave that connects.
+        live: incarnation of the live session; ``None`` of a legacy slave.
     """
-    if live is None or ours == live or ours[0] > live[0]:
+    if live is None or ours == live or ours.counter > live.counter:
         return None
-    if ours[0] < live[0]:
-        return f"a session of its newer incarnation {live[0]} is live, not {ours[0]}"
-    return f"another process with incarnation {ours[0]} is live: one is a copy"
+    if ours.counter < live.counter:
+        return (
+            f"its newer incarnation {live.counter} has a session, this one is "
+            f"incarnation {ours.counter}"
+        )
+    return (
+        f"another process with incarnation {ours.counter} has a session: one of the "
+        "two stores is a copy"
+    )

@@ -1,10 +1,10 @@
 """
-The in-sync judgement of one mastership, for many threads.
+The in-sync decisions of one mastership, for many threads.
 
-Links bring facts, appenders wait for acks, one thread lets time pass and asks the
-controller; all of them go through one lock, which nobody holds while anything waits.
-What the judgement says is carried out here: the log's confirm offset moves, waits
-end, and the session that a newer one replaced is named to be closed.
+Links bring facts, appenders wait for acks, one thread keeps the time and requests
+changes. All use one lock, and no thread waits while it holds that lock. The monitor
+carries decisions out: it moves the log's confirm offset, ends waits, and names the
+session that a newer one replaced.
 
 Source: docs/in-sync.md, docs/replication.md; R95, R128, R217 to R219.
 """
@@ -20,31 +20,32 @@ from pystore.core.log_writer import LogHandle
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Incarnation, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.config import SetView
 from pystore.ha.master.notifier import Notifier
 from pystore.ha.master.pending_appends import PendingAppends
+from pystore.replicaset import AgreedSet, Incarnation
 
 __all__ = ["InSyncMonitor", "RequestSetChange", "SetRefusal"]
 
 _ENDS_MAX = 4096
 
 PACE_MS = 2
-"""The time-keeping thread looks at the log at most so often."""
+"""The least time between two checks of the log by the thread that keeps the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetRefusal:
     """
-    The controller will never take a change.
+    The controller will never commit a change.
 
-    It settles the attempt that it answers and no earlier one, whose answer was lost
-    and which may be why this one is refused. So a controller that would refuse without
-    ids (another version or epoch) has to answer with its current set instead, or a
-    lost answer is never settled: the old set and the new one go on to count both.
+    A refusal settles the attempt that it answers, but no earlier one without an answer,
+    which may be the cause of this refusal. So a controller that would refuse without
+    ids (another version or epoch) must answer with its current set instead. Otherwise
+    the earlier attempt is never settled, and the old and the new set both count.
 
     Attributes:
-        broker_ids: whom it does not want; none: it is about something else.
+        broker_ids: of the replicas that it refuses; none: the reason is another.
     """
 
     broker_ids: frozenset[int] = frozenset()
@@ -52,10 +53,10 @@ class SetRefusal:
 
 RequestSetChange = Callable[[SetChange], AgreedSet | SetRefusal | None]
 """
-Asks the controller for a change; ``None``: no answer came. Takes its time.
+Requests a change from the controller; ``None``: no answer came. May take seconds.
 
-An `AgreedSet` is the controller's set as it is now, whether it took the change or not:
-that alone settles earlier changes whose answers were lost.
+An `AgreedSet` is the controller's current set, whether it committed the change or not:
+only that settles earlier changes without an answer.
 """
 
 
@@ -64,15 +65,16 @@ class InSyncMonitor:
     `InSync` behind a lock, with the log that it moves. Any thread.
 
     Args:
-        in_sync: of this mastership; nobody else uses it from here on.
+        in_sync: of this mastership; only the monitor uses it from here on.
         log: the master's, for its ends and its confirm offset.
-        broker_ids: whom the controller knows, at any moment.
+        broker_ids: returns the ids of all brokers that the controller knows.
         now_ms: a clock that never steps back.
-        lease_ms: until when `leader` may be acknowledged; ``None``: no leases.
+        lease_ms: returns until when `leader` may be acknowledged; ``None``: the
+            controller gives no leases.
 
     Attributes:
-        appends: what waits for replicas.
-        notifier: rings when the log grew, or somebody has to look again.
+        appends: appends that wait for replicas.
+        notifier: notifies when the log grew or the in-sync state changed.
     """
 
     def __init__(
@@ -95,49 +97,49 @@ class InSyncMonitor:
         self._confirmed = log.ends().confirm_offset
         self._over = threading.Event()
         self.appends = PendingAppends(
-            log, self.notifier, now_ms, self._look, self._decide
+            log, self.notifier, now_ms, self._refresh, self._decide
         )
-        self._look()
+        self._refresh()
 
-    # -- what links say ------------------------------------------------------
+    # -- facts of links ------------------------------------------------------
 
     def opened(self, fact: SessionOpened) -> int | None:
         """
-        A session counts from now on, and one of the same slave no longer: in one
-        step, so no ack is counted twice (R217).
+        Adds a session and removes the older one of the same slave in one step, so no
+        ack is counted twice (R217).
 
         Returns:
-            the session that is to be closed; maybe this one.
+            the session to close; maybe this one.
         """
         with self._lock:
             closing = self._in_sync.opened(fact, self._now_ms())
             if closing != fact.session_id:
                 self._live[fact.broker_id] = fact.session_id, fact.incarnation
-            self._settle()
-        self.notifier.ring()
+            self._publish()
+        self.notifier.notify()
         return closing
 
     def acked(self, fact: SessionAcked) -> None:
         """
-        A slave said what it holds.
+        A slave acked.
 
         Raises:
-            RemoteViolation: what it cannot hold: close the link.
+            RemoteViolation: it cannot hold what it acks: close the link.
         """
         with self._lock:
             now_ms = self._now_ms()
             end_offset = self._grew(now_ms)
             self._in_sync.acked(fact, end_offset, now_ms)
-            self._settle()
+            self._publish()
             is_outside = self._in_sync.may_suspend(fact.broker_id)
             candidates = self._in_sync.set_now.candidates
         if is_outside or any(one.broker_id == fact.broker_id for one in candidates):
-            # It may be about to come in (R82): whoever asks the controller looks.
-            self.notifier.ring()
+            # It may be about to join (R82): wake the thread that requests changes.
+            self.notifier.notify()
 
     def left(self, fact: SessionEnded) -> None:
         """
-        A session is over.
+        A session ended.
         """
         with self._lock:
             now_ms = self._now_ms()
@@ -146,28 +148,28 @@ class InSyncMonitor:
             if live is not None and live[0] == fact.session_id:
                 del self._live[fact.broker_id]
             self._grew(now_ms)
-            self._settle()
-        self.notifier.ring()
+            self._publish()
+        self.notifier.notify()
 
     def step_down(self, newer_epoch: int) -> None:
         """
-        Somebody knows a newer epoch: nothing is acknowledged any more.
+        A peer knows a newer epoch: nothing is acknowledged any more.
         """
         with self._lock:
             self._in_sync.step_down(newer_epoch)
-            self._settle()
+            self._publish()
         self.appends.fence()
 
     def sent(self, end_offset: int) -> None:
         """
-        The log ended here when bytes of it were sent: what a slave acks next is most
-        likely this end, so the confirm offset can go exactly there.
+        The log ended here when a block was sent. The next ack is most likely this
+        end, so the confirm offset can move exactly there.
         """
         self._sent.append(end_offset)
 
     def set_view(self, *, is_master: bool = True, is_busy: bool = False) -> SetView:
         """
-        Returns who is known, who counts and who is here.
+        Returns the known brokers, the members, and the live sessions.
         """
         known = self._broker_ids()
         with self._lock:
@@ -183,19 +185,19 @@ class InSyncMonitor:
                 is_busy=is_busy,
             )
 
-    # -- what appenders want -------------------------------------------------
+    # -- appenders -----------------------------------------------------------
 
     def _decide(self, ack: Ack, end_offset: int) -> AckResult:
         """
-        What became of an ack that was not reached while somebody waited for it.
+        Returns the result of an ack that was not reached before its wait ended.
         """
         with self._lock:
             self._catch_up()
-            promises = self._in_sync.promises
-            outcome = promises.outcome(ack, end_offset, self._is_leased)
+            policy = self._in_sync.ack_policy
+            outcome = policy.outcome(ack, end_offset, self._is_leased)
             if outcome is None:
-                outcome = promises.expired(ack, end_offset)
-            return promises.copies().settled(ack, end_offset, outcome)
+                outcome = policy.expired(ack, end_offset)
+            return policy.holders().settled(ack, end_offset, outcome)
 
     # -- time, and the controller --------------------------------------------
 
@@ -205,16 +207,16 @@ class InSyncMonitor:
         resign: Callable[[str], object] | None = None,
     ) -> None:
         """
-        Lets time pass until `close`, in a thread of its own.
+        Ticks until `close`, in the calling thread.
 
         Args:
-            offer: takes each change that is to be asked for, and returns at once;
-                `answered` follows. Without it the set stays as it is.
-            resign: is told once, with the reason, that this mastership should end
+            offer: takes each change to request, and returns at once; `answered`
+                follows. Without it the set stays as it is.
+            resign: is called once, with the reason, if this mastership should end
                 (B9).
         """
         while not self._over.is_set():
-            rings = self.notifier.rings
+            seen = self.notifier.count
             change = self.tick()
             if change is not None and offer is not None:
                 offer(change)
@@ -223,22 +225,22 @@ class InSyncMonitor:
                 resign = None
             with self._lock:
                 wait_ms = self._in_sync.next_deadline() - self._now_ms()
-            # At most so often, however often somebody appends.
+            # Limits the checks, however many appends there are.
             self._over.wait(PACE_MS / 1000)
-            self.notifier.wait(rings, wait_ms - PACE_MS)
+            self.notifier.wait(seen, wait_ms - PACE_MS)
 
     def rest(self, rest_ms: int) -> None:
         """
-        Lets so much time pass, or less if this is closed.
+        Waits so long, or until `close`.
         """
         self._over.wait(rest_ms / 1000)
 
     def tick(self) -> SetChange | None:
         """
-        Looks at the clock and at the log once.
+        Checks the time and the log once.
 
         Returns:
-            the change of the set that is to be asked for; `answered` has to follow.
+            the change of the set to request; `answered` must follow.
         """
         with self._lock:
             now_ms = self._now_ms()
@@ -246,12 +248,12 @@ class InSyncMonitor:
             if now_ms >= self._in_sync.next_deadline():
                 self._in_sync.tick(now_ms)
             change = self._in_sync.proposal(now_ms)
-            self._settle()
+            self._publish()
             return change
 
     def must_resign(self) -> bool:
         """
-        Whether our disk has failed for too long and another member is well (B9).
+        Whether the disk has failed for too long and another member is well (B9).
         """
         with self._lock:
             return self._in_sync.must_resign(self._now_ms())
@@ -260,7 +262,7 @@ class InSyncMonitor:
         self, change: SetChange, answer: AgreedSet | SetRefusal | None
     ) -> None:
         """
-        What the controller said to a change.
+        Takes the controller's answer to a change; ``None``: none came.
         """
         with self._lock:
             now_ms = self._now_ms()
@@ -270,16 +272,16 @@ class InSyncMonitor:
                 self._in_sync.refused(change, answer.broker_ids, now_ms)
             else:
                 self._in_sync.agreed(answer, now_ms)
-            self._settle()
-        self.notifier.ring()
+            self._publish()
+        self.notifier.notify()
 
     def agreed(self, agreed: AgreedSet) -> None:
         """
-        The controller's set, as it was polled.
+        Takes the controller's set, from a poll.
         """
         with self._lock:
             self._in_sync.agreed(agreed, self._now_ms())
-            self._settle()
+            self._publish()
 
     @property
     def set_now(self) -> AgreedSet:
@@ -292,7 +294,7 @@ class InSyncMonitor:
     @property
     def confirm_offset(self) -> int:
         """
-        Everyone who may be elected holds everything below.
+        Every replica that may be elected holds everything below.
         """
         return self._confirmed
 
@@ -302,26 +304,26 @@ class InSyncMonitor:
         """
         with self._lock:
             self._over.set()
-            # First, so nobody who comes now is told of an epoch that there is not.
+            # First: no later append may be refused with an epoch that does not exist.
             self.appends.close()
             self._in_sync.step_down(2**63 - 1)
-            self._settle()
-        self.notifier.ring()
+            self._publish()
+        self.notifier.notify()
 
     @property
     def _is_leased(self) -> bool:
         lease_ms = self._lease_ms()
         return lease_ms is None or self._now_ms() <= lease_ms
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         with self._lock:
             self._catch_up()
 
     def _catch_up(self) -> None:
-        # Behind its end the log may be closed, or have another master's bytes.
+        # After its end the log may be closed, or hold bytes of another master.
         if not self._over.is_set():
             self._grew(self._now_ms())
-            self._settle()
+            self._publish()
 
     def _grew(self, now_ms: int) -> int:
         in_sync = self._in_sync
@@ -333,13 +335,13 @@ class InSyncMonitor:
         in_sync.grew(ends.published_end, ends.synced_end, now_ms)
         return ends.published_end
 
-    def _settle(self) -> None:
+    def _publish(self) -> None:
         """
-        Carries out what follows, in this order: who wakes up finds the confirm offset
-        that its ack means.
+        Publishes the results. The confirm offset moves first, so a waiter that wakes
+        up finds it where its ack implies.
         """
         confirm = self._in_sync.confirm_offset
         if confirm > self._confirmed:
             self._log.confirm(confirm)
             self._confirmed = confirm
-        self.appends.show(self._in_sync)
+        self.appends.update(self._in_sync)

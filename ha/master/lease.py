@@ -1,11 +1,11 @@
 """
-How long a master may answer for itself alone. Pure.
+The lease of a mastership. Pure.
 
-`leader` and `leader-synced` are decided by the master alone, so a controller that
-elects another one has to know when the old one stops: it grants a lease with each
-heartbeat. It counts from the moment at which the heartbeat was *sent*, and runs out
-by whichever clock gets there first: boot time, which goes on while the machine
-sleeps, and wall time.
+The master alone decides the acks `leader` and `leader-synced`, so a controller that
+elects another master must know when the old one stops: it grants a lease with each
+heartbeat. The lease counts from the moment at which the heartbeat was *sent*. It ends
+when the first of two clocks reaches its end: boot time, which also counts while the
+machine sleeps, or wall time.
 
 Source: C1 to C3, B8 (docs/in-sync.md).
 """
@@ -20,7 +20,7 @@ __all__ = ["NO_LEASE", "Lease", "lease_from"]
 @dataclass(frozen=True, slots=True)
 class Lease:
     """
-    Until when, exclusive.
+    The end of a lease, exclusive.
 
     Attributes:
         boottime_ns: by the clock that counts from the start of the machine.
@@ -32,7 +32,7 @@ class Lease:
 
     def left_ms(self, boottime_ns: int, wall_ms: int) -> int:
         """
-        Returns how long it runs yet, rounded down; 0 or less: it has run out.
+        Returns how long it still runs, rounded down; 0 or less: it has ended.
         """
         by_boottime_ms = (self.boottime_ns - boottime_ns) // 1_000_000
         return min(by_boottime_ms, self.wall_ms - wall_ms)
@@ -51,7 +51,7 @@ def lease_from(
     Args:
         sent_boottime_ns: when the heartbeat was sent.
         sent_wall_ms: the same, by the wall clock.
-        length_ms: as long as a heartbeat is valid.
+        length_ms: how long a heartbeat is valid.
         error_ms: by how much clocks may differ over that time.
     """
     length_ms -= error_ms

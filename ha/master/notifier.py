@@ -1,12 +1,12 @@
 """
-Wakes threads that wait for the log to grow, and costs nothing while none does.
+Wakes threads that wait for the log to grow; costs nothing while no thread waits.
 
-The core rings after each publication; Python rings where something else changed. A
-sender remembers the count of rings, looks at the log, and sleeps only if nobody has
-rung since. Who is about to wait for what senders do appends without waking them, and
-hurries: what they would do is done in that thread, and whom that leaves something is
-woken then. Else each append would wake threads that find nothing left to do, and
-stand in the way of those that have.
+The core notifies after each publication, Python where something else changed. A
+sender reads the count of notifications, reads the log, and sleeps only if the count
+is still the same. An appender that is about to wait for slaves appends without
+waking the senders. It then runs their helpers in its own thread, and only senders
+with work left are woken. Otherwise each append would wake threads that find nothing
+to do.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["Notifier"]
 
 class Notifier:
     """
-    Any number of threads ring, any number wait.
+    Any number of threads notify, any number wait.
 
     Args:
-        log: each of its publications rings; ``None``: only `ring` does.
+        log: each of its publications notifies; ``None``: only `notify` does.
     """
 
     def __init__(self, log: LogHandle | None = None) -> None:
-        # Not in line: there are as many senders as slaves, and each has work to do.
+        # All waiters wake at once: each sender has a slave of its own to serve.
         self._waits = OffsetWaiters(1, in_line=False)
         self._lock = threading.Lock()
         self._helpers: tuple[Callable[[], bool], ...] = ()
@@ -38,65 +38,71 @@ class Notifier:
             self._waits.notify_on_publish(log)
 
     @property
-    def rings(self) -> int:
+    def count(self) -> int:
         """
-        Changes with each ring. To be read before whatever decides to wait.
+        Rises with each notification. Read it before you decide to wait.
         """
         return self._waits.mark(0)
 
     @property
-    def sleepers(self) -> int:
+    def waiting(self) -> int:
         """
-        How many threads sleep.
+        How many threads sleep now.
         """
         return self._waits.waiting
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """
-        Something changed: whoever sleeps looks again.
+        Wakes all waiters: something changed.
         """
         self._waits.notify(0)
 
-    def hurry(self) -> None:
+    def run_helpers(self) -> None:
         """
-        For one that holds no lock and is about to wait, behind an append that woke
-        nobody: what helpers do, they do now, and who sleeps is woken for the rest.
+        Runs all helpers, and wakes the waiters if a helper left work.
+
+        For a caller that holds no lock and waits next, after an append that woke no
+        waiter.
         """
         is_done = bool(self._helpers)
         for helper in self._helpers:
             is_done &= helper()
         if not is_done:
-            self.ring()
+            self.notify()
 
-    def help(self, helper: Callable[[], bool]) -> None:
+    def add_helper(self, helper: Callable[[], bool]) -> None:
         """
-        Has it called with each `hurry`, in that thread. It waits for nothing and
-        raises nothing, and answers whether it left nothing to who sleeps.
+        Adds a helper, which each `run_helpers` calls in its thread.
+
+        Args:
+            helper: does not wait and does not raise; returns whether it left no work
+                to its sleeping thread.
         """
         with self._lock:
             self._helpers = (*self._helpers, helper)
 
-    def help_no_more(self, helper: Callable[[], bool]) -> None:
+    def remove_helper(self, helper: Callable[[], bool]) -> None:
         """
-        Has it called no more, but by who hurries at this moment.
+        Removes a helper. A `run_helpers` that has begun may still call it.
         """
         with self._lock:
             self._helpers = tuple(one for one in self._helpers if one != helper)
 
-    def wait(self, rings: int, timeout_ms: int) -> None:
+    def wait(self, seen: int, timeout_ms: int) -> None:
         """
-        Sleeps until somebody rings, or the time is up; not at all if somebody rang.
+        Sleeps until a notification or the timeout; returns at once if the count is
+        no longer *seen*.
 
         Args:
-            rings: the count before the caller looked.
-            timeout_ms: at most so long; 0 or less: not at all.
+            seen: the count before the caller read the log.
+            timeout_ms: how long at most; 0 or less: not at all.
         """
         if timeout_ms > 0:
-            self._waits.wait(0, rings + 1, timeout_ms)
+            self._waits.wait(0, seen + 1, timeout_ms)
 
     def close(self) -> None:
         """
-        The log rings no more; to be called before the bell or the log goes.
+        Ends the notifications of the log; call it before this or the log is freed.
         """
         if self._log is not None:
             self._waits.stop_notifying(self._log)

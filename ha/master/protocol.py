@@ -1,9 +1,8 @@
 """
-What a master keeps of a link in either protocol. Pure.
+The state of a master's link, in either protocol. Pure.
 
-States, times and the end of the session are the same on both; what a frame says
-and looks like is left to `pystore.ha.master.protocol_v3` (v3) and
-`pystore.ha.master.protocol_legacy`.
+States, times and the end of the session are the same in both. The frames are in
+`pystore.ha.master.protocol_v3` and `pystore.ha.master.protocol_legacy`.
 
 Source: docs/protocol.md (K.3 general rules, formats 6.5), R182, R194.
 """
@@ -27,12 +26,12 @@ __all__ = ["CONFIRM_MS", "CONFIRM_MS_MAX", "AcceptedLink"]
 
 CONFIRM_MS = 20
 """
-So long after a frame a slave that lacks the confirm offset is told it, if it moved.
-Where blocks go more often than that, they tell it and no frame is added.
+How long after a frame the master sends a moved confirm offset to a slave.
+If blocks go more often than that, they carry it and no frame is added.
 """
 
 CONFIRM_MS_MAX = 320
-"""If it has not moved, it is looked at again after twice as long, up to this."""
+"""If it has not moved, the next check comes after twice as long, up to this."""
 
 
 class AcceptedLink(ABC):
@@ -40,12 +39,12 @@ class AcceptedLink(ABC):
     One accepted link; `pystore.ha.master.effects.MasterProtocol` says how it is used.
 
     Attributes:
-        config: under which it serves.
+        config: of the mastership.
         session_id: of this link.
 
     Args:
-        config: ours.
-        set_view: returns what is known of the set at this moment.
+        config: of the mastership.
+        set_view: returns the set as it is known now.
         session_id: random, not 0.
         now_ms: when the link was accepted.
     """
@@ -77,19 +76,19 @@ class AcceptedLink(ABC):
     @property
     def state(self) -> State:
         """
-        Where it stands.
+        Of the link.
         """
         return self._state
 
     def receive(self, data: memoryview, log: MasterLog, now_ms: int) -> int:
         """
-        Takes at most one frame; a peer that breaks a rule is closed (R182).
+        Takes at most one frame; a violation of the peer closes the link (R182).
         """
         if self._is_over or self._is_ended_by(log):
             return 0
         try:
             size = self._take(data, log, now_ms)
-        except RemoteViolation as error:  # the peer's: nothing it says counts now
+        except RemoteViolation as error:  # the peer's: none of its frames counts now
             self._close(str(error))
             return 0
         if size:
@@ -100,7 +99,8 @@ class AcceptedLink(ABC):
         self, log: MasterLog, bytes_max: int, now_ms: int
     ) -> SendBlock | None:
         """
-        Returns the next bytes of the log; a log that cannot serve them closes.
+        Returns the next bytes of the log; closes the link if the log cannot serve
+        them.
         """
         if self._state is not State.TRANSFER or self._is_ended_by(log):
             return None
@@ -114,42 +114,42 @@ class AcceptedLink(ABC):
 
     def tick(self, log: MasterLog, now_ms: int) -> None:
         """
-        Closes a silent peer, and sends a heartbeat where nothing else was sent, or
-        where the confirm offset moved since.
+        Closes the link of a silent peer. Sends a heartbeat if nothing else was sent,
+        or if the confirm offset has moved.
         """
         if self._is_over or self._is_ended_by(log):
             return
         silent_ms = now_ms - self._heard_ms
         if silent_ms >= self._patience_ms:
-            self._close(f"the slave said nothing for {silent_ms} ms")
+            self._close(f"the slave sent nothing for {silent_ms} ms")
             return
         if not self._is_open:
             return
         if now_ms >= self._beat_ms:
             self._heartbeat(log, now_ms)
         elif self._confirm_ms is not None and now_ms >= self._confirm_ms:
-            self._look_at_confirm(log, now_ms)
+            self._check_confirm(log, now_ms)
 
     def lost(self, reason: str) -> None:
         """
-        The socket is gone: the session ends with it.
+        The socket is closed, so the session ends.
         """
-        del reason  # known to the owner, who says it
+        del reason  # the owner reports it
         self._end(LinkEvent.LOST, is_graceful=False)
 
     def suspend(self, now_ms: int) -> None:
         """
-        No blocks any more: the next `tick` is due at once, and tells the slave. Before
-        the slave has said where it goes on, this is a wish for later.
+        Pauses blocks: the next `tick` is due at once and announces it to the slave.
+        Before the slave has named its offset, the suspension is kept for later.
 
         Raises:
-            LocalViolation: acknowledgements wait for this slave: it has to leave the
-                set first (K.3).
+            LocalViolation: acks wait for this slave: it must leave the set first
+                (K.3).
         """
         if self._counts():
             raise LocalViolation(
-                f"broker {self._opened_id} is in the set: it is suspended only "
-                "after it was removed"
+                f"broker {self._opened_id} is in the SyncStateSet: remove it before it "
+                "is suspended"
             )
         self._state = next_state(MASTER, self._state, LinkEvent.SUSPEND)
         self._is_to_suspend = not self._is_open
@@ -157,7 +157,7 @@ class AcceptedLink(ABC):
 
     def resume(self, now_ms: int) -> None:
         """
-        Blocks again, from where the slave stands.
+        Sends blocks again, from the offset of the slave.
         """
         self._state = next_state(MASTER, self._state, LinkEvent.RESUME)
         self._is_to_suspend = False
@@ -165,23 +165,23 @@ class AcceptedLink(ABC):
 
     def shutdown(self, now_ms: int) -> None:
         """
-        The end of the session, from our side.
+        Ends the session from the master's side.
         """
-        del now_ms  # nothing is waited for
+        del now_ms  # no deadline begins
         if not self._is_over:
             self._close("the master shuts down", LinkEvent.SHUTDOWN)
         self._state = State.SHUTDOWN
 
     def effects(self) -> list[MasterEffect]:
         """
-        Returns what is to be done now, in order, once.
+        Returns each effect once, in order.
         """
         effects, self._effects = self._effects, []
         return effects
 
     def next_deadline(self) -> int | None:
         """
-        Returns when `tick` is due at the latest; ``None`` once it is over.
+        Returns when `tick` is due at the latest; ``None`` after the end.
         """
         if self._is_over:
             return None
@@ -207,7 +207,7 @@ class AcceptedLink(ABC):
     @abstractmethod
     def _block(self, block: BlockRange, log: MasterLog, now_ms: int) -> SendBlock:
         """
-        Returns the frame of a block, and notes that it is sent.
+        Returns the frame of a block, and records that it is sent.
         """
 
     @abstractmethod
@@ -219,7 +219,8 @@ class AcceptedLink(ABC):
     @abstractmethod
     def _first_offset(self, log: MasterLog) -> int | None:
         """
-        Returns where a slave begins that left it to us; ``None``: not known yet.
+        Returns where a slave begins that lets the master choose; ``None``: not known
+        yet.
         """
 
     @property
@@ -246,8 +247,8 @@ class AcceptedLink(ABC):
         is_to_come = has_all and log.confirm_offset < log.end_offset
         self._confirm_ms = now_ms + CONFIRM_MS if is_to_come else None
 
-    def _look_at_confirm(self, log: MasterLog, now_ms: int) -> None:
-        # A slave that lacks bytes is told with the next of them.
+    def _check_confirm(self, log: MasterLog, now_ms: int) -> None:
+        # A slave that lacks bytes gets it with the next block.
         has_all = self._offset == log.end_offset
         if has_all and log.confirm_offset > self._confirm_told:
             self._heartbeat(log, now_ms)
@@ -260,46 +261,51 @@ class AcceptedLink(ABC):
 
     def _is_ended_by(self, log: MasterLog) -> bool:
         """
-        Returns whether the session is over because our epoch is (K.3 rule 4).
+        Returns whether the session is over because the epoch is (K.3 rule 4).
         """
         last = log.epochs.last_epoch
         if not self._is_over and last != self.config.epoch:
             self._close(
-                f"the session is of epoch {self.config.epoch}, the log of {last}"
+                f"stale epoch {self.config.epoch} of the session: the log is at epoch "
+                f"{last}"
             )
         return self._is_over
 
     def _is_servable(self, offset: int, log: MasterLog, now_ms: int) -> bool:
         if offset < log.min_offset:
-            reason = resync_text(f"the slave goes on at {offset}", log)
-            self._turn_away(reason, log, now_ms)
+            reason = resync_text(f"the slave resumes at offset {offset}", log)
+            self._refuse_session(reason, log, now_ms)
         elif offset > log.end_offset:
-            self._close(f"{offset} was sent, and the log ends at {log.end_offset}")
+            self._close(
+                f"bytes up to offset {offset} were sent, and the log ends at offset "
+                f"{log.end_offset}"
+            )
         elif offset < log.epochs.entries[0].start_offset:
-            reason = f"no epoch of the table covers {offset}"
-            self._turn_away(reason, log, now_ms)
+            reason = f"no epoch covers offset {offset}"
+            self._refuse_session(reason, log, now_ms)
         return not self._is_over
 
     def _check_ack(self, received: int) -> None:
         """
         Raises:
-            RemoteViolation: the slave acknowledges what was never sent to it
-                (R130), or less than before.
+            RemoteViolation: the slave acks bytes that were never sent to it (R130),
+                or less than before.
         """
         sent = self._offset or 0
         if received > sent:
-            raise RemoteViolation(f"an ack of {received}: it was sent up to {sent}")
+            raise RemoteViolation(f"an ack of offset {received}, above the sent {sent}")
         if received < self._acked:
             raise RemoteViolation(
-                f"an ack of {received} after one of {self._acked}: acks never fall"
+                f"an ack of offset {received} after an ack of offset {self._acked}: "
+                "acks never fall"
             )
         self._acked = received
 
-    def _turn_away(self, reason: str, log: MasterLog, now_ms: int) -> None:
+    def _refuse_session(self, reason: str, log: MasterLog, now_ms: int) -> None:
         """
-        Ends the session, and says why where the protocol can.
+        Ends the session, with the reason if the protocol can carry it.
         """
-        del log, now_ms  # a legacy slave is told nothing
+        del log, now_ms  # the legacy protocol has no refusal
         self._close(reason)
 
     def _close(self, reason: str, event: LinkEvent = LinkEvent.LOST) -> None:

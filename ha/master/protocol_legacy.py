@@ -1,14 +1,14 @@
 """
 The master's end of a legacy connection, for a Java slave. Pure.
 
-As RocketMQ's master does, but for its bugs: a frame's label is the epoch of its
-first byte, and a frame without a block goes ahead where the epoch changes (R191); a
-start that no epoch covers, or that the log does not hold, ends the link (R100,
-R188), and so does an ack of bytes that were never sent (R130).
+It behaves as RocketMQ's master, without its bugs. A frame's label is the epoch of its
+first byte, and before a change of the epoch a frame without a block is sent (R191). A
+start that no epoch covers, or that the log does not hold, ends the link (R100, R188).
+So does an ack of bytes that were never sent (R130).
 
 A Java slave learns epochs from labels and from the answer to its handshake. It never
-gives back an entry, so no frame names an epoch before that has a byte; and it is
-disconnected when our epoch changes, to read the table anew.
+removes an entry, so no frame names an epoch that has no byte yet. When the master's
+epoch changes, the slave is disconnected so that it reads the table again.
 
 Source: docs/protocol.md (formats 6.3 to 6.6), docs/replication.md.
 """
@@ -21,12 +21,13 @@ from pystore.epochs.table import NO_EPOCH, EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import MasterLog, Send, SendBlock
+from pystore.ha.master.effects import MasterLog, SendBlock
 from pystore.ha.master.handshake import refusal_of_id
 from pystore.ha.master.protocol import AcceptedLink
 from pystore.ha.master.resume_point import last_segment_start, resync_text
 from pystore.ha.wire.blocks import BlockRange
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import (
     LEGACY_EPOCHS_MAX,
     LegacyAck,
@@ -39,20 +40,20 @@ from pystore.ha.wire.legacy import (
 )
 from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
 
-__all__ = ["LegacyMasterProtocol", "told_epochs"]
+__all__ = ["LegacyMasterProtocol", "epochs_for_handshake"]
 
 _NO_OFFSET = -1
-"""What a heartbeat names while the master has no byte."""
+"""The label of a heartbeat while the master has no byte."""
 
 _NO_LABEL = (NO_EPOCH, 0)
 """
-The label of such a heartbeat. A Java slave would keep an epoch that is named here,
-and that has no byte; if the next one begins there too (R137), the slave would never
-find a common point again.
+The label of such a heartbeat. A Java slave would keep an epoch without a byte that is
+named here. If the next epoch began at the same offset (R137), the slave would never
+find a consistent point again.
 """
 
 _ADDRESS_BYTES_MAX = 50
-"""Before 5.1.1 a slave said the length of its address where the id now begins."""
+"""Before 5.1.1 the length of the slave's address stood where the id now begins."""
 
 
 class LegacyMasterProtocol(AcceptedLink):
@@ -60,9 +61,9 @@ class LegacyMasterProtocol(AcceptedLink):
     One link to a slave that speaks RocketMQ's protocol. One thread.
 
     Args:
-        config: ours.
-        set_view: returns what is known of the set at this moment.
-        session_id: random, not 0; of our own use, no frame carries it.
+        config: of the mastership.
+        set_view: returns the set as it is known now.
+        session_id: random, not 0; no frame carries it.
         now_ms: when the link was accepted.
     """
 
@@ -83,8 +84,8 @@ class LegacyMasterProtocol(AcceptedLink):
 
     @property
     def _patience_ms(self) -> int:
-        # A Java slave that has nothing new to report says so with its next heartbeat
-        # only, 5 s after its handshake unless configured otherwise (formats 6.5).
+        # A Java slave without news sends only its next heartbeat, by default 5 s after
+        # its handshake (formats 6.5).
         has_shaken = self._slave is not None
         return self.config.housekeeping_ms if has_shaken else super()._patience_ms
 
@@ -94,46 +95,46 @@ class LegacyMasterProtocol(AcceptedLink):
             return 0
         frame, size = taken
         if isinstance(frame, LegacyHandshake):
-            self._shake(frame, log)
+            self._take_handshake(frame, log)
         elif self._slave is None:
             raise RemoteViolation("an ack before a handshake")
         elif self._state is State.HANDSHAKE:
             self._begin(self._slave, frame, log, now_ms)
         else:
-            self._state = next_state(MASTER, self._state, LinkEvent.HEARD_ACK)
-            self._evaluate(self._slave, frame)
+            self._state = next_state(MASTER, self._state, LinkEvent.RECEIVED_ACK)
+            self._take_ack(self._slave, frame)
         return size
 
-    def _shake(self, shake: LegacyHandshake, log: MasterLog) -> None:
-        self._state = next_state(MASTER, self._state, LinkEvent.HEARD_HANDSHAKE)
+    def _take_handshake(self, shake: LegacyHandshake, log: MasterLog) -> None:
+        self._state = next_state(MASTER, self._state, LinkEvent.RECEIVED_HANDSHAKE)
         self._check_slave(shake)
         self._slave = shake
-        answer = epochs_in_legacy(told_epochs(log), log.end_offset)
+        answer = epochs_in_legacy(epochs_for_handshake(log), log.end_offset)
         self._effects.append(Send(encode_legacy(answer)))
 
     def _check_slave(self, shake: LegacyHandshake) -> None:
         """
         Raises:
-            RemoteViolation: this slave cannot be served; the protocol has no way to
-                say why.
+            RemoteViolation: this slave cannot be served; the protocol cannot carry the
+                reason.
         """
         if self.config.epoch > LEGACY_EPOCH_MAX:
             raise RemoteViolation(
                 f"epoch {self.config.epoch}: "
-                f"legacy frames name up to {LEGACY_EPOCH_MAX}"
+                f"legacy frames have epochs up to {LEGACY_EPOCH_MAX}"
             )
         if self._slave is not None and self._slave != shake:
-            raise RemoteViolation(f"{shake} after {self._slave} on one link")
+            raise RemoteViolation(f"{shake} after {self._slave} on this link")
         set_view = self._set_view()
         if not set_view.is_master:
             raise RemoteViolation(f"broker {self.config.broker_id} is not the master")
         reason = refusal_of_id(shake.broker_id, self.config, set_view)
         if reason is not None:
             if 0 < shake.broker_id >> 32 <= _ADDRESS_BYTES_MAX:
-                reason += "; a slave older than RocketMQ 5.1.1 says its address there"
+                reason += "; a slave older than RocketMQ 5.1.1 sends its address there"
             raise RemoteViolation(reason)
         if set_view.is_busy:
-            raise RemoteViolation("this master takes no session more for now")
+            raise RemoteViolation("this master takes no more sessions now")
 
     def _begin(
         self, slave: LegacyHandshake, ack: LegacyAck, log: MasterLog, now_ms: int
@@ -142,13 +143,16 @@ class LegacyMasterProtocol(AcceptedLink):
         if start:
             if start > log.end_offset:
                 raise RemoteViolation(
-                    f"the slave reports {start}, this log ends at {log.end_offset}"
+                    f"the slave reports offset {start}, the master's log ends at "
+                    f"offset {log.end_offset}"
                 )
             if start < log.min_offset:
-                raise RemoteViolation(resync_text(f"the slave reports {start}", log))
+                raise RemoteViolation(
+                    resync_text(f"the slave reports offset {start}", log)
+                )
             if log.epochs.find(start) is None:
-                raise RemoteViolation(f"no epoch of the table covers {start}")
-        self._state = next_state(MASTER, self._state, LinkEvent.HEARD_FIRST_ACK)
+                raise RemoteViolation(f"no epoch covers offset {start}")
+        self._state = next_state(MASTER, self._state, LinkEvent.RECEIVED_FIRST_ACK)
         self._offset = start or self._first_offset(log)
         opened = SessionOpened(
             broker_id=slave.broker_id,
@@ -159,18 +163,18 @@ class LegacyMasterProtocol(AcceptedLink):
             is_legacy=True,
         )
         self._open(opened, now_ms)
-        self._evaluate(slave, ack)
+        self._take_ack(slave, ack)
 
     def _first_offset(self, log: MasterLog) -> int | None:
         """
-        Returns where an empty slave begins; ``None`` while we have no byte.
+        Returns where an empty slave begins; ``None`` while the master has no byte.
         """
         if log.end_offset == log.min_offset:
             return None
         is_last_file = self._slave is not None and self._slave.is_from_last_file
         return last_segment_start(log) if is_last_file else log.min_offset
 
-    def _evaluate(self, slave: LegacyHandshake, ack: LegacyAck) -> None:
+    def _take_ack(self, slave: LegacyHandshake, ack: LegacyAck) -> None:
         self._check_ack(ack.offset)
         self._effects.append(
             SessionAcked(
@@ -227,16 +231,16 @@ def _label(offset: int, log: MasterLog) -> EpochEntry:
     covering = log.epochs.find(offset)
     if offset == log.end_offset and offset > log.min_offset:
         covering = log.epochs.find(offset - 1) or covering
-    assert covering is not None  # _is_servable looked
+    assert covering is not None  # _is_servable checked
     return covering
 
 
-def told_epochs(log: MasterLog) -> EpochTable:
+def epochs_for_handshake(log: MasterLog) -> EpochTable:
     """
-    Returns the epochs for the answer to a handshake: all of them; if a Java slave
-    cannot read so many (R198), those of the bytes that the log still holds; and of
-    these the newest that fit. An entry left out is one less on which two histories
-    may agree; it never makes them agree wrongly.
+    Returns the epochs for the answer to a handshake: all of them. If a Java slave
+    cannot read so many (R198), those of the bytes that the log still holds, and of
+    these the newest that fit. A missing entry only removes a possible consistent point;
+    it never makes a wrong one.
     """
     epochs = log.epochs
     if len(epochs) > LEGACY_EPOCHS_MAX:

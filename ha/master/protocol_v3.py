@@ -1,9 +1,9 @@
 """
 The master's end of a v3 connection: bytes and times in, effects out. Pure.
 
-A slave shakes hands, asks for our epochs, cuts its log to our history, and says
-where it goes on; then blocks go one way and acks the other. Every number that a
-slave says is checked against what it was sent on this session.
+A slave sends its handshake, queries the epochs, cuts its log to the master's history,
+and confirms where it resumes. Then blocks go to the slave and acks come back. Every
+number of a slave is checked against what this session sent to it.
 
 Source: docs/protocol.md (K.3), docs/replication.md.
 """
@@ -16,16 +16,14 @@ from dataclasses import replace
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import (
-    CloseLink,
-    MasterLog,
-    NewerEpochSeen,
-    Send,
-    SendBlock,
-)
+from pystore.ha.master.effects import CloseLink, MasterLog, NewerEpochSeen, SendBlock
 from pystore.ha.master.handshake import HandshakeDecision, admit
 from pystore.ha.master.protocol import AcceptedLink
-from pystore.ha.master.resume_point import ResumePoint, agree, refusal_of_member
+from pystore.ha.master.resume_point import (
+    ResumePoint,
+    find_resume_point,
+    refusal_of_member,
+)
 from pystore.ha.wire.blocks import BlockRange
 from pystore.ha.wire.codes import (
     FRAME_BYTES_UNSETTLED,
@@ -40,6 +38,7 @@ from pystore.ha.wire.codes import (
     TruncateFlag,
 )
 from pystore.ha.wire.decoder import take_frame
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.epoch_pages import EpochSnapshot, page_of
 from pystore.ha.wire.frames import (
     Body,
@@ -53,11 +52,12 @@ from pystore.ha.wire.frames import (
 )
 from pystore.ha.wire.link_state import MASTER, LinkEvent, next_state
 from pystore.ha.wire.v3 import DATA_BYTES_MIN, data_head, encode
+from pystore.replicaset import Incarnation
 
 __all__ = ["V3MasterProtocol"]
 
 _ENDING = (AckStatus.GAP, AckStatus.DISK_FULL, AckStatus.BAD_CRC)
-"""The slave did not take what was sent."""
+"""The slave did not take the bytes that were sent."""
 
 _EPOCH_BEGINS, _ACK_NOW = int(DataFlag.EPOCH_BEGINS), int(DataFlag.ACK_NOW)
 _CRC_AT = DATA_BYTES_MIN - 12
@@ -69,8 +69,8 @@ class V3MasterProtocol(AcceptedLink):
     One link to a slave that speaks v3. One thread.
 
     Args:
-        config: ours.
-        set_view: returns what is known of the set at this moment.
+        config: of the mastership.
+        set_view: returns the set as it is known now.
         session_id: random, not 0.
         now_ms: when the link was accepted.
     """
@@ -105,29 +105,29 @@ class V3MasterProtocol(AcceptedLink):
             return size
         body = frame.body
         if isinstance(body, HandshakeSlave):
-            self._shake(frame.epoch, body, log, now_ms)
+            self._take_handshake(frame.epoch, body, log, now_ms)
         elif isinstance(body, QueryEpoch | ConfirmTruncate | TransferAck):
-            self._converse(frame.epoch, body, log, now_ms)
+            self._take_of_session(frame.epoch, body, log, now_ms)
         else:
-            raise RemoteViolation(f"a slave sends no {type(body).__name__}")
+            raise RemoteViolation(f"a {type(body).__name__} from a slave")
         return size
 
-    def _shake(
+    def _take_handshake(
         self, epoch: int, body: HandshakeSlave, log: MasterLog, now_ms: int
     ) -> None:
-        self._heard(LinkEvent.HEARD_HANDSHAKE)
+        self._receive_event(LinkEvent.RECEIVED_HANDSHAKE)
         if self._slave is not None:
-            raise RemoteViolation("a second handshake on one link")
-        verdict = admit(body, epoch, self.config, self._set_view())
-        if verdict.newer_epoch is not None:
-            self._effects.append(NewerEpochSeen(verdict.newer_epoch))
-        if verdict.result is not CheckResult.SUCCESS:
-            self._refuse(verdict, log, now_ms)
+            raise RemoteViolation("a second handshake on this link")
+        decision = admit(body, epoch, self.config, self._set_view())
+        if decision.newer_epoch is not None:
+            self._effects.append(NewerEpochSeen(decision.newer_epoch))
+        if decision.result is not CheckResult.SUCCESS:
+            self._refuse(decision, log, now_ms)
             return
         if self._set_view().counts(body.broker_id):
             reason = refusal_of_member(body, log)
             if reason is not None:
-                self._turn_away(reason, log, now_ms)
+                self._refuse_session(reason, log, now_ms)
                 return
         self._slave = body
         self._has_crc = self.config.has_block_crc and bool(
@@ -138,24 +138,24 @@ class V3MasterProtocol(AcceptedLink):
         self._frame_bytes_max = answer.frame_bytes_max
         self._send(answer, now_ms)
 
-    def _refuse(self, verdict: HandshakeDecision, log: MasterLog, now_ms: int) -> None:
-        self._send(self._answer(verdict, log), now_ms)
-        self._close(f"{verdict.result.name}: {verdict.reason}")
+    def _refuse(self, decision: HandshakeDecision, log: MasterLog, now_ms: int) -> None:
+        self._send(self._answer(decision, log), now_ms)
+        self._close(f"{decision.result.name}: {decision.reason}")
 
-    def _turn_away(self, reason: str, log: MasterLog, now_ms: int) -> None:
+    def _refuse_session(self, reason: str, log: MasterLog, now_ms: int) -> None:
         self._refuse(HandshakeDecision(CheckResult.REJECTED, reason), log, now_ms)
 
-    def _answer(self, verdict: HandshakeDecision, log: MasterLog) -> HandshakeMaster:
+    def _answer(self, decision: HandshakeDecision, log: MasterLog) -> HandshakeMaster:
         config, slave = self.config, self._slave
-        is_success = verdict.result is CheckResult.SUCCESS
+        is_success = decision.result is CheckResult.SUCCESS
         flags = MasterFlag(0)
         if self._has_crc:
             flags |= MasterFlag.BLOCK_CRC
         if slave is not None and self._is_suspended_for(slave):
             flags |= MasterFlag.SUSPENDED
-        is_elsewhere = verdict.result is CheckResult.NOT_MASTER
+        is_elsewhere = decision.result is CheckResult.NOT_MASTER
         return HandshakeMaster(
-            result=verdict.result,
+            result=decision.result,
             protocol=PROTOCOL_V3 if is_success else 0,
             broker_id=config.broker_id,
             session_id=self.session_id if is_success else 0,
@@ -171,14 +171,14 @@ class V3MasterProtocol(AcceptedLink):
             housekeeping_ms=config.housekeeping_ms,
             flags=flags,
             redirect=self._set_view().redirect if is_elsewhere else "",
-            reason=verdict.reason,
+            reason=decision.reason,
         )
 
     def _is_suspended_for(self, slave: HandshakeSlave) -> bool:
-        # Who is waited for is never suspended (K.3).
+        # A slave that acks wait for is never suspended (K.3).
         return self._is_to_suspend and not self._set_view().counts(slave.broker_id)
 
-    def _converse(
+    def _take_of_session(
         self,
         epoch: int,
         body: QueryEpoch | ConfirmTruncate | TransferAck,
@@ -190,22 +190,24 @@ class V3MasterProtocol(AcceptedLink):
             raise RemoteViolation(f"{type(body).__name__} before a handshake")
         is_any = isinstance(body, QueryEpoch) and body.session_id == 0
         if body.session_id != self.session_id and not is_any:
-            raise RemoteViolation(f"a frame of session {body.session_id}, not of this")
+            raise RemoteViolation(
+                f"a frame of session {body.session_id}, not of this session"
+            )
         if epoch > self.config.epoch:
             self._effects.append(NewerEpochSeen(epoch))
         if epoch != self.config.epoch:
             raise RemoteViolation(
-                f"a frame of epoch {epoch} in a session of {self.config.epoch}"
+                f"a frame of epoch {epoch} in a session of epoch {self.config.epoch}"
             )
         if isinstance(body, QueryEpoch):
             self._return_epochs(body, log, now_ms)
         elif isinstance(body, ConfirmTruncate):
             self._begin(slave, body, log, now_ms)
         else:
-            self._evaluate(slave, body, now_ms)
+            self._take_ack(slave, body, now_ms)
 
     def _return_epochs(self, body: QueryEpoch, log: MasterLog, now_ms: int) -> None:
-        self._heard(LinkEvent.HEARD_QUERY)
+        self._receive_event(LinkEvent.RECEIVED_QUERY)
         snapshot = EpochSnapshot(log.epochs, log.min_offset, log.end_offset)
         page = page_of(snapshot, body, self.session_id, self._frame_bytes_max)
         self._send(page, now_ms)
@@ -213,11 +215,11 @@ class V3MasterProtocol(AcceptedLink):
     def _begin(
         self, slave: HandshakeSlave, body: ConfirmTruncate, log: MasterLog, now_ms: int
     ) -> None:
-        state = next_state(MASTER, self._state, LinkEvent.HEARD_TRUNCATE)
+        state = next_state(MASTER, self._state, LinkEvent.RECEIVED_TRUNCATE)
         is_member = slave.broker_id in self._set_view().members
-        agreed = agree(body, log, is_member=is_member)
+        agreed = find_resume_point(body, log, is_member=is_member)
         if not isinstance(agreed, ResumePoint):
-            self._turn_away(agreed, log, now_ms)
+            self._refuse_session(agreed, log, now_ms)
             return
         self._state = state
         self._offset = agreed.offset
@@ -230,7 +232,7 @@ class V3MasterProtocol(AcceptedLink):
         self._is_to_suspend |= bool(body.flags & TruncateFlag.START_SUSPENDED)
         opened = SessionOpened(
             broker_id=slave.broker_id,
-            incarnation=(slave.incarnation, slave.incarnation_bits),
+            incarnation=Incarnation(slave.incarnation, slave.incarnation_bits),
             session_id=self.session_id,
             offset=agreed.offset,
             is_learner=self._is_learner,
@@ -239,15 +241,16 @@ class V3MasterProtocol(AcceptedLink):
         self._open(opened, now_ms)
         self._heartbeat(log, now_ms)
 
-    def _evaluate(self, slave: HandshakeSlave, ack: TransferAck, now_ms: int) -> None:
-        self._heard(LinkEvent.HEARD_ACK)
+    def _take_ack(self, slave: HandshakeSlave, ack: TransferAck, now_ms: int) -> None:
+        self._receive_event(LinkEvent.RECEIVED_ACK)
         if not self._is_learner and ack.flags and ack.flags & AckFlag.LEARNER:
             raise RemoteViolation("a learner's ack in a session that counts")
         received, flushed = self._held(ack)
         self._check_ack(received)
         if not self._flushed <= flushed <= received:
             raise RemoteViolation(
-                f"flushed to {flushed} after {self._flushed}, with {received} received"
+                f"an ack with flushed offset {flushed} after {self._flushed}, and "
+                f"received offset {received}"
             )
         self._flushed = flushed
         self._effects.append(
@@ -261,38 +264,41 @@ class V3MasterProtocol(AcceptedLink):
             )
         )
         if ack.flags or ack.status is not AckStatus.OK:
-            self._obey(ack, now_ms)
+            self._apply_status(ack, now_ms)
 
     def _held(self, ack: TransferAck) -> tuple[int, int]:
         """
-        Returns received and flushed. An empty log may lie anywhere: until bytes come
-        its end says nothing about ours.
+        Returns the received and the flushed offset. An empty log may be anywhere:
+        until it has bytes, its end does not count.
 
         Raises:
-            RemoteViolation: neither empty nor begun where we agreed.
+            RemoteViolation: the log is not empty, and does not begin at the resume
+                point.
         """
         if self._empty_end is not None:
             if ack.received_offset == self._empty_end:
                 return 0, 0
             if ack.received_offset < self._begin_offset:
                 raise RemoteViolation(
-                    f"an ack of {ack.received_offset} of a log that begins at "
-                    f"{self._begin_offset}"
+                    f"an ack of offset {ack.received_offset} of a log that begins at "
+                    f"offset {self._begin_offset}"
                 )
             self._empty_end = None
         return ack.received_offset, ack.flushed_offset
 
-    def _obey(self, ack: TransferAck, now_ms: int) -> None:
+    def _apply_status(self, ack: TransferAck, now_ms: int) -> None:
         if ack.flags & AckFlag.LEAVING:
             self._end(LinkEvent.LOST, is_graceful=True)
-            self._effects.append(CloseLink("the slave leaves"))
+            self._effects.append(CloseLink("the slave ended the session"))
         elif ack.status in _ENDING:
-            # What was lost is sent again from where the slave then stands.
-            self._close(f"the slave reports {ack.status.name} at {ack.received_offset}")
+            # After its next handshake the slave gets the lost bytes again.
+            self._close(
+                f"the slave reports {ack.status.name} at offset {ack.received_offset}"
+            )
         elif ack.flags & AckFlag.RESUME and self._state is State.SUSPEND:
             self.resume(now_ms)
         elif self._state is not State.TRANSFER or self._counts():
-            return  # who is waited for is never suspended (K.3)
+            return  # a slave that acks wait for is never suspended (K.3)
         elif ack.flags & AckFlag.SUSPEND:
             self.suspend(now_ms)
 
@@ -341,5 +347,5 @@ class V3MasterProtocol(AcceptedLink):
     def _frame(self, body: Body, now_ms: int) -> Frame:
         return Frame(self.config.epoch, now_ms + self.config.wall_ms, body)
 
-    def _heard(self, event: LinkEvent) -> None:
+    def _receive_event(self, event: LinkEvent) -> None:
         self._state = next_state(MASTER, self._state, event)

@@ -1,6 +1,5 @@
 """
-How many bytes a slave may be sent now, so that it gets no more than so many a second.
-Pure.
+A limit of the bytes per second to one slave. Pure.
 
 Source: formats 7.2 (``haFlowControlEnable``, ``maxHaTransferByteInSecond``).
 """
@@ -16,17 +15,17 @@ _SECOND_MS = 1000
 
 class RateLimit:
     """
-    A budget that grows with time, up to a tenth of a second's worth; less than a
-    hundredth's worth is not given away. One thread.
+    A budget that grows with time, up to the bytes of 100 ms. It grants nothing below
+    the bytes of 10 ms. One thread.
 
     Args:
-        bytes_per_second: 0: as many as there are.
+        bytes_per_second: 0: no limit.
         now_ms: the time.
     """
 
     def __init__(self, bytes_per_second: int, now_ms: int) -> None:
         self._rate = bytes_per_second
-        # In bytes times milliseconds of a second, so that nothing is rounded away.
+        # In bytes times 1,000, so that rounding loses nothing.
         self._most = max(bytes_per_second * _BURST_MS, _SECOND_MS)
         self._least = max(bytes_per_second * _PIECE_MS, _SECOND_MS)
         self._left = self._most
@@ -46,7 +45,7 @@ class RateLimit:
 
     def spend(self, size: int) -> None:
         """
-        So many bytes are sent.
+        Takes bytes from the budget.
         """
         if self._rate:
             self._left -= size * _SECOND_MS

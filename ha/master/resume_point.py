@@ -1,5 +1,5 @@
 """
-Where a slave goes on, after it cut its log to the master's history. Pure.
+Where a slave resumes after it cut its log to the master's history. Pure.
 
 Source: docs/protocol.md (K.3, CONFIRM_TRUNCATE), R100, R147, R188.
 """
@@ -15,7 +15,7 @@ from pystore.ha.wire.frames import ConfirmTruncate, HandshakeSlave
 
 __all__ = [
     "ResumePoint",
-    "agree",
+    "find_resume_point",
     "last_segment_start",
     "refusal_of_member",
     "resync_text",
@@ -25,13 +25,13 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
     """
-    What both sides now hold to be true.
+    The position of a session that both sides agree on.
 
     Attributes:
         offset: where the first block begins.
-        held: what the slave holds, as its acks count it: 0 for an empty log.
-        empty_end: where an empty log ends, and so what its acks say before the first
-            byte; ``None``: the log is not empty.
+        held: end of the bytes that the slave holds; 0 for an empty log.
+        empty_end: where an empty log ends, which its acks name before the first byte;
+            ``None``: the log is not empty.
     """
 
     offset: int
@@ -39,17 +39,17 @@ class ResumePoint:
     empty_end: int | None = None
 
 
-def agree(
+def find_resume_point(
     body: ConfirmTruncate, log: MasterLog, *, is_member: bool
 ) -> ResumePoint | str:
     """
-    Returns the agreement, or why there is none.
+    Returns the resume point, or why there is none.
 
     Args:
-        body: what the slave did, and where it stands.
-        log: ours.
-        is_member: whether the controller lists the slave in the set; what a member
-            held may be all that is left of an acknowledged record.
+        body: the result of the slave's cut.
+        log: the master's.
+        is_member: whether the controller lists the slave in the set; a member may
+            hold the last replica of an acknowledged record.
     """
     match body.outcome:
         case TruncateOutcome.EMPTY:
@@ -58,8 +58,8 @@ def agree(
             return resync_text("no epoch is common to both logs", log)
         case TruncateOutcome.REFUSED:
             return (
-                f"the slave could not cut its log at {body.point}: it is not a record "
-                "end there, somebody has to look at it"
+                f"the slave could not cut its log at offset {body.point}: no record "
+                "ends there; check the slave's store"
             )
         case TruncateOutcome.NOTHING_TO_CUT | TruncateOutcome.CUT:
             return _go_on(body, log)
@@ -70,8 +70,8 @@ def _fill(
 ) -> ResumePoint | str:
     if is_member and log.confirm_offset > log.min_offset:
         return (
-            "the controller lists the slave in the set, and its log is empty: it is "
-            "filled anew once it was removed from the set"
+            "the controller lists the slave in the set, and its log is empty: remove "
+            "it from the set, then it is filled again"
         )
     if body.flags & TruncateFlag.SYNC_FROM_LAST_FILE:
         start = last_segment_start(log)
@@ -88,57 +88,67 @@ def _go_on(body: ConfirmTruncate, log: MasterLog) -> ResumePoint | str:
             "differ"
         )
     if start < log.min_offset:
-        return resync_text(f"the slave goes on at {start}", log)
+        return resync_text(f"the slave resumes at offset {start}", log)
     if start > log.end_offset:
-        return f"the slave goes on at {start}, this log ends at {log.end_offset}"
+        return (
+            f"the slave resumes at offset {start}, the master's log ends at offset "
+            f"{log.end_offset}"
+        )
     entries = [entry for entry in log.epochs.entries if entry.epoch == body.epoch]
     if not entries:
-        return f"epoch {body.epoch} of the consistent point is not in the table"
+        return f"epoch {body.epoch} of the consistent point is not in the epoch table"
     first = entries[0].start_offset
     last = log.epochs.end_of(entries[0])
     if not first <= body.point <= last:
-        return f"point {body.point} is not in epoch {body.epoch}: {first} to {last}"
+        return (
+            f"the consistent point {body.point} is not in epoch {body.epoch}, which "
+            f"has offsets {first} to {last}"
+        )
     return _covered(ResumePoint(start, start), log)
 
 
 def _covered(agreed: ResumePoint, log: MasterLog) -> ResumePoint | str:
     if log.epochs.find(agreed.offset) is None:
-        return f"no epoch of the table covers {agreed.offset}: its bytes have no label"
+        return f"no epoch covers offset {agreed.offset}, so its bytes have no label"
     return agreed
 
 
 def refusal_of_member(shake: HandshakeSlave, log: MasterLog) -> str | None:
     """
-    Returns why a slave that acks may wait for is told no epochs; ``None``: it is.
+    Returns why a slave that counts gets no epoch table; ``None``: it gets it.
 
-    One that ends below our minimum has to begin anew, and what it holds may have been
-    counted: it is told before it learns that it could wipe its log.
+    A slave that ends below the master's minimum must begin again with an empty log, and
+    its bytes may have counted for acks. So the refusal comes before the slave could
+    wipe its log.
 
     Args:
-        shake: what it says of itself.
-        log: ours.
+        shake: the slave's handshake.
+        log: the master's.
     """
     if shake.last_epoch == NO_EPOCH or shake.end_offset >= log.min_offset:
         return None
-    ends = resync_text(f"the slave ends at {shake.end_offset}", log)
-    return f"{ends}; it is in the set, and begins anew once it was removed from it"
+    ends = resync_text(f"the slave's log ends at offset {shake.end_offset}", log)
+    return f"{ends}; the slave is in the set: remove it, then it is filled again"
 
 
 def resync_text(why: str, log: MasterLog) -> str:
     """
-    Returns the reason that sends a slave to wipe its log.
+    Returns the reason for which a slave must be filled again.
 
     Args:
-        why: what of its log cannot be used.
-        log: ours.
+        why: what is wrong with its log.
+        log: the master's.
     """
-    return f"resync needed: {why}, this log holds {log.min_offset} to {log.end_offset}"
+    return (
+        f"resync needed: {why}, the master's log holds offsets {log.min_offset} to "
+        f"{log.end_offset}"
+    )
 
 
 def last_segment_start(log: MasterLog) -> int:
     """
-    Returns where the last segment that holds a byte begins; the log's minimum if
-    there is none.
+    Returns where the last segment with a byte begins; the log's minimum if there is
+    none.
     """
     last = max(log.end_offset - 1, 0)
     return max(log.min_offset, last - last % log.segment_size)

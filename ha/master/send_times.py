@@ -1,9 +1,9 @@
 """
-When a slave had everything that there was. Pure.
+When a slave was last caught up. Pure.
 
-A master remembers with each frame where its log ended when it was sent. Once the
-slave holds that end, it was caught up at that time: no clock but the master's is
-used, and nothing moves by sending alone (R97, R99).
+For each frame a master remembers its send time and where its log ended then. Once the
+slave holds that end, it was caught up at that time. Only the master's clock is used,
+and sending alone moves nothing (R97, R99).
 
 Source: docs/protocol.md (K.3, TRANSFER_ACK), docs/replication.md.
 """
@@ -13,15 +13,14 @@ from __future__ import annotations
 __all__ = ["SEND_TIMES_MAX", "SendTimes"]
 
 SEND_TIMES_MAX = 1024
-"""How many frames a session remembers; beyond it every other one is forgotten."""
+"""Frames that a session remembers; beyond that it forgets every second one."""
 
 
 class SendTimes:
     """
-    The ends that frames told, with the time of the newest frame that told each.
+    The ends that frames named, each with the time of the newest frame that named it.
 
-    What is forgotten for want of room makes a slave look behind by a few frames,
-    never ahead. One thread.
+    A forgotten frame makes a slave seem a few frames behind, never ahead. One thread.
     """
 
     def __init__(self) -> None:
@@ -30,7 +29,7 @@ class SendTimes:
 
     def sent(self, end_offset: int, now_ms: int) -> None:
         """
-        A frame is sent.
+        Records a sent frame.
 
         Args:
             end_offset: of the log; it never falls within a session.
@@ -48,7 +47,7 @@ class SendTimes:
         *offset*: the time of the newest frame whose end is no higher.
 
         Returns:
-            ``None`` if it holds less than any frame told, now and ever before.
+            ``None`` if it has never held the end of any frame.
         """
         kept = len(self._told)
         for place, (end_offset, sent_ms) in enumerate(self._told):

@@ -1,11 +1,12 @@
 """
-Who sends on a link: its thread, or whoever hurries while that one sleeps.
+The sender of one link: its thread, or an appender that helps while the thread sleeps.
 
-An append that waits for a slave would else wait for a thread to wake up first. So it
-sends by itself what is there, if nobody else does and the system takes it at once;
-what it does not take, every trouble and the end of the link are the thread's. One at
-a time has the right to send, so frames leave in their order; who comes second passes
-by, because who has the right looks again before it goes.
+Otherwise an append that waits for a slave would first wait for the sender's thread to
+wake up. So the appender sends the output itself, if no other thread sends and the
+system accepts it at once. The sender's thread handles the rest, every error, and the
+end of the link. One thread at a time holds the send lock, so frames leave in order. A
+second thread does not wait for the lock: its holder checks for output again before it
+sleeps.
 
 Source: docs/replication.md.
 """
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 __all__ = ["NextOutput", "Output", "Sender"]
 
-LENT_BYTES = 64 << 10
-"""Who hurries sends at most so much, give or take a head: the rest is no hurry."""
+HELPER_BYTES = 64 << 10
+"""About the most that an appender sends for a sleeping sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """
-    What goes out next.
+    The next output of a link.
 
     Attributes:
-        frames: in order; none: nothing does.
-        until_ms: when to look again without a ring; 0: at once.
-        is_over: nothing will go out any more.
+        frames: in order; may be empty.
+        until_ms: when to look for output again without a notification; 0: at once.
+        is_over: the link sends nothing any more.
     """
 
     frames: list[bytes | SendBlock]
@@ -47,7 +48,7 @@ class Output:
 
 class NextOutput(Protocol):
     """
-    Takes what goes out next.
+    Takes the next output.
     """
 
     def __call__(self, bytes_max: int, *, is_patient: bool) -> Output | None:
@@ -57,23 +58,23 @@ class NextOutput(Protocol):
             is_patient: whether it may wait for a lock.
 
         Returns:
-            ``None`` if it would have had to.
+            ``None`` if it would have had to wait.
         """
 
 
 class Sender:
     """
-    The way out of one link.
+    Sends the output of one link.
 
     Args:
-        wire: where to.
-        notifier: rings when there is something to look at.
-        acquire: where blocks come from.
+        wire: the socket.
+        notifier: notifies when there may be output.
+        acquire: returns the bytes of blocks.
         now_ms: a clock that never steps back.
-        gather: takes what goes out next.
+        next_output: takes the next output.
 
     Attributes:
-        is_asleep: whether who hurries may send.
+        is_asleep: whether an appender may send.
     """
 
     def __init__(
@@ -82,74 +83,74 @@ class Sender:
         notifier: Notifier,
         acquire: Acquire,
         now_ms: Callable[[], int],
-        gather: NextOutput,
+        next_output: NextOutput,
     ) -> None:
         self._wire = wire
         self._notifier = notifier
         self._acquire = acquire
         self._now_ms = now_ms
-        self.gather = gather
-        self._right = threading.Lock()
+        self.next_output = next_output
+        self._send_lock = threading.Lock()
         self.is_asleep = False
         self._until_ms = 0
-        self._trouble: Exception | None = None
+        self._error: Exception | None = None
 
     def run(self) -> None:
         """
-        Sends in the calling thread until all is over.
+        Sends in the calling thread until the link ends.
 
         Raises:
-            LinkLost: as `SlaveSocket.send`, here or in a thread that rang.
+            LinkLost: as `SlaveSocket.send`, in this thread or in an appender's.
         """
-        self._notifier.help(self._lend_a_hand)
+        self._notifier.add_helper(self._help)
         try:
             while True:
-                rings = self._notifier.rings
-                with self._right:
-                    gathered = self._turn()
-                if gathered.is_over:
+                seen = self._notifier.count
+                with self._send_lock:
+                    output = self._send_next()
+                if output.is_over:
                     return
-                self._sleep(rings, gathered.until_ms)
+                self._sleep(seen, output.until_ms)
         finally:
-            self._notifier.help_no_more(self._lend_a_hand)
+            self._notifier.remove_helper(self._help)
 
-    def _turn(self) -> Output:
-        if self._trouble is not None:
-            raise self._trouble
-        gathered = self.gather(GATHER_BYTES, is_patient=True)
-        assert gathered is not None  # it waits
-        if gathered.frames or self._wire.has_rest:
-            self._wire.send(gathered.frames, self._acquire)
-        return gathered
+    def _send_next(self) -> Output:
+        if self._error is not None:
+            raise self._error
+        output = self.next_output(GATHER_BYTES, is_patient=True)
+        assert output is not None  # it waits
+        if output.frames or self._wire.has_rest:
+            self._wire.send(output.frames, self._acquire)
+        return output
 
-    def _sleep(self, rings: int, until_ms: int) -> None:
+    def _sleep(self, seen: int, until_ms: int) -> None:
         wait_ms = until_ms - self._now_ms()
         self._until_ms = until_ms
         self.is_asleep = True
-        self._notifier.wait(rings, wait_ms)
+        self._notifier.wait(seen, wait_ms)
         self.is_asleep = False
 
-    def _lend_a_hand(self) -> bool:
+    def _help(self) -> bool:
         """
-        Sends what is there, in the thread of one who hurries; answers whether that
-        was all, and the sender may sleep as long as it was about to.
+        Sends the output in an appender's thread; returns whether that was all, so
+        that the sender may go on sleeping.
         """
-        if not self.is_asleep or not self._right.acquire(blocking=False):
+        if not self.is_asleep or not self._send_lock.acquire(blocking=False):
             return False
         try:
             return not self._wire.has_rest and self._send_some()
         except Exception as error:
-            # No business of one who appends: the thread ends the link with it.
-            self._trouble = error
+            # Not the appender's error: the sender's thread ends the link with it.
+            self._error = error
             return False
         finally:
-            self._right.release()
+            self._send_lock.release()
 
     def _send_some(self) -> bool:
-        gathered = self.gather(LENT_BYTES, is_patient=False)
-        if gathered is None:
+        output = self.next_output(HELPER_BYTES, is_patient=False)
+        if output is None:
             return False
         is_sent = True
-        if gathered.frames:
-            is_sent = self._wire.send_now(gathered.frames, self._acquire)
-        return is_sent and gathered.until_ms >= self._until_ms
+        if output.frames:
+            is_sent = self._wire.send_now(output.frames, self._acquire)
+        return is_sent and output.until_ms >= self._until_ms

@@ -1,13 +1,13 @@
 """
-A master at work: it listens, serves slaves, and knows what the set holds.
+The service of a master: it listens, serves slaves, and tracks what they hold.
 
-One service is one mastership: of one epoch, over one open log. Who appends to the
-log says so with `appended`, and waits for replicas with `wait`. Another epoch is
-another service; the old one is closed first, so every slave begins anew (K.3).
+One service is one mastership: one epoch, over one open log. Callers append with
+`append` or `submit`, and wait for replicas with `wait`. Another epoch is another
+service; the old one is closed first, so every slave starts a new session (K.3).
 
-The protocols have neither encryption nor passwords: whoever reaches the port reads
-the log and may acknowledge it. So it listens on this machine only, unless told
-otherwise, and then warns.
+The protocols have neither encryption nor passwords: any host that reaches the port can
+read the log and acknowledge it. So the default is to listen on this machine only; for
+any other address the service logs a warning.
 
 Rules: docs/replication.md, docs/in-sync.md; K.3, R95, R194, R217.
 """
@@ -27,7 +27,6 @@ from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, AckResult
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.append_future import AppendFuture, wait_all
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.connection import LinkOwner, SlaveConnectionThreads
@@ -36,6 +35,7 @@ from pystore.ha.master.insync_monitor import InSyncMonitor, RequestSetChange
 from pystore.ha.master.set_change_requests import SetChangeRequests
 from pystore.ha.master.transport import SlaveSocket, exposure, listen
 from pystore.message.message import form_of
+from pystore.replicaset import AgreedSet, Member
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -50,24 +50,25 @@ __all__ = ["MasterService", "Mastership"]
 @dataclass(frozen=True, slots=True)
 class Mastership:
     """
-    What makes a broker the master, and under which rules it serves.
+    One mastership of a broker, and the rules of its set.
 
     Attributes:
-        config: of the sessions; names the epoch, which the log has begun.
+        config: of the sessions; it names the epoch, which the log has begun.
         me: this broker and its incarnation.
         agreed: the set as the controller committed it with the election.
-        broker_ids: whom the controller knows, at any moment.
-        rules: the numbers of the set.
-        ask: asks the controller for a change of the set; ``None``: it stays.
-        lease_ms: until when `leader` may be acknowledged, on the service's clock;
-            ``None``: no leases.
-        step_down: is told of a newer epoch, in the thread of a link.
-        resign: is told once why this mastership should end, in the thread that keeps
-            time (B9).
-        say: one line for people.
+        broker_ids: returns the ids of all brokers that the controller knows.
+        rules: of the set.
+        ask: requests a change of the set from the controller; ``None``: the set
+            stays.
+        lease_ms: returns until when `leader` may be acknowledged, on the service's
+            clock; ``None``: no leases.
+        step_down: called with a newer epoch, in the thread of a link.
+        resign: called once with the reason why this mastership should end, in the
+            thread that keeps the time (B9).
+        say: called with one line for the operator.
         host: where to listen.
-        port: 0: any that is free.
-        bytes_per_second: to one slave; 0: as many as there are.
+        port: 0: any free port.
+        bytes_per_second: to one slave; 0: no limit.
         links_max: open at once, all slaves together.
     """
 
@@ -92,18 +93,18 @@ class MasterService:
     Serves slaves until it is closed. A context manager; any thread.
 
     Args:
-        log: open for writing; stays its owner's, who closes it after the service.
-        mastership: who is master of what.
+        log: open for writing; its owner closes it after the service.
+        mastership: of this broker.
         now_ms: a clock that never steps back.
 
     Attributes:
-        monitor: what the set holds; appenders wait there.
+        monitor: in-sync state of the set.
         address: host and port where it listens.
 
     Raises:
-        InvalidError: the log has not begun the epoch of the terms, or has segments
-            of another size.
-        StorageError: the address cannot be had.
+        InvalidError: the log has not begun the epoch of the configuration, or has
+            segments of another size.
+        StorageError: it cannot listen on the address.
     """
 
     def __init__(
@@ -112,27 +113,27 @@ class MasterService:
         mastership: Mastership,
         now_ms: Callable[[], int] = clock_ms,
     ) -> None:
-        self._ship = ship = mastership
+        self._mastership = mastership
         self._handle = handle = log.writer.log
         self._now_ms = now_ms
         self._epochs = log.epochs
-        _check(self._epochs.last_epoch, handle.ends().segment_size, ship.config)
+        _check(self._epochs.last_epoch, handle.ends().segment_size, mastership.config)
         ends = handle.ends()
         self.monitor = InSyncMonitor(
             InSync(
-                ship.me,
-                ship.config.epoch,
+                mastership.me,
+                mastership.config.epoch,
                 self._epochs.entries[-1].start_offset,
-                ship.agreed,
+                mastership.agreed,
                 flushed_offset=ends.synced_end,
                 confirm_offset=ends.confirm_offset,
                 now_ms=now_ms(),
-                rules=ship.rules,
+                rules=mastership.rules,
             ),
             handle,
-            ship.broker_ids,
+            mastership.broker_ids,
             now_ms,
-            ship.lease_ms,
+            mastership.lease_ms,
         )
         self._lock = threading.Lock()
         self._links: dict[int, SlaveConnectionThreads] = {}
@@ -142,16 +143,18 @@ class MasterService:
         self._listener = self._listen()
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
         self._start("accept", self._keep_accepting)
-        self._asking: SetChangeRequests | None = None
-        if ship.ask is not None:
-            self._asking = SetChangeRequests(ship.ask, self.monitor.answered, ship.say)
+        self._requests: SetChangeRequests | None = None
+        if mastership.ask is not None:
+            self._requests = SetChangeRequests(
+                mastership.ask, self.monitor.answered, mastership.say
+            )
         self._start("time", self._keep_time)
 
     def _make_owner(self) -> LinkOwner:
-        ship, monitor = self._ship, self.monitor
+        mastership, monitor = self._mastership, self.monitor
         wall_ms = time.time_ns() // 1_000_000 - self._now_ms()
         return LinkOwner(
-            config=replace(ship.config, wall_ms=wall_ms),
+            config=replace(mastership.config, wall_ms=wall_ms),
             set_view=self._set_view,
             log=self._log_now,
             acquire=self._handle.acquire,
@@ -162,22 +165,22 @@ class MasterService:
             left=monitor.left,
             step_down=self._step_down,
             close=self.close_session,
-            say=ship.say,
-            bytes_per_second=ship.bytes_per_second,
+            say=mastership.say,
+            bytes_per_second=mastership.bytes_per_second,
         )
 
     def _listen(self) -> socket.socket:
-        host, port = self._ship.host, self._ship.port
+        host, port = self._mastership.host, self._mastership.port
         try:
             listener = listen(host, port)
-        except OSError as error:  # taken, or no address of ours
+        except OSError as error:  # in use, or not an address of this machine
             raise StorageError(
                 f"cannot listen on {host}:{port}: {error.strerror or error}",
                 errno=error.errno,
             ) from error
         warning = exposure(host, listener.getsockname()[1])
         if warning is not None:
-            self._ship.say(warning)
+            self._mastership.say(warning)
         return listener
 
     def __enter__(self) -> MasterService:
@@ -200,19 +203,22 @@ class MasterService:
         timeout_ms: int = 3_000,
     ) -> tuple[Appended, AckResult]:
         """
-        Appends, all or none, and waits for the ack; see `Appends.append`.
+        Appends, all or none, and waits for the ack; see
+        `pystore.ha.master.pending_appends.PendingAppends.append`.
         """
         return self.monitor.appends.append(form_of(messages), ack, timeout_ms)
 
     def submit(self, messages: Message | Iterable[Message], ack: Ack) -> AppendFuture:
         """
-        Appends as `append` does, and waits for nothing; see `Appends.submit`.
+        Appends as `append` does, without waiting; see
+        `pystore.ha.master.pending_appends.PendingAppends.submit`.
         """
         return self.monitor.appends.submit(form_of(messages), ack)
 
     def wait(self, ack: Ack, end_offset: int, timeout_ms: int = 3_000) -> AckResult:
         """
-        Waits until an append has its ack; see `Appends.wait`.
+        Waits until an append has its ack; see
+        `pystore.ha.master.pending_appends.PendingAppends.wait`.
         """
         return self.monitor.appends.wait(ack, end_offset, timeout_ms)
 
@@ -220,7 +226,7 @@ class MasterService:
         self, futures: Sequence[AppendFuture], timeout_ms: int = 3_000
     ) -> list[AckResult]:
         """
-        Waits for tickets; see `pystore.ha.master.append_future.wait_all`.
+        Waits for futures; see `pystore.ha.master.append_future.wait_all`.
         """
         return wait_all(futures, timeout_ms, self._now_ms)
 
@@ -235,7 +241,7 @@ class MasterService:
 
     def close_session(self, session_id: int, reason: str) -> None:
         """
-        Ends a link; nothing, if it is gone.
+        Ends a link, if it is still open.
         """
         with self._lock:
             link = self._links.get(session_id)
@@ -246,10 +252,10 @@ class MasterService:
 
     def close(self, drain_ms: int = 0) -> None:
         """
-        Serves no more; again is fine. Nobody appends any longer.
+        Stops serving; may be called again. No caller may append any more.
 
         Args:
-            drain_ms: how long slaves may take to get and acknowledge the rest.
+            drain_ms: how long slaves may take to receive and ack the rest.
         """
         with self._lock:
             if self._is_closing:
@@ -259,22 +265,22 @@ class MasterService:
             # Wakes the accepting thread, which `close` alone does not on Linux.
             self._listener.shutdown(socket.SHUT_RDWR)
         except OSError:
-            # Elsewhere a listener cannot be shut down, and `close` does wake it.
+            # Other systems cannot shut a listener down, but their `close` wakes it.
             self._listener.close()
         self._drain(drain_ms)
         for link in self.links():
             link.shutdown()
         self.monitor.close()
-        if self._asking is not None:
-            self._asking.close()
+        if self._requests is not None:
+            self._requests.close()
         while self._threads:
             thread = self._threads.pop()
             if thread is not threading.current_thread():
                 thread.join()
         self._listener.close()
         self.monitor.notifier.close()
-        # What links were given leads back here: no knot of objects is to outlive
-        # this call, since the log is to be freed by whoever lets go of it last.
+        # Links refer to this object: without a cycle of references the log is freed
+        # as soon as its last user releases it.
         self._owner = None
 
     def _drain(self, drain_ms: int) -> None:
@@ -295,46 +301,53 @@ class MasterService:
             thread.start()
 
     def _keep_time(self) -> None:
-        offer = None if self._asking is None else self._asking.offer
-        self.monitor.keep_time(offer, self._ship.resign)
+        offer = None if self._requests is None else self._requests.offer
+        self.monitor.keep_time(offer, self._mastership.resign)
 
     def _keep_accepting(self) -> None:
         while not self._is_closing:
             try:
                 connected, _ = self._listener.accept()
             except OSError as error:
-                # Closing says so by this; else too many files are open, or the
-                # slave has gone already: the next one is not to suffer.
+                # `close` causes it; otherwise too many files are open, or the slave
+                # has disconnected: go on with the next slave.
                 if not self._is_closing:
-                    self._ship.say(f"a link was not accepted: {error.strerror}")
+                    self._mastership.say(
+                        f"the connection of a slave was not accepted: {error.strerror}"
+                    )
                     self.monitor.rest(100)
                 continue
-            self._take_in(connected)
+            self._accept(connected)
 
-    def _take_in(self, connected: socket.socket) -> None:
+    def _accept(self, connected: socket.socket) -> None:
         try:
-            wire = SlaveSocket(connected, self._ship.config.housekeeping_ms)
+            wire = SlaveSocket(connected, self._mastership.config.housekeeping_ms)
         except OSError as error:
-            # It has gone already.
+            # The slave has disconnected.
             connected.close()
-            self._ship.say(f"a link was not accepted: {error.strerror}")
+            self._mastership.say(
+                f"the connection of a slave was not accepted: {error.strerror}"
+            )
             return
-        link = self._enter(wire)
+        link = self._add_link(wire)
         if link is None:
             wire.close()
-            self._ship.say(f"{wire.peer}: turned away, {self._ship.links_max} links")
+            self._mastership.say(
+                f"{wire.peer}: connection refused: {self._mastership.links_max} links "
+                "are open, the maximum"
+            )
             return
         try:
             self._start(f"from-{link.peer}", lambda: self._serve(link))
         except RuntimeError as error:
-            # No thread more: the slave tries again, and those that are here go on.
-            self._forget(link)
+            # No more threads: the slave tries again, other links continue.
+            self._remove_link(link)
             wire.close()
-            self._ship.say(f"{link.peer}: turned away: {error}")
+            self._mastership.say(f"{link.peer}: connection refused: {error}")
 
-    def _enter(self, wire: SlaveSocket) -> SlaveConnectionThreads | None:
+    def _add_link(self, wire: SlaveSocket) -> SlaveConnectionThreads | None:
         with self._lock:
-            is_full = len(self._links) >= self._ship.links_max
+            is_full = len(self._links) >= self._mastership.links_max
             if is_full or self._is_closing or self._owner is None:
                 return None
             link = SlaveConnectionThreads(
@@ -347,13 +360,13 @@ class MasterService:
         try:
             link.serve()
         finally:
-            self._forget(link)
+            self._remove_link(link)
 
-    def _forget(self, link: SlaveConnectionThreads) -> None:
+    def _remove_link(self, link: SlaveConnectionThreads) -> None:
         with self._lock:
             del self._links[link.session_id]
 
-    # -- what links ask ------------------------------------------------------
+    # -- called by links -----------------------------------------------------
 
     def _log_now(self) -> MasterLog:
         ends = self._handle.ends()
@@ -365,7 +378,7 @@ class MasterService:
             confirm_offset=ends.confirm_offset,
             epochs=self._epochs,
             segment_size=ends.segment_size,
-            wants_flush=self.monitor.appends.wants_disks,
+            wants_flush=self.monitor.appends.wants_flush,
         )
 
     def _set_view(self) -> SetView:
@@ -373,18 +386,21 @@ class MasterService:
 
     def _step_down(self, newer_epoch: int) -> None:
         self.monitor.step_down(newer_epoch)
-        self._ship.say(f"epoch {newer_epoch} is known: nothing is acknowledged here")
-        self._ship.step_down(newer_epoch)
+        self._mastership.say(
+            f"stale epoch {self._mastership.config.epoch}: a peer is at epoch "
+            f"{newer_epoch}; nothing is acknowledged any more"
+        )
+        self._mastership.step_down(newer_epoch)
 
 
 def _check(epoch: int, segment_size: int, config: MasterConfig) -> None:
     if epoch != config.epoch:
         raise InvalidError(
-            f"a mastership of epoch {config.epoch} over a log of epoch {epoch}: begin "
-            "the epoch first"
+            f"the mastership has epoch {config.epoch}, and the log is at epoch {epoch}:"
+            " begin the epoch first"
         )
     if segment_size != config.segment_size:
         raise InvalidError(
-            f"terms for segments of {config.segment_size} bytes over a log of "
-            f"{segment_size}"
+            f"the configuration has segments of {config.segment_size} bytes, and the "
+            f"log of {segment_size} bytes"
         )

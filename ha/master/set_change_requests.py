@@ -1,10 +1,10 @@
 """
-Asking the controller, where nobody waits for it.
+Requests for changes of the SyncStateSet, in a thread of their own.
 
-A controller may take seconds, or never answer; deadlines of acks and checks of the
-set cannot wait for that. So it is asked in a thread of its own, one change at a time,
-and the answer is brought to the judge. What comes after the end of the mastership is
-dropped: its outcome is the next master's to find out.
+A controller may take seconds to answer, or never answer; deadlines of acks and checks
+of the set cannot wait for that. The thread sends one request at a time and hands the
+answer to the in-sync monitor. Answers after the end of the mastership are dropped: the
+next master reads the set from the controller.
 
 Source: R93, R112, R119; B9.
 """
@@ -17,8 +17,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pystore.errors import PystoreError
-from pystore.ha.insync.member import AgreedSet, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import RequestSetChange, SetRefusal
+from pystore.replicaset import AgreedSet
 
 __all__ = ["ControllerGateway", "SetChangeRequests"]
 
@@ -27,45 +28,45 @@ SetChangeAnswer = AgreedSet | SetRefusal | None
 
 class ControllerGateway(Protocol):
     """
-    What a replica needs of a controller. Any thread may call.
+    What a replica needs from a controller. Any thread may call.
 
-    What the controller says by itself comes in elsewhere: as decisions and leases
+    Decisions and leases of the controller come by another way
     (`pystore.ha.replica.Replica`).
     """
 
     def broker_ids(self) -> frozenset[int]:
         """
-        Whom it knows, answered at once.
+        Returns the ids of all brokers of the set that it knows, at once.
         """
         ...
 
     def ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
         """
-        Asks for a change of the SyncStateSet; takes its time.
+        Requests a change of the SyncStateSet; may take seconds.
 
         Returns:
-            the set that it committed, or the newer one that it has; why it never
-            will; or ``None``: no answer came, it may have taken it.
+            the set that the controller committed, or its newer set; a refusal; or
+            ``None``: no answer came, so it may have committed the change.
         """
         ...
 
     def resign(self, epoch: int, reason: str) -> None:
         """
-        This broker serves that epoch no longer, and will not again: another one may
-        be elected, and need not wait for the lease (C3). Returns at once; the
-        controller is told with the next heartbeat.
+        Gives a mastership up: this broker never serves that epoch again, so another
+        one may be elected without waiting for the lease (C3). Returns at once; the
+        next heartbeat tells the controller.
         """
         ...
 
 
 class SetChangeRequests:
     """
-    Asks until it is closed.
+    Sends requests until it is closed.
 
     Args:
-        ask: the controller.
-        answered: takes the answer, ``None`` if there is none.
-        say: one line for people.
+        ask: requests a change from the controller.
+        answered: takes the answer; ``None``: no answer came.
+        say: takes one line for the operator.
     """
 
     def __init__(
@@ -82,14 +83,14 @@ class SetChangeRequests:
 
     def offer(self, change: SetChange) -> None:
         """
-        Has the controller asked for a change; returns at once.
+        Queues a change to request; returns at once.
         """
         self._changes.put(change)
 
     def close(self) -> None:
         """
-        Asks no more, and drops what the controller says yet; again is fine. Does not
-        wait: the thread ends when the controller answers.
+        Sends no more requests, and drops an answer that is still to come; may be
+        called again. Does not wait: the thread ends when the controller answers.
         """
         self._answered = None
         self._changes.put(None)
@@ -103,14 +104,14 @@ class SetChangeRequests:
         try:
             answer = self._ask(change)
         except Exception as error:
-            # Of whatever kind: the controller may have taken the change, or not.
-            self._say(f"the controller cannot be asked: {error}")
+            # Any error: the controller may have committed the change, or not.
+            self._say(f"the request to change the SyncStateSet failed: {error}")
         answered = self._answered
         if answered is None:
             return
         try:
             answered(change, answer)
         except PystoreError as error:
-            # A set without us, say: it is another mastership's.
-            self._say(f"the controller's answer makes no sense: {error}")
+            # Such as a set without this master: it belongs to another mastership.
+            self._say(f"the controller's answer is not usable: {error}")
             answered(change, None)

@@ -1,5 +1,5 @@
 """
-Sockets of a master: where it listens, and one link's bytes in and out.
+Sockets of a master: the listener, and the bytes of each link.
 
 Blocks go out as views of the log's read-only mapping: several frames, heads and
 blocks, in one call of the system. Measured over loopback with the log in the page
@@ -37,10 +37,10 @@ __all__ = [
 ]
 
 GATHER_BYTES = 512 << 10
-"""So many bytes are gathered for one call of the system."""
+"""Bytes per call of the system, at most."""
 
 GATHER_FRAMES = 128
-"""And so many frames: each is two of the 1,024 pieces that a call takes."""
+"""Frames per call of the system: each has two of the 1,024 pieces that a call takes."""
 
 _BUFFER_BYTES = 64 << 10
 _BACKLOG = 64
@@ -53,20 +53,20 @@ Acquire = Callable[[int, int], memoryview]
 
 class LinkLost(Exception):
     """
-    The link is gone; the text says why. No error of the store.
+    The link ended; the text says why. This is no error of the store.
     """
 
 
 def exposure(host: str, port: int) -> str | None:
     """
-    Returns a warning if others than this machine reach that address.
+    Returns a warning if other machines can reach that address.
     """
     if host == "localhost" or _is_loopback(host):
         return None
     return (
         f"warning: replication listens on {host or 'every address'}:{port}, without "
-        "passwords or encryption: whoever reaches it reads the log and may "
-        "acknowledge it; keep strangers out by a firewall"
+        "passwords or encryption: any host that reaches this port can read the log "
+        "and acknowledge it; restrict the port by a firewall"
     )
 
 
@@ -74,7 +74,7 @@ def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        # A name, or empty for every address: it may lead anywhere.
+        # A name, or empty for every address: it may not be loopback.
         return False
 
 
@@ -95,14 +95,14 @@ def listen(host: str, port: int) -> socket.socket:
 
 class SlaveSocket:
     """
-    One connected socket, which blocks. One thread receives, one sends; any closes.
+    One connected, blocking socket. One thread receives, one sends; any thread closes.
 
     Args:
-        connected: the socket; the wire closes it.
+        connected: the socket; `close` closes it.
         send_timeout_ms: how long a peer may take no byte.
 
     Attributes:
-        peer: its address, for people.
+        peer: address of the slave, for messages.
     """
 
     def __init__(self, connected: socket.socket, send_timeout_ms: int) -> None:
@@ -134,19 +134,19 @@ class SlaveSocket:
 
     def close(self) -> None:
         """
-        Gives the socket back; again is fine. Nobody may be in a call.
+        Closes the socket; may be called again. No other call may be running.
         """
         self._socket.close()
 
     def hang_up(self) -> None:
         """
-        Ends the link both ways: whoever receives or sends is told. Any thread.
+        Ends the link in both directions: `receive` and `send` raise. Any thread.
         """
         self._shut(socket.SHUT_RDWR)
 
     def finish(self) -> None:
         """
-        Nothing more is sent; what was sent still arrives.
+        Ends sending; bytes that were sent still arrive.
         """
         self._shut(socket.SHUT_WR)
 
@@ -154,11 +154,11 @@ class SlaveSocket:
         try:
             self._socket.shutdown(how)
         except OSError:
-            # The peer was faster, or we did it before: it is over in any case.
+            # The peer or an earlier call has ended it.
             return
 
     def _limit(self, option: int, timeout_ms: int) -> None:
-        # Of the socket, not of Python: that would ask the system twice per call.
+        # A limit of the socket: one of Python would cost a second system call.
         seconds, rest_ms = divmod(timeout_ms, 1000)
         limit = struct.pack("@ll", seconds, rest_ms * 1000)
         self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
@@ -175,13 +175,13 @@ class SlaveSocket:
     @property
     def data(self) -> memoryview:
         """
-        What was received and not taken; to be let go before `receive`.
+        What was received and not taken; release it before `receive`.
         """
         return memoryview(self._buffer)[self._start : self._end].toreadonly()
 
     def take(self, size: int) -> None:
         """
-        The first *size* bytes were dealt with.
+        Drops the first *size* bytes: they were processed.
         """
         self._start += size
         if self._start == self._end:
@@ -189,7 +189,7 @@ class SlaveSocket:
 
     def take_all(self) -> None:
         """
-        What was received is nobody's.
+        Drops all received bytes.
         """
         self._start = self._end = 0
 
@@ -198,7 +198,7 @@ class SlaveSocket:
         Waits for bytes.
 
         Raises:
-            LinkLost: the peer is gone, or said nothing for too long.
+            LinkLost: the peer is gone, or sent nothing for too long.
         """
         self._make_room()
         with memoryview(self._buffer) as whole, whole[self._end :] as room:
@@ -206,17 +206,17 @@ class SlaveSocket:
                 size = self._receiver.receive_into(room)
             except BlockingIOError as error:
                 # The limit of `patience_ms`.
-                raise LinkLost("the slave says nothing") from error
+                raise LinkLost("the slave sent nothing for too long") from error
             except OSError as error:
                 # Of the socket alone: no file is read here.
-                raise LinkLost(f"the link broke: {error.strerror}") from error
+                raise LinkLost(f"the connection broke: {error.strerror}") from error
         if not size:
-            raise LinkLost("the slave closed the link")
+            raise LinkLost("the slave closed the connection")
         self._end += size
 
     def patience_ms(self, timeout_ms: int) -> None:
         """
-        Waits no longer than this in `receive`; 0: for ever.
+        Limits how long `receive` waits; 0: no limit.
         """
         self._limit(socket.SO_RCVTIMEO, timeout_ms)
 
@@ -233,18 +233,18 @@ class SlaveSocket:
 
     def send(self, frames: Iterable[bytes | SendBlock], acquire: Acquire) -> int:
         """
-        Sends frames in one call of the system, or as few as it takes; what `send_now`
-        left goes first.
+        Sends frames in as few calls of the system as possible; bytes that `send_now`
+        left go first.
 
         Args:
             frames: up to `GATHER_FRAMES`.
-            acquire: where blocks come from.
+            acquire: returns the bytes of blocks.
 
         Returns:
-            the bytes that went.
+            the bytes sent.
 
         Raises:
-            LinkLost: the peer is gone, or takes nothing; or the log no longer holds
+            LinkLost: the peer is gone, or does not read; or the log no longer holds
                 a block.
         """
         pieces = self._rest + _all_pieces(frames, acquire)
@@ -257,13 +257,13 @@ class SlaveSocket:
 
     def send_now(self, frames: Iterable[bytes | SendBlock], acquire: Acquire) -> bool:
         """
-        Sends as much as the system takes without waiting, and keeps the rest.
+        Sends what the system accepts without waiting, and keeps the rest.
 
         Returns:
             whether nothing is left.
 
         Raises:
-            LinkLost: as `send`, but for a peer that takes nothing.
+            LinkLost: as `send`, except for a peer that does not read.
         """
         self._rest += _all_pieces(frames, acquire)
         self._send_some(self._rest, socket.MSG_DONTWAIT)
@@ -282,12 +282,16 @@ class SlaveSocket:
         except BlockingIOError as error:
             if flags:
                 return 0
-            # The limit of the send buffer's patience.
-            raise LinkLost("the slave takes no bytes any more") from error
+            # The send timeout.
+            raise LinkLost("the slave does not read what is sent to it") from error
         except OSError as error:
             # Of the socket, or of the mapping of a file that cannot be read.
-            why = "the log cannot be read" if error.errno == errno.EFAULT else "broke"
-            raise LinkLost(f"the link {why}: {error.strerror}") from error
+            why = (
+                "the log cannot be read"
+                if error.errno == errno.EFAULT
+                else "the connection broke"
+            )
+            raise LinkLost(f"{why}: {error.strerror}") from error
         rest = size
         done = 0
         while done < len(pieces) and rest >= len(pieces[done]):
@@ -319,8 +323,8 @@ def _all_pieces(
 
 def _views(blocks: list[SendBlock], acquire: Acquire) -> Iterator[memoryview]:
     """
-    The bytes of each block. Those that follow one another are acquired together,
-    which costs as much as it does for one of them.
+    Yields the bytes of each block. Adjacent blocks are acquired together, which
+    costs as much as one.
     """
     at = 0
     while at < len(blocks):
@@ -332,11 +336,13 @@ def _views(blocks: list[SendBlock], acquire: Acquire) -> Iterator[memoryview]:
         try:
             view = acquire(start, end - start)
         except PystoreError as error:
-            # Deleted a moment ago, or closed: the slave is told when it comes again.
-            raise LinkLost(f"the log gives no block: {error}") from error
+            # Deleted meanwhile, or closed: the slave is told at its next handshake.
+            raise LinkLost(f"the block cannot be read: {error}") from error
         if len(view) < blocks[at].size:
-            raise LinkLost(f"the log gives {len(view)} of {blocks[at].size} bytes")
-        # It ends with a segment, and no block goes over that.
+            raise LinkLost(
+                f"the log has {len(view)} bytes of a block of {blocks[at].size} bytes"
+            )
+        # It ends with a segment, and no block crosses that.
         done = 0
         while at < len(blocks) and done + blocks[at].size <= len(view):
             yield view[done : done + blocks[at].size]
@@ -356,6 +362,6 @@ def _name(connected: socket.socket) -> str:
     try:
         host, port = connected.getpeername()[:2]
     except OSError:
-        # It has gone already; the first receive will say so.
-        return "a slave that has gone"
+        # The slave has disconnected; the first receive raises.
+        return "a disconnected slave"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

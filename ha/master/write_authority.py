@@ -1,10 +1,10 @@
 """
-The right to append to a log, as it comes and goes with masterships.
+The right to append to a log, which begins and ends with each mastership.
 
-The core refuses where the right has ended, under the lock that every append takes:
-`leader` and `leader-synced` with the lease, all of them with the mastership. Before
-another role begins, nobody who was let in may still be on the way to the log: bytes
-that come late would be of no epoch, or of another master's.
+The core refuses appends without the right, under the lock that every append takes:
+with the lease, `leader` and `leader-synced` end; with the mastership, all appends end.
+Before another role begins, no admitted append may still be under way: its late bytes
+would belong to no epoch, or to another master's.
 
 Source: B5, B8, C1, C3; docs/replication.md.
 """
@@ -29,11 +29,11 @@ __all__ = ["WriteAuthority"]
 
 class WriteAuthority:
     """
-    Of one replica, over all its masterships. Any thread appends; one begins, renews
-    and ends.
+    The right of one replica, over all its masterships. Any thread appends; one thread
+    begins, renews and ends.
 
     Args:
-        now_ms: the clock on which `lease_ms` answers.
+        now_ms: the clock of `lease_ms`.
         clocks: boot time in ns and wall time in ms, those of the core.
     """
 
@@ -44,8 +44,8 @@ class WriteAuthority:
     ) -> None:
         self._now_ms = now_ms
         self._clocks = clocks
-        self._gate = threading.Condition(threading.Lock())
-        self._inside = 0
+        self._changed = threading.Condition(threading.Lock())
+        self._under_way = 0
         self._is_open = False
         self._handle: LogHandle | None = None
         self._epoch = -1
@@ -53,7 +53,7 @@ class WriteAuthority:
 
     def begin(self, handle: LogHandle, epoch: int, lease: Lease | None) -> None:
         """
-        From now on appends of this epoch are let in.
+        Admits appends of this epoch.
 
         Args:
             handle: of the log.
@@ -64,15 +64,15 @@ class WriteAuthority:
             FencedError: a higher epoch was begun.
         """
         self._grant(handle, epoch, lease)
-        with self._gate:
+        with self._changed:
             self._handle, self._epoch, self._lease = handle, epoch, lease
             self._is_open = True
 
     def renew(self, epoch: int, lease: Lease) -> None:
         """
-        The lease is another one. Of another epoch it changes nothing.
+        Takes a new lease; one of another epoch changes nothing.
         """
-        with self._gate:
+        with self._changed:
             if not self._is_open or epoch != self._epoch or self._handle is None:
                 return
             handle = self._handle
@@ -81,27 +81,27 @@ class WriteAuthority:
 
     def revoke(self, epoch: int) -> None:
         """
-        Nobody is let in any more, and the core refuses those who are on their way.
-        Any thread; of another epoch it changes nothing.
+        Admits no more appends; the core refuses those under way. Any thread; another
+        epoch changes nothing.
         """
-        with self._gate:
+        with self._changed:
             if not self._is_open or epoch != self._epoch or self._handle is None:
                 return
             self._is_open, handle = False, self._handle
-        with suppress(PystoreError):  # closed, so nobody appends to it either
+        with suppress(PystoreError):  # closed, so it takes no appends either
             handle.authority(epoch, 0, 0)
 
     def end(self, epoch: int) -> None:
         """
-        As `revoke`, and waits until nobody is on the way.
+        As `revoke`, and waits until no append is under way.
         """
         self.revoke(epoch)
-        with self._gate:
-            self._gate.wait_for(lambda: self._inside == 0)
+        with self._changed:
+            self._changed.wait_for(lambda: self._under_way == 0)
 
     def leave_to(self, epoch: int) -> None:
         """
-        The bytes of another master, of a newer epoch, are to be written.
+        Hands the log to the bytes of another master, of a newer epoch.
 
         Raises:
             FencedError: a higher epoch was begun.
@@ -115,30 +115,30 @@ class WriteAuthority:
         Appends messages as the master: all or none, in one segment.
 
         Raises:
-            FencedError: the mastership is over, or its lease, where the ack needs
-                one; if that came about while the bytes were written, they are there.
+            FencedError: the mastership is over, or the lease that the ack needs. If it
+                ended during the write, the bytes are in the log.
             PystoreError: as `pystore.core.log_writer.LogHandle.append`.
         """
-        with self._gate:
+        with self._changed:
             handle = self._handle
             if not self._is_open or handle is None:
                 raise FencedError(
-                    f"the mastership of epoch {self._epoch} is over: append to its "
-                    "successor"
+                    f"the mastership of epoch {self._epoch} is over: append to the "
+                    "new master"
                 )
-            self._inside += 1
+            self._under_way += 1
         try:
-            wish = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
-            return handle.append_batch(messages, wish)
+            local_ack = LocalAck.SHARED if ack.is_shared else LocalAck.LEADER
+            return handle.append_batch(messages, local_ack)
         finally:
-            with self._gate:
-                self._inside -= 1
-                if not self._inside:
-                    self._gate.notify_all()
+            with self._changed:
+                self._under_way -= 1
+                if not self._under_way:
+                    self._changed.notify_all()
 
     def left_ms(self) -> int | None:
         """
-        Returns how long the lease runs yet; ``None``: there are no leases.
+        Returns how long the lease still runs; ``None``: there are no leases.
         """
         lease = self._lease
         if lease is None:
@@ -158,6 +158,6 @@ class WriteAuthority:
         if lease is None:
             handle.authority(epoch, NO_OFFSET, NO_OFFSET)
         else:
-            # 0 is none at all, for the core.
+            # The core takes 0 for no lease.
             ends = max(lease.boottime_ns, 1), max(lease.wall_ms, 1)
             handle.authority(epoch, *ends)

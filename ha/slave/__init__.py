@@ -1,3 +1,3 @@
 """
-The slave's end of a connection: what it hears, what it does to its log.
+The slave's end of a link: its protocol objects, and its log.
 """

@@ -1,5 +1,5 @@
 """
-What an ack says: how the log stands, and nothing else (R181). Pure.
+The acks of a slave: they report the state of the log, nothing else (R181). Pure.
 
 Source: docs/protocol.md (K.3, TRANSFER_ACK), docs/crash-safety.md (A12).
 """
@@ -13,21 +13,21 @@ from pystore.ha.wire.codes import AckFlag, AckStatus, DataFlag
 from pystore.ha.wire.frames import TransferAck, TransferData
 
 __all__ = [
-    "FAR_BYTES",
-    "REST_BYTES",
+    "DELAYED_ACK_BYTES",
+    "FAR_BEHIND_BYTES",
     "Echo",
-    "confirmable",
-    "health",
-    "may_rest",
+    "may_delay_ack",
+    "next_confirm_offset",
+    "status_of",
     "transfer_ack",
 ]
 
 
-FAR_BYTES = 4 << 20
-"""A slave that is so many bytes behind counts for nothing yet: no ack is urgent."""
+FAR_BEHIND_BYTES = 4 << 20
+"""A slave this many bytes behind does not count yet: none of its acks is urgent."""
 
-REST_BYTES = 1 << 20
-"""And then acks again when it has so many more."""
+DELAYED_ACK_BYTES = 1 << 20
+"""It then acks when it has this many more bytes."""
 
 _ACK_NOW = int(DataFlag.ACK_NOW)
 
@@ -35,7 +35,7 @@ _ACK_NOW = int(DataFlag.ACK_NOW)
 @dataclass(frozen=True, slots=True)
 class Echo:
     """
-    What the newest frame of the master said of itself, which acks repeat.
+    Fields of the master's newest frame, which acks repeat.
 
     Attributes:
         sent_ms: the master's clock when it was encoded.
@@ -46,36 +46,38 @@ class Echo:
     end_offset: int = 0
 
 
-def confirmable(log: SlaveLog, told: int) -> int | None:
+def next_confirm_offset(log: SlaveLog, master_confirm: int) -> int | None:
     """
-    Returns where the confirm offset goes when the master says *told*; ``None``: it
-    stays, as it never goes back.
+    Returns where the confirm offset moves for the master's *master_confirm*; ``None``:
+    it stays, as it never moves back.
     """
-    target = min(told, log.end_offset)
+    target = min(master_confirm, log.end_offset)
     return target if target > log.confirm_offset else None
 
 
-def may_rest(told: TransferData, received_offset: int, acked_offset: int) -> bool:
+def may_delay_ack(
+    newest: TransferData, received_offset: int, acked_offset: int
+) -> bool:
     """
-    Returns whether the ack of a block may wait for those behind it, which are on
-    their way: each costs both ends as much as to move a hundred kilobytes.
+    Returns whether the ack of a block may wait for the blocks that follow: an ack costs
+    both ends as much as moving 100 KB.
 
     Args:
-        told: the newest frame.
+        newest: the newest frame.
         received_offset: of the log, that frame's block included.
-        acked_offset: what the newest ack said.
+        acked_offset: of the newest ack.
     """
     return (
-        received_offset - acked_offset < REST_BYTES
-        and told.end_offset - received_offset >= FAR_BYTES
-        and len(told.block) > 0
-        and not int(told.flags) & _ACK_NOW
+        received_offset - acked_offset < DELAYED_ACK_BYTES
+        and newest.end_offset - received_offset >= FAR_BEHIND_BYTES
+        and len(newest.block) > 0
+        and not int(newest.flags) & _ACK_NOW
     )
 
 
-def health(log: SlaveLog) -> AckStatus:
+def status_of(log: SlaveLog) -> AckStatus:
     """
-    Returns what ails a log that takes appends.
+    Returns the ack status of a log that takes appends.
     """
     return AckStatus.POISONED if log.is_poisoned else AckStatus.OK
 
@@ -84,7 +86,7 @@ def transfer_ack(
     log: SlaveLog, session_id: int, echo: Echo, status: AckStatus, flags: AckFlag
 ) -> TransferAck:
     """
-    Returns the ack of a log as it stands.
+    Returns the ack for the state of a log.
     """
     return TransferAck(
         session_id=session_id,

@@ -1,8 +1,8 @@
 """
 How long a slave waits before it connects again. Pure.
 
-From one second, doubling up to thirty (K.3, type 2), less a part by chance: slaves
-that lost one master must not come back to the next all at once.
+From one second, doubling up to thirty (K.3, type 2), less a random part: slaves
+that lost one master must not all connect to the next one at the same time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JITTER = 0.2
 @dataclass(frozen=True, slots=True)
 class BackOffConfig:
     """
-    How long a follower waits between two links.
+    The waits of a follower between two links.
 
     Attributes:
         first_ms: after the first one.
@@ -37,10 +37,10 @@ class BackOffConfig:
 
 class BackOff:
     """
-    One wait after the other. One thread.
+    The series of waits. One thread.
 
     Args:
-        draw: a number in [0, 1), anew with every call.
+        draw: returns a random number in [0, 1).
         first_ms: the first wait.
         most_ms: the longest one.
     """
@@ -66,6 +66,6 @@ class BackOff:
 
     def reset(self) -> None:
         """
-        It went well: the next wait is the first one again.
+        Starts again with the first wait, after a link that worked.
         """
         self._next_ms = self._first_ms

@@ -1,11 +1,11 @@
 """
-Which epoch a block from a Java master is of. Pure.
+The epoch of a block from a Java master. Pure.
 
 A Java master labels the last chunk of an epoch with the next epoch, whose start is
 the end of the chunk (R191), and an epoch that fits into one chunk is never named.
-So a label above the block tells of what comes; the epoch of the block itself is
-the one that covers its first byte, in the table of the handshake and what labels
-added to it.
+So a label that starts after the block names the next epoch. The epoch of the block is
+the one that covers its first byte, in the table of the handshake and the labels that
+were added to it.
 
 Source: docs/protocol.md (formats 6.4).
 """
@@ -20,7 +20,7 @@ __all__ = ["BlockEpochs"]
 
 class BlockEpochs:
     """
-    The epochs of one master, as far as it told them.
+    The known epochs of one master.
 
     Args:
         epochs: the table of its handshake.
@@ -39,13 +39,13 @@ class BlockEpochs:
             label: (epoch, start offset) of its frame.
 
         Raises:
-            RemoteViolation: a label that no master gives.
+            RemoteViolation: an invalid label.
         """
         try:
             named = EpochEntry(*label)
             if named not in self.epochs.entries:
                 self.epochs = self.epochs.append(*label)
-        except InvalidError as error:  # the peer's numbers, not ours
+        except InvalidError as error:  # the peer's numbers
             raise RemoteViolation(
                 f"the label of the block at {offset}: {error}"
             ) from error
@@ -58,8 +58,8 @@ class BlockEpochs:
         epoch = self.epochs.find(offset)
         if epoch is None:
             raise RemoteViolation(
-                f"the block at {offset} is of no epoch: the master's first begins at "
-                f"{self.epochs.entries[0].start_offset}"
+                f"the block at {offset} belongs to no epoch: the master's first "
+                f"begins at offset {self.epochs.entries[0].start_offset}"
             )
         if named.start_offset <= offset and named != epoch:
             raise RemoteViolation(

@@ -1,8 +1,8 @@
 """
-Who the slave is and on which terms it follows. Pure.
+The identity of a slave, and the settings of its links. Pure.
 
-Its owner knows all of this before it connects: from its configuration, its identity
-file and the controller. A connection never learns it from the peer.
+The owner knows all of this before it connects: from its configuration, its identity
+file and the controller. A link never takes it from the peer.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ __all__ = ["SlaveConfig"]
 @dataclass(frozen=True, slots=True)
 class SlaveConfig:
     """
-    What a slave's connection is made with.
+    The settings of a link to a master.
 
     Attributes:
         cluster: name of the cluster.
         broker_name: name of the broker set.
-        broker_id: ours, persistent, from 1 on.
-        address: where we are reached.
-        version: of our software.
+        broker_id: of the slave; persistent, from 1 on.
+        address: of the slave.
+        version: of the slave's software.
         incarnation: counter of the process start.
         incarnation_bits: 16 random bytes of the process start (B1).
-        epoch: of the master, as the controller told it; ``None``: nobody told, the
-            master's own is taken if it is not below what we promised.
-        is_learner: we count for nothing.
+        epoch: of the master, from the controller; ``None``: not known, the master's
+            own is taken if it is not below the promised epoch.
+        is_learner: the slave never joins the SyncStateSet.
         is_from_last_file: an empty log begins with the master's last segment.
-        is_suspended: the session begins without bytes.
-        may_wipe: the controller lists us neither as member nor as candidate, so our
-            bytes are nobody's hope.
+        is_suspended: the session begins suspended.
+        may_wipe: the controller lists the slave neither as member nor as candidate,
+            so no acknowledged record depends on its bytes.
         wants_block_crc: blocks carry a checksum (v3).
-        frame_bytes_max: the longest frame that we take.
-        heartbeat_ms: how often we say something at least (legacy; a v3 master says).
-        housekeeping_ms: how long we wait for anything (likewise).
+        frame_bytes_max: the longest frame that the slave takes.
+        heartbeat_ms: how often the slave sends at least one frame (legacy; a v3
+            master names it).
+        housekeeping_ms: how long the slave waits for a frame (likewise).
 
     Raises:
         InvalidError: a value that no frame can carry.
@@ -69,7 +70,7 @@ class SlaveConfig:
 
     def __post_init__(self) -> None:
         if self.broker_id < 1:
-            raise InvalidError(f"broker id {self.broker_id}: a replica's is above 0")
+            raise InvalidError(f"broker id {self.broker_id}: broker ids begin with 1")
         if len(self.incarnation_bits) != 16:
             raise InvalidError("the random part of an incarnation has 16 bytes")
         if not FRAME_BYTES_UNSETTLED <= self.frame_bytes_max <= FRAME_BYTES_MAX:
@@ -86,14 +87,14 @@ class SlaveConfig:
     @property
     def known_epoch(self) -> int:
         """
-        The controller's epoch, -1 if nobody told.
+        The controller's epoch; -1: not known.
         """
         return NO_EPOCH if self.epoch is None else self.epoch
 
     @property
     def slave_flags(self) -> SlaveFlag:
         """
-        The wishes as HANDSHAKE_SLAVE carries them.
+        The settings as flags of HANDSHAKE_SLAVE.
         """
         flags = SlaveFlag(int(self.truncate_flags))
         return flags | SlaveFlag.BLOCK_CRC if self.wants_block_crc else flags
@@ -101,7 +102,7 @@ class SlaveConfig:
     @property
     def truncate_flags(self) -> TruncateFlag:
         """
-        The wishes as CONFIRM_TRUNCATE carries them.
+        The settings as flags of CONFIRM_TRUNCATE.
         """
         wishes = {
             TruncateFlag.SYNC_FROM_LAST_FILE: self.is_from_last_file,

@@ -1,11 +1,11 @@
 """
-Where two histories meet, and what a slave does to its log for it. Pure.
+The consistent point of two histories, and the cut that a slave needs. Pure.
 
-Bytes below the consistent point are equal on both sides (R275), those above go. A
-cut below the confirm offset takes bytes that every member of the set held: the
-election of a master with a higher epoch decides so, nothing else does (B4). A log
-without a common point with the master is wiped if it is nobody's hope, and is left
-alone otherwise (R148, R150).
+Bytes below the consistent point are equal on both sides (R275); bytes above it are cut.
+A cut below the confirm offset removes bytes that every member of the set held: only the
+election of a master with a higher epoch allows that (B4). A log without a consistent
+point is wiped if no acknowledged record depends on it, and otherwise stays (R148,
+R150).
 
 Source: docs/protocol.md (K.3, CONFIRM_TRUNCATE), docs/crash-safety.md (B10).
 """
@@ -22,9 +22,9 @@ __all__ = [
     "ConsistentPoint",
     "MasterHistory",
     "common_entry",
-    "held_epochs",
-    "meet",
-    "meet_legacy",
+    "epochs_of_log",
+    "find_consistent_point",
+    "find_legacy_consistent_point",
 ]
 
 _NO_POINT = -1
@@ -33,13 +33,13 @@ _NO_POINT = -1
 @dataclass(frozen=True, slots=True)
 class MasterHistory:
     """
-    What a master said of its log.
+    The history of a master's log.
 
     Attributes:
         epochs: its table.
-        end_offset: of its log, taken together with the table.
-        epoch: under which it is master.
-        min_offset: where its log begins; ``None``: it did not say (legacy).
+        end_offset: of its log, at the same moment as the table.
+        epoch: of its mastership.
+        min_offset: where its log begins; ``None``: not known (legacy).
     """
 
     epochs: EpochTable
@@ -51,16 +51,16 @@ class MasterHistory:
 @dataclass(frozen=True, slots=True)
 class ConsistentPoint:
     """
-    What is to be done.
+    The consistent point, and what the slave must do.
 
     Attributes:
-        outcome: what CONFIRM_TRUNCATE says once it is done.
+        outcome: of CONFIRM_TRUNCATE when it is done.
         epoch: of the consistent point, -1 if there is none.
         point: the consistent point, -1 if there is none.
-        cut: where the log and its table are to end; ``None``: they stay.
-        bytes_cut: that go.
-        is_wiped: the log and its table are to hold nothing.
-        compare_from: bytes from here to our end are to be compared with the
+        cut: where to cut the log and its table; ``None``: no cut.
+        bytes_cut: how many bytes the cut removes.
+        is_wiped: empty the log and its table.
+        compare_from: bytes from here to the slave's end must be compared with the
             master's before they count (B10); ``None``: none.
         reason: for people, of an outcome that ends the link.
     """
@@ -75,71 +75,74 @@ class ConsistentPoint:
     reason: str = ""
 
 
-def held_epochs(log: SlaveLog) -> EpochTable:
+def epochs_of_log(log: SlaveLog) -> EpochTable:
     """
-    Returns our table as far as the log reaches (R144).
+    Returns the slave's table without entries above the end of its log (R144).
     """
     return log.epochs.drop_above(log.end_offset)
 
 
 def common_entry(log: SlaveLog, master: MasterHistory) -> EpochEntry | None:
     """
-    Returns the newest entry that both have, epoch and start; ``None``: none (R145).
+    Returns the newest entry, epoch and start, that both have (R145); ``None``: none.
     """
     theirs = set(master.epochs.drop_above(master.end_offset).entries)
-    common = [entry for entry in held_epochs(log).entries if entry in theirs]
+    common = [entry for entry in epochs_of_log(log).entries if entry in theirs]
     return common[-1] if common else None
 
 
-def meet(log: SlaveLog, master: MasterHistory, *, may_wipe: bool) -> ConsistentPoint:
+def find_consistent_point(
+    log: SlaveLog, master: MasterHistory, *, may_wipe: bool
+) -> ConsistentPoint:
     """
-    Returns what a v3 slave does to meet its master.
+    Returns the consistent point with a v3 master.
     """
     if log.is_empty:
         return _empty(log)
-    common, point = _consistent_point(log, master)
+    common, point = _common_point(log, master)
     lowest = max(log.min_offset, master.min_offset or 0)
     if common is None or point < lowest:
         if may_wipe:
             return ConsistentPoint(TruncateOutcome.EMPTY, is_wiped=True)
         return ConsistentPoint(
-            TruncateOutcome.NO_COMMON_POINT, reason=_strangers(log, master, point)
+            TruncateOutcome.NO_COMMON_POINT, reason=_resync_reason(log, master, point)
         )
-    ours = held_epochs(log).last_epoch
+    ours = epochs_of_log(log).last_epoch
     if point < log.confirm_offset and master.epoch <= ours:
         return ConsistentPoint(
             TruncateOutcome.REFUSED,
             common.epoch,
             point,
-            reason=f"the master of epoch {master.epoch} agrees with our log up to "
-            f"{point} only, and up to {log.confirm_offset} it was confirmed in epoch "
-            f"{ours}: compare the replicas, and elect the one with the longer log",
+            reason=f"the master of epoch {master.epoch} agrees with this replica's log "
+            f"only up to offset {point}, and the log was confirmed up to offset "
+            f"{log.confirm_offset} in epoch {ours}: compare the replicas, and elect "
+            "the one with the longer log",
         )
     return _cut_at(log, common, point)
 
 
-def meet_legacy(
+def find_legacy_consistent_point(
     log: SlaveLog, master: MasterHistory, *, may_wipe: bool
 ) -> ConsistentPoint:
     """
-    Returns what a slave does to meet a Java master (B10).
+    Returns the consistent point with a Java master (B10).
 
-    A Java master does not tell empty epochs, nor those that began while a session
-    was open (R137, R159), so its table may end too early: below the confirm offset
-    nothing is cut unless its bytes differ. Where it lacks the epoch that the
-    controller told us, its last entry may name bytes of several epochs, so what
-    was never confirmed is compared as well.
+    A Java master's table lacks empty epochs, and those that began while a session was
+    open (R137, R159), so it may end too early. Below the confirm offset nothing is cut
+    unless its bytes differ. If the table lacks the epoch of the controller's decision,
+    its last entry may cover bytes of several epochs, so unconfirmed bytes are compared,
+    too.
     """
     if log.is_empty:
         return _empty(log)
-    common, point = _consistent_point(log, master)
+    common, point = _common_point(log, master)
     if common is None or point < log.min_offset:
         entries = master.epochs.entries
         is_below = bool(entries) and log.received_offset <= entries[0].start_offset
         if may_wipe and is_below:
             return ConsistentPoint(TruncateOutcome.EMPTY, is_wiped=True)
         return ConsistentPoint(
-            TruncateOutcome.NO_COMMON_POINT, reason=_strangers(log, master, point)
+            TruncateOutcome.NO_COMMON_POINT, reason=_resync_reason(log, master, point)
         )
     start = point
     if common == master.epochs.entries[-1] and master.epochs.last_epoch < master.epoch:
@@ -152,8 +155,9 @@ def meet_legacy(
             TruncateOutcome.REFUSED,
             common.epoch,
             point,
-            reason=f"the master's log ends at {master.end_offset}, and up to "
-            f"{log.confirm_offset} ours was confirmed: elect the longer one",
+            reason=f"the master's log ends at offset {master.end_offset}, and this "
+            f"replica's was confirmed up to offset {log.confirm_offset}: elect the "
+            "replica with the longer log",
         )
     gone = log.received_offset - end
     return ConsistentPoint(
@@ -166,7 +170,7 @@ def meet_legacy(
     )
 
 
-def _consistent_point(
+def _common_point(
     log: SlaveLog, master: MasterHistory
 ) -> tuple[EpochEntry | None, int]:
     common = common_entry(log, master)
@@ -177,12 +181,12 @@ def _consistent_point(
 
 
 def _empty(log: SlaveLog) -> ConsistentPoint:
-    # Entries without a byte would name bytes that come from elsewhere (R144).
+    # Entries without a byte would label bytes of another history (R144).
     return ConsistentPoint(TruncateOutcome.EMPTY, is_wiped=bool(log.epochs.entries))
 
 
 def _cut_at(log: SlaveLog, common: EpochEntry, point: int) -> ConsistentPoint:
-    # A half record goes as well: the master sends it whole.
+    # The cut removes half a record, too: the master sends it whole.
     gone = log.received_offset - point
     is_labelled = log.epochs.cut_suffix(point) != log.epochs
     return ConsistentPoint(
@@ -194,17 +198,20 @@ def _cut_at(log: SlaveLog, common: EpochEntry, point: int) -> ConsistentPoint:
     )
 
 
-def _strangers(log: SlaveLog, master: MasterHistory, point: int) -> str:
-    ours = f"ours holds {log.min_offset} to {log.end_offset}"
+def _resync_reason(log: SlaveLog, master: MasterHistory, point: int) -> str:
+    ours = f"this replica's log holds offsets {log.min_offset} to {log.end_offset}"
     if point == _NO_POINT:
         return (
-            f"resync needed: no epoch of the master's log is in ours ({ours}, "
-            f"{len(log.epochs)} epochs); remove this replica from the set to let it "
-            "be wiped, or take its store away"
+            f"resync needed: this replica has no epoch of the master's log ({ours} in "
+            f"{len(log.epochs)} epochs); remove this replica from the set, then its "
+            "log is emptied, or move its store away"
         )
     begins = master.min_offset
-    theirs = "" if begins is None else f", it holds {begins} to {master.end_offset}"
+    theirs = (
+        "" if begins is None else f", and holds offsets {begins} to {master.end_offset}"
+    )
     return (
-        f"resync needed: the master's log agrees with ours up to {point} only{theirs} "
-        f"({ours}); remove this replica from the set to let it be wiped"
+        f"resync needed: the master's log agrees with this replica's only up to offset "
+        f"{point}{theirs} ({ours}); remove this replica from the set, then its log is "
+        "emptied"
     )

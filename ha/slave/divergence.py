@@ -1,10 +1,10 @@
 """
-Comparing a Java master's bytes with ours before they count. Pure.
+The comparison of a Java master's bytes with the slave's. Pure.
 
-What was confirmed is not cut because a Java master's table says so: it may lack
-epochs (R137, R159). The slave asks from the consistent point and compares what
-comes; until the comparison reaches its end it holds, for the master, only what was
-compared. Other bytes end in a cut at the first difference.
+A Java master's table may lack epochs (R137, R159), so it is no reason to cut confirmed
+bytes. The slave requests bytes from the consistent point on and compares them. Until
+the end of the comparison it acks only what it compared. At the first difference the log
+is cut.
 
 Source: docs/crash-safety.md (B10).
 """
@@ -18,11 +18,11 @@ __all__ = ["Comparison", "adopted_epochs"]
 
 class Comparison:
     """
-    How far ours is known to be the master's.
+    How far the slave's log is known to equal the master's.
 
     Args:
         start: where it begins: the consistent point, or below.
-        end: our end, where it is over.
+        end: the end of the slave's log, where the comparison ends.
 
     Attributes:
         position: all below is equal.
@@ -35,34 +35,34 @@ class Comparison:
     @property
     def is_over(self) -> bool:
         """
-        Whether all of ours was compared.
+        Whether the whole log of the slave was compared.
         """
         return self.position >= self._end
 
     def split(self, block: memoryview) -> tuple[memoryview, memoryview]:
         """
-        Returns what is to be compared of a block that begins at the position, and
-        what goes behind our end.
+        Returns the part of a block at the position that must be compared, and the
+        part that follows the end of the slave's log.
         """
         size = min(len(block), self._end - self.position)
         return block[:size], block[size:]
 
     def matched(self, size: int) -> None:
         """
-        So many bytes more are equal.
+        Records that the next bytes are equal.
         """
         self.position += size
 
 
 def adopted_epochs(ours: EpochTable, master: EpochTable, end: int) -> EpochTable:
     """
-    Returns the table of a log whose bytes below *end* are the master's: our entries
-    up to the newest common one, then the master's.
+    Returns the table of a log whose bytes below *end* are the master's: the slave's
+    entries up to the newest common one, then the master's.
 
     Args:
         ours: has an entry in common with the master's.
         master: its table.
-        end: of what is equal; an entry from there on begins with bytes to come.
+        end: of the equal bytes; a later entry begins with bytes still to come.
     """
     shared = set(master.entries)
     common = max(entry.epoch for entry in ours.entries if entry in shared)

@@ -1,9 +1,9 @@
 """
-What a slave's connection asks for, and what it is told about its log. Pure.
+Effects of a slave's protocol object, and the log state that it gets. Pure.
 
-A connection has no socket, no log and no clock. Its owner gives it bytes and times,
-carries out its effects *in order*, and tells it with `SlaveLog` how the log stands
-after each that changed the log; so an ack cannot precede what it acknowledges.
+A protocol object has no socket, no log and no clock. Its owner gives it bytes and
+times, and carries out its effects *in order*. After each effect on the log it passes a
+`SlaveLog` with the new state, so an ack cannot precede the bytes that it acknowledges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.wire.codes import AckStatus, State
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 
 __all__ = [
     "Adopt",
@@ -25,7 +25,6 @@ __all__ = [
     "Cut",
     "LeaveMaster",
     "Retry",
-    "Send",
     "SlaveEffect",
     "SlaveLog",
     "SlaveProtocol",
@@ -36,7 +35,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class SlaveLog:
     """
-    How the slave's log stands.
+    The state of the slave's log.
 
     Attributes:
         min_offset: where it begins.
@@ -45,7 +44,7 @@ class SlaveLog:
         flushed_offset: durable below.
         confirm_offset: applied.
         epochs: its table.
-        promised_epoch: the highest that it accepted, durable (B6).
+        promised_epoch: the highest that it promised, durable (B6).
         segment_size: bytes of one file.
         is_poisoned: a write-back failed: nothing more gets durable (A12).
     """
@@ -74,25 +73,15 @@ class Retry(Enum):
     """
 
     SOON = "connects again, with back-off"
-    ASK_CONTROLLER = "asks the controller who is master, then connects"
-    OPERATOR = "connects again with back-off; somebody has to change something"
+    ASK_CONTROLLER = "asks the controller for the master, then connects"
+    OPERATOR = "connects again with back-off; an operator must act"
     NEVER = "stays closed"
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """
-    Bytes go to the master, in one write.
-    """
-
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """
-    The log and its epoch table are to end here, durably, before anything that
-    follows (A3, R274).
+    Cut the log and its epoch table, durably, before any later effect (A3, R274).
 
     Attributes:
         offset: a record end.
@@ -104,14 +93,14 @@ class Cut:
 @dataclass(frozen=True, slots=True)
 class Wipe:
     """
-    The log is to hold nothing, durably: its history is not the master's.
+    Empty the log, durably: its history is not the master's.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
     """
-    Bytes of the master's log go to ours.
+    Append bytes of the master's log.
 
     Attributes:
         offset: where they begin: the received end; for an empty log any, and the
@@ -119,7 +108,7 @@ class Append:
         block: the bytes, maybe none; borrowed until the effect was carried out.
         entry: the epoch that begins with the first byte, durable before it; else
             ``None``.
-        more: blocks that follow it, one behind the other; borrowed likewise.
+        more: the blocks that follow it without a gap; borrowed likewise.
     """
 
     offset: int
@@ -130,7 +119,7 @@ class Append:
     @property
     def blocks(self) -> Iterator[tuple[int, bytes | memoryview]]:
         """
-        All that hold bytes, each with its offset.
+        All blocks with bytes, each with its offset.
         """
         offset = self.offset
         for block in (self.block, *self.more):
@@ -149,11 +138,11 @@ class Append:
 @dataclass(frozen=True, slots=True)
 class Compare:
     """
-    Bytes of the master's log are to be compared with ours (B10). If they are equal,
-    `did` is told, else `SlaveProtocol.differs`.
+    Compare bytes of the master's log with the slave's (B10). If they are equal, the
+    owner calls `did`, else `SlaveProtocol.differs`.
 
     Attributes:
-        offset: where they begin; they end at or below our end.
+        offset: where they begin; they end at or below the end of the slave's log.
         block: the bytes; borrowed until the effect was carried out.
     """
 
@@ -164,8 +153,8 @@ class Compare:
 @dataclass(frozen=True, slots=True)
 class Adopt:
     """
-    The epoch table is to be this one, durably, before anything that follows: the
-    bytes are equal, and the master knows better who wrote them.
+    Replace the epoch table, durably, before any later effect: the bytes are equal, and
+    the master's table has their epochs.
 
     Attributes:
         epochs: nothing in it starts above the end.
@@ -177,7 +166,7 @@ class Adopt:
 @dataclass(frozen=True, slots=True)
 class Confirm:
     """
-    The confirm offset moves; never back.
+    Move the confirm offset; never back.
     """
 
     offset: int
@@ -186,12 +175,12 @@ class Confirm:
 @dataclass(frozen=True, slots=True)
 class LeaveMaster:
     """
-    The link is to be closed; effects behind it are void.
+    Close the link; later effects do not count.
 
     Attributes:
         reason: one line for people.
-        retry: what then.
-        redirect: where the peer says that the master is; a hint, maybe empty.
+        retry: what the slave does next.
+        redirect: address of the master according to the peer; a hint, maybe empty.
     """
 
     reason: str
@@ -216,13 +205,13 @@ class SlaveProtocol(Protocol):
     @property
     def state(self) -> State:
         """
-        Where it stands.
+        Of the link.
         """
 
     @property
     def master_end(self) -> int | None:
         """
-        The end of the master's log as last heard; ``None`` before it.
+        The end of the master's log in its newest frame; ``None`` before that.
         """
 
     @property
@@ -238,17 +227,17 @@ class SlaveProtocol(Protocol):
 
     def receive(self, data: memoryview, now_ms: int) -> int:
         """
-        Takes one frame from the front of what was received, or a run of data frames
-        that goes on in one piece (`pystore.ha.wire.runs`).
+        Takes one frame from the front of the received bytes, or a run of adjacent
+        data frames (`pystore.ha.wire.runs`).
 
         Returns:
-            the bytes taken, whose effects are to be carried out before the next
-            call; 0: more are needed.
+            the bytes taken; carry out the effects before the next call. 0: more
+            bytes are needed.
         """
 
     def drained(self, now_ms: int) -> None:
         """
-        Every frame that was received is dealt with: the time for one ack.
+        All received frames were processed: one ack may be due.
         """
 
     def did(self, effect: SlaveEffect, log: SlaveLog, now_ms: int) -> None:
@@ -269,11 +258,11 @@ class SlaveProtocol(Protocol):
         records, a full disk.
 
         Args:
-            effect: which one.
+            effect: that failed.
             reason: one line for people.
             now_ms: the time.
-            status: what the master is told: DISK_FULL, POISONED, BAD_CRC for bytes
-                that are no records, else GAP.
+            status: for the ack: DISK_FULL, POISONED, BAD_CRC for bytes that are no
+                records, else GAP.
         """
 
     def differs(self, effect: Compare, offset: int, log: SlaveLog, now_ms: int) -> None:
@@ -281,10 +270,10 @@ class SlaveProtocol(Protocol):
         `Compare` found other bytes.
 
         Args:
-            effect: which one.
-            offset: the highest record end (or begin of the log) of ours with equal
-                bytes below; maybe below the block, in a record that began there.
-            log: how it stands.
+            effect: the comparison.
+            offset: the highest record end (or begin) of the slave's log with equal
+                bytes below; it may be below the block, where a record began.
+            log: its state.
             now_ms: the time.
         """
 
@@ -295,32 +284,32 @@ class SlaveProtocol(Protocol):
 
     def tick(self, now_ms: int) -> None:
         """
-        Time passed: heartbeats, and peers that say nothing.
+        Takes the time: sends heartbeats, and closes silent links.
         """
 
     def lost(self, reason: str) -> None:
         """
-        The socket is gone.
+        The socket is closed.
         """
 
     def suspend(self, now_ms: int) -> None:
         """
-        No more bytes are wanted; the link stays where the protocol can say so.
+        Stops the flow of bytes; the link stays open if the protocol allows it.
         """
 
     def resume(self, now_ms: int) -> None:
         """
-        Bytes are wanted again.
+        Starts the flow of bytes again.
         """
 
     def shutdown(self, now_ms: int) -> None:
         """
-        The last ack, then the end.
+        Sends the last ack, then ends the session.
         """
 
     def effects(self) -> list[SlaveEffect]:
         """
-        Returns what is to be done now, in order, once.
+        Returns each effect once, in order.
         """
 
     def next_deadline(self) -> int | None:

@@ -1,5 +1,5 @@
 """
-A master's epoch table from the pages that it comes in. Pure.
+A master's epoch table, collected from pages. Pure.
 
 Source: docs/protocol.md (K.3, RETURN_EPOCH).
 """
@@ -15,12 +15,12 @@ from pystore.ha.wire.frames import ReturnEpoch
 __all__ = ["ENTRIES_MAX", "EpochPages"]
 
 ENTRIES_MAX = 1 << 20
-"""No set elects so many masters; a peer that says so wants our memory."""
+"""No set elects so many masters: a longer table would only exhaust the memory."""
 
 
 class EpochPages:
     """
-    The entries so far: (epoch, start, end), each following the one before.
+    The entries received so far: (epoch, start, end), ascending and without a gap.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class EpochPages:
     @property
     def next_epoch(self) -> int:
         """
-        The first epoch that is wanted yet.
+        The first epoch that is still missing.
         """
         return self._entries[-1][0] + 1 if self._entries else 0
 
@@ -46,7 +46,7 @@ class EpochPages:
         Takes a page.
 
         Raises:
-            RemoteViolation: its entries are no continuation, or no table.
+            RemoteViolation: its entries do not continue the table.
         """
         if not page.entries and EpochsFlag.MORE in page.flags:
             raise RemoteViolation("an empty page of epochs says that more follow")
@@ -57,24 +57,25 @@ class EpochPages:
             raise RemoteViolation(f"a table of more than {ENTRIES_MAX} epochs")
         if not 0 <= page.min_offset <= page.end_offset:
             raise RemoteViolation(
-                f"a log from {page.min_offset} to {page.end_offset} is none"
+                f"the master's log cannot begin at offset {page.min_offset} and end at "
+                f"offset {page.end_offset}"
             )
         if self.is_whole:
             self._check_end(page)
 
     def history(self, epoch: int) -> MasterHistory:
         """
-        Returns the whole table, of a master under this epoch.
+        Returns the whole table, of a master of this epoch.
 
         Raises:
-            RemoteViolation: the table is none, or says more than the epoch does.
+            RemoteViolation: it is no epoch table, or has a higher epoch.
         """
         page = self._page
         if page is None:
             raise RemoteViolation("no page of epochs came")
         try:
             table = EpochTable.of((number, start) for number, start, _ in self._entries)
-        except InvalidError as error:  # the peer's numbers, not ours
+        except InvalidError as error:  # the peer's numbers
             raise RemoteViolation(f"the master's epochs: {error}") from error
         if table.last_epoch > epoch:
             raise RemoteViolation(
@@ -98,7 +99,7 @@ class EpochPages:
     def _check_end(self, page: ReturnEpoch) -> None:
         if len(self._entries) != page.entries_total:
             raise RemoteViolation(
-                f"a table of {page.entries_total} epochs came with {len(self._entries)}"
+                f"{len(self._entries)} epochs came of a table of {page.entries_total}"
             )
         if self._entries and self._entries[-1][2] != page.end_offset:
             raise RemoteViolation(

@@ -1,13 +1,12 @@
 """
-Follows a master: one link after the other, until somebody asks to stop.
+Follows a master: one link after the other, until it is stopped.
 
-One thread reads the socket, hands frames to the connection one at a time, and
-carries out what it asks for before the next one. The reasons for which a link ends
-are told once per change. What our own disk refuses is never taken for a lost link:
-the connection tells the master why, and a log that gets nothing durable any more
-ends it all.
+One thread reads the socket, passes frames to the protocol object one at a time, and
+carries out its effects before the next frame. Each new reason for the end of a link is
+reported once. An error of the slave's own disk is never taken for a lost link: the ack
+reports it to the master, and a poisoned log ends the follower.
 
-Clocks, waiting and the socket come in as arguments, so that tests give their own.
+Clock, waiting and socket are arguments, so that tests supply their own.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from pystore.ha.slave.effects import (
     Compare,
     LeaveMaster,
     Retry,
-    Send,
     SlaveEffect,
     SlaveLog,
     SlaveProtocol,
@@ -38,6 +36,7 @@ from pystore.ha.slave.replica_log import LogEffect, ReplicaLog, ack_status
 from pystore.ha.slave.sync_thread import SyncThread
 from pystore.ha.slave.transport import SLICE_MS, StreamLost
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Send
 
 __all__ = ["Follower", "FollowerEnvironment", "FollowerStatus", "FollowerStream"]
 
@@ -61,39 +60,39 @@ class FollowerStream(Protocol):
 
     def take(self, size: int) -> None:
         """
-        The first *size* bytes were dealt with.
+        Drops the first *size* bytes: they were processed.
         """
 
     def wait(self, timeout_ms: int) -> int:
         """
-        Waits for bytes, and answers how many came.
+        Waits for bytes, and returns how many were received.
         """
         ...
 
     def send(self, data: bytes) -> None:
         """
-        Sends, now or while somebody waits.
+        Sends now, or during `wait`.
         """
 
     def close(self) -> None:
         """
-        Gives the socket back.
+        Closes the socket.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class FollowerEnvironment:
     """
-    What the world outside gives to a follower.
+    What a follower needs from outside.
 
     Attributes:
         dial: opens a link; raises `StreamLost`.
-        make: a connection for it.
+        make: makes the protocol object of a link.
         now_ms: a clock that never steps back.
         pause: waits so many ms, at most `SLICE_MS`.
-        is_stopping: whether somebody asked to stop; asked at least every `SLICE_MS`.
-        say: tells people one line.
-        turn: is called in every turn, at least every `SLICE_MS`.
+        is_stopping: whether to stop; called at least every `SLICE_MS`.
+        say: called with one line for the operator.
+        turn: called in every turn of the loop, at least every `SLICE_MS`.
     """
 
     dial: Callable[[], FollowerStream]
@@ -108,15 +107,15 @@ class FollowerEnvironment:
 @dataclass(frozen=True, slots=True)
 class FollowerStatus:
     """
-    How a follower stands.
+    The status of a follower.
 
     Attributes:
-        state: of its connection.
+        state: of its link.
         reason: why it has none, or why the last one ended; empty: none ended yet.
         links: how many were opened.
         appended_bytes: since the start.
         received_bytes: since the start, of all frames.
-        master_end: of the master's log as last heard, ``None`` before it.
+        master_end: end of the master's log in its newest frame; ``None`` before it.
         behind_ms: since when the master's log has been longer than ours; 0: it is
             not.
     """
@@ -132,12 +131,12 @@ class FollowerStatus:
 
 class Follower:
     """
-    Keeps a replica at its master's heels. One thread.
+    Makes a replica follow its master. One thread.
 
     Args:
-        log: of the replica; stays its owner's, who closes it.
+        log: of the replica; its owner closes it.
         environment: see `FollowerEnvironment`.
-        back_off: how long to wait between two links.
+        back_off: the waits between two links.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ class Follower:
         self._log = log
         self._environment = environment
         self._back_off = back_off
-        self._said = ""
+        self._reason = ""
         self._closed: LeaveMaster | None = None
         self._newest: SlaveLog
         self._state = State.READY
@@ -154,16 +153,16 @@ class Follower:
         self._master_end: int | None = None
         self._behind_since_ms: int | None = None
 
-    def standing(self) -> FollowerStatus:
+    def status(self) -> FollowerStatus:
         """
-        How it stands now.
+        Returns the status now.
         """
         behind = 0
         if self._behind_since_ms is not None:
             behind = self._environment.now_ms() - self._behind_since_ms
         return FollowerStatus(
             self._state,
-            self._said,
+            self._reason,
             self._links,
             self._appended,
             self._received,
@@ -173,18 +172,18 @@ class Follower:
 
     def run(self) -> None:
         """
-        Follow until somebody asks to stop.
+        Follows until it is stopped.
 
         Raises:
-            PoisonedError: a write-back failed: nothing more gets durable.
-            UnavailableError: the master will never have this replica.
+            PoisonedError: a write-back failed: no more bytes become durable.
+            UnavailableError: the link ended for good.
             PystoreError: the store cannot be used.
         """
         while not self._environment.is_stopping():
             retry = self._follow_once()
             self._state = State.READY
             if retry is Retry.NEVER and not self._environment.is_stopping():
-                raise UnavailableError(self._said)
+                raise UnavailableError(self._reason)
             self._wait()
         self._state = State.SHUTDOWN
 
@@ -202,12 +201,14 @@ class Follower:
             self._log.mend()
             link = self._environment.dial()
         except PoisonedError:
-            raise  # opening it again is what mending does, and that failed
+            raise  # `mend` has already opened the store again
         except StorageError as error:
-            # A full disk passes.
-            return self._ended(f"the store cannot be used now: {error}", Retry.SOON)
+            # A full disk may recover.
+            return self._ended(
+                f"the store of this replica cannot be used now: {error}", Retry.SOON
+            )
         except StreamLost as error:
-            # The master is away; it comes back, or another one does.
+            # The master may come back, or another one may be elected.
             return self._ended(str(error), Retry.SOON)
         connection = self._environment.make()
         self._links += 1
@@ -218,11 +219,11 @@ class Follower:
             with SyncThread(self._log.sync) as syncer:
                 was_flowing = self._serve(link, connection, syncer)
         except StreamLost as error:
-            # Everything that was received has been dealt with.
+            # All received frames were processed.
             connection.lost(str(error))
             self._closed = self._closed or LeaveMaster(str(error), Retry.SOON)
         except ProtocolViolation as error:
-            # Whatever the peer sent, the session is over (R182).
+            # After a violation the session is over (R182).
             self._closed = LeaveMaster(str(error), Retry.SOON)
         finally:
             link.close()
@@ -235,13 +236,13 @@ class Follower:
 
     def _ended(self, reason: str, retry: Retry) -> Retry:
         """
-        A link ended, or none could be made: told once per change.
+        A link ended, or none could be made: reports each new reason once.
         """
         if self._environment.is_stopping():
             return retry
-        if reason != self._said:
+        if reason != self._reason:
             self._environment.say(reason)
-        self._said = reason
+        self._reason = reason
         return retry
 
     # -- one link --------------------------------------------------------------
@@ -250,13 +251,13 @@ class Follower:
         self, link: FollowerStream, connection: SlaveProtocol, syncer: SyncThread
     ) -> bool:
         """
-        Serve a link until it is closed; answers whether it came to bytes.
+        Serves a link until it is closed; returns whether it reached the transfer.
         """
         environment = self._environment
         was_flowing = False
-        connection.connected(self._stand(), environment.now_ms())
+        connection.connected(self._read_log(), environment.now_ms())
         self._carry_out(link, connection)
-        told = self._stand()
+        reported = self._read_log()
         while self._closed is None:
             if environment.is_stopping():
                 connection.shutdown(environment.now_ms())
@@ -265,17 +266,17 @@ class Follower:
                 break
             link.wait(_SYNC_MS if syncer.is_busy else self._patience_ms(connection))
             before = self._newest
-            self._deal_with(link, connection)
+            self._process_received(link, connection)
             if self._newest is before:
-                self._stand()
-            told = self._tell_flushed(link, connection, told)
+                self._read_log()
+            reported = self._report_flushed(link, connection, reported)
             if connection.wants_flush:
                 syncer.ask()
             deadline_ms = connection.next_deadline()
             if deadline_ms is not None and environment.now_ms() >= deadline_ms:
                 connection.tick(environment.now_ms())
                 self._carry_out(link, connection)
-            self._look(connection)
+            self._update_status(connection)
             was_flowing |= connection.state is State.TRANSFER
             environment.turn()
         return was_flowing
@@ -286,9 +287,11 @@ class Follower:
             return SLICE_MS
         return max(0, min(SLICE_MS, deadline_ms - self._environment.now_ms()))
 
-    def _deal_with(self, link: FollowerStream, connection: SlaveProtocol) -> None:
+    def _process_received(
+        self, link: FollowerStream, connection: SlaveProtocol
+    ) -> None:
         """
-        Every whole frame that was received, one after the other.
+        Processes every whole frame that was received.
         """
         is_dealt_with = False
         while self._closed is None:
@@ -307,32 +310,32 @@ class Follower:
             connection.drained(self._environment.now_ms())
             self._carry_out(link, connection)
 
-    def _stand(self) -> SlaveLog:
+    def _read_log(self) -> SlaveLog:
         """
-        How the log stands now; asking costs more than all else in a turn.
+        Reads the state of the log, which costs more than the rest of a turn.
         """
         self._newest = self._log.log()
         return self._newest
 
-    def _tell_flushed(
-        self, link: FollowerStream, connection: SlaveProtocol, told: SlaveLog
+    def _report_flushed(
+        self, link: FollowerStream, connection: SlaveProtocol, reported: SlaveLog
     ) -> SlaveLog:
         log = self._newest
         if self._closed is not None:
-            return told
-        if log.flushed_offset != told.flushed_offset or log.is_poisoned:
+            return reported
+        if log.flushed_offset != reported.flushed_offset or log.is_poisoned:
             connection.flushed(log, self._environment.now_ms())
             self._carry_out(link, connection)
         if log.is_poisoned:
             raise PoisonedError(
                 "a write-back failed while the replica was written: nothing above "
-                f"offset {log.flushed_offset} is proven to be on disk: look at the "
-                "disk, then start again, which checks it",
+                f"offset {log.flushed_offset} is proven to be on disk: check the disk, "
+                "then start again, which checks the log",
                 offset=log.flushed_offset,
             )
         return log
 
-    def _look(self, connection: SlaveProtocol) -> None:
+    def _update_status(self, connection: SlaveProtocol) -> None:
         self._state = connection.state
         master_end = connection.master_end
         if master_end is not None:
@@ -347,8 +350,8 @@ class Follower:
 
     def _carry_out(self, link: FollowerStream, connection: SlaveProtocol) -> None:
         """
-        All effects, in order; what follows from one goes before the next one, and
-        what stands behind a close is void.
+        Carries out all effects, in order. Effects that follow from one come before the
+        next one. After `LeaveMaster` no effect counts.
         """
         for effect in connection.effects():
             if isinstance(effect, Send):
@@ -369,21 +372,21 @@ class Follower:
         try:
             equal_to = self._log.carry_out(effect)
         except PystoreError as error:
-            # Our own disk, or bytes that are none: never a lost link.
+            # The slave's own disk, or bad bytes: not a lost link.
             connection.failed(effect, str(error), now_ms(), ack_status(error))
             if isinstance(error, PoisonedError):
-                self._say_last(link, connection.effects())
+                self._send_last(link, connection.effects())
                 raise
             return
         if isinstance(effect, Compare) and equal_to is not None:
-            connection.differs(effect, equal_to, self._stand(), now_ms())
+            connection.differs(effect, equal_to, self._read_log(), now_ms())
             return
         if isinstance(effect, Append):
             self._appended += effect.size
-        connection.did(effect, self._stand(), now_ms())
+        connection.did(effect, self._read_log(), now_ms())
 
-    def _say_last(self, link: FollowerStream, effects: list[SlaveEffect]) -> None:
-        # The master hears why, if it still listens.
+    def _send_last(self, link: FollowerStream, effects: list[SlaveEffect]) -> None:
+        # Sends the reason to the master, if the link still works.
         for effect in effects:
             if isinstance(effect, Send):
                 link.send(effect.data)

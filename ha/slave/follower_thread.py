@@ -1,5 +1,5 @@
 """
-Following in a thread of its own, until it is stopped.
+A follower in a thread of its own, until it is stopped.
 
 Source: docs/replication.md; R161, R164.
 """
@@ -23,21 +23,22 @@ __all__ = ["FollowerThread"]
 
 class FollowerThread:
     """
-    A `Follower` at work. One thread makes and stops it; any thread looks.
+    A thread that runs a `Follower`. One thread makes and stops it; any thread reads
+    its status.
 
     Args:
-        log: of the replica; nobody else writes to it before `stop`.
+        log: of the replica; until `stop` only this thread writes to it.
         address: ``HOST:PORT`` of the master.
-        config: who follows, and whom.
+        config: of the slave.
         now_ms: a clock that never steps back.
-        say: one line for people.
-        pace: of links.
+        say: called with one line for the operator.
+        pace: the waits between two links.
 
     Attributes:
-        problem: why it follows no longer, or ``None``.
+        problem: why it stopped following, or ``None``.
 
     Raises:
-        ValueError: no address.
+        ValueError: the address is invalid.
     """
 
     def __init__(
@@ -79,15 +80,15 @@ class FollowerThread:
         try:
             self._follower.run()
         except PystoreError as error:
-            # Our own disk, or a master that will never have us: told, and kept.
+            # The slave's own disk, or a final refusal: reported and stored.
             self.problem = error
-            self._say(f"it follows no longer: {error}")
+            self._say(f"the replica stopped following: {error}")
 
-    def standing(self) -> FollowerStatus:
+    def status(self) -> FollowerStatus:
         """
         Returns how the follower stands.
         """
-        return self._follower.standing()
+        return self._follower.status()
 
     def stop(self) -> None:
         """

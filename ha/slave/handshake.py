@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from pystore.errors import RemoteViolation
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.slave.consistent_point import held_epochs
+from pystore.ha.slave.consistent_point import epochs_of_log
 from pystore.ha.slave.effects import LeaveMaster, Retry, SlaveLog
 from pystore.ha.wire.codes import PROTOCOL_V3, CheckResult, SlaveFlag
 from pystore.ha.wire.frames import Frame, HandshakeMaster, HandshakeSlave
 from pystore.ha.wire.link_state import LinkEvent
 from pystore.ha.wire.v3 import DATA_BYTES_MIN
 
-__all__ = ["close_for", "greeting", "meaning", "objection"]
+__all__ = ["event_of", "leave_for_refusal", "refusal_effect", "slave_handshake"]
 
 
-def greeting(
+def slave_handshake(
     config: SlaveConfig, log: SlaveLog, *, is_suspended: bool
 ) -> HandshakeSlave:
     """
-    Returns who we are and what we hold, by whole records.
+    Returns the slave's handshake; it counts whole records only.
     """
     flags = config.slave_flags & ~SlaveFlag.START_SUSPENDED
     return HandshakeSlave(
@@ -30,7 +30,7 @@ def greeting(
         protocol_max=PROTOCOL_V3,
         broker_id=config.broker_id,
         incarnation=config.incarnation,
-        last_epoch=held_epochs(log).last_epoch,
+        last_epoch=epochs_of_log(log).last_epoch,
         min_offset=0 if log.is_empty else log.min_offset,
         end_offset=log.end_offset,
         flushed_offset=log.flushed_offset,
@@ -45,44 +45,47 @@ def greeting(
     )
 
 
-def meaning(body: HandshakeMaster) -> LinkEvent:
+def event_of(body: HandshakeMaster) -> LinkEvent:
     """
-    Returns what an answer is to the machine: a refusal comes in every state, since a
-    master says why before it closes.
+    Returns the event of a master's answer. A refusal may come in every state, since a
+    master sends the reason before it closes.
     """
-    is_welcome = body.result is CheckResult.SUCCESS
-    return LinkEvent.HEARD_HANDSHAKE if is_welcome else LinkEvent.HEARD_REFUSAL
+    is_accepted = body.result is CheckResult.SUCCESS
+    return LinkEvent.RECEIVED_HANDSHAKE if is_accepted else LinkEvent.RECEIVED_REFUSAL
 
 
-def objection(
+def refusal_effect(
     config: SlaveConfig, log: SlaveLog, frame: Frame, body: HandshakeMaster
 ) -> LeaveMaster | None:
     """
-    Returns why a master is not followed; ``None``: it is.
+    Returns why the slave leaves a master; ``None``: it follows.
 
     Args:
-        config: ours.
-        log: ours.
-        frame: its answer.
+        config: of the slave.
+        log: of the slave.
+        frame: the master's answer.
         body: of the frame.
 
     Raises:
-        RemoteViolation: a session that cannot be.
+        RemoteViolation: an impossible session.
     """
     if body.result is not CheckResult.SUCCESS:
-        return close_for(body)
+        return leave_for_refusal(body)
     _check(config, body)
     if body.segment_size != log.segment_size:
         return LeaveMaster(
-            f"segments of {body.segment_size} bytes at the master, of "
-            f"{log.segment_size} here: copy its store settings",
+            f"the master has segments of {body.segment_size} bytes, this replica of "
+            f"{log.segment_size} bytes: copy the master's store settings",
             Retry.OPERATOR,
         )
     if body.broker_id == config.broker_id:
-        return LeaveMaster("the master is ourselves", Retry.ASK_CONTROLLER)
+        return LeaveMaster(
+            "the address of the master is this broker's own", Retry.ASK_CONTROLLER
+        )
     if config.epoch not in (None, frame.epoch):
         return LeaveMaster(
-            f"a master of epoch {frame.epoch}, and the controller said {config.epoch}",
+            f"the master is at epoch {frame.epoch}, and the controller named epoch "
+            f"{config.epoch}",
             Retry.ASK_CONTROLLER,
         )
     return None
@@ -95,8 +98,8 @@ def _check(config: SlaveConfig, body: HandshakeMaster) -> None:
         raise RemoteViolation("a session without an id")
     if not DATA_BYTES_MIN < body.frame_bytes_max <= config.frame_bytes_max:
         raise RemoteViolation(
-            f"frames of {body.frame_bytes_max} bytes: we take at most "
-            f"{config.frame_bytes_max}"
+            f"frames of {body.frame_bytes_max} bytes: at most "
+            f"{config.frame_bytes_max} are taken"
         )
     if not 0 < body.heartbeat_ms < body.housekeeping_ms:
         raise RemoteViolation(
@@ -105,34 +108,34 @@ def _check(config: SlaveConfig, body: HandshakeMaster) -> None:
 
 
 _ANSWERS = {
-    CheckResult.REJECTED: ("the master rejects us", Retry.SOON),
+    CheckResult.REJECTED: ("the master rejects this replica", Retry.SOON),
     CheckResult.CLUSTER_NAME: (
-        "the master is of another cluster: check the cluster name",
+        "the master belongs to another cluster: check the cluster name",
         Retry.OPERATOR,
     ),
     CheckResult.BROKER_NAME: (
-        "the master is of another broker set: check the broker name",
+        "the master belongs to another broker set: check the broker name",
         Retry.OPERATOR,
     ),
     CheckResult.BROKER_ID: (
-        "the master does not take our broker id: check the identity of the store",
+        "the master refuses this broker id: check the identity of the store",
         Retry.OPERATOR,
     ),
     CheckResult.PROTOCOL: (
-        "no common version of the protocol: upgrade the older side",
+        "the two sides have no protocol version in common: upgrade the older one",
         Retry.OPERATOR,
     ),
     CheckResult.APP_VERSION: (
-        "the master does not take our version: upgrade the older side",
+        "the master refuses this version: upgrade the older side",
         Retry.OPERATOR,
     ),
-    CheckResult.NOT_MASTER: ("the peer is no master", Retry.ASK_CONTROLLER),
+    CheckResult.NOT_MASTER: ("the peer is not the master", Retry.ASK_CONTROLLER),
     CheckResult.STALE_EPOCH: (
-        "our epoch is behind the master's",
+        "the epoch of this replica is behind the master's",
         Retry.ASK_CONTROLLER,
     ),
     CheckResult.FUTURE_EPOCH: (
-        "the master's epoch is behind ours",
+        "the epoch of the master is behind this replica's",
         Retry.ASK_CONTROLLER,
     ),
     CheckResult.STORE_LAYOUT: (
@@ -141,15 +144,15 @@ _ANSWERS = {
     ),
     CheckResult.BUSY: ("the master is busy", Retry.SOON),
     CheckResult.DUPLICATE: (
-        "a newer incarnation of this broker follows already: stop one of the two",
+        "a newer incarnation of this broker has a session: stop one of the two",
         Retry.SOON,
     ),
 }
 
 
-def close_for(refusal: HandshakeMaster) -> LeaveMaster:
+def leave_for_refusal(refusal: HandshakeMaster) -> LeaveMaster:
     """
-    Returns the end of the link that a refusal means.
+    Returns how the slave leaves after a refusal.
 
     Args:
         refusal: anything but SUCCESS.
@@ -157,7 +160,7 @@ def close_for(refusal: HandshakeMaster) -> LeaveMaster:
     text, retry = _ANSWERS[refusal.result]
     reason = f"{refusal.result.name}: {text}"
     if refusal.reason:
-        # One line for people, whatever the peer wrote.
+        # One line, whatever the peer wrote.
         reason += f" ({' '.join(refusal.reason.split())[:200]})"
     is_elsewhere = refusal.result is CheckResult.NOT_MASTER
     return LeaveMaster(reason, retry, refusal.redirect if is_elsewhere else "")

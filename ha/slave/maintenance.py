@@ -1,10 +1,9 @@
 """
-What a replica's keeper does while bytes come faster than queues can be built.
+Maintenance of a replica that receives bytes faster than it can build queues.
 
-Queue entries are made from the log, by an interpreter that receiving needs, too. So
-a replica that catches up gets its bytes first: its bounds are kept every time (A5),
-its queues and seals rest, but not for long. After a crash they are made again from
-the log, as much of them as rested.
+Building queue entries and receiving use the same interpreter. So a replica that catches
+up receives first: its bounds are stored every time (A5), its queues and seals are
+skipped, but not for long. After a crash the skipped part is built from the log.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from pystore.store.store import Store
 __all__ = ["RESTS_MAX", "RUSH_BYTES", "ReplicaMaintenance"]
 
 RUSH_BYTES = 256 << 20
-"""A log that grows by so much in a second catches up."""
+"""A log that grows by so many bytes in a second is catching up."""
 
 RESTS_MAX = 7
-"""So many calls in a row leave the queues alone, at most."""
+"""The most calls in a row that skip the queues."""
 
 
 class ReplicaMaintenance:
     """
-    A store as `pystore.store.maintenance.MaintenanceThread` sees it. The keeper's
-    thread alone.
+    A store as `pystore.store.maintenance.MaintenanceThread` uses it, in that thread
+    only.
 
     Args:
         store: open for writing.
@@ -42,7 +41,7 @@ class ReplicaMaintenance:
 
     def keep(self) -> bool:
         """
-        Keep bounds, and mostly the rest.
+        Stores the bounds, and does the other maintenance unless it is skipped.
 
         Raises:
             PystoreError: as `Store.keep`.

@@ -1,26 +1,19 @@
 """
-What both protocols share at the slave's end: state, clocks, effects. Pure.
+The common part of both protocols at the slave's end: state, timers, effects. Pure.
 
-An input changes the state and leaves effects; a violation of the peer, whatever it
-is, ends the link (R182). What comes after the end changes nothing.
+An input changes the state and adds effects. Every violation of the peer ends the link
+(R182). Inputs after the end change nothing.
 """
 
 from __future__ import annotations
 
 from pystore.errors import LocalViolation, RemoteViolation
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.slave.consistent_point import held_epochs
-from pystore.ha.slave.effects import (
-    Compare,
-    LeaveMaster,
-    Retry,
-    Send,
-    SlaveEffect,
-    SlaveLog,
-)
+from pystore.ha.slave.consistent_point import epochs_of_log
+from pystore.ha.slave.effects import Compare, LeaveMaster, Retry, SlaveEffect, SlaveLog
 from pystore.ha.slave.timers import REPLY_MS, LinkTimers
 from pystore.ha.wire.codes import AckStatus, State
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 from pystore.ha.wire.link_state import SLAVE, LinkEvent, next_state
 
 __all__ = ["MasterLink"]
@@ -33,7 +26,7 @@ class MasterLink:
     The base of both connections; a protocol adds the methods that raise here.
 
     Args:
-        config: who we are and what we know.
+        config: of the slave.
     """
 
     def __init__(self, config: SlaveConfig) -> None:
@@ -49,16 +42,16 @@ class MasterLink:
 
     # -- what a protocol adds -----------------------------------------------
 
-    def _greet(self, now_ms: int) -> None:
+    def _start_handshake(self, now_ms: int) -> None:
         raise NotImplementedError
 
     def _take(self, data: memoryview, now_ms: int) -> int:
         raise NotImplementedError
 
-    def _carried_out(self, effect: SlaveEffect, now_ms: int) -> None:
+    def _completed(self, effect: SlaveEffect, now_ms: int) -> None:
         raise NotImplementedError
 
-    def _refused(
+    def _effect_failed(
         self, effect: SlaveEffect, reason: str, status: AckStatus, now_ms: int
     ) -> None:
         raise NotImplementedError
@@ -66,11 +59,11 @@ class MasterLink:
     def _ack(self, now_ms: int) -> None:
         raise NotImplementedError
 
-    def _may_rest(self) -> bool:
+    def _may_delay_ack(self) -> bool:
         # Whether an ack that is due may wait for more bytes.
         return False
 
-    def _say_goodbye(self, now_ms: int) -> None:
+    def _send_last_ack(self, now_ms: int) -> None:
         raise NotImplementedError
 
     # -- inputs, as `pystore.ha.slave.effects.SlaveProtocol` has them ------------
@@ -85,7 +78,7 @@ class MasterLink:
     @property
     def master_end(self) -> int | None:
         """
-        The end of the master's log as last heard.
+        The end of the master's log in its newest frame.
         """
         return self._master_end
 
@@ -103,7 +96,7 @@ class MasterLink:
         self._known = log
         self._move(LinkEvent.CONNECTED)
         if self._state is State.SHUTDOWN:
-            self._do(LeaveMaster("we shut down", Retry.NEVER))
+            self._add_effect(LeaveMaster("we shut down", Retry.NEVER))
             return
         self._is_open, self._is_ack_due, self._pending = True, False, 0
         self._clocks = LinkTimers(
@@ -113,7 +106,7 @@ class MasterLink:
         if self._config.epoch is not None and self._config.epoch < self._highest_epoch:
             self._stale(self._config.epoch)
             return
-        self._greet(now_ms)
+        self._start_handshake(now_ms)
 
     def receive(self, data: memoryview, now_ms: int) -> int:
         """
@@ -127,7 +120,7 @@ class MasterLink:
             self._close(str(error), Retry.SOON)
             return len(data)
         if taken or len(data) != self._pending:  # a part of a long frame is a word
-            self._clocks.heard_ms = now_ms
+            self._clocks.received_ms = now_ms
         self._pending = len(data) - taken
         return taken
 
@@ -135,7 +128,7 @@ class MasterLink:
         """
         Every frame that was received is dealt with: the time for one ack.
         """
-        if self._is_flowing and self._is_ack_due and not self._may_rest():
+        if self._is_flowing and self._is_ack_due and not self._may_delay_ack():
             self._ack(now_ms)
 
     def did(self, effect: SlaveEffect, log: SlaveLog, now_ms: int) -> None:
@@ -146,7 +139,7 @@ class MasterLink:
         if not self._is_open:
             return
         try:
-            self._carried_out(effect, now_ms)
+            self._completed(effect, now_ms)
         except RemoteViolation as error:  # found once a part was done (R182)
             self._close(str(error), Retry.SOON)
 
@@ -161,7 +154,7 @@ class MasterLink:
         The log refused an effect.
         """
         if self._is_open:
-            self._refused(effect, reason, status, now_ms)
+            self._effect_failed(effect, reason, status, now_ms)
 
     def differs(self, effect: Compare, offset: int, log: SlaveLog, now_ms: int) -> None:
         """
@@ -176,7 +169,7 @@ class MasterLink:
         """
         More of the log is durable, or never will be.
         """
-        del now_ms  # a protocol that can tell the master does so
+        del now_ms  # v3 overrides this, and acks
         self._known = log
 
     def tick(self, now_ms: int) -> None:
@@ -204,7 +197,7 @@ class MasterLink:
         """
         was_open = self._is_open
         if self._is_flowing:
-            self._say_goodbye(now_ms)
+            self._send_last_ack(now_ms)
         self._move(LinkEvent.SHUTDOWN)
         self._is_open = False
         if was_open:
@@ -239,28 +232,28 @@ class MasterLink:
     @property
     def _highest_epoch(self) -> int:
         # No master of a lower epoch is followed (B6).
-        return max(self._log.promised_epoch, held_epochs(self._log).last_epoch)
+        return max(self._log.promised_epoch, epochs_of_log(self._log).last_epoch)
 
     def _move(self, event: LinkEvent) -> None:
         self._state = next_state(SLAVE, self._state, event)
 
-    def _do(self, effect: SlaveEffect) -> None:
+    def _add_effect(self, effect: SlaveEffect) -> None:
         self._effects.append(effect)
 
     def _send(self, data: bytes, now_ms: int) -> None:
         self._clocks.sent_ms = now_ms
-        self._do(Send(data))
+        self._add_effect(Send(data))
 
     def _await_reply(self, now_ms: int, wait_ms: int = REPLY_MS) -> None:
         self._clocks.ask(now_ms, wait_ms)
 
     def _begin_flow(self, now_ms: int) -> None:
         self._clocks.settle()
-        self._clocks.heard_ms = now_ms
+        self._clocks.received_ms = now_ms
         self._move(LinkEvent.AGREED)
 
     def _close(self, reason: str, retry: Retry, redirect: str = "") -> None:
-        self._do(LeaveMaster(reason, retry, redirect))
+        self._add_effect(LeaveMaster(reason, retry, redirect))
         self._end()
 
     def _end(self) -> None:
@@ -278,5 +271,5 @@ class MasterLink:
         # Whether the epoch has to become durable before anything else.
         if epoch <= self._log.promised_epoch:
             return False
-        self._do(Promise(epoch))
+        self._add_effect(Promise(epoch))
         return True

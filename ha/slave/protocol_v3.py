@@ -1,10 +1,10 @@
 """
 The slave's end of a v3 connection. Pure.
 
-The handshake asks, one reply at a time: who is master under which epoch, then its
-epoch table, page by page. Then the log is cut to the consistent point, and only
-when the cut is durable the master is told where to begin (R274). From its first
-block on, bytes are appended, and acks say what the log holds, nothing else.
+The handshake learns the master's epoch, then queries its epoch table page by page. Then
+the log is cut to the consistent point. Only when the cut is durable, the slave confirms
+where the data must begin (R274). From the first block on, the slave appends the bytes,
+and its acks report what the log holds.
 
 Source: docs/protocol.md (K.3).
 """
@@ -14,9 +14,15 @@ from __future__ import annotations
 from enum import Enum
 
 from pystore.errors import LocalViolation, RemoteViolation
-from pystore.ha.slave.acks import Echo, confirmable, health, may_rest, transfer_ack
+from pystore.ha.slave.acks import (
+    Echo,
+    may_delay_ack,
+    next_confirm_offset,
+    status_of,
+    transfer_ack,
+)
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.slave.consistent_point import ConsistentPoint, meet
+from pystore.ha.slave.consistent_point import ConsistentPoint, find_consistent_point
 from pystore.ha.slave.effects import (
     Append,
     Confirm,
@@ -27,11 +33,11 @@ from pystore.ha.slave.effects import (
     Wipe,
 )
 from pystore.ha.slave.epoch_query import EpochPages
-from pystore.ha.slave.epoch_start import beginning_with
-from pystore.ha.slave.handshake import greeting, meaning, objection
+from pystore.ha.slave.epoch_start import new_epoch_of_block
+from pystore.ha.slave.handshake import event_of, refusal_effect, slave_handshake
 from pystore.ha.slave.protocol import MasterLink
 from pystore.ha.slave.timers import REPLY_MS
-from pystore.ha.wire.checksum import holds
+from pystore.ha.wire.checksum import is_block_sound
 from pystore.ha.wire.codes import (
     FRAME_BYTES_UNSETTLED,
     AckFlag,
@@ -59,13 +65,13 @@ from pystore.ha.wire.v3 import encode
 
 __all__ = ["V3SlaveProtocol"]
 
-# Words of flags cost more than the rest of a frame.
+# Flags as enums cost more than the rest of a frame.
 _SUSPENDED, _ACK_NOW = int(DataFlag.SUSPENDED), int(DataFlag.ACK_NOW)
-_NO_WISH = AckFlag(0)
+_NO_FLAG = AckFlag(0)
 
 
 class _Phase(Enum):
-    # What is awaited: of the master, or of our own log.
+    # What the slave waits for: from the master, or from its own log.
     HANDSHAKE = "the answer to the handshake"
     PROMISE = "the promised epoch on disk"
     EPOCHS = "a page of epochs"
@@ -78,7 +84,7 @@ class V3SlaveProtocol(MasterLink):
     One v3 link to a master. Satisfies `pystore.ha.slave.effects.SlaveProtocol`.
 
     Args:
-        config: who we are and what we know.
+        config: of the slave.
     """
 
     def __init__(self, config: SlaveConfig) -> None:
@@ -88,21 +94,23 @@ class V3SlaveProtocol(MasterLink):
         self._session: HandshakeMaster | None = None
         self._has_crc = False
         self._pages = EpochPages()
-        self._meeting = ConsistentPoint(TruncateOutcome.NOTHING_TO_CUT)
-        self._told: TransferData | None = None
+        self._consistent_point = ConsistentPoint(TruncateOutcome.NOTHING_TO_CUT)
+        self._last_data: TransferData | None = None
         self._echo, self._acked_offset = Echo(), 0
         self._acked_flush = (-1, False)
-        self._is_suspended, self._wish = config.is_suspended, _NO_WISH
+        self._is_suspended, self._wanted_flag = config.is_suspended, _NO_FLAG
         self._room = memoryview(bytearray(ROOM_BYTES))
 
     # -- the handshake -----------------------------------------------------
 
-    def _greet(self, now_ms: int) -> None:
-        self._phase, self._session, self._told = _Phase.HANDSHAKE, None, None
+    def _start_handshake(self, now_ms: int) -> None:
+        self._phase, self._session, self._last_data = _Phase.HANDSHAKE, None, None
         self._epoch, self._pages = self._config.known_epoch, EpochPages()
         self._echo, self._acked_offset, self._acked_flush = Echo(), 0, (-1, False)
-        hello = greeting(self._config, self._log, is_suspended=self._is_suspended)
-        self._say(hello, now_ms)
+        handshake = slave_handshake(
+            self._config, self._log, is_suspended=self._is_suspended
+        )
+        self._send_frame(handshake, now_ms)
 
     def _take(self, data: memoryview, now_ms: int) -> int:
         session = self._session
@@ -113,18 +121,18 @@ class V3SlaveProtocol(MasterLink):
         body = frame.body
         if isinstance(body, TransferData):
             if not self._is_fenced(frame, body):
-                is_sound = not self._has_crc or holds(data[:size], limit)
+                is_sound = not self._has_crc or is_block_sound(data[:size])
                 run = FrameRun(frame, body, size)
                 if self._is_flowing and not self._has_crc:
                     run = join_run(data, run, self._room, limit)
-                self._hear_data(run, now_ms, is_sound=is_sound)
+                self._take_data(run, now_ms, is_sound=is_sound)
                 size = run.size
         elif isinstance(body, HandshakeMaster):
-            self._hear_handshake(frame, body, now_ms)
+            self._take_handshake(frame, body, now_ms)
         elif not isinstance(body, ReturnEpoch):
-            raise RemoteViolation(f"a master that sends {type(body).__name__}")
+            raise RemoteViolation(f"a {type(body).__name__} from a master")
         elif not self._is_fenced(frame, body):
-            self._hear_epochs(body, now_ms)
+            self._take_epochs(body, now_ms)
         return size
 
     def _is_fenced(self, frame: Frame, body: ReturnEpoch | TransferData) -> bool:
@@ -144,14 +152,16 @@ class V3SlaveProtocol(MasterLink):
             )
         return False
 
-    def _hear_handshake(self, frame: Frame, body: HandshakeMaster, now_ms: int) -> None:
-        self._move(meaning(body))
-        refusal = objection(self._config, self._log, frame, body)
+    def _take_handshake(self, frame: Frame, body: HandshakeMaster, now_ms: int) -> None:
+        self._move(event_of(body))
+        refusal = refusal_effect(self._config, self._log, frame, body)
         if refusal is not None:
             self._close(refusal.reason, refusal.retry, refusal.redirect)
             return
         if self._phase is not _Phase.HANDSHAKE:
-            raise RemoteViolation(f"a handshake instead of {self._phase.value}")
+            raise RemoteViolation(
+                f"a handshake, and the slave waits for {self._phase.value}"
+            )
         if frame.epoch < self._highest_epoch:
             self._stale(frame.epoch)
             return
@@ -166,64 +176,71 @@ class V3SlaveProtocol(MasterLink):
 
     def _query(self, now_ms: int) -> None:
         self._phase = _Phase.EPOCHS
-        self._say(QueryEpoch(self._session_id, self._pages.next_epoch), now_ms)
+        self._send_frame(QueryEpoch(self._session_id, self._pages.next_epoch), now_ms)
         self._await_reply(now_ms)
 
-    def _hear_epochs(self, body: ReturnEpoch, now_ms: int) -> None:
-        self._move(LinkEvent.HEARD_EPOCHS)
+    def _take_epochs(self, body: ReturnEpoch, now_ms: int) -> None:
+        self._move(LinkEvent.RECEIVED_EPOCHS)
         if self._phase is not _Phase.EPOCHS:
-            raise RemoteViolation(f"epochs instead of {self._phase.value}")
+            raise RemoteViolation(
+                f"epochs, and the slave waits for {self._phase.value}"
+            )
         self._pages.add(body)
         if not self._pages.is_whole:
             self._query(now_ms)
             return
         self._phase = _Phase.CUT
         history = self._pages.history(self._epoch)
-        self._meeting = meet(self._log, history, may_wipe=self._config.may_wipe)
-        if self._meeting.is_wiped:
-            self._do(Wipe())
-        elif self._meeting.cut is not None:
-            self._do(Cut(self._meeting.cut))
+        self._consistent_point = find_consistent_point(
+            self._log, history, may_wipe=self._config.may_wipe
+        )
+        if self._consistent_point.is_wiped:
+            self._add_effect(Wipe())
+        elif self._consistent_point.cut is not None:
+            self._add_effect(Cut(self._consistent_point.cut))
         else:
             self._confirm_truncate(now_ms)
 
     def _confirm_truncate(self, now_ms: int) -> None:
-        met, end = self._meeting, self._log.received_offset
-        is_placed = met.outcome in (TruncateOutcome.NOTHING_TO_CUT, TruncateOutcome.CUT)
+        found, end = self._consistent_point, self._log.received_offset
+        is_placed = found.outcome in (
+            TruncateOutcome.NOTHING_TO_CUT,
+            TruncateOutcome.CUT,
+        )
         flags = self._config.truncate_flags & ~TruncateFlag.START_SUSPENDED
         flags |= TruncateFlag.START_SUSPENDED if self._is_suspended else TruncateFlag(0)
         body = ConfirmTruncate(
             session_id=self._session_id,
-            epoch=met.epoch,
-            point=met.point,
+            epoch=found.epoch,
+            point=found.point,
             end_offset=end,
-            bytes_cut=met.bytes_cut,
+            bytes_cut=found.bytes_cut,
             start_offset=end if is_placed else -1,
-            outcome=met.outcome,
+            outcome=found.outcome,
             flags=flags,
         )
-        self._say(body, now_ms)
-        if is_placed or met.outcome is TruncateOutcome.EMPTY:
+        self._send_frame(body, now_ms)
+        if is_placed or found.outcome is TruncateOutcome.EMPTY:
             self._phase = _Phase.DATA
             self._await_reply(now_ms, max(REPLY_MS, self._clocks.heartbeat_ms))
         else:
-            self._close(met.reason, Retry.OPERATOR)
+            self._close(found.reason, Retry.OPERATOR)
 
     # -- data --------------------------------------------------------------
 
-    def _hear_data(self, run: FrameRun, now_ms: int, *, is_sound: bool) -> None:
+    def _take_data(self, run: FrameRun, now_ms: int, *, is_sound: bool) -> None:
         frame, body = run.frame, run.body
         if self._phase is not _Phase.DATA:
-            raise RemoteViolation(f"data instead of {self._phase.value}")
+            raise RemoteViolation(f"data, and the slave waits for {self._phase.value}")
         if self._is_flowing:
-            self._move(LinkEvent.HEARD_DATA)
+            self._move(LinkEvent.RECEIVED_DATA)
         else:
-            self._check_place(body)  # the agreed offset, or this is no answer
+            self._check_place(body)  # it must begin at the confirmed offset
             self._begin_flow(now_ms)
-        self._follow_suspension(body)
+        self._apply_suspension(body)
         if not is_sound:
-            self._give_up(
-                f"the block at {body.offset} has another checksum than its frame says",
+            self._report_and_close(
+                f"the block at offset {body.offset} does not match its checksum",
                 Retry.SOON,
                 AckStatus.BAD_CRC,
                 now_ms,
@@ -233,15 +250,15 @@ class V3SlaveProtocol(MasterLink):
             self._check_place(body)
             has_bytes, entry = len(body.block) > 0, None
             if has_bytes:
-                entry = beginning_with(self._log, body, self._epoch)
-        except RemoteViolation as error:  # K.3 has a word for it: say it, then go
-            self._give_up(str(error), Retry.SOON, AckStatus.GAP, now_ms)
+                entry = new_epoch_of_block(self._log, body, self._epoch)
+        except RemoteViolation as error:  # K.3 has a status for it: send it first
+            self._report_and_close(str(error), Retry.SOON, AckStatus.GAP, now_ms)
             return
-        self._told, self._is_ack_due = body, True
+        self._last_data, self._is_ack_due = body, True
         self._master_end = body.end_offset
         self._echo = Echo(frame.sent_ms, body.end_offset)
         if has_bytes:
-            self._do(Append(body.offset, body.block, entry, run.more))
+            self._add_effect(Append(body.offset, body.block, entry, run.more))
         else:
             self._apply_confirm(now_ms)
 
@@ -249,48 +266,50 @@ class V3SlaveProtocol(MasterLink):
         log = self._log
         if body.offset + len(body.block) > body.end_offset:
             raise RemoteViolation(
-                f"a block from {body.offset} to {body.offset + len(body.block)} of a "
-                f"log that ends at {body.end_offset}"
+                f"a block of offsets {body.offset} to {body.offset + len(body.block)} "
+                f"of a log that ends at offset {body.end_offset}"
             )
-        is_chosen = self._meeting.outcome is TruncateOutcome.EMPTY and log.is_empty
+        is_chosen = (
+            self._consistent_point.outcome is TruncateOutcome.EMPTY and log.is_empty
+        )
         if is_chosen and body.offset >= 0 and body.offset % log.segment_size == 0:
-            return  # the master chose where we begin
+            return  # the master chose the begin
         if body.offset != log.received_offset:
             raise RemoteViolation(
-                f"the block begins at {body.offset}, our log goes on at "
+                f"the block begins at offset {body.offset}, and the log ends at offset "
                 f"{log.received_offset}"
             )
 
-    def _follow_suspension(self, body: TransferData) -> None:
+    def _apply_suspension(self, body: TransferData) -> None:
         is_suspended = bool(int(body.flags) & _SUSPENDED)
         if is_suspended and len(body.block):
             raise RemoteViolation(
-                f"a block of {len(body.block)} bytes from a master that suspended us"
+                f"a block of {len(body.block)} bytes in a suspended session"
             )
         if is_suspended and self._state is State.TRANSFER:
             self._move(LinkEvent.SUSPEND)
         elif not is_suspended and self._state is State.SUSPEND:
             self._move(LinkEvent.RESUME)
-        if self._wish is (AckFlag.SUSPEND if is_suspended else AckFlag.RESUME):
-            self._wish = _NO_WISH
+        if self._wanted_flag is (AckFlag.SUSPEND if is_suspended else AckFlag.RESUME):
+            self._wanted_flag = _NO_FLAG
 
     def _apply_confirm(self, now_ms: int) -> None:
-        if self._told is None:
+        if self._last_data is None:
             return
-        target = confirmable(self._log, self._told.confirm_offset)
+        target = next_confirm_offset(self._log, self._last_data.confirm_offset)
         if target is not None:
-            self._do(Confirm(target))
+            self._add_effect(Confirm(target))
         else:
             self._ack_if_asked(now_ms)
 
     def _ack_if_asked(self, now_ms: int) -> None:
-        told = self._told
-        if told and int(told.flags) & _ACK_NOW and self._is_ack_due:
+        newest = self._last_data
+        if newest and int(newest.flags) & _ACK_NOW and self._is_ack_due:
             self._ack(now_ms)
 
-    # -- what became of effects --------------------------------------------
+    # -- results of effects ------------------------------------------------
 
-    def _carried_out(self, effect: SlaveEffect, now_ms: int) -> None:
+    def _completed(self, effect: SlaveEffect, now_ms: int) -> None:
         if isinstance(effect, Promise):
             self._query(now_ms)
         elif isinstance(effect, Cut | Wipe):
@@ -298,37 +317,39 @@ class V3SlaveProtocol(MasterLink):
             self._confirm_truncate(now_ms)
         elif isinstance(effect, Append):
             self._move(LinkEvent.LOG_APPENDED)
-            if not self._may_rest():
+            if not self._may_delay_ack():
                 self._apply_confirm(now_ms)
         elif isinstance(effect, Confirm):
             self._ack_if_asked(now_ms)
 
-    def _refused(
+    def _effect_failed(
         self, effect: SlaveEffect, reason: str, status: AckStatus, now_ms: int
     ) -> None:
         if self._is_flowing:
-            # Space may come back by itself; bad bytes and a bad disk do not.
+            # A full disk may recover; bad bytes and a bad disk do not.
             retry = Retry.SOON if status is AckStatus.DISK_FULL else Retry.OPERATOR
-            self._give_up(f"{type(effect).__name__}: {reason}", retry, status, now_ms)
+            self._report_and_close(
+                f"{type(effect).__name__}: {reason}", retry, status, now_ms
+            )
             return
         if isinstance(effect, Cut | Wipe):
-            met = self._meeting
-            self._meeting = ConsistentPoint(
+            found = self._consistent_point
+            self._consistent_point = ConsistentPoint(
                 TruncateOutcome.REFUSED,
-                met.epoch,
-                met.point,
-                reason=f"the log is not cut at {met.cut}: {reason}"
+                found.epoch,
+                found.point,
+                reason=f"the log could not be cut at offset {found.cut}: {reason}"
                 if isinstance(effect, Cut)
-                else f"the log is not wiped: {reason}",
+                else f"the log could not be emptied: {reason}",
             )
             self._confirm_truncate(now_ms)
             return
         self._close(f"{type(effect).__name__}: {reason}", Retry.OPERATOR)
 
-    def _give_up(
+    def _report_and_close(
         self, reason: str, retry: Retry, status: AckStatus, now_ms: int
     ) -> None:
-        self._send_ack(now_ms, status, self._wish)
+        self._send_ack(now_ms, status, self._wanted_flag)
         self._close(reason, retry)
 
     # -- acks --------------------------------------------------------------
@@ -336,19 +357,21 @@ class V3SlaveProtocol(MasterLink):
     @property
     def wants_flush(self) -> bool:
         """
-        Whether the master asked for an ack of bytes that are not durable yet.
+        Whether the master requested an ack of bytes that are not durable yet.
         """
-        told, log = self._told, self._log
-        is_asked = told is not None and int(told.flags) & _ACK_NOW
+        newest, log = self._last_data, self._log
+        is_asked = newest is not None and int(newest.flags) & _ACK_NOW
         return bool(is_asked) and log.flushed_offset < log.end_offset
 
-    def _may_rest(self) -> bool:
-        told, received = self._told, self._log.received_offset
-        return told is not None and may_rest(told, received, self._acked_offset)
+    def _may_delay_ack(self) -> bool:
+        newest, received = self._last_data, self._log.received_offset
+        return newest is not None and may_delay_ack(
+            newest, received, self._acked_offset
+        )
 
     def flushed(self, log: SlaveLog, now_ms: int) -> None:
         """
-        More of the log is durable, or never will be: the master wants to know (B9).
+        More of the log is durable, or never will be: the slave acks that (B9).
         """
         super().flushed(log, now_ms)
         if self._is_flowing and self._flush != self._acked_flush:
@@ -356,24 +379,24 @@ class V3SlaveProtocol(MasterLink):
 
     def suspend(self, now_ms: int) -> None:
         """
-        Asks the master for no more bytes; until it agrees they are taken.
+        Requests a suspension; until the master confirms it, bytes are taken.
         """
-        self._is_suspended, self._wish = True, AckFlag.SUSPEND
+        self._is_suspended, self._wanted_flag = True, AckFlag.SUSPEND
         if self._is_flowing and self._state is State.TRANSFER:
             self._ack(now_ms)
 
     def resume(self, now_ms: int) -> None:
         """
-        Asks the master for bytes again.
+        Requests the end of the suspension.
         """
-        self._is_suspended, self._wish = False, AckFlag.RESUME
+        self._is_suspended, self._wanted_flag = False, AckFlag.RESUME
         if self._is_flowing and self._state is State.SUSPEND:
             self._ack(now_ms)
 
     def _ack(self, now_ms: int) -> None:
-        self._send_ack(now_ms, health(self._log), self._wish)
+        self._send_ack(now_ms, status_of(self._log), self._wanted_flag)
 
-    def _say_goodbye(self, now_ms: int) -> None:
+    def _send_last_ack(self, now_ms: int) -> None:
         self._send_ack(now_ms, AckStatus.SHUTTING_DOWN, AckFlag.LEAVING)
 
     def _send_ack(self, now_ms: int, status: AckStatus, flags: AckFlag) -> None:
@@ -382,19 +405,19 @@ class V3SlaveProtocol(MasterLink):
         self._is_ack_due, self._acked_flush = False, self._flush
         self._acked_offset = self._log.received_offset
         ack = transfer_ack(self._log, self._session_id, self._echo, status, flags)
-        self._say(ack, now_ms)
+        self._send_frame(ack, now_ms)
 
     @property
     def _flush(self) -> tuple[int, bool]:
         return self._log.flushed_offset, self._log.is_poisoned
 
-    # -- words -------------------------------------------------------------
+    # -- frames ------------------------------------------------------------
 
     @property
     def _session_id(self) -> int:
         if self._session is None:
-            raise LocalViolation("no session yet")
+            raise LocalViolation("there is no session yet")
         return self._session.session_id
 
-    def _say(self, body: Body, now_ms: int) -> None:
+    def _send_frame(self, body: Body, now_ms: int) -> None:
         self._send(encode(Frame(self._epoch, now_ms, body)), now_ms)

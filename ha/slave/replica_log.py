@@ -1,15 +1,15 @@
 """
-The log of a slave: carries out the effects of a connection, and says how it stands.
+The log of a slave: carries out the effects of a link, and returns the log's state.
 
-What a connection asks for in words (`pystore.ha.slave.effects`) becomes calls of an
-open store here, each durable as its effect demands: a promised epoch, an epoch
-entry and a cut are on disk before the call returns; bytes are in the page cache,
-every record in them checked, and reach the disk by the log's own flusher.
+Each effect (`pystore.ha.slave.effects`) becomes calls of an open store, as durable as
+the effect requires. A promised epoch, an epoch entry and a cut are on disk before the
+call returns. Bytes are in the page cache, with every record in them checked, and the
+log's own flusher writes them to disk.
 
-The keeper gives queue entries to confirmed records, so that a replica can be read
-like any store (`pystore.ha.slave.maintenance`).
+The maintenance thread adds queue entries for confirmed records, so a replica can be
+read like any store (`pystore.ha.slave.maintenance`).
 
-Threads: one thread carries out effects; the keeper's and the core's are their own.
+Threads: one thread carries out effects; the maintenance and the core have their own.
 
 Rules: docs/crash-safety.md, A1, A3, A12, B6; R137, R152, R274.
 """
@@ -56,19 +56,19 @@ if TYPE_CHECKING:
     from pystore.core.log_writer import LogHandle
     from pystore.core.options import LogArguments
     from pystore.epochs.table import EpochEntry, EpochTable
-    from pystore.metastore.values import Incarnation
+    from pystore.replicaset import Incarnation
     from pystore.store.commit_log import CommitLog
     from pystore.store.report import RecoveryReport
 
 __all__ = ["LogEffect", "ReplicaLog", "ack_status"]
 
 LogEffect = Promise | Cut | Wipe | Append | Compare | Adopt | Confirm
-"""Of all effects, those that are the log's to carry out."""
+"""The effects that the log carries out."""
 
 
 def ack_status(error: PystoreError) -> AckStatus:
     """
-    Returns what a master is told of an effect that the log refused.
+    Returns the ack status for an effect that the log refused.
     """
     if isinstance(error, FullError):
         return AckStatus.DISK_FULL
@@ -113,11 +113,11 @@ class ReplicaLog:
             self._handle = store.log.writer.log
             self._reread()
             if self.log().is_empty:
-                # Entries of records that a crash or a wipe took fit no others.
+                # Queue entries of lost records do not fit the records that follow.
                 store.begin_at(self._handle.ends().received_end)
             self._maintenance = MaintenanceThread(ReplicaMaintenance(store))
         except BaseException:
-            # Whatever it was: the lock must not outlive this call.
+            # Any error: release the lock.
             with suppress(PystoreError):
                 store.close()
             raise
@@ -127,7 +127,7 @@ class ReplicaLog:
     def _reread(self) -> None:
         with self._store.log.writer.metastore.view() as view:
             self._epochs, self._promised = view.read(EPOCHS), view.read(PROMISED)
-        self._has_bytes = False  # the next append looks
+        self._has_bytes = False  # the next append finds out
 
     def __enter__(self) -> ReplicaLog:
         return self
@@ -143,27 +143,27 @@ class ReplicaLog:
     @property
     def recovery(self) -> RecoveryReport:
         """
-        What the newest opening found and did.
+        The report of the newest opening.
         """
         return self._store.log.recovery
 
     @property
     def incarnation(self) -> Incarnation:
         """
-        Of this opening: it rises with each (B1).
+        The incarnation of this opening; each opening has a higher one (B1).
         """
         return self._store.log.writer.metastore.read(INCARNATION)
 
     @property
     def problem(self) -> PystoreError | None:
         """
-        Why queues or bounds could not be kept a moment ago, or ``None``.
+        Why the last maintenance of queues or bounds failed, or ``None``.
         """
         return self._maintenance.error
 
     def log(self) -> SlaveLog:
         """
-        How the log stands now.
+        Returns the state of the log now.
         """
         ends = self._handle.ends()
         return SlaveLog(
@@ -189,8 +189,8 @@ class ReplicaLog:
 
     def mend(self) -> None:
         """
-        Open the store again after a cut that the system did not let end: opening
-        ends it. Nothing if there was none.
+        Opens the store again after an interrupted cut: opening completes the cut. No
+        effect if there was none.
 
         Raises:
             PystoreError: as opening; mend again later.
@@ -198,28 +198,28 @@ class ReplicaLog:
         if not self._is_broken:
             return
         if not self._store.log.is_closed:
-            with suppress(PystoreError):  # what it could not do, opening does
+            with suppress(PystoreError):  # opening completes what it could not do
                 self._store.close()
         self._open()
 
     def begin_mastership(self, epoch: int) -> CommitLog:
         """
-        The replica becomes the log of a master: half a record is dropped, and the
-        epoch begins at its end. The same opening goes on, so the incarnation stays
-        the one that was elected (B1), and the keeper goes on too.
+        Makes this the log of a master: it drops half a record, and begins the epoch at
+        the end. The store stays open, so the incarnation stays the elected one (B1),
+        and the maintenance continues.
 
         Args:
             epoch: of the mastership.
 
         Returns:
-            The log, to append to; it is closed by `close`. Effects are void.
+            The log, to append to; `close` closes it. No effect may follow.
 
         Raises:
             FencedError: a higher epoch was promised.
             InvalidError: the epoch is not new.
             PoisonedError: a write-back failed.
             StorageError: the system refused.
-            BusyError: a cut did not end.
+            BusyError: a cut is not complete.
         """
         self.mend()
         ends = self._handle.ends()
@@ -232,11 +232,11 @@ class ReplicaLog:
 
     def close(self) -> None:
         """
-        Drop half a record, sync, leave the clean mark; again is fine.
+        Drops half a record, syncs, and writes the clean mark; may be called again.
 
         Raises:
-            PoisonedError: a write-back failed: closed, but not clean.
-            StorageError: the system refused; closed all the same.
+            PoisonedError: a write-back failed: closed, but without the clean mark.
+            StorageError: the system refused; closed nevertheless.
         """
         if self._store.log.is_closed:
             return
@@ -253,7 +253,7 @@ class ReplicaLog:
 
     def carry_out(self, effect: LogEffect) -> int | None:
         """
-        Do what a connection asks for.
+        Carries out an effect.
 
         Returns:
             Of a `Compare` that found other bytes, the highest record end with equal
@@ -263,11 +263,11 @@ class ReplicaLog:
             FencedError: a higher epoch was promised.
             InvalidError: a cut not on a record end, an epoch that does not follow.
             OffsetOutOfRange: bytes that do not follow, or a cut above the end.
-            CorruptError: bytes that are no records; those before them are in.
+            CorruptError: bytes that are no records; records before them are appended.
             FullError: no space; the log ends with its last whole record.
             PoisonedError: a write-back failed; nothing more gets durable.
             StorageError: the system refused; `mend` before the next effect.
-            BusyError: a cut did not end; likewise.
+            BusyError: a cut is not complete; likewise.
         """
         match effect:
             case Append():
@@ -297,7 +297,7 @@ class ReplicaLog:
 
     def _place(self, offset: int) -> None:
         """
-        An empty log begins where its first byte belongs.
+        Sets the begin of an empty log for its first byte.
         """
         ends = self._handle.ends()
         is_empty = ends.received_end == ends.min_offset
@@ -305,9 +305,9 @@ class ReplicaLog:
             return
         if offset % ends.segment_size:
             raise InvalidError(
-                f"an empty log cannot begin at {offset}: no segment of "
-                f"{ends.segment_size} bytes begins there: give the replica the "
-                "master's segment size",
+                f"an empty log cannot begin at offset {offset}: no segment of "
+                f"{ends.segment_size} bytes begins there; set the replica's segment "
+                "size to the master's",
                 offset=offset,
             )
         self._begin_at(offset)
@@ -316,14 +316,14 @@ class ReplicaLog:
         try:
             self._store.begin_at(base)
         except (StorageError, BusyError):
-            # It may have cut; opening again ends that.
+            # It may have begun a cut; opening again completes it.
             self._is_broken = True
             raise
         self._reread()
 
     def _begin_epoch(self, entry: EpochEntry, offset: int) -> None:
         """
-        The entry is durable before its first byte; one that is there never moves.
+        Makes the entry durable before its first byte; an existing entry never moves.
         """
         if entry in self._epochs.entries:
             return
@@ -347,7 +347,7 @@ class ReplicaLog:
     def _confirm(self, offset: int) -> None:
         try:
             self._handle.confirm(offset)
-        except OffsetOutOfRange:  # what is below our end is confirmed all the same
+        except OffsetOutOfRange:  # bytes below the end are confirmed nevertheless
             self._handle.confirm(min(offset, self._handle.ends().published_end))
 
     def _promise(self, epoch: int) -> None:
@@ -371,7 +371,7 @@ class ReplicaLog:
         try:
             self._store.cut(offset)
         except (StorageError, BusyError):
-            # The log may take no bytes any more; opening again ends the cut.
+            # The log may refuse bytes now; opening again completes the cut.
             self._is_broken = True
             raise
         self._reread()
@@ -381,7 +381,7 @@ class ReplicaLog:
         theirs = np.frombuffer(block, np.uint8)
         reader = self._store.log.reader
         while done < size:
-            # A copy: bytes that are held would keep a cut waiting.
+            # A copy: held bytes would block a cut.
             own = np.frombuffer(
                 bytes(reader.acquire(offset + done, size - done)), np.uint8
             )
@@ -393,7 +393,7 @@ class ReplicaLog:
 
     def _record_end(self, offset: int) -> int:
         """
-        The highest record end at or below an offset.
+        Returns the highest record end at or below an offset.
         """
         ends = self._handle.ends()
         base = offset - (offset - ends.min_offset) % ends.segment_size

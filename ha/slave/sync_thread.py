@@ -1,8 +1,8 @@
 """
 Syncs a replica's log in a thread of its own, when its master waits for the disk.
 
-A sync takes longer than a frame, and frames go on meanwhile. A log that nobody waits
-for is synced by the core's own flusher, twice a second.
+A sync takes longer than a frame, and frames are received meanwhile. If no caller waits
+for the disk, the core's own flusher syncs the log, twice a second.
 
 Source: docs/in-sync.md (`all-synced`, B9).
 """
@@ -24,10 +24,10 @@ __all__ = ["SyncThread"]
 
 class SyncThread:
     """
-    One sync at a time. A context manager; one thread asks.
+    Runs one sync at a time. A context manager; one thread requests syncs.
 
     Args:
-        sync: of the log; what it raises, the log knows.
+        sync: of the log; the log itself remembers an error.
     """
 
     def __init__(self, sync: Callable[[], object]) -> None:
@@ -39,13 +39,13 @@ class SyncThread:
     @property
     def is_busy(self) -> bool:
         """
-        Whether a sync that was asked for is under way.
+        Whether a requested sync is under way.
         """
         return self._asked.is_set()
 
     def ask(self) -> None:
         """
-        Syncs soon; nothing, while one is under way.
+        Requests a sync; has no effect while one is under way.
         """
         if self._thread is None:
             self._thread = threading.Thread(
@@ -73,7 +73,7 @@ class SyncThread:
             self._asked.wait()
             if self._is_over:
                 return
-            with suppress(PystoreError):  # a poisoned log says so to whoever looks
+            with suppress(PystoreError):  # the log remembers that it is poisoned
                 self._sync()
             if not self._is_over:
                 self._asked.clear()

@@ -1,5 +1,5 @@
 """
-When a slave has to speak, and when it has waited long enough. Pure.
+When a slave must send a frame, and when its peer is overdue. Pure.
 
 Source: docs/protocol.md (K.3 rule 8; R176, R179 for legacy).
 """
@@ -17,58 +17,62 @@ REPLY_MS = 5_000
 @dataclass(slots=True)
 class LinkTimers:
     """
-    The clocks of one link, in milliseconds of the owner's clock.
+    The timers of one link, in milliseconds of the owner's clock.
 
     Attributes:
-        heartbeat_ms: something is said at least so often.
-        housekeeping_ms: a peer that says nothing for so long is gone.
-        sent_ms: when we spoke last.
-        heard_ms: when the peer did.
-        reply_due_ms: until when a reply has to come; ``None``: none is awaited, and
-            heartbeats flow.
+        heartbeat_ms: how often a frame must be sent.
+        housekeeping_ms: a peer that sends nothing for so long is lost.
+        sent_ms: when the last frame was sent.
+        received_ms: when the last frame was received.
+        reply_due_ms: when the awaited reply is overdue; ``None``: none is awaited,
+            and heartbeats are sent.
     """
 
     heartbeat_ms: int
     housekeeping_ms: int
     sent_ms: int
-    heard_ms: int
+    received_ms: int
     reply_due_ms: int | None = None
 
     def ask(self, now_ms: int, wait_ms: int = REPLY_MS) -> None:
         """
-        A reply is awaited from now on.
+        Begins to wait for a reply.
         """
         self.reply_due_ms = now_ms + wait_ms
 
     def settle(self) -> None:
         """
-        No reply is awaited any more.
+        The reply came.
         """
         self.reply_due_ms = None
 
     def overdue(self, now_ms: int) -> str:
         """
-        Returns what the peer failed to say in time, empty if nothing.
+        Returns what the peer failed to send in time; empty: nothing.
         """
         if self.reply_due_ms is not None:
-            return "no reply to the handshake" if now_ms >= self.reply_due_ms else ""
-        if now_ms - self.heard_ms >= self.housekeeping_ms:
-            return f"nothing heard for {now_ms - self.heard_ms} ms"
+            return (
+                "the master did not reply to the handshake"
+                if now_ms >= self.reply_due_ms
+                else ""
+            )
+        if now_ms - self.received_ms >= self.housekeeping_ms:
+            return f"the master sent nothing for {now_ms - self.received_ms} ms"
         return ""
 
     def is_heartbeat_due(self, now_ms: int) -> bool:
         """
-        Whether we have to speak.
+        Whether a frame must be sent.
         """
         is_flowing = self.reply_due_ms is None
         return is_flowing and now_ms - self.sent_ms >= self.heartbeat_ms
 
     def next_ms(self) -> int:
         """
-        Returns when one of these is due.
+        Returns when the next timer is due.
         """
         if self.reply_due_ms is not None:
             return self.reply_due_ms
         return min(
-            self.sent_ms + self.heartbeat_ms, self.heard_ms + self.housekeeping_ms
+            self.sent_ms + self.heartbeat_ms, self.received_ms + self.housekeeping_ms
         )

@@ -1,11 +1,11 @@
 """
-A TCP stream to a master: bytes in, bytes out, and nobody waits for long.
+A TCP stream to a master; no call blocks for long.
 
-Waiting for bytes and receiving them is one system call with a limit of time: a slave
-that waits for each record pays for every call between the bytes and its ack. What was
-received stands in one buffer, whose front is taken frame by frame; only what is left
-of a frame is moved. Sending never waits: what the system does not take at once stands
-in a queue of its own.
+Waiting for bytes and receiving them is one system call with a timeout, since every
+call between the bytes and the ack costs latency. Received
+bytes stand in one buffer and are taken from its front frame by frame; only the rest of
+a frame is moved. Sending never waits: bytes that the system does not accept at once are
+queued.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 CONNECT_MS = 5_000
-"""How long a connection may take, in ms."""
+"""How long connecting may take, in ms."""
 
 SLICE_MS = 200
-"""Nobody waits longer without asking whether to stop, in ms."""
+"""The longest wait between two checks whether to stop, in ms."""
 
 _BUFFER_BYTES = 1 << 20
 _BUFFER_BYTES_MAX = 2 * FRAME_BYTES_MAX
@@ -48,7 +48,7 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 
 class StreamLost(Exception):
     """
-    The link is gone, or cannot be made; the text says why. No error of a store.
+    The link ended, or cannot be made; the text says why. This is no error of a store.
     """
 
 
@@ -57,7 +57,7 @@ def parse_address(text: str) -> tuple[str, int]:
     Returns host and port of ``HOST:PORT``; an IPv6 host may stand in brackets.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is no address.
     """
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
@@ -75,21 +75,21 @@ def connect(
     now_ms: Callable[[], int],
 ) -> MasterStream:
     """
-    Opens a stream, to whichever address of the host answers first.
+    Opens a stream to the first address of the host that answers.
 
     Args:
         host: a name or an address.
         port: of the master's HA listener.
-        is_stopping: asked at least every `SLICE_MS`.
+        is_stopping: called at least every `SLICE_MS`.
         now_ms: a clock that never steps back.
 
     Raises:
-        StreamLost: nobody answers within `CONNECT_MS`, or somebody asked to stop.
+        StreamLost: no answer within `CONNECT_MS`, or the follower stops.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        # A name may be known later.
+        # A name may resolve later.
         raise StreamLost(f"{host}: {error.strerror or error}") from error
     problem = f"{host}: no address"
     for family, kind, protocol, _, address in found:
@@ -97,7 +97,7 @@ def connect(
         try:
             stream.open(address, is_stopping, now_ms)
         except StreamLost as error:
-            # The next address may answer; else the last reason is told.
+            # The next address may answer; otherwise the last reason is reported.
             stream.close()
             problem = str(error)
         else:
@@ -113,7 +113,7 @@ class MasterStream:
         connected: the socket; the stream closes it.
 
     Attributes:
-        received: how many bytes came.
+        received: how many bytes were received.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -144,10 +144,10 @@ class MasterStream:
         now_ms: Callable[[], int],
     ) -> None:
         """
-        Connects; `connect` is for everybody else.
+        Connects to one address, for `connect`.
 
         Raises:
-            StreamLost: it cannot.
+            StreamLost: it cannot connect.
         """
         deadline_ms = now_ms() + CONNECT_MS
         self._socket.settimeout(0)
@@ -155,7 +155,7 @@ class MasterStream:
         if code == errno.EINPROGRESS:
             while not select.select([], [self._socket], [], SLICE_MS / 1000)[1]:
                 if is_stopping():
-                    raise StreamLost("somebody asked to stop")
+                    raise StreamLost("the follower stops")
                 if now_ms() >= deadline_ms:
                     raise StreamLost(f"no answer within {CONNECT_MS // 1000} s")
             code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -171,7 +171,7 @@ class MasterStream:
 
     def close(self) -> None:
         """
-        Gives the socket back; again is fine.
+        Closes the socket; may be called again.
         """
         self._socket.close()
 
@@ -186,7 +186,7 @@ class MasterStream:
 
     def take(self, size: int) -> None:
         """
-        The first *size* bytes were dealt with.
+        Drops the first *size* bytes: they were processed.
         """
         self._start += size
         if self._start == self._end:
@@ -197,10 +197,10 @@ class MasterStream:
         Waits for bytes, and sends what is unsent.
 
         Returns:
-            how many bytes came.
+            how many bytes were received.
 
         Raises:
-            StreamLost: the peer is gone, or sends a frame that nothing can hold.
+            StreamLost: the peer is gone, or sends a frame above the limit.
         """
         if self._unsent:
             _, writable, _ = select.select(
@@ -214,7 +214,7 @@ class MasterStream:
         return self._receive(is_waiting=timeout_ms > 0)
 
     def _set_patience(self, timeout_ms: int) -> None:
-        # It is the same for nearly every wait.
+        # The timeout is the same for nearly every wait.
         if timeout_ms != self._patience_ms:
             given = _TIMEVAL.pack(timeout_ms // 1000, timeout_ms % 1000 * 1000)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, given)
@@ -227,20 +227,20 @@ class MasterStream:
                 self._buffer[self._end :], is_waiting=is_waiting
             )
         except BlockingIOError:
-            # Nothing came in time.
+            # Timeout.
             return 0
         except OSError as error:
-            # Of the socket alone: our own disk is not asked here.
-            raise StreamLost(f"the link broke: {error.strerror}") from error
+            # An error of the socket: no disk is used here.
+            raise StreamLost(f"the connection broke: {error.strerror}") from error
         if not size:
-            raise StreamLost("the master closed the link")
+            raise StreamLost("the master closed the connection")
         self._end += size
         self.received += size
         return size
 
     def _make_room(self) -> None:
         """
-        Moves what is left to the front; a frame that fills all gets twice the room.
+        Moves the rest to the front; doubles the buffer if one frame fills it.
         """
         rest = self._end - self._start
         if self._start and self._end == len(self._buffer):
@@ -259,24 +259,24 @@ class MasterStream:
 
     def send(self, data: bytes) -> None:
         """
-        Sends, now or while somebody waits.
+        Sends now, or during `wait`.
 
         Raises:
-            StreamLost: the peer is gone, or takes nothing any more.
+            StreamLost: the peer is gone, or does not read.
         """
         self._unsent += data
         self._flush()
         if len(self._unsent) > _UNSENT_BYTES_MAX:
-            raise StreamLost("the master takes no bytes any more")
+            raise StreamLost("the master does not read what is sent to it")
 
     def _flush(self) -> None:
         while self._unsent:
             try:
                 sent = self._socket.send(self._unsent, socket.MSG_DONTWAIT)
             except BlockingIOError:
-                # `wait` goes on when there is room.
+                # `wait` sends the rest.
                 return
             except OSError as error:
-                # Of the socket alone: our own disk is not asked here.
-                raise StreamLost(f"the link broke: {error.strerror}") from error
+                # An error of the socket: no disk is used here.
+                raise StreamLost(f"the connection broke: {error.strerror}") from error
             del self._unsent[:sent]

@@ -1,9 +1,9 @@
 """
-Which bytes of the log the next block holds. Pure.
+The bytes of the log in the next block. Pure.
 
-A block lies in one segment, so that it is one range of one file, and in one epoch,
-so that it has one label. The label is that of its first byte, from the table as it
-stands when the block is sent (R159, R191).
+A block lies in one segment, so it is one range of one file, and in one epoch, so it has
+one label. The label is the epoch of its first byte, in the table at the time of sending
+(R159, R191).
 
 Source: docs/protocol.md (K.3, R100, R188, R190, R191).
 """
@@ -16,18 +16,18 @@ from typing import Protocol
 from pystore.epochs.table import NO_END, EpochTable
 from pystore.errors import InvalidError, OffsetOutOfRange
 
-__all__ = ["BlockRange", "Extent", "next_block", "next_blocks"]
+__all__ = ["BlockRange", "Extent", "next_block"]
 
 
 class Extent(Protocol):
     """
-    A log at one moment, as far as it is sent; a `MasterLog` is one.
+    The state of a log to send; `MasterLog` is one.
     """
 
     @property
     def epochs(self) -> EpochTable:
         """
-        Who wrote what.
+        The epoch table.
         """
 
     @property
@@ -52,7 +52,7 @@ class Extent(Protocol):
 @dataclass(frozen=True, slots=True)
 class BlockRange:
     """
-    Bytes ``[offset, offset + size)`` of the log, and whose they are.
+    Bytes ``[offset, offset + size)`` of the log, and their epoch.
 
     Attributes:
         offset: where the block begins.
@@ -87,20 +87,20 @@ def next_block(log: Extent, offset: int, bytes_max: int) -> BlockRange | None:
     ``bytes_max`` allows nothing. Logarithmic in the number of epochs.
 
     Args:
-        log: what there is to send.
-        offset: where the slave goes on.
+        log: the log to send.
+        offset: where the slave resumes.
         bytes_max: the longest block.
 
     Raises:
-        OffsetOutOfRange: the log does not hold ``offset`` (R100), or has not got
-            so far: the slave's log is not a copy of this one.
+        OffsetOutOfRange: the log does not hold ``offset`` (R100), or ends below it:
+            the slave's log is not a copy of this one.
         InvalidError: no epoch covers ``offset``, so its bytes have no label (R188);
-            or no file has that size.
+            or the segment size is below 1.
     """
     if not log.min_offset <= offset <= log.end_offset:
         raise OffsetOutOfRange(
-            f"a slave goes on at {offset}, the log holds {log.min_offset} to "
-            f"{log.end_offset}: it has to be filled anew",
+            f"the slave resumes at offset {offset}, and the log holds offsets "
+            f"{log.min_offset} to {log.end_offset}: the slave must be filled again",
             offset=offset,
         )
     if log.segment_size < 1:
@@ -110,40 +110,14 @@ def next_block(log: Extent, offset: int, bytes_max: int) -> BlockRange | None:
     epochs = log.epochs
     entry, epoch_end = epochs.entries[-1] if epochs.entries else None, NO_END
     if entry is None or offset < entry.start_offset:
-        # Not in the last one, where nearly all blocks are.
+        # Nearly all blocks are in the last epoch; this one is not.
         entry = epochs.find(offset)
         epoch_end = NO_END if entry is None else epochs.end_of(entry)
     if entry is None:
         raise InvalidError(
-            f"no epoch covers {offset}: bytes without a label are not sent",
+            f"no epoch covers offset {offset}: bytes without a label are not sent",
             offset=offset,
         )
     segment_end = offset - offset % log.segment_size + log.segment_size
     end = min(epoch_end, segment_end, log.end_offset, offset + bytes_max)
     return BlockRange(offset, end - offset, entry.epoch, entry.start_offset)
-
-
-def next_blocks(
-    log: Extent, offset: int, bytes_max: int, blocks_max: int
-) -> list[BlockRange]:
-    """
-    Returns up to ``blocks_max`` blocks that follow one another from ``offset`` on.
-
-    Args:
-        log: what there is to send.
-        offset: where the slave goes on.
-        bytes_max: the longest single block.
-        blocks_max: how many at most.
-
-    Raises:
-        OffsetOutOfRange: as `next_block`.
-        InvalidError: as `next_block`.
-    """
-    blocks: list[BlockRange] = []
-    while len(blocks) < blocks_max:
-        block = next_block(log, offset, bytes_max)
-        if block is None:
-            break
-        blocks.append(block)
-        offset = block.end_offset
-    return blocks

@@ -34,10 +34,10 @@ HEADER_BYTES = 24
 """Frame length, type, write timestamp and epoch of a v3 frame."""
 
 FRAME_BYTES_UNSETTLED = 1 << 20
-"""The longest v3 frame before the handshake has settled another limit."""
+"""The longest v3 frame before the handshake has set another limit."""
 
 FRAME_BYTES_MAX = 16 << 20
-"""The longest v3 frame that two sides may settle on."""
+"""The longest v3 frame that two sides may agree on."""
 
 LEGACY_EPOCH_MAX = 2**31 - 1
 """The newest epoch that a legacy frame can name."""
@@ -57,7 +57,7 @@ class State(IntEnum):
 
 class FrameType(IntEnum):
     """
-    What a v3 frame is. 0 and 8 to 15 are reserved; from 16 on a frame is skipped.
+    The type of a v3 frame. 0 and 8 to 15 are reserved; from 16 on a frame is skipped.
     """
 
     HANDSHAKE_SLAVE = 1
@@ -71,7 +71,7 @@ class FrameType(IntEnum):
 
 class CheckResult(IntEnum):
     """
-    How a master answers a handshake.
+    The result of a handshake.
     """
 
     SUCCESS = 0
@@ -94,7 +94,7 @@ class CheckResult(IntEnum):
 
 class TruncateOutcome(IntEnum):
     """
-    What a slave did to meet its master's history.
+    The result of a slave's cut to the consistent point.
     """
 
     NOTHING_TO_CUT = 0
@@ -106,7 +106,7 @@ class TruncateOutcome(IntEnum):
 
 class AckStatus(IntEnum):
     """
-    What ails a slave.
+    The status of a slave's log.
     """
 
     OK = 0

@@ -1,9 +1,9 @@
 """
-Bytes of a v3 connection, in whatever pieces they come, to frames. Pure.
+Frames from the bytes of a v3 connection, in pieces of any size. Pure.
 
-The decoder looks at a buffer that its caller owns and fills: it takes whole frames
-from the front and says how many bytes they were, so that nothing is copied and no
-more is kept than one frame of the allowed length.
+The caller owns and fills a buffer. The decoder takes whole frames from its front and
+returns their size, so it copies nothing, and the buffer never needs more than one frame
+of the allowed length.
 
 Source: docs/protocol.md (K.3, R272).
 """
@@ -33,7 +33,8 @@ def frame_bytes(data: memoryview, frame_bytes_max: int) -> int | None:
     Returns the length that the frame at the front declares.
 
     Args:
-        data: from the frame's front on; ``None`` comes back below four bytes.
+        data: from the frame's front on; for less than four bytes the result is
+            ``None``.
         frame_bytes_max: the longest frame of the session.
 
     Raises:
@@ -57,7 +58,7 @@ def take_frame(
 
     Args:
         data: from the frame's front on. A block in the frame is a view into it, so
-            the caller keeps these bytes until the frame was dealt with.
+            the caller keeps these bytes until the frame was processed.
         frame_bytes_max: the longest frame of the session.
 
     Returns:
@@ -68,13 +69,13 @@ def take_frame(
         RemoteViolation: bytes that are no frame; nothing after them can be read.
     """
     size = len(data)
-    if size < HEADER_BYTES:  # not whole, but it may be no frame already
+    if size < HEADER_BYTES:  # not whole, but it may already be invalid
         if frame_bytes(data, frame_bytes_max) is not None and size >= _TYPE.size:
             _frame_type(*_TYPE.unpack_from(data))
         return None, 0
     length, number, sent_ms, epoch = _HEADER.unpack_from(data)
     if length < HEADER_BYTES or length > frame_bytes_max:
-        frame_bytes(data, frame_bytes_max)  # says so
+        frame_bytes(data, frame_bytes_max)  # raises
     kind = _KINDS.get(number) or _frame_type(number)
     if size < length:
         return None, 0
@@ -86,11 +87,11 @@ def take_frame(
 
 def _frame_type(number: int) -> FrameType | None:
     """
-    Returns what the frame is; ``None`` if a later version knows.
+    Returns the type of a frame; ``None`` for a type of a later version.
     """
     if number >= FIRST_UNKNOWN_TYPE:
         return None
     try:
         return FrameType(number)
-    except ValueError as error:  # reserved: a peer that means something else by it
-        raise RemoteViolation(f"a frame of type {number} has no meaning") from error
+    except ValueError as error:  # reserved
+        raise RemoteViolation(f"a frame of the unknown type {number}") from error

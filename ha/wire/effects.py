@@ -1,16 +1,27 @@
 """
-What both ends of a link ask of their owner.
+Effects that both ends of a link ask of their owner. Pure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+__all__ = ["Promise", "Send"]
+
 
 @dataclass(frozen=True, slots=True)
 class Promise:
     """
-    The epoch is to be durable before anything that follows (B6).
+    Make the epoch durable before any later effect (B6).
     """
 
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """
+    Send bytes to the peer, in one write.
+    """
+
+    data: bytes

@@ -40,7 +40,7 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class HandshakeSlave:
     """
-    Type 1: who the slave is and what it holds.
+    Type 1: identity and log of the slave.
 
     Attributes:
         protocol_min: oldest version that it speaks.
@@ -53,7 +53,7 @@ class HandshakeSlave:
         flushed_offset: durable below.
         segment_size: bytes of one file of its log.
         frame_bytes_max: the longest frame that it takes.
-        flags: what it wants.
+        flags: its requests.
         incarnation_bits: 16 random bytes of the process start (B1).
         cluster: name of the cluster.
         broker_name: name of the broker set.
@@ -82,10 +82,10 @@ class HandshakeSlave:
 @dataclass(frozen=True, slots=True)
 class HandshakeMaster:
     """
-    Type 2: whether the slave may stay, and under which terms.
+    Type 2: the answer to the handshake, and the settings of the session.
 
     Attributes:
-        result: whether, or why not.
+        result: success, or the kind of refusal.
         protocol: version of the session; 0 on refusal.
         broker_id: the master's.
         session_id: random, not 0 on success.
@@ -95,11 +95,11 @@ class HandshakeMaster:
         confirm_offset: below it the set holds every byte.
         segment_size: bytes of one file of its log.
         frame_bytes_max: of this session.
-        heartbeat_ms: how often each side says something at least.
-        housekeeping_ms: how long a side waits for anything.
+        heartbeat_ms: how often each side sends at least one frame.
+        housekeeping_ms: how long a side waits for a frame.
         flags: of the session.
-        redirect: the HA address to go to, where the master is another.
-        reason: of a refusal, for people; 1,024 bytes of it travel.
+        redirect: HA address of the master, if it is another broker.
+        reason: of a refusal, for people; at most 1,024 bytes are sent.
     """
 
     result: CheckResult
@@ -122,7 +122,7 @@ class HandshakeMaster:
 @dataclass(frozen=True, slots=True)
 class QueryEpoch:
     """
-    Type 3: a page of the epoch table is wanted.
+    Type 3: a query for a page of the epoch table.
 
     Attributes:
         session_id: of the handshake.
@@ -160,17 +160,17 @@ class ReturnEpoch:
 @dataclass(frozen=True, slots=True)
 class ConfirmTruncate:
     """
-    Type 5: the slave's cut is durable, and this is where it goes on.
+    Type 5: the slave's cut is durable, and where it resumes.
 
     Attributes:
         session_id: of the handshake.
         epoch: of the consistent point, -1 if there is none.
         point: the consistent point, -1 if there is none.
         end_offset: of the slave's log after the cut.
-        bytes_cut: how much went.
-        start_offset: where the data is to begin; -1: the master chooses.
-        outcome: what was done.
-        flags: what it wants.
+        bytes_cut: how many bytes were cut.
+        start_offset: where the data must begin; -1: the master chooses.
+        outcome: of the cut.
+        flags: requests of the slave.
     """
 
     session_id: int
@@ -189,7 +189,7 @@ class TransferData:
     Type 6: a block of the log, or a heartbeat without one.
 
     Attributes:
-        epoch: of the block's first byte; of the session where there is none.
+        epoch: of the block's first byte; without a block, of the session.
         epoch_start: where that epoch begins.
         confirm_offset: the master's.
         offset: where the block begins.
@@ -214,7 +214,7 @@ class TransferData:
 @dataclass(frozen=True, slots=True)
 class TransferAck:
     """
-    Type 7: what the slave holds.
+    Type 7: the end of the bytes that the slave holds.
 
     Attributes:
         session_id: of the handshake.
@@ -222,9 +222,9 @@ class TransferAck:
         flushed_offset: durable below.
         confirm_offset: that it applied.
         echo_ms: write timestamp of the newest frame from the master.
-        echo_end_offset: the newest end of the master's log that it was told.
-        status: what ails it.
-        flags: what it wants.
+        echo_end_offset: the newest end of the master's log that it received.
+        status: of the slave's log.
+        flags: requests of the slave.
     """
 
     session_id: int
@@ -256,7 +256,7 @@ class Frame:
     Attributes:
         epoch: of the sender's session.
         sent_ms: the sender's clock; for people and for lag, never for safety.
-        body: what it says.
+        body: its fields.
     """
 
     epoch: int

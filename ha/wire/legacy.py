@@ -1,8 +1,8 @@
 """
 Frames of the legacy protocol: RocketMQ's AutoSwitchHA since 5.1.1. Pure.
 
-Frames have neither a type nor a common length: the state at their front and the
-direction say what they are.
+Frames have neither a type nor a common length: the state at their front and their
+direction define them.
 
 Source: docs/protocol.md (formats 6.3, 6.4).
 """
@@ -46,7 +46,7 @@ _ENTRY = struct.Struct(">iq")
 _DATA = struct.Struct(">iiqiqq")
 
 LEGACY_FRAME_BYTES_MAX = 4 << 20
-"""What a Java slave reads: of a longer frame it waits for the end for ever."""
+"""The longest frame that a Java slave reads; for a longer one it waits for ever."""
 
 LEGACY_EPOCHS_MAX = (LEGACY_FRAME_BYTES_MAX - _EPOCHS.size) // _ENTRY.size
 """Entries that fit into one answer. A Java master fails above 1,000 (R198)."""
@@ -63,7 +63,7 @@ class LegacyHandshake:
     Attributes:
         broker_id: persistent.
         is_from_last_file: an empty slave wants the last segment only.
-        is_learner: never to be counted.
+        is_learner: it never counts.
     """
 
     broker_id: int
@@ -91,7 +91,7 @@ class LegacyEpochs:
     Attributes:
         end_offset: of the master's log.
         last_epoch: -1 if there is none.
-        entries: (epoch, start offset), as they came.
+        entries: (epoch, start offset), in the order received.
     """
 
     end_offset: int
@@ -222,7 +222,7 @@ def decode_from_master(
 
 
 def _expect(data: memoryview, state: State, what: str) -> None:
-    # Before the rest has come: what will never be a frame is not waited for.
+    # Checked at once: bytes that can be no frame are not waited for.
     if len(data) >= _STATE.size and _STATE.unpack_from(data)[0] != state:
         (found,) = _STATE.unpack_from(data)
         raise RemoteViolation(f"no {what}: state {found}")
@@ -333,7 +333,7 @@ def table_of_legacy(frame: LegacyEpochs) -> EpochTable:
         entries.append((epoch, start))
     try:
         return EpochTable.of(entries)
-    except InvalidError as error:  # the peer's mistake, not our caller's
+    except InvalidError as error:  # the peer's mistake
         raise RemoteViolation(f"the master's epochs: {error}") from error
 
 
@@ -346,12 +346,13 @@ def epochs_in_legacy(epochs: EpochTable, end_offset: int) -> LegacyEpochs:
         end_offset: of the master's log.
 
     Raises:
-        InvalidError: an epoch that no legacy frame can name; a set with a Java
-            member must not get that far.
+        InvalidError: an epoch that no legacy frame can carry; a set with a Java
+            member must never reach it.
     """
     if epochs.last_epoch > LEGACY_EPOCH_MAX:
         raise InvalidError(
-            f"epoch {epochs.last_epoch}: a legacy frame names up to {LEGACY_EPOCH_MAX}"
+            f"epoch {epochs.last_epoch}: legacy frames have epochs up to "
+            f"{LEGACY_EPOCH_MAX}"
         )
-    told = epochs.drop_above(end_offset)
-    return LegacyEpochs(end_offset, told.last_epoch, tuple(told.pairs()))
+    sent = epochs.drop_above(end_offset)
+    return LegacyEpochs(end_offset, sent.last_epoch, tuple(sent.pairs()))

@@ -1,18 +1,18 @@
 """
-The five states of a connection, and what leads from one to another. Pure.
+The five states of a link, and the transitions between them. Pure.
 
-One literal table per role. `next_state` is total: what a table does not list is a
-violation, ours if the event is ours, the peer's if it came over the wire; the
-connection turns the latter into a close. Guards choose *which* event happens, so a
-table stays readable, and docs/replication.md draws its diagram from it.
+One literal table per role. `next_state` is total: an event that a table does not list
+is a violation, a local one if the event is our own, a remote one if it came from the
+peer. A remote violation closes the link. The protocol objects choose *which* event
+happens, so the tables stay readable, and docs/replication.md draws its diagram from
+them.
 
-In words. A slave that is READY connects and shakes hands; when its log meets the
-master's history it goes over to TRANSFER. Whatever breaks the link leads back to
-READY. SUSPEND keeps the link, and no bytes move. SHUTDOWN is never left.
+In words. A slave in READY connects and starts the handshake. When its log is cut to the
+consistent point, it enters TRANSFER. A broken link leads back to READY. In SUSPEND the
+link stays, and no bytes move. SHUTDOWN is final.
 
-TRANSFER is entered from HANDSHAKE, and again from SUSPEND; SUSPEND from TRANSFER
-alone, because only a link can be suspended. Who is to pause earlier stays where it
-is and remembers the wish: it agrees first, then suspends.
+TRANSFER is entered from HANDSHAKE, and again from SUSPEND. SUSPEND is entered from
+TRANSFER only. A suspension during the handshake is remembered until TRANSFER.
 
 Source: style 4.5 of the design, docs/protocol.md (K.3).
 """
@@ -29,43 +29,43 @@ __all__ = ["MASTER", "SLAVE", "LinkEvent", "TransitionTable", "next_state"]
 
 class LinkEvent(Enum):
     """
-    What moves a connection. Those that begin with HEARD came over the wire.
+    An event of a link. Those that begin with RECEIVED came from the peer.
     """
 
     CONNECTED = "connected"
     ACCEPTED = "accepted"
-    HEARD_HANDSHAKE = "heard the handshake"
-    HEARD_REFUSAL = "heard a refusal"
-    HEARD_EPOCHS = "heard epochs"
-    HEARD_QUERY = "heard a query for epochs"
-    HEARD_TRUNCATE = "heard the confirmed cut"
-    HEARD_DATA = "heard data"
-    HEARD_ACK = "heard an ack"
-    HEARD_FIRST_ACK = "heard the first ack"
+    RECEIVED_HANDSHAKE = "received the handshake"
+    RECEIVED_REFUSAL = "received a refusal"
+    RECEIVED_EPOCHS = "received epochs"
+    RECEIVED_QUERY = "received a query for epochs"
+    RECEIVED_TRUNCATE = "received the confirmation of the cut"
+    RECEIVED_DATA = "received data"
+    RECEIVED_ACK = "received an ack"
+    RECEIVED_FIRST_ACK = "received the first ack"
     LOG_CUT = "the log was cut"
     LOG_APPENDED = "the log was appended to"
-    AGREED = "histories agree"
-    NO_COMMON_POINT = "histories have no common point"
+    AGREED = "the consistent point was found"
+    NO_COMMON_POINT = "there is no consistent point"
     SUSPEND = "suspend"
     RESUME = "resume"
-    LOST = "the link is gone"
+    LOST = "the link ended"
     SHUTDOWN = "shutdown"
 
     @property
-    def is_heard(self) -> bool:
+    def is_from_peer(self) -> bool:
         """
         Whether the peer caused it.
         """
-        return self.name.startswith("HEARD")
+        return self.name.startswith("RECEIVED")
 
 
 TransitionTable = dict[tuple[State, LinkEvent], State]
 
 _R, _H, _T, _P, _S = State
 
-# A slave's own events that come late, after the link is gone, change nothing. A
-# master refuses a handshake, or a cut that was confirmed; by then the slave may
-# have gone on (K.3). In TRANSFER only a legacy slave cuts: where arriving bytes
+# A slave's own events that come after the end of the link change nothing. A master
+# may refuse a handshake, or a confirmed cut; by then the slave may be in a later
+# state (K.3). In TRANSFER only a legacy slave cuts: where arriving bytes
 # differ from its own (formats 6.4).
 SLAVE: TransitionTable = {
     (_R, LinkEvent.CONNECTED): _H,
@@ -75,9 +75,9 @@ SLAVE: TransitionTable = {
     (_R, LinkEvent.RESUME): _R,
     (_R, LinkEvent.LOST): _R,
     (_R, LinkEvent.SHUTDOWN): _S,
-    (_H, LinkEvent.HEARD_HANDSHAKE): _H,
-    (_H, LinkEvent.HEARD_REFUSAL): _R,
-    (_H, LinkEvent.HEARD_EPOCHS): _H,
+    (_H, LinkEvent.RECEIVED_HANDSHAKE): _H,
+    (_H, LinkEvent.RECEIVED_REFUSAL): _R,
+    (_H, LinkEvent.RECEIVED_EPOCHS): _H,
     (_H, LinkEvent.LOG_CUT): _H,
     (_H, LinkEvent.LOG_APPENDED): _H,
     (_H, LinkEvent.AGREED): _T,
@@ -86,16 +86,16 @@ SLAVE: TransitionTable = {
     (_H, LinkEvent.RESUME): _H,
     (_H, LinkEvent.LOST): _R,
     (_H, LinkEvent.SHUTDOWN): _S,
-    (_T, LinkEvent.HEARD_DATA): _T,
-    (_T, LinkEvent.HEARD_REFUSAL): _R,
+    (_T, LinkEvent.RECEIVED_DATA): _T,
+    (_T, LinkEvent.RECEIVED_REFUSAL): _R,
     (_T, LinkEvent.LOG_CUT): _T,
     (_T, LinkEvent.LOG_APPENDED): _T,
     (_T, LinkEvent.SUSPEND): _P,
     (_T, LinkEvent.RESUME): _T,
     (_T, LinkEvent.LOST): _R,
     (_T, LinkEvent.SHUTDOWN): _S,
-    (_P, LinkEvent.HEARD_DATA): _P,
-    (_P, LinkEvent.HEARD_REFUSAL): _R,
+    (_P, LinkEvent.RECEIVED_DATA): _P,
+    (_P, LinkEvent.RECEIVED_REFUSAL): _R,
     (_P, LinkEvent.LOG_CUT): _P,
     (_P, LinkEvent.LOG_APPENDED): _P,
     (_P, LinkEvent.SUSPEND): _P,
@@ -105,7 +105,7 @@ SLAVE: TransitionTable = {
     **{(_S, event): _S for event in LinkEvent},
 }
 
-# A legacy slave repeats its handshake until it was answered (formats 6.5), and its
+# A legacy slave repeats its handshake until the answer comes (formats 6.5), and its
 # first ack is what CONFIRM_TRUNCATE is in v3.
 MASTER: TransitionTable = {
     (_R, LinkEvent.ACCEPTED): _H,
@@ -113,20 +113,20 @@ MASTER: TransitionTable = {
     (_R, LinkEvent.RESUME): _R,
     (_R, LinkEvent.LOST): _R,
     (_R, LinkEvent.SHUTDOWN): _S,
-    (_H, LinkEvent.HEARD_HANDSHAKE): _H,
-    (_H, LinkEvent.HEARD_QUERY): _H,
-    (_H, LinkEvent.HEARD_TRUNCATE): _T,
-    (_H, LinkEvent.HEARD_FIRST_ACK): _T,
+    (_H, LinkEvent.RECEIVED_HANDSHAKE): _H,
+    (_H, LinkEvent.RECEIVED_QUERY): _H,
+    (_H, LinkEvent.RECEIVED_TRUNCATE): _T,
+    (_H, LinkEvent.RECEIVED_FIRST_ACK): _T,
     (_H, LinkEvent.SUSPEND): _H,
     (_H, LinkEvent.RESUME): _H,
     (_H, LinkEvent.LOST): _R,
     (_H, LinkEvent.SHUTDOWN): _S,
-    (_T, LinkEvent.HEARD_ACK): _T,
+    (_T, LinkEvent.RECEIVED_ACK): _T,
     (_T, LinkEvent.SUSPEND): _P,
     (_T, LinkEvent.RESUME): _T,
     (_T, LinkEvent.LOST): _R,
     (_T, LinkEvent.SHUTDOWN): _S,
-    (_P, LinkEvent.HEARD_ACK): _P,
+    (_P, LinkEvent.RECEIVED_ACK): _P,
     (_P, LinkEvent.SUSPEND): _P,
     (_P, LinkEvent.RESUME): _T,
     (_P, LinkEvent.LOST): _R,
@@ -140,11 +140,11 @@ def next_state(table: TransitionTable, state: State, event: LinkEvent) -> State:
     Returns where *event* leads from *state*.
 
     Raises:
-        RemoteViolation: the peer said what this state does not allow.
-        LocalViolation: our own caller did.
+        RemoteViolation: the peer sent what this state does not allow.
+        LocalViolation: the caller did what this state does not allow.
     """
     following = table.get((state, event))
     if following is not None:
         return following
-    kind = RemoteViolation if event.is_heard else LocalViolation
+    kind = RemoteViolation if event.is_from_peer else LocalViolation
     raise kind(f"{event.value} in state {state.name}")

@@ -1,39 +1,36 @@
 """
-Runs of data frames: what a master sent in many frames becomes one. Pure.
+Runs of data frames: adjacent frames of a master become one. Pure.
 
-Each frame costs a slave two calls of its log and a decision, whatever its size; with
-blocks of 32 KiB that was more than checking and writing the bytes, with 256 KiB still
-a fifth of it. So frames that stand in the receive buffer one behind the other, and
-only go on, are taken as one. Short blocks are copied together, since a write of the
-log costs more than the copy; long ones stay where they were received.
+Each frame costs a slave two calls of its log, whatever its size. With blocks of 32 KiB
+that was more than checking and writing the bytes, with 256 KiB still a fifth of it. So
+adjacent frames in the receive buffer that only continue the log are taken as one. Short
+blocks are copied into one buffer, since a write costs more than the copy; long ones
+stay in place.
 
 Source: docs/protocol.md (K.3, TRANSFER_DATA).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pystore.ha.wire.codes import DataFlag, FrameType
 from pystore.ha.wire.frames import Frame, TransferData
-from pystore.ha.wire.v3 import DATA_BYTES_MIN
+from pystore.ha.wire.v3 import DATA_BYTES_MIN, DATA_HEAD
 
 __all__ = ["ROOM_BYTES", "RUN_BYTES", "SHORT_BYTES", "FrameRun", "join_run"]
 
 ROOM_BYTES = 256 << 10
-"""Short blocks of a run, together, at most: more bring nothing."""
+"""Bytes of the short blocks in a run, at most: more bring no gain."""
 
 RUN_BYTES = 1 << 20
-"""Long blocks of a run, together, at most: a receive buffer of them."""
+"""Bytes of the long blocks in a run, at most: the size of a receive buffer."""
 
 SHORT_BYTES = 64 << 10
-"""A block of less is short."""
+"""A block below this size is short."""
 
-_HEAD = struct.Struct(">iiqqqqqqqqiIii")
-assert _HEAD.size == DATA_BYTES_MIN
-_SAYS_MORE = ~int(DataFlag.EPOCH_BEGINS)
+_OTHER_FLAGS = ~int(DataFlag.EPOCH_BEGINS)
 
 
 class FrameRun(NamedTuple):
@@ -41,9 +38,10 @@ class FrameRun(NamedTuple):
     Frames that are taken as one.
 
     Attributes:
-        frame: what the last one says of the master; its body is *body*.
-        body: the block of the first, or of all short ones, and the news of the last.
-        size: what they take of the received bytes.
+        frame: header fields of the last one; its body is *body*.
+        body: the block of the first one, or of all short ones, and the other fields of
+            the last one.
+        size: bytes of all frames.
         more: the blocks that follow the body's.
     """
 
@@ -57,22 +55,22 @@ def join_run(
     data: memoryview, run: FrameRun, room: memoryview, frame_bytes_max: int
 ) -> FrameRun:
     """
-    Adds to a frame those behind it that go on where it ends, under the same label,
-    and say nothing else.
+    Adds the following frames that continue where the first one ends, have the same
+    label, and set no flags.
 
     Args:
         data: from the frame's front on.
         run: the frame at the front alone; its blocks carry no checksums.
-        room: to write to, where the block of a run of short ones lies.
+        room: the buffer for the joined short blocks.
         frame_bytes_max: the longest frame of the session.
 
     Returns:
-        the run as it came, if nothing goes on.
+        the same run, if no frame continues it.
     """
     frame, body, size, _ = run
     filled = len(body.block)
     at, limit = size, len(data) - DATA_BYTES_MIN
-    if at > limit or not filled or int(body.flags) & _SAYS_MORE:
+    if at > limit or not filled or int(body.flags) & _OTHER_FLAGS:
         return run
     label = FrameType.TRANSFER_DATA, frame.epoch, body.epoch, body.epoch_start
     session_id, offset = body.session_id, body.offset
@@ -81,7 +79,7 @@ def join_run(
     blocks = []
     last: tuple[int, int, int] | None = None
     while at <= limit:
-        length, kind, sent_ms, frame_epoch, *words = _HEAD.unpack_from(data, at)
+        length, kind, sent_ms, frame_epoch, *words = DATA_HEAD.unpack_from(data, at)
         epoch, start, confirm, place, end, session, count, crc, flags, _ = words
         goes_on = place == offset + filled and session == session_id
         is_plain = 0 < count == length - DATA_BYTES_MIN and crc == 0 and flags == 0
@@ -101,7 +99,7 @@ def join_run(
         return run
     block = body.block
     if is_short:
-        block, blocks = _together(block, blocks, room[:filled]), []
+        block, blocks = _joined(block, blocks, room[:filled]), []
     sent_ms, confirm, end = last
     joined = TransferData(
         body.epoch,
@@ -117,7 +115,7 @@ def join_run(
     return FrameRun(Frame(frame.epoch, sent_ms, joined), joined, at, blocks)
 
 
-def _together(
+def _joined(
     first: bytes | memoryview, others: list[memoryview], room: memoryview
 ) -> memoryview:
     at = len(first)

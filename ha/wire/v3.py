@@ -1,8 +1,8 @@
 """
 Frames of the v3 protocol to bytes and back. Pure.
 
-A body may be longer than this version knows: the rest is ignored. One that is
-shorter, or a number that its field cannot mean, is the peer's violation.
+A body may be longer than this version knows: the rest is ignored. A shorter body, or an
+undefined number, is the peer's violation.
 
 Source: docs/protocol.md (K.3).
 """
@@ -42,68 +42,17 @@ from pystore.ha.wire.frames import (
     TransferData,
 )
 
-_HEAD = struct.Struct(">iiqqqqqqqqiIii")
-
-
-def data_head(
-    *,
-    epoch: int,
-    sent_ms: int,
-    label: tuple[int, int],
-    confirm_offset: int,
-    block: tuple[int, int],
-    end_offset: int,
-    session_id: int,
-    flags: int,
-) -> bytes:
-    """
-    Returns what stands before a block, as `pystore.ha.wire.v3.encode_head` does.
-
-    Args:
-        epoch: of the session.
-        sent_ms: the sender's clock.
-        label: the epoch of the block's first byte, and where that begins.
-        confirm_offset: the master's.
-        block: where it begins, and its bytes.
-        end_offset: of the master's log.
-        session_id: of the handshake.
-        flags: of the block; its checksum is 0.
-
-    Raises:
-        InvalidError: a value that its field cannot hold.
-    """
-    offset, size = block
-    try:
-        return _HEAD.pack(
-            DATA_BYTES_MIN + size,
-            FrameType.TRANSFER_DATA,
-            sent_ms,
-            epoch,
-            *label,
-            confirm_offset,
-            offset,
-            end_offset,
-            session_id,
-            size,
-            0,
-            flags,
-            0,
-        )
-    except struct.error as error:  # the one way in which it says "out of range"
-        raise InvalidError(f"a block of {size} bytes at {offset}: {error}") from error
-
-
 _Number = TypeVar("_Number", bound=IntEnum)
 _Flags = TypeVar("_Flags", bound=IntFlag)
 
 __all__ = [
     "DATA_BYTES_MIN",
+    "DATA_HEAD",
     "EPOCH_BYTES",
     "RETURN_BYTES_MIN",
     "data_head",
     "decode_body",
     "encode",
-    "encode_head",
 ]
 
 _HEADER = struct.Struct(">iiqq")
@@ -118,10 +67,16 @@ _ACK = struct.Struct(">qqqqqqii")
 _TEXT = struct.Struct(">H")
 _TEXT_BYTES_MAX = 2**16 - 1
 _REASON_BYTES_MAX = 1024
-_FRAME_BYTES_MAX = 2**31 - 1
 
-DATA_BYTES_MIN = HEADER_BYTES + _DATA.size
-"""A TRANSFER_DATA frame without a block: what stands before a block."""
+DATA_HEAD = struct.Struct(_HEADER.format + _DATA.format[1:])
+"""
+What stands before the block of a TRANSFER_DATA frame: length, type, send time, epoch of
+the session, then epoch and start of the block, confirm offset, offset of the block, end
+of the log, session id, block size, CRC-32, flags, 0.
+"""
+
+DATA_BYTES_MIN = DATA_HEAD.size
+"""Bytes of a TRANSFER_DATA frame without its block."""
 
 EPOCH_BYTES = _ENTRY.size
 """One entry of RETURN_EPOCH."""
@@ -138,50 +93,82 @@ def encode(frame: Frame) -> bytes:
         InvalidError: a value that its field cannot hold.
     """
     body = frame.body
-    if not isinstance(body, TransferData):
-        return encode_head(frame, 0)
-    return encode_head(frame, len(body.block)) + bytes(body.block)
+    if isinstance(body, TransferData):
+        return _data_bytes(frame, body)
+    kind, encoder = _ENCODERS[type(body)]
+    try:
+        payload = encoder(body)
+        length = HEADER_BYTES + len(payload)
+        return _HEADER.pack(length, kind, frame.sent_ms, frame.epoch) + payload
+    except struct.error as error:  # out of range
+        raise InvalidError(f"{type(body).__name__}: {error}") from error
 
 
-def encode_head(frame: Frame, block_bytes: int) -> bytes:
+def data_head(
+    *,
+    epoch: int,
+    sent_ms: int,
+    label: tuple[int, int],
+    confirm_offset: int,
+    block: tuple[int, int],
+    end_offset: int,
+    session_id: int,
+    flags: int,
+    crc: int = 0,
+) -> bytes:
     """
-    Returns the bytes of a frame but for its block, which is sent behind them.
+    Returns what stands before the block of a TRANSFER_DATA frame.
 
     Args:
-        frame: the frame; its own block is left out.
-        block_bytes: length of the block; 0 for every other type.
+        epoch: of the session.
+        sent_ms: the sender's clock.
+        label: the epoch of the block's first byte, and where that epoch begins.
+        confirm_offset: the master's.
+        block: its offset and its size in bytes.
+        end_offset: of the master's log.
+        session_id: of the handshake.
+        flags: of the block.
+        crc: CRC-32 of the block; 0: the session has none, or it is put in later.
 
     Raises:
         InvalidError: a value that its field cannot hold.
     """
-    body = frame.body
+    offset, size = block
     try:
-        if isinstance(body, TransferData):
-            kind, payload = FrameType.TRANSFER_DATA, _data_bytes(body, block_bytes)
-        else:
-            kind, encoder = _ENCODERS[type(body)]
-            payload = encoder(body)
-        length = HEADER_BYTES + len(payload) + block_bytes
-        return _HEADER.pack(length, kind, frame.sent_ms, frame.epoch) + payload
-    except struct.error as error:  # the one way in which it says "out of range"
-        raise InvalidError(f"{type(body).__name__}: {error}") from error
+        return DATA_HEAD.pack(
+            DATA_BYTES_MIN + size,
+            FrameType.TRANSFER_DATA,
+            sent_ms,
+            epoch,
+            *label,
+            confirm_offset,
+            offset,
+            end_offset,
+            session_id,
+            size,
+            crc,
+            flags,
+            0,
+        )
+    except struct.error as error:  # out of range
+        raise InvalidError(f"a block of {size} bytes at {offset}: {error}") from error
 
 
 def decode_body(kind: FrameType, payload: memoryview) -> Body:
     """
-    Returns what a frame says.
+    Returns the body of a frame.
 
     Args:
         kind: its type.
-        payload: what stands behind its header. The block of a TRANSFER_DATA is a
+        payload: the bytes after its header. The block of a TRANSFER_DATA is a
             view into it.
 
     Raises:
-        RemoteViolation: too short, or a number without a meaning.
+        RemoteViolation: too short, or an undefined number.
     """
     try:
         return _DECODERS[kind](payload)
-    except struct.error as error:  # fewer bytes than the type has at least
+    except struct.error as error:  # fewer bytes than the type needs
         raise RemoteViolation(
             f"{kind.name}: {len(payload)} bytes are too few: {error}"
         ) from error
@@ -190,7 +177,7 @@ def decode_body(kind: FrameType, payload: memoryview) -> Body:
 def _text_bytes(text: str) -> bytes:
     try:
         raw = text.encode()
-    except UnicodeEncodeError as error:  # names are compared: none may be bent
+    except UnicodeEncodeError as error:  # names are compared, so none may be changed
         raise InvalidError(f"a text cannot be UTF-8: {error}") from error
     if len(raw) > _TEXT_BYTES_MAX:
         raise InvalidError(f"text of {len(raw)} bytes: at most {_TEXT_BYTES_MAX} fit")
@@ -208,21 +195,23 @@ def _texts(payload: memoryview, at: int, count: int) -> list[str]:
         at += size
         try:
             found.append(raw.decode())
-        except UnicodeDecodeError as error:  # names are compared: none may be bent
+        except (
+            UnicodeDecodeError
+        ) as error:  # names are compared, so none may be changed
             raise RemoteViolation(f"a text is not UTF-8: {error}") from error
     return found
 
 
-def _meaning(kind: type[_Number], value: int) -> _Number:
-    # A look into the table takes a fifth of a call of the type: there are many acks.
+def _member_of(kind: type[_Number], value: int) -> _Number:
+    # A look-up in the table takes a fifth of a call of the type.
     found = kind._value2member_map_.get(value)
-    if found is None:  # a number that no version has defined
-        raise RemoteViolation(f"{kind.__name__} {value} has no meaning")
+    if found is None:  # not defined in any version
+        raise RemoteViolation(f"the unknown {kind.__name__} {value}")
     return cast("_Number", found)
 
 
-@lru_cache(maxsize=64)  # the same few come with every frame
-def _known(kind: type[_Flags], value: int) -> _Flags:
+@lru_cache(maxsize=64)  # the same few values come with every frame
+def _known_flags(kind: type[_Flags], value: int) -> _Flags:
     # Flags of a later version are ignored, as a longer body is.
     return kind(value & _MASKS[kind]) if value else cast("_Flags", _NONE[kind])
 
@@ -263,7 +252,7 @@ def _slave_bytes(body: HandshakeSlave) -> bytes:
 def _slave(payload: memoryview) -> HandshakeSlave:
     *numbers, flags, bits = _SLAVE.unpack_from(payload)
     texts = _texts(payload, _SLAVE.size, 4)
-    values: list[Any] = [*numbers, _known(SlaveFlag, flags), bits, *texts]
+    values: list[Any] = [*numbers, _known_flags(SlaveFlag, flags), bits, *texts]
     return HandshakeSlave(*values)
 
 
@@ -283,7 +272,7 @@ def _master_bytes(body: HandshakeMaster) -> bytes:
         body.housekeeping_ms,
         body.flags,
     )
-    # Whatever the reason is made of, the refusal has to leave.
+    # The refusal must be sent, even if its reason cannot be encoded.
     reason = body.reason.encode("utf-8", "replace")[:_REASON_BYTES_MAX]
     text = reason.decode("utf-8", "ignore")
     return head + _text_bytes(body.redirect) + _text_bytes(text)
@@ -292,8 +281,8 @@ def _master_bytes(body: HandshakeMaster) -> bytes:
 def _master(payload: memoryview) -> HandshakeMaster:
     result, *numbers, flags = _MASTER.unpack_from(payload)
     texts = _texts(payload, _MASTER.size, 2)
-    values: list[Any] = [_meaning(CheckResult, result), *numbers]
-    values += [_known(MasterFlag, flags), *texts]
+    values: list[Any] = [_member_of(CheckResult, result), *numbers]
+    values += [_known_flags(MasterFlag, flags), *texts]
     return HandshakeMaster(*values)
 
 
@@ -325,12 +314,14 @@ def _return(payload: memoryview) -> ReturnEpoch:
     session, minimum, end, total, count, flags, crc = _RETURN.unpack_from(payload)
     room = (len(payload) - _RETURN.size) // _ENTRY.size
     if not 0 <= count <= room:
-        raise RemoteViolation(f"RETURN_EPOCH names {count} entries and holds {room}")
+        raise RemoteViolation(
+            f"RETURN_EPOCH has {count} entries by its count, and room for {room}"
+        )
     raw = payload[_RETURN.size : _RETURN.size + count * _ENTRY.size]
     if zlib.crc32(raw) != crc:
         raise RemoteViolation("RETURN_EPOCH: the checksum of its entries differs")
     entries = tuple(_ENTRY.iter_unpack(raw))
-    flags = _known(EpochsFlag, flags)
+    flags = _known_flags(EpochsFlag, flags)
     return ReturnEpoch(session, minimum, end, total, flags, entries)
 
 
@@ -349,26 +340,24 @@ def _truncate_bytes(body: ConfirmTruncate) -> bytes:
 
 def _truncate(payload: memoryview) -> ConfirmTruncate:
     *numbers, outcome, flags = _TRUNCATE.unpack_from(payload)
-    values: list[Any] = [*numbers, _meaning(TruncateOutcome, outcome)]
-    values.append(_known(TruncateFlag, flags))
+    values: list[Any] = [*numbers, _member_of(TruncateOutcome, outcome)]
+    values.append(_known_flags(TruncateFlag, flags))
     return ConfirmTruncate(*values)
 
 
-def _data_bytes(body: TransferData, block_bytes: int) -> bytes:
-    if block_bytes > _FRAME_BYTES_MAX - DATA_BYTES_MIN:
-        raise InvalidError(f"a block of {block_bytes} bytes fits into no frame")
-    return _DATA.pack(
-        body.epoch,
-        body.epoch_start,
-        body.confirm_offset,
-        body.offset,
-        body.end_offset,
-        body.session_id,
-        block_bytes,
-        body.crc,
-        body.flags,
-        0,
+def _data_bytes(frame: Frame, body: TransferData) -> bytes:
+    head = data_head(
+        epoch=frame.epoch,
+        sent_ms=frame.sent_ms,
+        label=(body.epoch, body.epoch_start),
+        confirm_offset=body.confirm_offset,
+        block=(body.offset, len(body.block)),
+        end_offset=body.end_offset,
+        session_id=body.session_id,
+        flags=body.flags,
+        crc=body.crc,
     )
+    return head + bytes(body.block)
 
 
 def _data(payload: memoryview) -> TransferData:
@@ -378,7 +367,7 @@ def _data(payload: memoryview) -> TransferData:
     block = payload[_DATA.size :]
     if size != len(block):
         raise RemoteViolation(f"a block of {size} bytes in a frame with {len(block)}")
-    known = _known(DataFlag, flags)
+    known = _known_flags(DataFlag, flags)
     return TransferData(epoch, start, confirm, offset, end, session, crc, known, block)
 
 
@@ -397,7 +386,11 @@ def _ack_bytes(body: TransferAck) -> bytes:
 
 def _ack(payload: memoryview) -> TransferAck:
     *numbers, status, flags = _ACK.unpack_from(payload)
-    values: list[Any] = [*numbers, _meaning(AckStatus, status), _known(AckFlag, flags)]
+    values: list[Any] = [
+        *numbers,
+        _member_of(AckStatus, status),
+        _known_flags(AckFlag, flags),
+    ]
     return TransferAck(*values)
 
 

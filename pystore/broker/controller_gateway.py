@@ -17,9 +17,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
-from pystore.broker.translation import agreed_of, alteration
+from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.replies import NextBrokerId
-from pystore.controller.model.state import AgreedSet as CommittedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     CallRefused,
@@ -29,12 +28,13 @@ from pystore.controller.protocol.calls import (
     GetReplicaInfo,
     MasterInfo,
 )
-from pystore.ha.insync.member import AgreedSet, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import AgreedSet
 from pystore.rocketmq.identity_file import BrokerIdentity
 
-__all__ = ["ThreadedGateway"]
+__all__ = ["ThreadedGateway", "alteration"]
 
 _Answer = AgreedSet | SetRefusal | None
 
@@ -141,7 +141,7 @@ class ThreadedGateway:
         who = self._identity
         request = AlterSyncStateSet(who.broker, alteration(change, who.broker_id))
         match await self._calls.alter_sync_state_set(request):
-            case CommittedSet() as committed:
+            case AgreedSet() as committed:
                 # One that did not rise would leave the change open for ever.
                 return self._newer(committed, change)
             case CallUnanswered(may_be_done=True):
@@ -153,12 +153,12 @@ class ThreadedGateway:
                 newer = None if now is None else self._newer(now, change)
                 return newer or SetRefusal(refused.broker_ids)
 
-    def _newer(self, committed: CommittedSet, change: SetChange) -> AgreedSet | None:
-        return agreed_of(committed) if committed.set_epoch > change.set_epoch else None
+    def _newer(self, committed: AgreedSet, change: SetChange) -> AgreedSet | None:
+        return committed if committed.set_epoch > change.set_epoch else None
 
     async def _set_after(
         self, refused: CallRefused, change: SetChange
-    ) -> CommittedSet | None:
+    ) -> AgreedSet | None:
         """
         The set of this mastership as it is now; ``None``: it stayed, or it is not
         known, or the mastership is over.
@@ -182,3 +182,22 @@ class ThreadedGateway:
             self._identity.broker_id,
         )
         return found.agreed if is_ours else None
+
+
+def alteration(change: SetChange, master_id: int) -> AlterSet:
+    """
+    Returns a change as the request to a controller.
+
+    Args:
+        change: the master is in its set.
+        master_id: broker id of the master, which sends the request.
+    """
+    (master,) = (one for one in change.members if one.broker_id == master_id)
+    return AlterSet(
+        master,
+        change.epoch,
+        change.set_epoch,
+        change.members,
+        change.candidates,
+        change.is_fence,
+    )

@@ -278,7 +278,7 @@ class StatusOutput:
             click.echo(_CLEAR_LINE + _line(report), nl=False)
 
     def _report(self, follower: Follower) -> dict[str, Any]:
-        standing, log = follower.standing(), self._log.log()
+        standing, log = follower.status(), self._log.log()
         now_ms, appended = _now_ms(), standing.appended_bytes
         passed_ms, grown = now_ms - self._before[0], appended - self._before[1]
         self._before = (now_ms, appended)

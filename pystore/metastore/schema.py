@@ -24,13 +24,13 @@ from pystore.metastore.values import (
     CutState,
     Exports,
     Identity,
-    Incarnation,
     QueueBounds,
     QueueMark,
     QueueOffsets,
     StoreFingerprint,
     StoreFormat,
 )
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 __all__ = [

@@ -42,10 +42,10 @@ from pystore.metastore.values import (
     CleanMark,
     CutState,
     Identity,
-    Incarnation,
     QueueOffsets,
     StoreFingerprint,
 )
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.rocketmq.identity_file import TemporaryIdentity
 

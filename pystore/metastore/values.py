@@ -27,7 +27,6 @@ __all__ = [
     "CutState",
     "Exports",
     "Identity",
-    "Incarnation",
     "QueueBounds",
     "QueueMark",
     "QueueOffsets",
@@ -87,30 +86,6 @@ class StoreFormat:
 
 NO_FORMAT = StoreFormat(version=0)
 """The default, in a database that pystore did not make."""
-
-
-@stored
-@dataclass(frozen=True, slots=True)
-class Incarnation:
-    """
-    One start of a writer of the store: a counter and 128 random bits (safety B1).
-
-    Counter 0: no process has opened the store for writing yet.
-    """
-
-    counter: int = 0
-    bits: bytes = bytes(16)
-
-    def __post_init__(self) -> None:
-        if self.counter < 0 or len(self.bits) != 16:
-            raise InvalidError("an incarnation is a counter and 16 random bytes")
-
-    @property
-    def text(self) -> str:
-        """
-        As in ``abort``: ``<counter>-<32 hexadecimal digits>``.
-        """
-        return f"{self.counter}-{self.bits.hex()}"
 
 
 Identity = BrokerIdentity | TemporaryIdentity | None

@@ -1,10 +1,9 @@
 """
 Receives from a socket without sleeping for bytes that come at once.
 
-Both ends of a link that is busy wait for each other's next frame, which is there
-after some tens of microseconds. A thread that sleeps for so short a time is woken
-later than that, so it looks for a while first; on a link where bytes come seldom it
-sleeps at once.
+Both ends of a busy link wait for each other's next frame, which arrives after some tens
+of microseconds. Waking a sleeping thread takes longer than that. So the receiver polls
+for a while before it sleeps; on a link with rare frames it sleeps at once.
 
 Source: csrc/receive.h.
 """
@@ -20,39 +19,39 @@ from pystore.bindings.ffi import ffi, lib
 __all__ = ["Receiver"]
 
 _LOOK_NS = 500_000
-"""So long it looks before it sleeps, in ns: a round trip with an append in it."""
+"""How long it polls before it sleeps, in ns: a round trip with an append."""
 
 _ps_receive = lib.ps_receive
 
 
 class Receiver:
     """
-    The way in of one socket. One thread.
+    Receives from one socket. One thread.
 
     Args:
-        connected: a blocking socket; stays its owner's.
+        connected: a blocking socket; its owner closes it.
     """
 
     def __init__(self, connected: socket.socket) -> None:
-        # Asked for its number each time: a closed one's may be another's by then.
+        # Read the descriptor each time: after a close it may be another file's.
         self._socket = connected
         self._patience = ffi.new("ps_patience *")
         self._patience.look_ns = _LOOK_NS
 
     def receive_into(self, room: memoryview, *, is_waiting: bool = True) -> int:
         """
-        Receives what is there; waits for it as long as the socket's SO_RCVTIMEO says.
+        Receives bytes; waits for them as long as the socket's SO_RCVTIMEO.
 
         Args:
-            room: where to.
-            is_waiting: whether it waits at all.
+            room: the buffer.
+            is_waiting: whether to wait at all.
 
         Returns:
-            how many bytes; 0: the peer has ended.
+            how many bytes; 0: the peer has closed.
 
         Raises:
             BlockingIOError: none came in time.
-            OSError: the link broke.
+            OSError: the connection broke.
         """
         file, asked = self._socket.fileno(), len(room)
         with ffi.from_buffer("uint8_t[]", room) as given:

@@ -19,7 +19,6 @@ from pystore.fs.boot import boot_of
 from pystore.fs.layout import LIVE_NAME, META_NAME, require_store
 from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import CLEAN, INCARNATION
-from pystore.metastore.values import Incarnation
 from pystore.recovery.foreign_writer import Found, find
 from pystore.recovery.plan import RecoveryPlan, plan
 from pystore.recovery.rocketmq import RocketmqEvidence
@@ -30,6 +29,7 @@ from pystore.recovery.state import (
     opening_of,
     reasons_against,
 )
+from pystore.replicaset import Incarnation
 from pystore.stored_names import public
 
 __all__ = ["Inspection", "inspect", "inspect_ours"]

@@ -55,12 +55,13 @@ from pystore.metastore.schema import (
     INCARNATION,
     POSITIONS,
 )
-from pystore.metastore.values import Bounds, Incarnation
+from pystore.metastore.values import Bounds
 from pystore.recovery.foreign_writer import Found, find
 from pystore.recovery.plan import RecoveryPlan, is_adopted, plan
 from pystore.recovery.salvage import save_loss
 from pystore.recovery.segments import Segments
 from pystore.recovery.state import RecoveryInput, opening_of
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.abort_file import abort_text
 from pystore.store.adopt import adopt, prepare_adoption
 from pystore.store.queue_table import load_table, next_offsets

@@ -66,7 +66,7 @@ class Appenders:
 
     def rest(self) -> None:
         """
-        Waits until nobody appends any more.
+        Waits until no thread appends any more.
         """
         self._resting.set()
         for thread in self._threads:
@@ -76,7 +76,7 @@ class Appenders:
         try:
             self._keep_appending(number)
         except FencedError:
-            # The mastership is over: whoever is master now appends.
+            # The mastership is over: the new master appends.
             return
         except BaseException as error:
             # Whatever it was: a thread that vanishes would hide it.

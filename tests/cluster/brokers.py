@@ -23,7 +23,7 @@ from types import TracebackType
 from cluster.orders import Line, change_of, line_of, member_of, pack_member, pack_set
 from cluster.register import Register
 
-from pystore.ha.insync.member import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["BROKERS", "PATIENCE_S", "Brokers"]
 
@@ -166,7 +166,7 @@ class Brokers:
             try:
                 process, line = self._lines.get(timeout=left)
             except queue.Empty:
-                # Nobody told anything.
+                # No line came.
                 return
             if process in self._running.values():
                 self._heard(process, line)
@@ -217,7 +217,7 @@ class Brokers:
 
     def _elect(self) -> None:
         """
-        Asks everyone who may be elected to stand, if there is no master.
+        Asks every eligible broker for its log end, if there is no master.
         """
         if self.register.master is not None:
             return
@@ -279,7 +279,7 @@ class Brokers:
 
     def close(self) -> None:
         """
-        Lets everybody catch up, and closes the stores.
+        Lets all slaves catch up, and closes the stores.
         """
         self.wait(lambda: self.is_complete)
         before = self.acked_bytes()

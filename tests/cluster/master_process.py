@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from lib.ha.master_fixture import Controller
 from lib.store.stores import SEGMENT, fill
 
-from pystore.ha.insync.member import Member
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
+from pystore.replicaset import Member
 from pystore.store.commit_log import CommitLog
 
 __all__ = ["MasterProcess"]

@@ -31,12 +31,13 @@ from pystore.core.options import LogArguments
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.ha.replica import Replica
 from pystore.ha.result import ReplicaStatus
 from pystore.ha.role import Role
 from pystore.ha.slave.backoff import BackOffConfig
+from pystore.replicaset import AgreedSet
 
 __all__ = ["Node"]
 
@@ -158,13 +159,13 @@ class Node:
 
     def broker_ids(self) -> frozenset[int]:
         """
-        Who is in the set.
+        The set.
         """
         return BROKER_IDS
 
     def resign(self, epoch: int, reason: str) -> None:
         """
-        Told to people alone: nobody resigns here but who closes.
+        Printed only: only a closed replica resigns here.
         """
         self._say(f"epoch {epoch} is resigned: {reason}")
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 __all__ = [
     "Line",
@@ -40,9 +41,9 @@ def pack_member(member: Member) -> Any:
     """
     Returns a member as JSON has it.
     """
-    assert member.incarnation is not None
-    counter, bits = member.incarnation
-    return [member.broker_id, counter, bits.hex()]
+    start = member.incarnation
+    assert start is not None
+    return [member.broker_id, start.counter, start.bits.hex()]
 
 
 def member_of(packed: Any) -> Member:
@@ -50,7 +51,7 @@ def member_of(packed: Any) -> Member:
     Returns what `pack_member` packed.
     """
     broker_id, counter, bits = packed
-    return Member(broker_id, (counter, bytes.fromhex(bits)))
+    return Member(broker_id, Incarnation(counter, bytes.fromhex(bits)))
 
 
 def _pack_members(members: frozenset[Member]) -> Any:

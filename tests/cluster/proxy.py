@@ -137,7 +137,7 @@ class Proxy:
     def freeze(self) -> int:
         """
         Links are half open from now on: neither bytes nor their ends arrive, and
-        nobody is told. New links are well. Answers how many there are.
+        without a message. New links work. Returns how many there are.
         """
         with self._lock:
             for link in self._links:
@@ -161,7 +161,7 @@ class Proxy:
         try:
             master = socket.create_connection(self._target)
         except OSError:
-            # Nobody is there, and the slave hears the same.
+            # No master listens, and the slave gets the same error.
             slave.close()
             return
         link = _Link(slave, master)

@@ -1,5 +1,5 @@
 """
-What a controller decides: who is master, and who is in the set.
+Decisions of a controller: the master and the set.
 
 It holds the set with its epoch and elects by the rules B1 to B3, and B7: of the last
 committed set and its candidates, a process that never restarted; if there is none,
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["Register"]
 
-NOBODY = AgreedSet(frozenset(), 0)
+NO_MEMBERS = AgreedSet(frozenset(), 0)
 
 
 @dataclass
@@ -25,11 +26,11 @@ class Register:
     Attributes:
         agreed: the set as it was committed last.
         epoch: of the last mastership.
-        master: who has it, ``None`` while nobody has.
-        living: who runs, by broker id, each with its incarnation.
+        master: of that epoch; ``None``: none.
+        living: running processes, by broker id.
     """
 
-    agreed: AgreedSet = NOBODY
+    agreed: AgreedSet = NO_MEMBERS
     epoch: int = 0
     master: Member | None = None
     living: dict[int, Member] = field(default_factory=dict)
@@ -44,13 +45,13 @@ class Register:
 
     def eligible(self) -> frozenset[Member]:
         """
-        Returns who may be elected now.
+        Returns the members that may be elected now.
         """
         listed = self.agreed.members | self.agreed.candidates
         living = frozenset(self.living.values())
         if listed & living:
             return listed & living
-        # Everybody was restarted (B3): what was promised is on each of them.
+        # All members were restarted (B3): each of them holds what was acknowledged.
         back = {self.living.get(one.broker_id) for one in listed}
         if None in back:
             return frozenset()
@@ -58,10 +59,10 @@ class Register:
 
     def elect(self, ends: dict[Member, tuple[int, int]]) -> Member:
         """
-        Gives the mastership to who has the highest last epoch and end.
+        Elects the member with the highest last epoch and end.
 
         Args:
-            ends: last epoch and end of each who is eligible.
+            ends: last epoch and end of each eligible member.
 
         Returns:
             the new master; it is the set alone, the others stay candidates (B7).
@@ -83,7 +84,7 @@ class Register:
 
         Returns:
             the new set; the one there is, where the change was computed from an older
-            one; or whom it refuses: everyone, if it is not the master who asks.
+            one; or the refused members: all of them, if the master did not ask.
         """
         if change.epoch != self.epoch or self.master not in change.members:
             return change.members

@@ -32,7 +32,7 @@ class ReplicaProcess:
     ``pystore replica``. A context manager, which stops it cleanly.
 
     Args:
-        address: of the master, or of whoever stands before it.
+        address: of the master, or of the proxy before it.
         root: of its store.
         broker_id: its own.
         set_name: of the broker set that it believes to be of.

@@ -133,7 +133,7 @@ class Tamperer:
                 while piece := source.recv(1 << 16):
                     goal.sendall(piece)
             else:
-                # The honest end may go on: it is heard, and nobody is told.
+                # The honest end may continue: its bytes are read and dropped.
                 while source.recv(1 << 16):
                     pass
         for end in (source, goal):

@@ -21,7 +21,7 @@ PATIENT = SetRules(lag_ms_max=1_000, first_check_ms=100, check_ms=100)
 """A member that lags for a second goes."""
 
 HASTY = {"heartbeat_ms": 200, "housekeeping_ms": 1_000}
-"""Who is silent for a second is gone."""
+"""A peer that is silent for a second is lost."""
 
 
 @pytest.fixture
@@ -71,7 +71,9 @@ def wait_for_process(stage: MasterStage, counter: int) -> None:
     with controller.changed:
         assert controller.changed.wait_for(
             lambda: any(
-                one.broker_id == 2 and one.incarnation and one.incarnation[0] == counter
+                one.broker_id == 2
+                and one.incarnation
+                and one.incarnation.counter == counter
                 for one in controller.agreed.members
             ),
             WAIT_MS / 1000,
@@ -128,7 +130,10 @@ def test_a_peer_that_stops_acking_with_its_window_open_is_shrunk_within_the_lag(
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
         assert AckOutcome.REACHED is settled.outcome
         assert frozenset({1}) == settled.received_by
-        assert "2 was not caught up for 1000 ms" == stage.controller.asked[-1].reason
+        assert (
+            "broker 2 left the SyncStateSet: it was not caught up for 1000 ms"
+            == stage.controller.asked[-1].reason
+        )
         assert 1 == len(stage.service.links())
         proxy.resume(TO_MASTER)
         stage.controller.wait_for({1, 2})
@@ -149,7 +154,7 @@ def test_a_half_open_link_is_given_up_by_both_sides(
     ):
         stage.controller.wait_for({1, 2})
         assert 1 == proxy.freeze()
-        wait_for_reason(stage, "2 left")
+        wait_for_reason(stage, "broker 2 left the SyncStateSet: its connection closed")
         stage.controller.wait_for({1, 2})
         check_equal(stage, root, slave)
 
@@ -216,7 +221,7 @@ def test_a_killed_slave_takes_no_ack_of_the_master_along(
 
 def append_alone(stage: MasterStage, first: int) -> dict[int, str]:
     """
-    Appends with the acks that wait for nobody else; offsets and keys.
+    Appends with the acks of the master alone; offsets and keys.
     """
     acked = {}
     for number, ack in enumerate((Ack.LEADER, Ack.LEADER_SYNCED) * 10, first):
@@ -240,8 +245,11 @@ def test_of_two_processes_with_one_broker_id_the_newest_wins(
         stage.controller.wait_for({1, 2})
         with ReplicaProcess(stage.service.address, tmp_path / "copy") as older:
             line = older.wait_for("DUPLICATE")
-            assert "a newer incarnation of this broker follows already" in line
-            assert "a session of its newer incarnation 4 is live, not 1" in line
+            assert "a newer incarnation of this broker has a session" in line
+            assert (
+                "its newer incarnation 4 has a session, this one is incarnation 1"
+                in line
+            )
         check_equal(stage, root, newest)
 
 
@@ -272,7 +280,7 @@ def test_a_slave_of_another_broker_set_is_refused_with_a_clear_line(
         line = slave.wait_for("BROKER_NAME")
         stage.wait_for_links(0)
 
-    assert "the master is of another broker set: check the broker name" in line
-    assert "the slave is of set 'other', not 'b'" in line
-    assert any("the slave is of set 'other'" in said for said in stage.said)
+    assert "the master belongs to another broker set: check the broker name" in line
+    assert "the slave belongs to broker set 'other', not to 'b'" in line
+    assert any("the slave belongs to broker set 'other'" in said for said in stage.said)
     assert [] == stage.controller.asked

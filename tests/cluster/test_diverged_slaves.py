@@ -1,5 +1,5 @@
 """
-Slaves whose log is not their master's: what was cut, by whom, and killed meanwhile.
+Slaves whose log differs from their master's: what is cut, also with kills meanwhile.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def check_follows(new: Path, root: Path) -> None:
 
 def epochs_of(root: Path) -> list[tuple[int, int]]:
     """
-    Of a replica that nobody writes.
+    Of a replica without a writer.
     """
     with ReplicaLog(root, segment_size=SEGMENT) as log:
         return log.log().epochs.pairs()
@@ -151,9 +151,9 @@ def test_a_slave_ahead_of_a_master_of_its_own_epoch_keeps_what_was_confirmed(
     with MasterStage(new) as stage:
         fill(stage.log, 50, 1_000)
         with ReplicaProcess(stage.service.address, root) as slave:
-            line = slave.wait_for("elect the one with the longer log")
+            line = slave.wait_for("the one with the longer log")
 
-    assert f"up to {confirmed} it was confirmed in epoch {EPOCH}" in line
+    assert f"confirmed up to offset {confirmed} in epoch {EPOCH}" in line
     assert confirmed > len(data_of(old)) // 2
     assert held == data_of(root)
 

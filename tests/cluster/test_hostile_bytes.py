@@ -3,7 +3,7 @@ Bytes that no peer sends, in every state of a link, to a real master and a real 
 
 Each test spoils one frame after the other: the handshake, the epochs or their query,
 the agreement, and one while bytes flow. The link ends, with a line that says why;
-nobody else notices; and the next link is as good as any.
+no other link notices; and the next link works.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def test_what_no_peer_sends_ends_that_link_and_nothing_else(
                 assert part == tamperer.done.get(timeout=WAIT_MS / 1000)
             check_in_sync_with(stage, 3)
             check_in_sync(stage, 1, 2, 3)
-            assert len(AT_ONCE) + 1 == slave.standing().links
-        assert 1 == other.standing().links
+            assert len(AT_ONCE) + 1 == slave.status().links
+        assert 1 == other.status().links
     said = slave.said if direction == TO_SLAVE else stage.said
     assert said
     assert all("\n" not in line for line in [*slave.said, *stage.said])
@@ -96,7 +96,7 @@ def test_a_frame_that_never_ends_is_silence(
     stage: MasterStage, tmp_path: Path, direction: int
 ) -> None:
     """
-    Half a frame is no sign of life: whoever waits for the rest leaves when a whole
+    Half a frame proves no living peer: the receiver closes the link when a whole
     one was due, in each state.
     """
     clock = Clock()
@@ -109,15 +109,15 @@ def test_a_frame_that_never_ends_is_silence(
     ):
         for part in ENDLESS:
             assert part == tamperer.done.get(timeout=WAIT_MS / 1000)
-            links = slave.standing().links
-            # Who waits may have heard nothing of it yet: time passes until it has.
-            while slave.standing().links == links:
+            links = slave.status().links
+            # The waiting end may not have it yet: time passes until it has.
+            while slave.status().links == links:
                 skip(30_000)
                 stage.service.monitor.rest(10)
         check_in_sync(stage, 1, 2)
     assert data_of(stage.log.path) == data_of(tmp_path / "slave")
     if direction == TO_MASTER:
-        silences = [line for line in stage.said if "said nothing for" in line]
+        silences = [line for line in stage.said if "sent nothing for" in line]
         assert len(ENDLESS) <= len(silences), stage.said
 
 

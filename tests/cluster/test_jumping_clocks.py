@@ -16,7 +16,7 @@ from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
 
 HASTY = {"heartbeat_ms": 200, "housekeeping_ms": 1_000}
-"""Who is silent for a second is gone."""
+"""A peer that is silent for a second is lost."""
 
 OTHER_TIME = """
 import time
@@ -26,7 +26,7 @@ draw = count(0, 86_400 * 10**9)
 time.time_ns = lambda: next(draw)
 time.time = lambda: next(draw) / 1e9
 """
-"""A wall clock of 1970 that jumps by a day whenever somebody looks."""
+"""A wall clock of 1970 that jumps by a day at each reading."""
 
 
 def check_in_sync(stage: MasterStage) -> None:
@@ -64,7 +64,9 @@ def test_the_wall_clocks_of_two_machines_need_not_agree(tmp_path: Path) -> None:
     ):
         fill(stage.log, 300)
         check_in_sync(stage)
-        assert ["2 is in sync"] == [one.reason for one in stage.controller.asked]
+        assert ["broker 2 joined the SyncStateSet: it is in sync"] == [
+            one.reason for one in stage.controller.asked
+        ]
         assert 130 == slave.stop()
         assert data_of(stage.log.path) == data_of(root)
 

@@ -20,7 +20,9 @@ SECONDS = float(os.environ.get("CLUSTER_SECONDS", "6"))
 SEED = int(os.environ.get("CLUSTER_SEED", random.randrange(2**32)))
 
 
-def test_no_acknowledged_record_is_lost_whoever_is_killed(tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_when_any_broker_is_killed(
+    tmp_path: Path,
+) -> None:
     """
     Each in turn, at times two or all at once: whatever `all-synced` or `all` was given
     is on every member in the end, and the members are equal.
@@ -52,7 +54,7 @@ def test_no_acknowledged_record_is_lost_whoever_is_killed(tmp_path: Path) -> Non
 
 def _victims(brokers: Brokers, rounds: int, draw: random.Random) -> list[int]:
     """
-    The master in every other round, so each broker in turn, then everybody.
+    The master in every other round, so each broker in turn, then all.
     """
     assert brokers.register.master is not None
     master = brokers.register.master.broker_id

@@ -1,5 +1,5 @@
 """
-Slaves that a master's log has outgrown: who begins anew, where, and who never does.
+Slaves below a master's minimum offset: which are filled again, from where.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lib.ha.master_fixture import WAIT_MS, MasterStage, data_of
 from lib.store.stores import SEGMENT, fill, message
 
 from pystore.ha.insync.ack import Ack, AckOutcome
-from pystore.ha.insync.member import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Incarnation, Member
 from pystore.store.commit_log import CommitLog
 from pystore.verify import verify_store
 
@@ -104,9 +104,11 @@ def test_a_slave_below_the_minimum_is_told_the_range_and_stays_as_it_is(
         stage.wait_for_links(0)
 
     low, high = stage.log.min_offset, stage.log.end_offset
-    assert f"up to {before[1]} only, it holds {low} to {high}" in line
-    assert f"ours holds 0 to {before[1]}" in line
-    assert any(f"this log holds {low} to {high}" in said for said in stage.said)
+    assert f"up to offset {before[1]}, and holds offsets {low} to {high}" in line
+    assert f"log holds offsets 0 to {before[1]}" in line
+    assert any(
+        f"the master's log holds offsets {low} to {high}" in said for said in stage.said
+    )
     assert (before, held) == (ends_of(root), data_of(root))
     assert [] == stage.controller.asked
 
@@ -129,14 +131,17 @@ def test_a_member_below_the_minimum_is_never_wiped(outgrown: Path, root: Path) -
     at, what the master holds, and that it has to leave the set first.
     """
     before, held = ends_of(root), data_of(root)
-    listed = AgreedSet(frozenset({Member(1), Member(2, (1, bytes(16)))}), 1)
+    listed = AgreedSet(frozenset({Member(1), Member(2, Incarnation(1, bytes(16)))}), 1)
     with MasterStage(outgrown, agreed=listed, ask=lambda _: None) as stage:
         with ReplicaProcess(stage.service.address, root, 2, "b", "--may-wipe") as slave:
             line = slave.wait_for("resync needed")
             stage.wait_for_links(0)
         low, high = stage.log.min_offset, stage.log.end_offset
 
-    told = f"the slave ends at {before[1]}, this log holds {low} to {high}; it is in"
+    told = (
+        f"the slave's log ends at offset {before[1]}, the master's log holds offsets "
+        f"{low} to {high}; the slave is in the set"
+    )
     assert told in line
     assert any(told in said for said in stage.said)
     assert (before, held) == (ends_of(root), data_of(root))
@@ -148,7 +153,7 @@ def test_a_member_that_comes_back_empty_is_not_filled(
     """
     A new disk under an old number: the same refusal, from the other side.
     """
-    listed = AgreedSet(frozenset({Member(1), Member(2, (1, bytes(16)))}), 1)
+    listed = AgreedSet(frozenset({Member(1), Member(2, Incarnation(1, bytes(16)))}), 1)
     with MasterStage(outgrown, agreed=listed, ask=lambda _: None) as stage:
         # What the slave of the set once acked is confirmed again.
         stage.log.writer.log.confirm(stage.log.end_offset)
@@ -215,7 +220,7 @@ def test_a_slave_that_is_overtaken_while_it_follows_is_told(
     ):
         assert proxy.wait_for_bytes(50_000, WAIT_MS / 1000)
         stage.log.delete_before(stage.log.end_offset - SEGMENT)
-        stage.service.monitor.notifier.ring()
+        stage.service.monitor.notifier.notify()
         line = slave.wait_for("resync needed")
         high = stage.log.end_offset
-    assert re.search(rf"(this log|it) holds [1-9]\d* to {high}", line)
+    assert re.search(rf"holds offsets [1-9]\d* to {high}", line)

@@ -23,14 +23,13 @@ from lib.remoting.name_server_peers import registration, topics
 from lib.store.stores import message
 
 from pystore.broker.controller_gateway import ThreadedGateway
-from pystore.broker.translation import agreed_of, member_of
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import Negotiation
 from pystore.controller.identity.registration import BrokerRegistration
 from pystore.controller.identity.store import IdentityStore
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.protocol.calls import (
     ElectMaster,
     GetReplicaInfo,
@@ -231,11 +230,8 @@ class _Broker:
         beating.cancel()
 
     def apply_master(self, ship: MasterInfo) -> None:
-        master = None if ship.master is None else member_of(ship.master)
         # This broker never follows, so the HA address of other brokers does not matter.
-        self.replica.decided(
-            Decision(ship.master_epoch, master, "", agreed_of(ship.agreed))
-        )
+        self.replica.decided(Decision(ship.master_epoch, ship.master, "", ship.agreed))
 
     async def _send_heartbeats(self, broker_id: int) -> None:
         while True:

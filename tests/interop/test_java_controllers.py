@@ -14,9 +14,7 @@ from interop.new_broker import CLUSTER, POINTS, NewBroker
 
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.model.commands import AlterSet
-from pystore.controller.model.member import Member
 from pystore.controller.model.replies import NextBrokerId
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     Answer,
@@ -30,10 +28,10 @@ from pystore.controller.protocol.calls import (
     SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import HeartbeatExtension
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.connection import Handler
 from pystore.remoting.server import RemotingServer
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 
 @pytest.fixture(scope="module")

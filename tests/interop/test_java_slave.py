@@ -25,8 +25,8 @@ from pystore.errors import UnavailableError
 from pystore.fs.layout import EPOCH_FILE
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.message.message import Message
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 from pystore.store.store import Store
 

@@ -31,8 +31,9 @@ from pystore.controller.model.commands import (
 from pystore.controller.model.decision import Accepted
 from pystore.controller.model.events import MasterElected
 from pystore.controller.model.facts import LastHeartbeat
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding
+from pystore.replicaset import Member
 
 ids = st.integers(1, 5)
 few = st.sets(ids, max_size=3)

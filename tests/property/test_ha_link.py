@@ -2,7 +2,7 @@
 A master and a slave of random histories, joined by a pipe that cuts bytes anywhere.
 
 Whatever they held before: where they agree to go on the logs end equal, byte for
-byte and epoch for epoch (R275), and nobody ever claimed or got what was not so.
+byte and epoch for epoch (R275), and every ack and confirm offset was true.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from lib.ha.slave_owner import RECORD, Owner, ShortLog
 from pystore.epochs.table import EpochTable
 from pystore.ha.insync.facts import SessionAcked, SessionOpened
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import CloseLink, MasterLog, Send, SendBlock
+from pystore.ha.master.effects import CloseLink, MasterLog, SendBlock
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.slave.config import SlaveConfig
 from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import State
+from pystore.ha.wire.effects import Send
 
 SEGMENT = 8 * RECORD
 PROTOCOLS = pytest.mark.parametrize("protocol", ["v3", "legacy"])
@@ -32,7 +33,7 @@ PROTOCOLS = pytest.mark.parametrize("protocol", ["v3", "legacy"])
 
 @dataclass
 class History:
-    """A log and its epochs; who wrote an epoch decides its bytes."""
+    """A log and its epochs; the writer of an epoch decides its bytes."""
 
     data: bytes
     epochs: EpochTable

@@ -1,8 +1,8 @@
 """
-A master's judgement under random facts, beside a model that only remembers.
+A master's in-sync decisions under random facts, beside a model of their facts.
 
 The model knows what every process holds and what the controller may have committed.
-It does not know how the judgement is made, only what must be true of it.
+It does not know how decisions are made, only what must be true of them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from lib.ha.replica_set import ReplicaSet, member
 
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Member
 
 SLAVES = (2, 3)
 slaves = st.sampled_from(SLAVES)
@@ -49,7 +50,7 @@ class Judgement(RuleBasedStateMachine):
         end: int,
         is_synced: bool,
     ) -> None:
-        """An election, with who was listed and who stayed a candidate."""
+        """An election, with the listed members and candidates."""
         self.minimum = minimum
         self.replicas = ReplicaSet(
             {1} | listed,
@@ -193,7 +194,7 @@ class Judgement(RuleBasedStateMachine):
         return True
 
     def electable(self) -> set[Member]:
-        """Who may be elected instead of the master, now or by a late change."""
+        """Replicas that may be elected instead of the master, now or later."""
         late = [
             one.members
             for one in self.under_way
@@ -208,15 +209,15 @@ class Judgement(RuleBasedStateMachine):
         assert self.monitor.confirm_offset >= self.confirm
         self.confirm = self.monitor.confirm_offset
         for ack in Ack:
-            offset = self.monitor.promises.completed(ack)
+            offset = self.monitor.ack_policy.completed(ack)
             assert offset >= self.completed[ack], ack
             self.completed[ack] = offset
 
     @invariant()
     def what_is_refused_is_known_at_once(self) -> None:
         """R206: the picture is that of this moment."""
-        promises = self.monitor.promises
-        assert self.monitor.refusals == {ack: promises.refusal(ack) for ack in Ack}
+        policy = self.monitor.ack_policy
+        assert self.monitor.refusals == {ack: policy.refusal(ack) for ack in Ack}
 
     @invariant()
     def offsets_are_in_order(self) -> None:
@@ -255,4 +256,6 @@ class Judgement(RuleBasedStateMachine):
 
 Judgement.TestCase.settings = settings(stateful_step_count=50)
 TestJudgement = Judgement.TestCase
-TestJudgement.__doc__ = "Whatever happens, who may be elected has what was promised."
+TestJudgement.__doc__ = (
+    "In every case a replica that may be elected holds what was acknowledged."
+)

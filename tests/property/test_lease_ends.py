@@ -12,10 +12,10 @@ from lib.remoting.skewed_clocks import MS, SOON, Clock, clocks, delays, pauses
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.liveness.clock_skew import FAST, SLOW
 from pystore.controller.liveness.leases import Leases
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.ha.master.lease import Lease, lease_from
 from pystore.records.term import Term
+from pystore.replicaset import Member
 
 MASTER = Member(1, incarnation(1))
 STATE = SetState("cluster", "set", master=MASTER, epoch=1)

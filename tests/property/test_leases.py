@@ -35,11 +35,11 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.decision import Accepted, Rejected
 from pystore.controller.model.facts import Facts, LastHeartbeat
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.ha.master.lease import Lease, lease_from
 from pystore.records.term import Term
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member
 
 IDS = (1, 2, 3)
 MEMBERS = {number: Member(number, incarnation(1, number)) for number in IDS}

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from lib.ha.role_decisions import ME, to_follow, to_lead
 
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet
 from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.role import (
     BeginMastership,
@@ -25,6 +24,7 @@ from pystore.ha.role import (
     TakeSet,
 )
 from pystore.ha.wire.effects import Promise
+from pystore.replicaset import AgreedSet
 
 _DECISIONS = st.builds(
     lambda epoch, kind, version, lease: [
@@ -65,7 +65,7 @@ class Watch:
             case "decided", Decision() as decision:
                 machine.decided(decision)
             case "heard", int() as epoch:
-                machine.heard(epoch)
+                machine.newer_epoch_seen(epoch)
             case "disk", int() as epoch:
                 machine.disk_failed(epoch, "it fails")
             case "leased", int() as epoch:

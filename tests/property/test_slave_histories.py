@@ -1,9 +1,9 @@
 """
-R275: wherever replicas of a set meet, bytes below the consistent point are equal.
+R275: bytes below the consistent point of two replicas of a set are equal.
 
 Three replicas take turns as master, under ever higher epochs; slaves follow through
 real connections for a while, links break inside records, masters write and are
-replaced before anybody has their bytes. Empty epochs come up as well.
+replaced before any slave has their bytes. Empty epochs come up as well.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ steps = st.lists(
 
 class Set:
     """
-    Replicas, and who is master of which epoch. A master that was replaced goes on
-    writing until it hears of it: nobody follows it any more.
+    Replicas, and the master of each epoch. A replaced master goes on writing until it
+    learns of that: no slave follows it any more.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Set:
         self.masters[replica] = self.epoch
 
     def write(self, replica: int, count: int) -> None:
-        """A master writes records that nobody else ever writes."""
+        """A master writes records that no other replica writes."""
         if replica in self.masters:
             for _ in range(count):
                 self.written += 1
@@ -178,7 +178,7 @@ def test_bytes_below_the_point_of_any_two_replicas_are_equal(
     script: list[tuple[str, int, int]],
 ) -> None:
     """
-    For every pair, after every step; and whoever follows to the end is equal.
+    For every pair, after every step; and a slave that follows to the end is equal.
     """
     replicas = Set()
     replicas.elect(0)

@@ -10,24 +10,25 @@ from __future__ import annotations
 
 from functools import partial
 
-from sim.asking import ask, propose
 from sim.controller import Controller
-from sim.enlisting import enlist
-from sim.following import Following
+from sim.environment import environment_of
+from sim.follower import SimFollower
 from sim.machine import Machine
-from sim.mastering import Mastering
+from sim.mastership import SimMastership
 from sim.messages import Beat, Ended, Role
 from sim.network import Stream
-from sim.rim import rim_of
+from sim.registration import register
+from sim.requests import ask, propose
 from sim.world import World
 
 from pystore.controller.model.commands import Elect, Trigger
 from pystore.controller.model.decision import CommandResult
 from pystore.epochs.table import EpochEntry
-from pystore.ha.insync.member import Member
 from pystore.ha.master.lease import lease_from
 from pystore.ha.slave.config import SlaveConfig
-from pystore.ha.slave.effects import Append, Confirm, Cut, Send, SlaveEffect, Wipe
+from pystore.ha.slave.effects import Append, Confirm, Cut, SlaveEffect, Wipe
+from pystore.ha.wire.effects import Send
+from pystore.replicaset import Member
 
 __all__ = ["Broker"]
 
@@ -54,8 +55,8 @@ class Broker(Machine):
         self.flushes = True
         self.is_java = number in world.setting.java_ids
         self.refusal = ""
-        self.mastering: Mastering | None = None
-        self.following: Following | None = None
+        self.mastership: SimMastership | None = None
+        self.follower: SimFollower | None = None
         self.role: Role | None = None
         self._is_seeking = False
         self._wake_at: int | None = None
@@ -82,7 +83,7 @@ class Broker(Machine):
         self._flush_later()
         self.clock.after(
             self.random.randint(1, 20),
-            self.own(lambda: enlist(self, recovery, self._registered)),
+            self.own(lambda: register(self, recovery, self._registered)),
         )
 
     def _registered(self) -> None:
@@ -98,32 +99,32 @@ class Broker(Machine):
         if how is Ended.CLEAN:
             self._leave()
         self.is_up, self.fuse = False, None
-        if self.mastering is not None:
-            self.mastering.drop()
-        if self.following is not None:
-            self.following.drop()
-        self.mastering = self.following = None
+        if self.mastership is not None:
+            self.mastership.drop()
+        if self.follower is not None:
+            self.follower.drop()
+        self.mastership = self.follower = None
         self.left(how)
 
     def _leave(self) -> None:
-        if self.following is not None:
-            self.following.leave()
-        if self.mastering is not None:
-            self.mastering.step_down(2**62)
+        if self.follower is not None:
+            self.follower.leave()
+        if self.mastership is not None:
+            self.mastership.step_down(2**62)
         self.store.flush()
 
     # -- the controller -------------------------------------------------------
 
     def _beat(self) -> None:
         network, number, clock = self.world.network, self.number, self.clock
-        mastering = self.mastering
-        is_master = mastering is not None and not mastering.is_over
+        mastership = self.mastership
+        is_master = mastership is not None and not mastership.is_over
         sent_ms, wall_ms = clock.now, clock.now + clock.wall_ms
         heartbeat = self.heartbeat()
-        epoch = mastering.epoch if is_master and mastering else 0
+        epoch = mastership.epoch if is_master and mastership else 0
         beat = Beat(heartbeat, epoch, self._given_up, sent_ms, wall_ms)
 
-        # Of another life's heartbeat nobody hears.
+        # The answer to another life's heartbeat is dropped.
         taking = {
             target: self.hearing(partial(self._told, beat, target))
             for target in self.world.controllers
@@ -159,7 +160,7 @@ class Broker(Machine):
         if role.master.broker_id == self.broker_id:
             # Our own former self (B1).
             return
-        following = self.following
+        following = self.follower
         self._master_id = role.master.broker_id
         is_same = following is not None and following.role_epoch == role.epoch
         if following is not None and not following.is_over and not is_same:
@@ -168,18 +169,18 @@ class Broker(Machine):
             self._connect_later(1)
 
     def _be_master(self, role: Role) -> None:
-        mastering = self.mastering
-        if mastering is not None and mastering.epoch == role.epoch:
-            if not mastering.is_over:
-                mastering.monitor.agreed(role.agreed, self.clock.now)
-                mastering.after()
+        mastership = self.mastership
+        if mastership is not None and mastership.epoch == role.epoch:
+            if not mastership.is_over:
+                mastership.monitor.agreed(role.agreed, self.clock.now)
+                mastership.after()
             return
         if self._given_up == role.epoch:
             return
         self.step_down(role.epoch)
-        if self.following is not None:
-            self.following.drop()
-            self.following = None
+        if self.follower is not None:
+            self.follower.drop()
+            self.follower = None
         self._master_id = None
         self.step()
         if self.store.begin_epoch(role.epoch, self._heard):
@@ -188,31 +189,31 @@ class Broker(Machine):
         self.world.checker.elected(
             self.number, self.store, role.epoch, self.world.ledger.elections
         )
-        self.mastering = Mastering(
+        self.mastership = SimMastership(
             self.member,
             role.epoch,
             self.store,
             role.agreed,
             rules=self.world.rules,
-            environment=rim_of(self, role.epoch),
+            environment=environment_of(self, role.epoch),
         )
 
     def _lease(self, role: Role, beat: Beat) -> None:
-        mastering = self.mastering
-        if mastering is None or mastering.is_over or mastering.epoch != role.epoch:
+        mastership = self.mastership
+        if mastership is None or mastership.is_over or mastership.epoch != role.epoch:
             return
-        # Asked by who did not know of this mastership yet, it is none of it.
+        # A request from before this mastership is not of it.
         if role.lease_ms > 0 and beat.epoch == role.epoch:
             lease = lease_from(
                 beat.sent_ms * 1_000_000, beat.sent_wall_ms, role.lease_ms
             )
-            if lease.boottime_ns > mastering.lease.boottime_ns:
-                mastering.lease = lease
-        mastering.after()
+            if lease.boottime_ns > mastership.lease.boottime_ns:
+                mastership.lease = lease
+        mastership.after()
 
     def _seek_master(self) -> None:
         """
-        Nobody is master: may it be us? (1002)
+        There is no master: requests an election (1002).
         """
         if self._is_seeking or self.is_learner:
             return
@@ -227,25 +228,29 @@ class Broker(Machine):
         """
         A newer epoch is known.
         """
-        mastering = self.mastering
-        if mastering is not None and mastering.epoch < epoch and not mastering.is_over:
-            self._given_up = mastering.epoch
-            mastering.step_down(epoch)
+        mastership = self.mastership
+        if (
+            mastership is not None
+            and mastership.epoch < epoch
+            and not mastership.is_over
+        ):
+            self._given_up = mastership.epoch
+            mastership.step_down(epoch)
 
     # -- the slave ------------------------------------------------------------
 
     def _connect_later(self, delay: int) -> None:
-        self.following = None
+        self.follower = None
         self.clock.after(delay, self.own(self._connect))
 
     def _connect(self) -> None:
         role, number = self.role, self._master_id
-        is_idle = self.following is None or self.following.is_over
+        is_idle = self.follower is None or self.follower.is_over
         if role is None or number is None or not is_idle:
             return
         master = self.world.by_id[number]
         stream = self.world.network.connect(self.number, master.number)
-        if stream is None or master.mastering is None or not master.is_up:
+        if stream is None or master.mastership is None or not master.is_up:
             if stream is not None:
                 stream.up.drop()
                 stream.down.drop()
@@ -264,7 +269,7 @@ class Broker(Machine):
             may_wipe=not role.lists(self.broker_id),
             wants_block_crc=bool(number & 1),
         )
-        self.following = following = Following(
+        self.follower = following = SimFollower(
             config,
             stream,
             self.store,
@@ -273,7 +278,7 @@ class Broker(Machine):
             changed=self._changed,
             role_epoch=role.epoch,
             is_legacy=self.is_legacy,
-            boasts=self.number in self.world.setting.boasting_ids,
+            inflates_acks=self.number in self.world.setting.inflating_ids,
         )
         stream.down.receive = self.hearing(following.receive)
         stream.down.lost = self.own(following.lost)
@@ -288,9 +293,9 @@ class Broker(Machine):
         """
         A slave connects.
         """
-        assert self.mastering is not None
-        mastering = self.mastering
-        mastering.accept(stream, slave)
+        assert self.mastership is not None
+        mastership = self.mastership
+        mastership.accept(stream, slave)
         stream.up.receive = self.hearing(stream.up.receive)
         stream.up.lost = self.own(stream.up.lost)
         # The slave's handshake is under way; silence has a deadline.
@@ -318,10 +323,10 @@ class Broker(Machine):
                 self.step()
                 store.flush()
             if (store.flushed, store.is_poisoned) != before or store.is_poisoned:
-                if self.mastering is not None and not self.mastering.is_over:
-                    self.mastering.flushed()
-                if self.following is not None:
-                    self.following.flushed()
+                if self.mastership is not None and not self.mastership.is_over:
+                    self.mastership.flushed()
+                if self.follower is not None:
+                    self.follower.flushed()
             self._flush_later()
 
         delay = self.random.randint(50, 400)
@@ -332,11 +337,11 @@ class Broker(Machine):
         Something happened: wishes are told, and the next deadline is kept.
         """
         clock = self.clock
-        mastering, following = self.mastering, self.following
+        mastership, following = self.mastership, self.follower
         due: int | None = None
-        if mastering is not None and not mastering.is_over:
+        if mastership is not None and not mastership.is_over:
             self._propose()
-            due = mastering.next_deadline()
+            due = mastership.next_deadline()
         elif following is not None:
             if following.is_over:
                 self.refusal = following.reason
@@ -351,18 +356,18 @@ class Broker(Machine):
 
     def _wake(self) -> None:
         self._wake_at = None
-        if self.mastering is not None and not self.mastering.is_over:
-            self.mastering.tick()
-        if self.following is not None and not self.following.is_over:
-            self.following.tick()
+        if self.mastership is not None and not self.mastership.is_over:
+            self.mastership.tick()
+        if self.follower is not None and not self.follower.is_over:
+            self.follower.tick()
 
     def _propose(self) -> None:
-        mastering = self.mastering
-        assert mastering is not None
-        change = mastering.monitor.proposal(self.clock.now)
+        mastership = self.mastership
+        assert mastership is not None
+        change = mastership.monitor.proposal(self.clock.now)
         if change is not None:
             propose(self, change)
-            mastering.after()
-        if mastering.monitor.must_resign(self.clock.now):
-            self._given_up = mastering.epoch
-            mastering.step_down(mastering.epoch + 1)
+            mastership.after()
+        if mastership.monitor.must_resign(self.clock.now):
+            self._given_up = mastership.epoch
+            mastership.step_down(mastership.epoch + 1)

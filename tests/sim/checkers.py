@@ -90,7 +90,7 @@ class Checker:
 
     def forgets(self, broker_id: int, store: SimStore) -> None:
         """
-        A Java process ends: nobody will ever hear how (R183). Its last ack may be under
+        A Java process ends, without a report (R183). Its last ack may be under
         way, and be counted after this.
         """
         acked = self._legacy_acked.get(broker_id, 0)
@@ -192,7 +192,7 @@ class Checker:
         if max(self._starts) > epoch:
             # It hears late of an election that is history: it will not get far.
             return
-        # Whoever was elected since the last mastership may have been after a power
+        # An election since the last mastership may have been after a power
         # cut, and have died before it began.
         is_power_cut = any(
             one.is_power_cut for one in elections if begun < one.epoch <= epoch

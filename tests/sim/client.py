@@ -16,15 +16,15 @@ def append(broker: Broker, ack: Ack, size: int) -> str:
     """
     A client appends a record of so many bytes; answers why not, or nothing.
     """
-    mastering = broker.mastering
-    if mastering is None or mastering.is_over or not broker.is_up:
+    mastership = broker.mastership
+    if mastership is None or mastership.is_over or not broker.is_up:
         return "no master"
     if broker.paused_until > broker.clock.now:
         return "paused"
-    refusal = mastering.monitor.refusals[ack]
+    refusal = mastership.monitor.refusals[ack]
     if refusal is not None:
         return refusal.text
-    if not ack.is_shared and not mastering.is_leased:
+    if not ack.is_shared and not mastership.is_leased:
         return "no lease"
     said: list[str] = []
 
@@ -37,7 +37,7 @@ def append(broker: Broker, ack: Ack, size: int) -> str:
             said.append(str(error))
             return
         broker.world.checker.wrote(broker.number, broker.store)
-        mastering.appended(ack, end)
+        mastership.appended(ack, end)
 
     broker.own(do)()
     return said[0] if said else ""

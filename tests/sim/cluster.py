@@ -25,7 +25,7 @@ __all__ = ["Cluster"]
 
 _MASTER_MS = 60_000
 """Without a fault a set has a master after so long."""
-_STUCK = ("resync needed", "elect the longer one")
+_STUCK = ("resync needed", "with the longer log")
 
 
 class Cluster:
@@ -37,7 +37,7 @@ class Cluster:
         size: brokers that count, from number 1 on.
         learners: brokers behind them that do not.
         min_in_sync: copies that `all` needs.
-        first: who begins alone, and so is the first master; else chance says.
+        first: the broker that begins alone and so is the first master; else random.
         setting: what is unusual.
     """
 
@@ -101,7 +101,7 @@ class Cluster:
         return [
             one
             for one in self.brokers
-            if one.mastering is not None and not one.mastering.is_over and one.is_up
+            if one.mastership is not None and not one.mastership.is_over and one.is_up
         ]
 
     def append(self, ack: Ack, size: int = 64, broker_id: int | None = None) -> str:
@@ -122,7 +122,7 @@ class Cluster:
 
     def process(self, number: int) -> Broker | Controller:
         """
-        Returns who is at that place.
+        Returns the process at that place.
         """
         if number in self.world.controllers:
             return self.world.controllers[number]
@@ -172,8 +172,8 @@ class Cluster:
         The operator wants a slave out of the set, or in it again.
         """
         for one in self.masters():
-            assert one.mastering is not None
-            monitor = one.mastering.monitor
+            assert one.mastership is not None
+            monitor = one.mastership.monitor
             change = monitor.exclude if wanted else monitor.readmit
             one.own(partial(change, broker_id, one.clock.now))()
 
@@ -189,10 +189,10 @@ class Cluster:
 
     def isolate(self, *ids: int) -> None:
         """
-        These reach nobody else, not even the controller.
+        These reach no other process, not even the controller.
         """
-        everybody = {RECORDS, *self.world.controllers, *self.world.brokers}
-        self.world.network.partition(set(ids), everybody - set(ids))
+        processes = {RECORDS, *self.world.controllers, *self.world.brokers}
+        self.world.network.partition(set(ids), processes - set(ids))
 
     # -- the end --------------------------------------------------------------
 
@@ -273,8 +273,8 @@ class Cluster:
     def _replace_outgrown(self) -> None:
         """
         A legacy slave is not told that the log has outgrown it, and neither wipes what
-        it holds nor cuts what was confirmed (B10): somebody takes its store away, once
-        it is out of the set.
+        it holds nor cuts what was confirmed (B10): the operator takes its store away,
+        once it is out of the set.
         """
         agreed, masters = self.world.ledger.agreed, self.masters()
         listed = {one.broker_id for one in agreed.members | agreed.candidates}

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from sim.leading import Leading
 from sim.ledger import NAMES, SET
-from sim.messages import Beat, Ended, Role, agreed_of, member_of
+from sim.messages import Beat, Ended, Role
 from sim.process import Process
 from sim.records import Session
+from sim.term import SimTerm
 
 from pystore.controller.decide.dispatch import decide
 from pystore.controller.liveness.authority import Authority
@@ -57,7 +57,7 @@ class Controller(Process):
         self.number = number
         self.world = world
         self.liveness = Heartbeats()
-        self.leading: Leading | None = None
+        self.leader_term: SimTerm | None = None
         self._session: Session | None = None
         self._is_campaigning = False
         self._elects_at_ms = 0
@@ -71,7 +71,7 @@ class Controller(Process):
         """
         self.begin()
         self.liveness = Heartbeats()
-        self.leading = self._session = None
+        self.leader_term = self._session = None
         self._is_campaigning = False
         self._sees_at_ms = self.clock.now + _ENDS_MS
         self.every(_LOOK_MS, self._look)
@@ -82,7 +82,7 @@ class Controller(Process):
         """
         if not self.is_up:
             return
-        self.is_up, self.fuse, self.leading = False, None, None
+        self.is_up, self.fuse, self.leader_term = False, None, None
         if how is Ended.CLEAN and self._session is not None:
             self._session.close()
 
@@ -100,12 +100,12 @@ class Controller(Process):
         self._session = self.world.records.open(self.number, self)
         return self._session
 
-    def lose(self, leading: Leading) -> None:
+    def lose(self, leading: SimTerm) -> None:
         """
         A term is over, or may be: all that hangs on it is dropped.
         """
-        if self.leading is leading:
-            self.leading = None
+        if self.leader_term is leading:
+            self.leader_term = None
             if self._session is not None:
                 self._session.close()
             self._session, self._is_campaigning = None, False
@@ -139,14 +139,14 @@ class Controller(Process):
             session.close()
             self._session = None
             return
-        self.leading = Leading(self, session, authority, found)
+        self.leader_term = SimTerm(self, session, authority, found)
 
     # -- again and again ------------------------------------------------------
 
     def _look(self) -> None:
         if self._session is not None:
             self._session.ping()
-        leading = self.leading
+        leading = self.leader_term
         if leading is None:
             if not self._is_campaigning:
                 self._campaign()
@@ -177,11 +177,11 @@ class Controller(Process):
 
     def beat(self, beat: Beat, told: Callable[[Role], None]) -> None:
         """
-        A broker lives; who leads answers its role.
+        Takes a heartbeat; the leader answers with the role.
         """
         now_ns = self.clock.now * _NS
         self.liveness.hear(NAMES, beat.heartbeat, now_ns)
-        leading = self.leading
+        leading = self.leader_term
         if leading is None or not leading.is_proven:
             return
         state, asker = leading.state, beat.replica
@@ -196,8 +196,8 @@ class Controller(Process):
         told(
             Role(
                 state.epoch,
-                member_of(master) if master else None,
-                agreed_of(state.agreed),
+                master,
+                state.agreed,
                 frozenset(one.broker_id for one in state.replicas),
                 lease_ms,
             )
@@ -219,7 +219,7 @@ class Controller(Process):
         """
         A broker wants something; answers whether it leads, and the broker is not dead.
         """
-        leading = self.leading
+        leading = self.leader_term
         if leading is None or not leading.is_proven:
             return False
         for one in commands:
@@ -234,7 +234,7 @@ class Controller(Process):
         """
         An operator wants something; answers whether it will be done.
         """
-        leading = self.leading
+        leading = self.leader_term
         if leading is None:
             return False
         decision = decide(leading.state, command, leading.facts())

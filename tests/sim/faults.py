@@ -107,14 +107,14 @@ class _Chaos:
         self._later(lambda: self._cluster.start(number), 3_000)
 
     def _partition(self) -> None:
-        everybody = self._everybody()
-        self._random.shuffle(everybody)
-        cut = self._random.randint(1, len(everybody) - 1)
+        processes = self._all_processes()
+        self._random.shuffle(processes)
+        cut = self._random.randint(1, len(processes) - 1)
         network = self._cluster.world.network
-        network.partition(set(everybody[:cut]), set(everybody[cut:]))
+        network.partition(set(processes[:cut]), set(processes[cut:]))
         self._later(network.heal)
 
-    def _everybody(self) -> list[int]:
+    def _all_processes(self) -> list[int]:
         world = self._cluster.world
         return [RECORDS, *world.controllers, *world.brokers]
 
@@ -160,7 +160,7 @@ class _Chaos:
 
     def _deaf(self) -> None:
         network = self._cluster.world.network
-        source, target = self._random.sample(self._everybody(), 2)
+        source, target = self._random.sample(self._all_processes(), 2)
         network.block(source, target)
         self._later(network.heal)
 

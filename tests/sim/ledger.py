@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sim.checkers import Violation
-from sim.messages import agreed_of, member_of
 
 from pystore.controller.model.codec import decode
 from pystore.controller.model.events import SetEvent
@@ -16,7 +15,7 @@ from pystore.controller.model.invariants import backslides
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.state import SetState
 from pystore.errors import FormatError
-from pystore.ha.insync.member import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["NAMES", "SET", "Election", "Ledger"]
 
@@ -34,7 +33,7 @@ class Election:
 
     Attributes:
         epoch: the new one.
-        master: who was elected.
+        master: the elected broker.
         is_power_cut: by B3: what `all` promised may be lost.
     """
 
@@ -66,7 +65,7 @@ class Ledger:
         """
         The set, as a master has it.
         """
-        return agreed_of(self.state.agreed)
+        return self.state.agreed
 
     def committed(
         self,
@@ -96,7 +95,7 @@ class Ledger:
         if wrong:
             raise Violation(f"{where}: {wrong[0]}")
         self.state, self.version = after, version
-        copied = {member_of(one) for one in after.listed} & self.copies
+        copied = after.listed & self.copies
         if copied:
             raise Violation(f"B1: {where} with a copy as a voter: {copied}")
         if after.master is not None and after.master != before.master:
@@ -123,6 +122,6 @@ class Ledger:
                 f"B3: {where}, and {before.listed & well} have lost nothing"
             )
         if before.is_founded and not is_power_cut and after.master not in before.listed:
-            raise Violation(f"B2: {where} with {after.master}, who is not listed")
-        election = Election(after.epoch, member_of(after.master), is_power_cut)
+            raise Violation(f"B2: {where} with {after.master}, which is not listed")
+        election = Election(after.epoch, after.master, is_power_cut)
         self.elections.append(election)

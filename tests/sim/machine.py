@@ -9,16 +9,16 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.messages import Ended, replica_of
+from sim.messages import Ended
 from sim.network import CONTROLLER
 from sim.process import Process
 from sim.store import SimStore
 
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import LogEnd
-from pystore.ha.insync.member import Member
-from pystore.metastore.values import Identity, Incarnation
+from pystore.controller.model.log_end import LogEnd
+from pystore.metastore.values import Identity
+from pystore.replicaset import Incarnation, Member
 from pystore.rocketmq.identity_file import BrokerIdentity
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Machine(Process):
         bits: of this start.
         leader: the controller that it takes for the leader.
         connection: to the controllers, by its number.
-        is_copy: its store is an older one of itself, and nobody has vouched for it.
+        is_copy: its store is an older copy, and no operator has confirmed it.
         is_legacy: whether its process follows by the legacy protocol, and tells the
             controllers no more than a Java broker does.
     """
@@ -78,7 +78,7 @@ class Machine(Process):
         self.store.open()
         self.world.checker.opened(self.number, self.store)
         return Recovery(
-            Incarnation(self.counter, self.bits),
+            self.process,
             self._boot_id,
             self._position,
             published_end=self._published,
@@ -120,7 +120,7 @@ class Machine(Process):
         return Heartbeat(
             self.broker_id,
             self.connection,
-            replica_of(self.member).incarnation,
+            self.member.incarnation,
             self._boot_id,
             None if self.is_legacy else self.clock.now * 1_000_000,
             self._position,
@@ -129,11 +129,11 @@ class Machine(Process):
         )
 
     @property
-    def process(self) -> tuple[int, bytes]:
+    def process(self) -> Incarnation:
         """
-        Which start this is, whoever is told of it.
+        The incarnation of this start.
         """
-        return self.counter, self.bits
+        return Incarnation(self.counter, self.bits)
 
     @property
     def _boot_id(self) -> str:
@@ -161,7 +161,7 @@ class Machine(Process):
 
     def save(self) -> None:
         """
-        Somebody makes a backup of the store.
+        Makes a backup of the store.
         """
         # Only what was closed has a clean mark.
         before = Ended.POWER if self.is_up else self._before
@@ -169,7 +169,7 @@ class Machine(Process):
 
     def restore(self) -> None:
         """
-        Its store becomes the backup, or a new one; who it is was not lost.
+        Its store becomes the backup, or a new one; its identity stays.
         """
         assert not self.is_up
         store, self.counter, self._before = self._saved

@@ -1,6 +1,5 @@
 """
-What brokers and controllers say to each other, and members as either side has them:
-`pystore.ha` and `pystore.controller` share no types.
+Messages between brokers and controllers.
 """
 
 from __future__ import annotations
@@ -9,12 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pystore.controller.liveness.heartbeats import Heartbeat
-from pystore.controller.model.member import Member as Replica
-from pystore.controller.model.state import AgreedSet as Recorded
-from pystore.ha.insync.member import AgreedSet, Member
-from pystore.metastore.values import Incarnation
+from pystore.replicaset import AgreedSet, Member
 
-__all__ = ["Beat", "Ended", "Role", "agreed_of", "member_of", "replica_of"]
+__all__ = ["Beat", "Ended", "Role"]
 
 
 class Ended(Enum):
@@ -47,11 +43,11 @@ class Beat:
     sent_wall_ms: int
 
     @property
-    def replica(self) -> Replica:
+    def replica(self) -> Member:
         """
-        Who sent it.
+        The sender.
         """
-        return Replica(self.heartbeat.broker_id, self.heartbeat.incarnation)
+        return Member(self.heartbeat.broker_id, self.heartbeat.incarnation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ class Role:
         epoch: the newest.
         master: whose it is, or ``None``.
         agreed: the set.
-        broker_ids: who is known.
+        broker_ids: all brokers of the set.
         lease_ms: for how long after its heartbeat was sent the asker may decide
             `leader`; 0: not longer than it was told before.
     """
@@ -80,30 +76,3 @@ class Role:
         """
         listed = self.agreed.members | self.agreed.candidates
         return broker_id in {one.broker_id for one in listed}
-
-
-def member_of(replica: Replica) -> Member:
-    """
-    Returns a member as a master has it.
-    """
-    told = replica.incarnation
-    return Member(replica.broker_id, (told.counter, told.bits) if told else None)
-
-
-def replica_of(member: Member) -> Replica:
-    """
-    Returns a member as a controller has it.
-    """
-    told = member.incarnation
-    return Replica(member.broker_id, Incarnation(*told) if told else None)
-
-
-def agreed_of(recorded: Recorded) -> AgreedSet:
-    """
-    Returns a set as a master has it.
-    """
-    return AgreedSet(
-        frozenset(map(member_of, recorded.members)),
-        recorded.set_epoch,
-        frozenset(map(member_of, recorded.candidates)),
-    )

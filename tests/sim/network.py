@@ -46,7 +46,7 @@ class Weather:
 
 class Network:
     """
-    Who reaches whom.
+    Which process reaches which.
 
     Args:
         clock: virtual time.
@@ -83,7 +83,7 @@ class Network:
 
     def heal(self) -> None:
         """
-        Everybody reaches everybody.
+        All processes reach each other.
         """
         self._blocked.clear()
 
@@ -134,8 +134,8 @@ class Pipe:
 
     Attributes:
         network: whose.
-        source: who sends.
-        target: who receives.
+        source: the sender.
+        target: the receiver.
         receive: takes a piece; set by the receiver.
         lost: says that the stream is gone; likewise.
         in_flight: bytes that are under way.

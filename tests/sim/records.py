@@ -25,7 +25,7 @@ from pystore.records.term import Term
 __all__ = ["LEADER", "RecordServer", "Session"]
 
 LEADER = "leader"
-"""Who holds this record leads."""
+"""The holder of this record is the leader."""
 
 _PATIENCE_MS = 2_000
 _NS = 1_000_000
@@ -169,7 +169,7 @@ class Session:
 
     def campaign(self, then: Callable[[Term | PystoreError | None], None]) -> None:
         """
-        Leads, if nobody else does; answers ``None`` instead of waiting.
+        Becomes the leader if there is none; otherwise returns ``None``.
         """
 
         def make() -> Term | None:
@@ -214,7 +214,7 @@ class Session:
             try:
                 found: _T | PystoreError = make()
             except PystoreError as error:
-                # Whoever asked hears of it.
+                # The caller gets the error.
                 found = error
             self.ping()
             delay = random.randint(1, network.weather.delay_ms)

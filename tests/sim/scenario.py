@@ -35,7 +35,7 @@ Scenarios: histories as text, one command per line.
     expect confirmed             the confirm offset is the end of the master's log
     expect frozen                it is not
     expect ends 1 2 3            their logs end at the same offset
-    expect stuck 2               slaves that wait for somebody to act
+    expect stuck 2               slaves that wait for the operator
     expect excluded R183         what was lost by a rule of a Java peer
     expect given-up nothing      what the election after a power cut of all gave up
     settle                       all faults end, and the set comes together
@@ -126,7 +126,7 @@ class Scenario:
             setting=Setting(
                 legacy_ids=_ids(options.get("legacy", "")),
                 java_ids=_ids(options.get("java", "")),
-                boasting_ids=_ids(options.get("boasting", "")),
+                inflating_ids=_ids(options.get("boasting", "")),
                 rates=_rates(options.get("clocks", "")),
                 controllers=int(options.get("controllers", 1)),
             ),
@@ -242,7 +242,7 @@ class Scenario:
 
     def _elect(self, words: list[str]) -> None:
         if not self._set.accepts(Elect(Trigger.OPERATOR, int(words[0]))):
-            raise Unexpected("the controller elects somebody else, or nobody")
+            raise Unexpected("the controller elects another broker, or none")
 
     def _retain(self, words: list[str]) -> None:
         self._set.retain(int(words[0]))

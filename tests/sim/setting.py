@@ -25,7 +25,7 @@ class Setting:
         java_ids: brokers that, as masters, know epochs as Java's do: one that begins
             where the one before did is not recorded (R137). They serve legacy slaves
             alone.
-        boasting_ids: slaves whose acks say more than they hold.
+        inflating_ids: slaves whose acks say more than they hold.
         rates: of the machines' clocks, by place; 0 and below are the controllers'.
         is_skewed: whether clocks begin anywhere, and wall clocks jump.
         controllers: how many there are.
@@ -35,7 +35,7 @@ class Setting:
     legacy_share: float = 0.0
     legacy_ids: frozenset[int] = frozenset()
     java_ids: frozenset[int] = frozenset()
-    boasting_ids: frozenset[int] = frozenset()
+    inflating_ids: frozenset[int] = frozenset()
     rates: Mapping[int, float] = field(default_factory=dict)
     is_skewed: bool = False
     controllers: int = 1

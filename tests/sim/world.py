@@ -62,7 +62,7 @@ class World:
 
     def number(self) -> int:
         """
-        A number that nobody had before.
+        A number that was not used before.
         """
         self.numbers += 1
         return self.numbers
@@ -73,11 +73,11 @@ class World:
         """
         number = self.records.leader()
         leader = None if number is None else self.controllers[number]
-        return leader if leader and leader.leading else None
+        return leader if leader and leader.leader_term else None
 
     def named(self, broker: Broker, broker_id: int) -> None:
         """
-        A store has its id for good: nobody else has it, or ever had (R35, R36).
+        A store has its id for good: no other store has it, or ever had (R35, R36).
         """
         owner = self.by_id.setdefault(broker_id, broker)
         if owner is not broker:

@@ -19,6 +19,7 @@ FLOORS = {
     "pystore.text": 0,
     "pystore.bindings": 1,
     "pystore.fs": 1,
+    "pystore.replicaset": 1,
     "pystore.epochs": 2,
     "pystore.message": 2,
     "pystore.net": 2,

@@ -20,11 +20,11 @@ from pystore.controller.model.commands import (
 from pystore.controller.model.decision import Accepted, CommandResult, Rejected
 from pystore.controller.model.facts import Facts, LastHeartbeat
 from pystore.controller.model.invariants import backslides, violations
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import CommandReply, Election
 from pystore.controller.model.state import SetState
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Incarnation, Member
 
 __all__ = ["Brokers", "alive", "incarnation", "start"]
 

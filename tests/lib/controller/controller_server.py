@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from lib.controller.broker_set_driver import start
 from lib.remoting.virtual_time_loop import until
 from pystore.controller.model.commands import AlterSet, Recovery
-from pystore.controller.model.member import Member, ids_of
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
     LeaseGrant,
@@ -45,6 +44,7 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.reply import Reply
+from pystore.replicaset import Member, ids_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

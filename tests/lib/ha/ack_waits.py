@@ -1,6 +1,6 @@
 """
 Appends that wait for their ack, where no thread does: in the simulation, and in tests
-of the judgement alone. A service's appends wait in the core (`pystore.core.waits`).
+of the decisions alone. A service's appends wait in the core (`pystore.core.waits`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ class AckWaits:
     The open waits of one mastership.
 
     Args:
-        promises: what its appends are promised.
+        policy: what its appends are promised.
     """
 
-    def __init__(self, promises: AckPolicy) -> None:
-        self._promises = promises
+    def __init__(self, policy: AckPolicy) -> None:
+        self._policy = policy
         self._open: list[tuple[Ack, int, int]] = []
 
     def begin(self, ack: Ack, end_offset: int, deadline_ms: int) -> None:
@@ -41,19 +41,19 @@ class AckWaits:
         """
         if not self._open:
             return []
-        promises, copies = self._promises, self._promises.copies()
+        policy, holders = self._policy, self._policy.holders()
         is_leased = lease_deadline_ms is None or now_ms <= lease_deadline_ms
         ended: list[AckResult] = []
         still: list[tuple[Ack, int, int]] = []
         for ack, end, deadline_ms in self._open:
-            outcome: AckOutcome | None = promises.outcome(ack, end, is_leased)
+            outcome: AckOutcome | None = policy.outcome(ack, end, is_leased)
             # An ack that came with the deadline is in time (R218).
             if outcome is None and now_ms >= deadline_ms:
-                outcome = promises.expired(ack, end)
+                outcome = policy.expired(ack, end)
             if outcome is None:
                 still.append((ack, end, deadline_ms))
             else:
-                ended.append(copies.settled(ack, end, outcome))
+                ended.append(holders.settled(ack, end, outcome))
         self._open = still
         return ended
 

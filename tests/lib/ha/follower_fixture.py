@@ -2,7 +2,7 @@
 A stage for followers: a master of the test's, real sockets, and a clock of its own.
 
 Both ends of a link run in one thread, taking turns. Time moves on when the follower
-looks, and whoever gets nowhere is told so.
+looks, and a wait without progress fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Stage:
     Everything around a follower.
 
     Attributes:
-        master: whom it follows.
+        master: of the follower.
         until: asked in every turn; stops the follower.
         tick_ms: how far the clock goes in each turn.
         answer: what the master does with each of its links; ``None``: what a master
@@ -43,7 +43,7 @@ class Stage:
         said: every line for people.
         paused_ms: how long it waited between links, all in all.
         dialled: how many times it tried.
-        refused: so many of the first tries find nobody.
+        refused: how many of the first tries fail.
     """
 
     master: LegacyMaster
@@ -77,7 +77,7 @@ class Stage:
             follower.run()
         finally:
             self.hang_up()
-        return follower.standing()
+        return follower.status()
 
     def hang_up(self) -> None:
         """
@@ -90,7 +90,7 @@ class Stage:
     def _dial(self) -> MasterStream:
         self.dialled += 1
         if self.dialled <= self.refused:
-            raise StreamLost("nobody is there")
+            raise StreamLost("no master is there")
         ours, theirs = socket.socketpair()
         if self.answer is None:
             self._links.append((MasterLink(self.master, theirs), theirs))

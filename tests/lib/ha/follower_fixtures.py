@@ -1,6 +1,6 @@
 """
 What tests of followers begin with: a master of two epochs, an empty replica, and
-sockets that nobody waits for. A test module imports the fixtures that it asks for.
+sockets without a waiting thread. A test module imports the fixtures that it uses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["empty_replica", "short_slices", "two_epochs"]
 @pytest.fixture(autouse=True)
 def short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Nobody waits for a socket that is quiet.
+    No thread waits for a silent socket.
     """
     monkeypatch.setattr(follower, "SLICE_MS", SLICE_MS)
 

@@ -1,5 +1,5 @@
 """
-A judge over a real log, for tests of it and of what waits there.
+An in-sync monitor over a real log, for tests of it and of appends that wait there.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from lib.store.stores import message
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.insync_monitor import InSyncMonitor
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
-__all__ = ["EPOCH", "LONG_MS", "Court"]
+__all__ = ["EPOCH", "LONG_MS", "InSyncFixture"]
 
 EPOCH = 3
 """Of the mastership."""
@@ -22,8 +22,8 @@ LONG_MS = 10_000
 """No test takes so long."""
 
 
-class Court:
-    """A judge over a real log, with a clock of the test's."""
+class InSyncFixture:
+    """An in-sync monitor over a real log, with a clock of the test's."""
 
     def __init__(
         self, log: CommitLog, *members: int, rules: SetRules | None = None

@@ -36,7 +36,7 @@ class LegacyMaster:
         epochs: (epoch, start offset) of each.
         min_offset: of its first segment.
         block_bytes: of a block at most.
-        limit: no byte from this offset on is sent; for those who wait there.
+        limit: no byte from this offset on is sent, for waiting slaves.
         confirm: what it confirms at most.
         acks: every report that came.
         links: how many slaves shook hands.
@@ -95,7 +95,7 @@ class MasterLink:
         with suppress(BlockingIOError):  # nothing to hear
             heard = self._link.recv(65536)
             if not heard:
-                raise ConnectionError("the slave closed the link")
+                raise ConnectionError("the slave closed the connection")
             self._heard += heard
             self._hear()
         if self._position is None:

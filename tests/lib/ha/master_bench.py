@@ -9,13 +9,7 @@ from typing import Any
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import (
-    CloseLink,
-    MasterEffect,
-    MasterLog,
-    Send,
-    SendBlock,
-)
+from pystore.ha.master.effects import CloseLink, MasterEffect, MasterLog, SendBlock
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
 from pystore.ha.wire.codes import (
@@ -26,6 +20,7 @@ from pystore.ha.wire.codes import (
     TruncateOutcome,
 )
 from pystore.ha.wire.decoder import take_frame
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.frames import (
     Body,
     ConfirmTruncate,

@@ -18,7 +18,7 @@ from typing import Any
 from lib.store.stores import SEGMENT
 from pystore.clocks import clock_ms
 from pystore.errors import PystoreError
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.config import MasterConfig
 from pystore.ha.master.service import MasterService, Mastership
 from pystore.ha.slave.backoff import BackOff
@@ -29,6 +29,7 @@ from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.slave.replica_log import ReplicaLog
 from pystore.ha.slave.transport import MasterStream, connect
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
 __all__ = [
@@ -154,7 +155,7 @@ class MasterStage:
                 self.log, replace(ship, **changes), self.clock.now_ms
             )
         except PystoreError:
-            # Nobody else has the log.
+            # No other thread has the log.
             self.log.close()
             raise
 
@@ -172,10 +173,10 @@ class MasterStage:
 
     def skip(self, skipped_ms: int) -> None:
         """
-        Moves the clock on, and wakes whoever sleeps.
+        Moves the clock on, and wakes all sleeping threads.
         """
         self.clock.skip(skipped_ms)
-        self.service.monitor.notifier.ring()
+        self.service.monitor.notifier.notify()
 
     def wait_for_links(self, count: int) -> None:
         """
@@ -257,11 +258,11 @@ class Slave:
     def _dial(self, address: tuple[str, int]) -> MasterStream:
         return connect(*address, self._stopping.is_set, self._now_ms)
 
-    def standing(self) -> FollowerStatus:
+    def status(self) -> FollowerStatus:
         """
         How it stands.
         """
-        return self._follower.standing()
+        return self._follower.status()
 
     def __enter__(self) -> Slave:
         return self

@@ -16,12 +16,13 @@ from typing import Any
 from lib.store.stores import SEGMENT
 from pystore.ha.config import ReplicaConfig
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.lease import Lease
 from pystore.ha.replica import Replica
 from pystore.ha.result import ReplicaStatus
 from pystore.ha.role import Role
 from pystore.ha.slave.backoff import BackOffConfig
+from pystore.replicaset import AgreedSet, Member
 
 __all__ = ["WAIT_MS", "ReplicaStage", "ScriptedController"]
 

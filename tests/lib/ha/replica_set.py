@@ -1,8 +1,8 @@
 """
-A master's judgement with its slaves, in words that tests can speak.
+The in-sync decisions of a master with its slaves, in the terms of tests.
 
 Sizes are in bytes, times in milliseconds; broker 1 is the master. Nothing here
-decides anything: it fills in the facts that a real link would bring.
+decides anything: it supplies the facts that a real link would bring.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from lib.ha.ack_waits import AckWaits
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 __all__ = ["EPOCH", "ReplicaSet", "member", "members"]
 
@@ -26,7 +27,7 @@ def member(broker_id: int, start: int = 1) -> Member:
     """
     A broker's process: its ``start`` makes the incarnation.
     """
-    return Member(broker_id, (start, bytes([start]) * 16))
+    return Member(broker_id, Incarnation(start, bytes([start]) * 16))
 
 
 def members(*broker_ids: int) -> frozenset[Member]:
@@ -38,17 +39,17 @@ def members(*broker_ids: int) -> frozenset[Member]:
 
 class ReplicaSet:
     """
-    The master of a set, and who talks to it.
+    The master of a set, and its slaves.
 
     Args:
         listed: the set that the controller committed.
-        candidates: who else may be elected.
+        candidates: other replicas that may be elected.
         end: of the log, all of it flushed; where the epoch begins.
         confirm: as the master knew it before.
         rules: the numbers.
 
     Attributes:
-        monitor: the judgement.
+        monitor: the in-sync decisions.
         waits: appends that wait for their acks.
     """
 
@@ -76,7 +77,7 @@ class ReplicaSet:
             now_ms=0,
             rules=rules,
         )
-        self.waits = AckWaits(self.monitor.promises)
+        self.waits = AckWaits(self.monitor.ack_policy)
 
     @property
     def confirm(self) -> int:

@@ -5,13 +5,13 @@ Decisions of a controller for two replicas, one of which is ours.
 from __future__ import annotations
 
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import Lease
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 __all__ = ["ME", "OTHER", "SET", "to_follow", "to_lead"]
 
-ME = Member(1, (4, bytes(16)))
-OTHER = Member(2, (9, bytes(16)))
+ME = Member(1, Incarnation(4, bytes(16)))
+OTHER = Member(2, Incarnation(9, bytes(16)))
 SET = AgreedSet(frozenset({ME}), 7, frozenset({OTHER}))
 THEIRS = AgreedSet(frozenset({OTHER}), 7, frozenset({ME}))
 

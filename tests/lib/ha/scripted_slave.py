@@ -56,7 +56,7 @@ class RawSlave:
         Returns the next frame.
 
         Raises:
-            ConnectionError: the master closed the link.
+            ConnectionError: the master closed the connection.
         """
         while True:
             frame, size = take_frame(memoryview(bytes(self._data)), 16 << 20)
@@ -65,7 +65,7 @@ class RawSlave:
                 return frame
             piece = self.socket.recv(1 << 20)
             if not piece:
-                raise ConnectionError("the master closed the link")
+                raise ConnectionError("the master closed the connection")
             self._data += piece
 
     def greet(self) -> HandshakeMaster:

@@ -20,14 +20,13 @@ from pystore.ha.slave.effects import (
     Confirm,
     Cut,
     LeaveMaster,
-    Send,
     SlaveEffect,
     SlaveLog,
     SlaveProtocol,
     Wipe,
 )
 from pystore.ha.wire.codes import AckStatus
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 from pystore.metastore.schema import EPOCHS, PROMISED
 from pystore.store.commit_log import CommitLog
 

@@ -28,7 +28,7 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.decision import Rejected
 from pystore.controller.model.facts import Facts, LastHeartbeat
-from pystore.controller.model.member import LogEnd, Member, ids_of
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import RegisteredBroker
 from pystore.controller.model.replies import (
     Election,
@@ -37,9 +37,10 @@ from pystore.controller.model.replies import (
     NextBrokerId,
     RegistrationReply,
 )
-from pystore.controller.model.state import AgreedSet, SetState
+from pystore.controller.model.state import SetState
 from pystore.controller.model.views import replica_info, sync_state
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import AgreedSet, Member, ids_of
 
 __all__ = ["Answer", "Step", "ours", "steps"]
 

@@ -12,11 +12,9 @@ import pytest
 from lib.controller.controller_server import SpokenBroker, running
 from lib.remoting.virtual_time_loop import run
 
-from pystore.broker.controller_gateway import ThreadedGateway
-from pystore.broker.translation import member_of
+from pystore.broker.controller_gateway import ThreadedGateway, alteration
 from pystore.controller.client.client import ControllerClient
-from pystore.controller.model import member as listed
-from pystore.controller.model import state
+from pystore.controller.model.commands import AlterSet
 from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
@@ -27,30 +25,24 @@ from pystore.controller.protocol.calls import (
     GetReplicaInfo,
     MasterInfo,
 )
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
+from pystore.replicaset import AgreedSet, Incarnation, Member
 from pystore.rocketmq.identity_file import BrokerIdentity
 
 WHO = BrokerIdentity("c", "b", 1)
 EPOCH, VERSION = 5, 9
-US = Member(1, (1, bytes(16)))
+US = Member(1, Incarnation(1, bytes(16)))
 BOTH = frozenset({US, Member(2)})
 CHANGE = SetChange(1, EPOCH, VERSION, BOTH, frozenset(), "2 is caught up")
 FENCE = SetChange(2, EPOCH, VERSION, frozenset({US}), frozenset(), "?", is_fence=True)
 
-Answer = state.AgreedSet | CallRefused | CallUnanswered
-
-
-def committed(*broker_ids: int, version: int) -> state.AgreedSet:
-    """
-    A set as RocketMQ's controllers tell it: by ids.
-    """
-    return state.AgreedSet(frozenset(map(listed.Member, broker_ids)), version)
+Answer = AgreedSet | CallRefused | CallUnanswered
 
 
 def agreed(*broker_ids: int, version: int) -> AgreedSet:
     """
-    The same, as replication has it.
+    A set as RocketMQ's controllers list it: by ids.
     """
     return AgreedSet(frozenset(map(Member, broker_ids)), version)
 
@@ -59,8 +51,8 @@ def ship(*broker_ids: int, version: int, epoch: int = EPOCH) -> MasterInfo:
     """
     The first of them is master of the others.
     """
-    found = committed(*broker_ids, version=version)
-    return MasterInfo(listed.Member(broker_ids[0]), "a:1", epoch, found)
+    found = agreed(*broker_ids, version=version)
+    return MasterInfo(Member(broker_ids[0]), "a:1", epoch, found)
 
 
 class Scripted:
@@ -144,7 +136,7 @@ def outcome(
 
 def test_a_set_that_was_committed_is_taken() -> None:
     """As the controller has it, by whatever it knows members."""
-    calls = Scripted(committed(1, 2, version=VERSION + 1))
+    calls = Scripted(agreed(1, 2, version=VERSION + 1))
     assert agreed(1, 2, version=VERSION + 1) == outcome(CHANGE, calls)
 
 
@@ -177,7 +169,7 @@ def test_a_refusal_without_a_set_is_followed_by_reading_it(
 
 def test_a_set_that_came_with_the_refusal_is_not_read_again() -> None:
     """As controllers of pystore refuse what comes too late."""
-    calls = Scripted(CallRefused(2001, agreed=committed(1, 3, version=VERSION + 3)))
+    calls = Scripted(CallRefused(2001, agreed=agreed(1, 3, version=VERSION + 3)))
     assert agreed(1, 3, version=VERSION + 3) == outcome(CHANGE, calls)
 
 
@@ -209,7 +201,7 @@ def test_the_set_of_another_mastership_is_not_ours(
 ) -> None:
     """It is handed on, so that this one ends; our own set stays as it is."""
     heard: list[MasterInfo] = []
-    other = committed(1, 2, version=VERSION + 1)
+    other = agreed(1, 2, version=VERSION + 1)
     calls = Scripted(CallRefused(code, agreed=other), found)
     assert SetRefusal() == outcome(CHANGE, calls, heard.append)
     assert [found] == heard
@@ -223,7 +215,7 @@ def test_brokers_that_are_not_wanted_are_named() -> None:
 
 def test_a_set_that_did_not_rise_settles_nothing() -> None:
     """A controller that says so is wrong; the change stays open."""
-    calls = Scripted(committed(1, 2, version=VERSION))
+    calls = Scripted(agreed(1, 2, version=VERSION))
     assert None is outcome(CHANGE, calls)
 
 
@@ -289,7 +281,7 @@ def test_a_controller_of_pystore_settles_a_lost_answer_by_a_fence() -> None:
             await ask.learn_brokers()
             assert {1, 2} == ask.broker_ids()
 
-            us, other = (member_of(one.member) for one in brokers)
+            us, other = (one.member for one in brokers)
             epoch, version = elected.master_epoch or 0, elected.sync_state_set_epoch
             assert version is not None
             both = frozenset({us, other})
@@ -307,3 +299,13 @@ def test_a_controller_of_pystore_settles_a_lost_answer_by_a_fence() -> None:
             assert now == await asyncio.to_thread(ask.ask, fence)
 
     run(main())
+
+
+def test_a_change_is_requested_by_the_master_in_its_incarnation() -> None:
+    """
+    With its candidates and epochs, and as a fence if it is one.
+    """
+    change = SetChange(4, 7, 9, BOTH, frozenset({Member(3)}), "a reason", is_fence=True)
+    expected = AlterSet(US, 7, 9, BOTH, frozenset({Member(3)}), is_fence=True)
+
+    assert expected == alteration(change, 1)

@@ -181,8 +181,8 @@ def test_a_port_without_a_listener_is_one_line() -> None:
     [
         ("v3", b"HTTP/1.1 400 Bad Request\r\n\r\n", "a frame of 1213486160 bytes"),
         ("legacy", b"HTTP/1.1 400 Bad Request\r\n\r\n", "state 1213486160"),
-        ("v3", b"", "closed the link"),
-        ("legacy", b"", "closed the link"),
+        ("v3", b"", "closed the connection"),
+        ("legacy", b"", "closed the connection"),
     ],
 )
 def test_a_peer_that_is_not_a_master_is_one_line(

@@ -10,10 +10,10 @@ from lib.controller.broker_set_driver import Brokers
 
 from pystore.controller.model.codec import decode, encode
 from pystore.controller.model.commands import AlterSet, Clean, Elect, Register, Trigger
-from pystore.controller.model.member import Member, ids_of
 from pystore.controller.model.replies import Done, Election, RegistrationReply
 from pystore.controller.model.views import replica_info, sync_state
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member, ids_of
 
 
 def _three() -> Brokers:

@@ -5,7 +5,7 @@ What a replica's place says when it serves and when it follows.
 from __future__ import annotations
 
 from pystore.ha.config import ReplicaConfig
-from pystore.ha.insync.member import Member
+from pystore.replicaset import Incarnation, Member
 
 PLACE = ReplicaConfig("cluster", "set", 4, heartbeat_ms=700, is_learner=True)
 
@@ -29,7 +29,7 @@ def test_a_slave_follows_with_its_incarnation() -> None:
     """
     B1: the master lists it by that.
     """
-    me = Member(4, (6, b"\x07" * 16))
+    me = Member(4, Incarnation(6, b"\x07" * 16))
     config = PLACE.slave_config(me, 9, may_wipe=True)
 
     assert (config.cluster, config.broker_name, config.broker_id) == (
@@ -37,7 +37,7 @@ def test_a_slave_follows_with_its_incarnation() -> None:
         "set",
         4,
     )
-    assert (config.incarnation, config.incarnation_bits) == me.incarnation
+    assert Incarnation(config.incarnation, config.incarnation_bits) == me.incarnation
     assert config.epoch == 9
     assert config.is_learner
     assert config.may_wipe

@@ -1,15 +1,15 @@
 """
-Whom a decision lists.
+The brokers that a decision lists.
 """
 
 from __future__ import annotations
 
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member
+from pystore.replicaset import AgreedSet, Member
 
 
 def test_members_and_candidates_are_listed() -> None:
-    """Somebody may hope for the bytes of either (K.3)."""
+    """Acknowledged records may depend on the bytes of either (K.3)."""
     agreed = AgreedSet(frozenset({Member(1)}), 4, frozenset({Member(2)}))
     decision = Decision(3, Member(1), "a:1", agreed)
 
@@ -19,5 +19,5 @@ def test_members_and_candidates_are_listed() -> None:
 
 
 def test_where_no_set_is_told_everybody_may_be_listed() -> None:
-    """Nobody's log is wiped for what was not said."""
+    """A missing list is no reason to wipe a log."""
     assert Decision(3, Member(1), "a:1").lists(3)

@@ -12,7 +12,6 @@ from lib.state_diagrams import PAGE, drawn
 
 from pystore.errors import LocalViolation
 from pystore.ha.decision import Decision
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.master.lease import NO_LEASE, Lease
 from pystore.ha.role import (
     ROLES,
@@ -30,6 +29,7 @@ from pystore.ha.role import (
     next_role,
 )
 from pystore.ha.wire.effects import Promise
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 
 @dataclass
@@ -68,7 +68,7 @@ def test_a_slave_promises_before_it_follows(stage: Stage) -> None:
 
 
 def test_the_old_role_ends_before_the_new_one_is_promised(stage: Stage) -> None:
-    """Nobody else writes to the log while it is promised, cut and begun."""
+    """No other thread writes to the log while it is promised, cut and begun."""
     stage.told(to_follow(3))
     assert stage.told(to_lead(4)) == [
         StopFollowing(),
@@ -113,9 +113,9 @@ def test_a_promised_epoch_outlives_the_process() -> None:
     assert stage.told(to_follow(6)) == [Follow("a:1", 6, may_wipe=False)]
 
 
-def test_a_former_self_is_somebody_else(stage: Stage) -> None:
+def test_an_older_process_of_the_broker_is_another_member(stage: Stage) -> None:
     """B1, R152: a restarted process resumes no mastership, nor does it follow it."""
-    former = Member(1, (3, bytes(16)))
+    former = Member(1, Incarnation(3, bytes(16)))
 
     assert stage.told(Decision(3, former, "me:1", SET)) == [Promise(3)]
     assert stage.machine.role is Role.IDLE
@@ -125,7 +125,7 @@ def test_a_former_self_is_somebody_else(stage: Stage) -> None:
 def test_an_election_ends_the_old_role_and_its_outcome_begins_one(
     stage: Stage,
 ) -> None:
-    """An epoch may be told in steps: nobody is master yet, who is, where it is."""
+    """An epoch may be decided in steps: no master yet, the master, its address."""
     stage.told(to_follow(3))
 
     assert stage.told(Decision(4)) == [StopFollowing(), Promise(4)]
@@ -146,8 +146,8 @@ def test_a_master_that_moved_is_followed_to_where_it_is(stage: Stage) -> None:
     ]
 
 
-def test_a_replica_that_nobody_lists_may_be_wiped(stage: Stage) -> None:
-    """K.3: its bytes are nobody's hope."""
+def test_a_replica_outside_the_set_may_be_wiped(stage: Stage) -> None:
+    """K.3: no acknowledged record depends on its bytes."""
     alone = AgreedSet(frozenset({OTHER}), 7)
     effects = stage.told(Decision(3, OTHER, "a:1", alone))
 
@@ -272,11 +272,14 @@ class TestMaster:
     ) -> None:
         """B6, B8: the controller gives epochs away; a peer only knows of one."""
         stage.told(to_lead(4))
-        stage.machine.heard(4)
+        stage.machine.newer_epoch_seen(4)
         assert stage.run() == []
-        stage.machine.heard(9)
+        stage.machine.newer_epoch_seen(9)
 
-        assert stage.run() == [StopServing(4), Resign(4, "epoch 9 is known")]
+        assert stage.run() == [
+            StopServing(4),
+            Resign(4, "stale epoch 4: a peer is at epoch 9"),
+        ]
         assert stage.machine.role is Role.RESIGNED
         assert stage.told(to_lead(4)) == []
         assert stage.told(to_lead(5))[-1] == BeginMastership(5, SET, None)
@@ -315,7 +318,7 @@ class TestShutdown:
         stage.told(to_lead(4))
         stage.machine.shutdown()
 
-        assert stage.run() == [StopServing(4), Resign(4, "it shuts down")]
+        assert stage.run() == [StopServing(4), Resign(4, "the master shuts down")]
 
     def test_a_slave_leaves(self, stage: Stage) -> None:
         """There is nothing to resign."""
@@ -346,7 +349,7 @@ class TestTable:
         assert {next_role(role, RoleEvent.SHUTDOWN) for role in Role} == {Role.SHUTDOWN}
 
     def test_whatever_is_told_may_be_told_in_every_role(self) -> None:
-        """Who tells it does not know ours."""
+        """Its sender does not know this epoch."""
         outer = list(RoleEvent)[:7]
         assert [] == [
             (role, event)
@@ -365,7 +368,7 @@ class TestTable:
         assert entered == {Role.PENDING}
 
     def test_what_cannot_be_is_a_mistake_of_ours(self) -> None:
-        """A beginning that nobody asked for, say."""
+        """Such as a beginning that was not requested."""
         with pytest.raises(LocalViolation, match="mastership has begun in role IDLE"):
             next_role(Role.IDLE, RoleEvent.BEGAN_MASTERSHIP)
 

@@ -12,7 +12,7 @@ from pystore.ha.role import Follow, Resign, RoleEffect
 
 def test_effects_are_frozen_values() -> None:
     """
-    Who carries one out tells by its value that it did.
+    The owner reports a carried-out effect by its value.
     """
     assert Resign(3, "late") == Resign(3, "late")
     assert Follow("a:1", 3, may_wipe=False) != Follow("a:1", 3, may_wipe=True)

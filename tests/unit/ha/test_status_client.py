@@ -64,7 +64,7 @@ class Script:
             self.heard.append(frame.body)
             del data[:size]
             for piece in encode(Frame(EPOCH, 0, body)):
-                # Byte by byte: whoever takes frames waits for all of it.
+                # Byte by byte: a reader of frames waits for all of it.
                 link.sendall(bytes([piece]))
         while link.recv(1 << 16):
             pass

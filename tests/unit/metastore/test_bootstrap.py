@@ -20,7 +20,8 @@ from pystore.metastore.bootstrap import create_meta
 from pystore.metastore.database import MetaStore
 from pystore.metastore.schema import FORMAT, IDENTITY, INCARNATION, PLACE
 from pystore.metastore.transaction import WriteTransaction
-from pystore.metastore.values import Incarnation, StoreFormat
+from pystore.metastore.values import StoreFormat
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.identity_file import BrokerIdentity
 
 

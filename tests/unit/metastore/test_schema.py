@@ -32,12 +32,12 @@ from pystore.metastore.values import (
     CleanMark,
     CutState,
     Exports,
-    Incarnation,
     QueueMark,
     QueueOffsets,
     StoreFingerprint,
     StoreFormat,
 )
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 IDENTIFIED = BrokerIdentity("集群", "broker-a", 2**63 - 1)

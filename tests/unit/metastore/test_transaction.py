@@ -28,11 +28,11 @@ from pystore.metastore.values import (
     Bounds,
     CleanMark,
     CutState,
-    Incarnation,
     QueueMark,
     QueueOffsets,
     StoreFingerprint,
 )
+from pystore.replicaset import Incarnation
 from pystore.rocketmq.checkpoint_file import CheckpointTimes
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 

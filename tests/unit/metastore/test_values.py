@@ -7,14 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.errors import FormatError, InvalidError
-from pystore.metastore.values import (
-    NO_FORMAT,
-    Bounds,
-    Exports,
-    Incarnation,
-    StoreFormat,
-    digest_of,
-)
+from pystore.metastore.values import NO_FORMAT, Bounds, Exports, StoreFormat, digest_of
 
 
 def test_a_format_of_today_is_read() -> None:
@@ -37,14 +30,6 @@ def test_a_format_of_another_day_is_refused_by_name(
     with pytest.raises(FormatError, match=f"^/s/meta/lmdb: {message}") as caught:
         written.refuse_unknown("/s/meta/lmdb")
     print(caught.value)
-
-
-def test_an_incarnation_is_identified_by_counter_and_bits() -> None:
-    """The abort file has its text."""
-    assert "7-000102030405060708090a0b0c0d0e0f" == Incarnation(7, bytes(range(16))).text
-    for counter, bits in ((-1, bytes(16)), (1, b"short")):
-        with pytest.raises(InvalidError, match="16 random bytes"):
-            Incarnation(counter, bits)
 
 
 def test_bounds_are_not_negative() -> None:

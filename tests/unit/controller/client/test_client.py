@@ -13,9 +13,7 @@ from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.client.client import ControllerClient, role_handler
 from pystore.controller.model.commands import AlterSet
-from pystore.controller.model.member import Member
 from pystore.controller.model.replies import Done, NextBrokerId
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
@@ -40,6 +38,7 @@ from pystore.remoting.controller_headers import NotifyRoleChanged
 from pystore.remoting.fields import encode_fields
 from pystore.remoting.reply import Reply
 from pystore.remoting.server import RemotingServer
+from pystore.replicaset import AgreedSet, Member
 
 SET_BODY = SyncStateSet(frozenset({1}), 1).encode()
 AGREED = AgreedSet(frozenset({Member(1)}), 1)

@@ -16,10 +16,10 @@ from pystore.controller.model.commands import (
     StepDown,
     Trigger,
 )
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, NewSet
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member
 
 
 def _three() -> tuple[Brokers, Member, Member, Member]:

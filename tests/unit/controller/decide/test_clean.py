@@ -15,7 +15,6 @@ from pystore.controller.model.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.model.member import ids_of
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import (
     Applied,
@@ -24,6 +23,7 @@ from pystore.controller.model.replies import (
     RegistrationReply,
 )
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import ids_of
 
 
 def _three(*in_sync: int) -> Brokers:

@@ -29,9 +29,9 @@ from pystore.controller.model.commands import (
 )
 from pystore.controller.model.decision import Accepted, Rejected
 from pystore.controller.model.facts import Facts
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import NotedRefusal, SetState
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member
 
 COMMANDS: list[Command] = [
     AlterSet(Member(1), 1, 1, frozenset({Member(1)})),

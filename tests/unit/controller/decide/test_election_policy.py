@@ -18,7 +18,7 @@ from pystore.controller.model.commands import (
     Trigger,
 )
 from pystore.controller.model.facts import LastHeartbeat
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import Done, Election
 from pystore.controller.model.state import LossRange
 

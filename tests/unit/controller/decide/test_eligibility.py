@@ -11,7 +11,7 @@ from lib.controller.broker_set_driver import incarnation, start
 
 from pystore.controller.decide.eligibility import standing_of
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import NOWHERE, LogEnd
+from pystore.controller.model.log_end import NOWHERE, LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 
 BEFORE = RegisteredBroker(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import NoteRefusal, SeeEnds
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import NotedRefusal

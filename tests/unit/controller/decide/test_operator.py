@@ -13,10 +13,10 @@ from pystore.controller.model.commands import (
     Readmit,
     SeeEnds,
 )
-from pystore.controller.model.member import ids_of
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import ids_of
 
 
 def _pair() -> Brokers:

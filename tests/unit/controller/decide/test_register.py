@@ -7,10 +7,10 @@ from __future__ import annotations
 from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import ApplyId, Clean, Register
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Applied, RegistrationReply
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member
 
 
 def _pair() -> tuple[Brokers, Member, Member]:

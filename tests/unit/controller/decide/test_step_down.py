@@ -7,9 +7,9 @@ from __future__ import annotations
 from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.commands import EndLeases, StepDown
-from pystore.controller.model.member import Member
 from pystore.controller.model.replies import Done
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member
 
 
 def _pair() -> tuple[Brokers, Member, Member]:

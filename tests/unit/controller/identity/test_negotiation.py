@@ -27,7 +27,7 @@ from pystore.controller.identity.negotiation import (
     next_step,
 )
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
     ApplyBrokerId,
@@ -38,7 +38,7 @@ from pystore.controller.protocol.calls import (
     RegisterBroker,
 )
 from pystore.errors import LocalViolation
-from pystore.metastore.values import Incarnation
+from pystore.replicaset import Incarnation, Member
 from pystore.rocketmq.identity_file import BrokerIdentity, TemporaryIdentity
 
 NAMED = ConfiguredIdentity("c", "b", "127.0.0.1:10911")

@@ -16,7 +16,7 @@ from pystore.controller.liveness.heartbeats import Heartbeat, Heartbeats
 from pystore.controller.model.commands import Elect, Trigger
 from pystore.controller.model.decision import Accepted
 from pystore.controller.model.facts import Facts, LastHeartbeat
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replies import Election
 from pystore.remoting.codes import ResponseCode
 

@@ -11,9 +11,9 @@ from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.authority import Authority
 from pystore.controller.liveness.leases import Leases
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.records.term import Term
+from pystore.replicaset import Member
 
 SECOND = 1_000_000_000
 BEGAN = 100 * SECOND

@@ -25,10 +25,11 @@ from pystore.controller.model.events import (
     SetChanged,
     SetEvent,
 )
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.state import LossRange, NotedRefusal, SetState
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member
 
 NOBODY = Member(9)
 CHANGES: list[Change] = [

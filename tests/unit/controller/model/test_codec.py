@@ -16,12 +16,12 @@ from lib.controller.broker_set_driver import Brokers, start
 from pystore.controller.model.codec import VERSION, decode, encode
 from pystore.controller.model.commands import Clean, NoteRefusal, StepDown
 from pystore.controller.model.invariants import violations
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker, Tombstone
-from pystore.controller.model.state import AgreedSet, LossRange, NotedRefusal, SetState
+from pystore.controller.model.state import LossRange, NotedRefusal, SetState
 from pystore.errors import FormatError
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 numbers = st.integers(0, 2**63 - 1)
 texts = st.text(max_size=9)

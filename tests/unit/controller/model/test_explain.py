@@ -11,9 +11,10 @@ from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.explain import why_missing
 from pystore.controller.model.facts import Facts, LastHeartbeat
-from pystore.controller.model.member import LogEnd, Member
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
-from pystore.controller.model.state import AgreedSet, SetState
+from pystore.controller.model.state import SetState
+from pystore.replicaset import AgreedSet, Member
 
 FIRST = RegisteredBroker(1, "h1:1;1", "h1:1", incarnation(1))
 SECOND = RegisteredBroker(2, "h2:1;1", "h2:1", incarnation(1))

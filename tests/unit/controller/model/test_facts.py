@@ -7,7 +7,7 @@ from __future__ import annotations
 from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.model.facts import Facts, LastHeartbeat
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import RegisteredBroker
 
 NOW = RegisteredBroker(1, "", "", incarnation(2), 2, recovered=LogEnd(3, 50))

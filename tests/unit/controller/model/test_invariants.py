@@ -10,9 +10,9 @@ import pytest
 from lib.controller.broker_set_driver import Brokers, start
 
 from pystore.controller.model.invariants import backslides, violations
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import Tombstone
-from pystore.controller.model.state import AgreedSet, LossRange, SetState
+from pystore.controller.model.state import LossRange, SetState
+from pystore.replicaset import AgreedSet, Member
 
 
 def _pair() -> SetState:

@@ -4,9 +4,9 @@ How one looks a broker up.
 
 from __future__ import annotations
 
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import RegisteredBroker, Tombstone
-from pystore.controller.model.state import AgreedSet, SetState
+from pystore.controller.model.state import SetState
+from pystore.replicaset import AgreedSet, Member
 
 
 def test_brokers_and_what_is_left_of_them_are_found_by_id() -> None:

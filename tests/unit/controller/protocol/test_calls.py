@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import inspect
 
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol import calls
 from pystore.controller.protocol.calls import (
     CallRefused,
@@ -18,6 +17,7 @@ from pystore.controller.protocol.calls import (
     SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import LeaseGrant
+from pystore.replicaset import AgreedSet
 
 
 def test_what_is_not_told_is_as_rocketmq_takes_it() -> None:

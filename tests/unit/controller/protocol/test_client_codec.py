@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from lib.oracle.golden_remoting import FRAMES, as_java_saw_it
 
 from pystore.controller.model.commands import AlterSet, Recovery
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import Done, MasterRecord, NextBrokerId
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.calls import (
     AlterSyncStateSet,
     ApplyBrokerId,
@@ -53,12 +51,12 @@ from pystore.controller.protocol.set_extensions import (
     leadership_fields,
     refused_ids_fields,
 )
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_bodies import ElectMasterBody, SyncStateSet
 from pystore.remoting.controller_headers import NotifyRoleChanged
 from pystore.remoting.fields import MissingField, encode_fields
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 START = Incarnation(7, bytes(range(16)))
 ME, JAVA = Member(1, START), Member(2)

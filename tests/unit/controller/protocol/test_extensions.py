@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.controller.model.commands import Recovery
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.protocol.extensions import (
     HeartbeatExtension,
@@ -21,9 +21,9 @@ from pystore.controller.protocol.extensions import (
     vitals_fields,
     vitals_of,
 )
-from pystore.metastore.values import Incarnation
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.fields import MissingField
+from pystore.replicaset import Incarnation
 
 START = Incarnation(7, bytes(range(16)))
 

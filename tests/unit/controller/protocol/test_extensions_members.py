@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from pystore.controller.model.member import Member
 from pystore.controller.protocol.extensions import (
     ids_text,
     members_text,
@@ -14,8 +13,8 @@ from pystore.controller.protocol.extensions import (
     parse_incarnation,
     parse_members,
 )
-from pystore.metastore.values import Incarnation
 from pystore.remoting.fields import MissingField
+from pystore.replicaset import Incarnation, Member
 
 START = Incarnation(7, b"\xab" * 16)
 

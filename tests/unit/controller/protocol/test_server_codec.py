@@ -16,12 +16,12 @@ from pystore.controller.model.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.model.member import Member
 from pystore.controller.protocol.extensions import recovery_fields
 from pystore.controller.protocol.server_codec import COMMANDS, SetCommand
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.fields import MissingField
+from pystore.replicaset import Member
 
 SET = {"clusterName": "c", "brokerName": "b"}
 

@@ -16,7 +16,6 @@ from pystore.controller.model.commands import (
     Register,
     Trigger,
 )
-from pystore.controller.model.member import Member
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import leadership_of
 from pystore.controller.protocol.server_codec_answers import (
@@ -28,6 +27,7 @@ from pystore.controller.protocol.server_codec_answers import (
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.replica_bodies import decode_replicas
 from pystore.remoting.reply import Reply
+from pystore.replicaset import Member
 
 NAMES = {"clusterName": "cluster", "brokerName": "set"}
 LED = {"masterBrokerId": "1", "masterAddress": "host:1", "masterEpoch": "1"}

@@ -7,9 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pystore.controller.model.commands import AlterSet
-from pystore.controller.model.member import Member
 from pystore.controller.model.replies import MasterRecord
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.protocol.set_extensions import (
     agreed_fields,
     agreed_of,
@@ -20,8 +18,8 @@ from pystore.controller.protocol.set_extensions import (
     refused_ids_fields,
     refused_ids_of,
 )
-from pystore.metastore.values import Incarnation
 from pystore.remoting.fields import MissingField
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
 START = Incarnation(7, bytes(range(16)))
 OTHER = Incarnation(1, bytes(16))

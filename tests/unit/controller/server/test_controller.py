@@ -9,7 +9,6 @@ from lib.controller.controller_server import Running, SpokenBroker, running
 from lib.remoting.virtual_time_loop import move, run, until
 
 from pystore.controller.client.client import ControllerClient
-from pystore.controller.model.member import Member
 from pystore.controller.model.replica import LogStanding
 from pystore.controller.model.replies import NextBrokerId
 from pystore.controller.model.state import SetState
@@ -32,6 +31,7 @@ from pystore.remoting.controller_headers import (
     ElectMasterRequest,
     GetReplicaInfoRequest,
 )
+from pystore.replicaset import Member
 
 CLUSTER = ("cluster", "set")
 

@@ -8,7 +8,7 @@ import pytest
 from lib.controller.broker_set_driver import incarnation
 
 from pystore.controller.liveness.heartbeats import Heartbeat
-from pystore.controller.model.member import LogEnd
+from pystore.controller.model.log_end import LogEnd
 from pystore.controller.protocol.extensions import HeartbeatExtension, vitals_fields
 from pystore.controller.server.heartbeat_codec import BrokerBeat, beat_of
 from pystore.remoting.codes import ResponseCode

@@ -7,11 +7,11 @@ from __future__ import annotations
 from pystore.controller.model.commands import ApplyId, Elect, SeeEnds, Trigger
 from pystore.controller.model.decision import Accepted, Rejected
 from pystore.controller.model.events import EndsSeen, IdApplied, MasterElected, SetEvent
-from pystore.controller.model.member import Member
 from pystore.controller.model.replies import Done
 from pystore.controller.model.state import SetState
 from pystore.controller.server.history import LENGTH, ChangeHistory
 from pystore.remoting.codes import ResponseCode
+from pystore.replicaset import Member
 
 NAMES = ("c", "s")
 STATE = SetState(*NAMES, version=1, epoch=7)

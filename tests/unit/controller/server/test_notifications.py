@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from lib.controller.broker_set_driver import incarnation
 
-from pystore.controller.model.member import Member
 from pystore.controller.model.replies import MasterRecord
-from pystore.controller.model.state import AgreedSet
 from pystore.controller.server.notifications import Notification, Notifications
+from pystore.replicaset import AgreedSet, Member
 
 SECOND = 1_000_000_000
 SET = ("cluster", "set")

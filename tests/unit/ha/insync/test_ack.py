@@ -98,11 +98,11 @@ class TestLegacy:
         assert replicas.asked_ids() is None
 
     def test_without_synced_acks_all_synced_is_refused(self) -> None:
-        """B9: nobody's disk was looked at when the members came in."""
+        """B9: no disk was checked when the members joined."""
         replicas = ReplicaSet(rules=SetRules(serves_synced=False))
 
         assert RefusalReason.NOT_SERVED is refusal(replicas, Ack.ALL_SYNCED)
-        assert 0 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert 0 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
 
 
 class TestAuthority:
@@ -145,7 +145,7 @@ class TestAuthority:
         assert 0 == replicas.confirm
 
     def test_what_all_had_acked_before_a_newer_epoch_stays_reached(self) -> None:
-        """B8: the new master is one of those who acked it."""
+        """B8: the new master is one of the replicas that acked it."""
         replicas = ReplicaSet()
         replicas.admit(2)
         wait(replicas, Ack.ALL, 100)
@@ -174,7 +174,7 @@ class TestReading:
         replicas.ask()
         replicas.append(100)
 
-        assert 0 == replicas.monitor.promises.readable_offset(Ack.ALL)
+        assert 0 == replicas.monitor.ack_policy.readable_offset(Ack.ALL)
 
     def test_readers_of_a_leader_s_log_wait_for_nobody(self) -> None:
         """L.1, 13: what was promised is what is read."""
@@ -182,4 +182,4 @@ class TestReading:
         replicas.admit(2)
         replicas.append(100)
 
-        assert 100 == replicas.monitor.promises.readable_offset(Ack.LEADER)
+        assert 100 == replicas.monitor.ack_policy.readable_offset(Ack.LEADER)

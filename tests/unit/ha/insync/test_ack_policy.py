@@ -73,7 +73,7 @@ class TestCompletion:
         assert "all" == settled.promise
 
     def test_all_of_a_lone_master_is_reached_at_once(self) -> None:
-        """R210: there is nobody else."""
+        """R210: there is no other replica."""
         replicas = ReplicaSet()
         wait(replicas, Ack.ALL, 100)
 
@@ -272,7 +272,7 @@ class TestMinimum:
         assert [AckOutcome.REACHED] == outcomes(replicas)
 
     def test_a_copy_that_may_not_be_let_in_is_not_counted(self) -> None:
-        """R114, R216: only who is in the set whatever the answer will be."""
+        """R114, R216: only members whatever the answer will be."""
         replicas = ReplicaSet(rules=SetRules(min_in_sync=2))
         replicas.connect(2)
         replicas.ack(2, 0)

@@ -73,5 +73,5 @@ def test_the_master_is_always_one_of_those_in_sync() -> None:
     """
     So a minimum of none means nothing.
     """
-    with pytest.raises(InvalidError, match="the master is one"):
+    with pytest.raises(InvalidError, match="it is at least 1"):
         SetRules(min_in_sync=0)

@@ -9,7 +9,7 @@ from lib.ha.replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.confirm_offset import ConfirmOffset
-from pystore.ha.insync.member import AgreedSet
+from pystore.replicaset import AgreedSet
 
 
 def acked_set(*acks: int) -> ReplicaSet:
@@ -25,7 +25,7 @@ def acked_set(*acks: int) -> ReplicaSet:
 
 
 class TestConfirm:
-    """C.6: the lowest of everyone, and never lower than it was."""
+    """C.6: the lowest ack of all, and never lower than it was."""
 
     def test_it_is_the_lowest_ack_of_all_members(self) -> None:
         """R121: and of the master itself."""
@@ -63,7 +63,7 @@ class TestConfirm:
         assert 0 == acked_set(1_000, 0).confirm
 
     def test_a_lower_ack_after_a_reconnect_does_not_take_it_back(self) -> None:
-        """R128: who holds less than is confirmed is no member: it goes."""
+        """R128: a member that holds less than the confirm offset is removed."""
         replicas = acked_set(1_000)
         assert 1_000 == replicas.confirm
         replicas.connect(2)
@@ -71,7 +71,10 @@ class TestConfirm:
         assert 1_000 == replicas.confirm
 
         change = replicas.ask()
-        assert "2 holds less than is confirmed" == change.reason
+        assert (
+            "broker 2 left the SyncStateSet: it holds less than the confirm offset"
+            == change.reason
+        )
         replicas.agree(change)
         assert 1_000 == replicas.confirm
 
@@ -113,7 +116,7 @@ class TestConfirm:
         assert 700 == ConfirmOffset(700, 700, 900).confirm_offset
         assert 700 == ReplicaSet((1, 2), end=700, confirm=900).confirm
 
-    def test_an_inherited_set_holds_it_until_everyone_spoke(self) -> None:
+    def test_an_inherited_set_holds_it_until_every_member_acked(self) -> None:
         """R126: nothing of it is assumed."""
         replicas = ReplicaSet((1, 2), end=700, confirm=300)
         assert 300 == replicas.confirm
@@ -125,7 +128,7 @@ class TestConfirm:
 
 
 class TestCandidates:
-    """B7: who may be elected, though no member, holds acks back."""
+    """B7: a candidate may be elected, so acks wait for it."""
 
     def test_a_candidate_holds_the_confirm_offset(self) -> None:
         """Without a session, without an ack, and with a low one."""
@@ -146,11 +149,11 @@ class TestCandidates:
         change = replicas.ask()
         assert members(1, 2) == change.members
         assert not change.candidates
-        assert 0 == replicas.monitor.promises.completed(Ack.ALL)
+        assert 0 == replicas.monitor.ack_policy.completed(Ack.ALL)
 
         replicas.agree(change)
-        assert 700 == replicas.monitor.promises.completed(Ack.ALL)
-        assert 700 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert 700 == replicas.monitor.ack_policy.completed(Ack.ALL)
+        assert 700 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
 
     def test_a_candidate_that_does_not_come_is_removed(self) -> None:
         """After the time that a member may lag, and not with the first check."""
@@ -164,7 +167,7 @@ class TestCandidates:
         assert 300 == replicas.confirm
 
         replicas.agree(change)
-        assert 700 == replicas.confirm == replicas.monitor.promises.completed(Ack.ALL)
+        assert 700 == replicas.confirm == replicas.monitor.ack_policy.completed(Ack.ALL)
 
     @pytest.mark.parametrize("start", [1, 2])
     def test_a_restarted_candidate_is_removed_before_it_is_admitted(
@@ -182,7 +185,7 @@ class TestCandidates:
         assert member(2, start) in replicas.monitor.set_now.members
 
     def test_a_candidate_that_continues_takes_the_older_one_s_place(self) -> None:
-        """B2, B7: it is admitted once, and nobody is left to wait for."""
+        """B2, B7: it joins once, and no candidate is left to wait for."""
         replicas = ReplicaSet(candidates=[2], end=700, confirm=300)
         continuing = frozenset({member(2, 2)})
         agreed = AgreedSet(members(1), 2, members(2), continuing)

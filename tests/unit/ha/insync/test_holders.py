@@ -1,5 +1,5 @@
 """
-One picture of who holds how much answers for every append of its moment.
+One value of what replicas hold serves all appends of its moment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pystore.ha.insync.holders import HolderOffsets
 HELD = ((1, 300, 200), (2, 200, 100), (3, 250, 0))
 
 
-def test_what_everyone_holds_is_everyones() -> None:
+def test_an_append_below_all_ends_is_held_by_all_replicas() -> None:
     """Up to the lowest end, and not a byte further."""
     copies = HolderOffsets(HELD, is_legacy=False)
 

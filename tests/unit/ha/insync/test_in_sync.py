@@ -8,7 +8,7 @@ import pytest
 from lib.ha.replica_set import EPOCH, ReplicaSet, members
 
 from pystore.errors import RemoteViolation
-from pystore.ha.insync.member import AgreedSet
+from pystore.replicaset import AgreedSet
 
 
 class TestAnswers:
@@ -75,7 +75,7 @@ class TestAnswers:
         assert {1, 2} == replicas.set_ids
 
     def test_a_refusal_ends_the_union(self) -> None:
-        """R119: who was not let in is not waited for, and is left alone a while."""
+        """R119: a refused slave is not waited for, and not proposed for a while."""
         replicas = ReplicaSet()
         replicas.connect(2)
         replicas.ack(2, 0)
@@ -152,7 +152,7 @@ class TestAnswers:
         replicas.append(200)
         assert 200 == replicas.confirm
 
-    def test_who_knows_the_controller_may_vouch_that_nothing_is_under_way(self) -> None:
+    def test_a_caller_may_settle_changes_without_an_answer(self) -> None:
         """R112: a controller that takes no second set like the first."""
         replicas = ReplicaSet()
         replicas.connect(2)
@@ -219,7 +219,7 @@ class TestSuspension:
         replicas.monitor.readmit(2, 0)
         assert {1, 2} == replicas.asked_ids()
 
-    def test_who_may_have_been_let_in_is_not_suspended(self) -> None:
+    def test_a_slave_that_may_have_joined_is_not_suspended(self) -> None:
         """R119: the answer was lost."""
         replicas = ReplicaSet()
         replicas.connect(2)
@@ -237,7 +237,7 @@ class TestBadAcks:
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.append(100)
-        with pytest.raises(RemoteViolation, match="above our end 100"):
+        with pytest.raises(RemoteViolation, match="above the end 100"):
             replicas.ack(2, 2**40)
 
         assert 0 == replicas.confirm

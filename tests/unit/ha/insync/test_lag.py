@@ -22,7 +22,7 @@ def test_the_time_never_moves_back() -> None:
     assert 900 == catch_up.last_ms(2)
 
 
-def test_who_never_acked_lags_since_the_mastership_began() -> None:
+def test_a_slave_without_an_ack_lags_since_the_mastership_began() -> None:
     """
     R88, R99: there is time to connect, and no more than that.
     """
@@ -46,7 +46,7 @@ def test_the_end_of_some_time_ago_is_known() -> None:
     assert 49_000 == history.end_before(9_999)
 
 
-def test_ends_that_nobody_asks_for_are_forgotten() -> None:
+def test_ends_that_no_caller_needs_are_forgotten() -> None:
     """
     B9: the window bounds the memory, whatever the rate of appends.
     """

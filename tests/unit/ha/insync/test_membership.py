@@ -1,5 +1,5 @@
 """
-Who comes into the SyncStateSet and who goes: C.1 to C.3.
+Joining and leaving the SyncStateSet: C.1 to C.3.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from lib.ha.replica_set import EPOCH, ReplicaSet, member, members
 from pystore.errors import LocalViolation
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet
 
 
 class TestExpand:
-    """C.1: who is asked into the set."""
+    """C.1: slaves that are proposed for the set."""
 
     def test_a_slave_that_holds_everything_is_asked_in_at_once(self) -> None:
         """R82: with its ack, not with the next check."""
@@ -28,7 +28,7 @@ class TestExpand:
         change = replicas.ask()
         assert members(1, 2) == change.members
         assert (EPOCH, 1) == (change.epoch, change.set_epoch)
-        assert "2 is in sync" == change.reason
+        assert "broker 2 joined the SyncStateSet: it is in sync" == change.reason
 
     def test_a_learner_is_never_asked_in(self) -> None:
         """R82, R201: it may hold everything."""
@@ -48,7 +48,7 @@ class TestExpand:
         assert replicas.asked_ids() is None
 
     def test_a_slave_below_the_confirm_offset_is_not_asked_in(self) -> None:
-        """R82: what was confirmed is on everyone who may be elected."""
+        """R82: every replica that may be elected holds what was confirmed."""
         replicas = ReplicaSet(rules=SetRules(serves_synced=False))
         replicas.append(100)
         replicas.connect(2)
@@ -71,7 +71,8 @@ class TestExpand:
 
     def test_under_load_a_slave_comes_in_although_it_never_holds_all(self) -> None:
         """
-        R82: the confirm offset waits for who is nearly there, so it can be reached.
+        R82: the confirm offset waits for a nearly caught-up slave, so it can be
+        reached.
         """
         replicas = ReplicaSet()
         replicas.append(1_000)
@@ -87,7 +88,7 @@ class TestExpand:
         assert {1, 2} == replicas.asked_ids()
         assert 1_000 == replicas.confirm
 
-    def test_who_stalls_on_the_way_in_is_not_waited_for_any_longer(self) -> None:
+    def test_acks_do_not_wait_for_a_joiner_that_stalls(self) -> None:
         """R82: it was never a member, so a second is all that it costs."""
         replicas = ReplicaSet()
         replicas.append(100)
@@ -118,18 +119,18 @@ class TestExpand:
             expected = {1, 2} if status is AckStatus.OK else None
             assert expected == replicas.asked_ids(), status
 
-    def test_who_has_not_flushed_what_was_promised_synced_is_not_asked_in(self) -> None:
+    def test_a_slave_that_has_not_flushed_acked_bytes_is_not_proposed(self) -> None:
         """B3, B9: every `all-synced` record is on the disk of every member."""
         replicas = ReplicaSet(end=100)
         replicas.connect(2)
         replicas.ack(2, 100, flushed=99)
-        assert 100 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert 100 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
         assert replicas.asked_ids() is None
 
         replicas.ack(2, 100, flushed=100)
         assert {1, 2} == replicas.asked_ids()
 
-    def test_without_synced_acks_nobody_waits_for_a_disk(self) -> None:
+    def test_without_synced_acks_no_wait_needs_a_disk(self) -> None:
         """B9: the set promises caches."""
         replicas = ReplicaSet(end=100, rules=SetRules(serves_synced=False))
         replicas.connect(2)
@@ -139,7 +140,7 @@ class TestExpand:
 
 
 class TestShrink:
-    """C.2: who is asked out of it."""
+    """C.2: members that are removed."""
 
     def test_a_member_that_was_not_caught_up_for_too_long_goes(self) -> None:
         """R87: 15 s, looked at every 5 s."""
@@ -154,7 +155,10 @@ class TestShrink:
 
         change = replicas.ask()
         assert members(1) == change.members
-        assert "2 was not caught up for 15000 ms" == change.reason
+        assert (
+            "broker 2 left the SyncStateSet: it was not caught up for 15000 ms"
+            == change.reason
+        )
 
     def test_a_member_that_catches_up_after_the_check_stays(self) -> None:
         """R87, R90: the wish is computed from what is true now."""
@@ -177,7 +181,7 @@ class TestShrink:
         assert {1} == replicas.asked_ids()
 
     def test_a_member_whose_link_ends_goes_at_once(self) -> None:
-        """R89, R200: nobody waits for the lag to grow."""
+        """R89, R200: without waiting for the lag to grow."""
         replicas = ReplicaSet()
         replicas.admit(2)
         replicas.leave(2)

@@ -24,7 +24,7 @@ def test_an_offset_is_rounded_down_to_the_end_of_a_record() -> None:
     assert 300 == ends.newest
 
 
-def test_what_nobody_asks_for_is_forgotten() -> None:
+def test_unneeded_ends_are_forgotten() -> None:
     """
     But for the newest, which is the end of the log.
     """

@@ -74,7 +74,7 @@ def test_an_ack_that_takes_another_back_is_a_violation() -> None:
     sessions.opened(opened(1))
     sessions.acked(acked(1, 50), 100)
 
-    with pytest.raises(RemoteViolation, match="acks 49 after 50"):
+    with pytest.raises(RemoteViolation, match="acks offset 49 after offset 50"):
         sessions.acked(acked(1, 49), 100)
 
 
@@ -86,7 +86,7 @@ def test_an_ack_at_our_end_is_none() -> None:
     sessions.opened(opened(1))
     assert sessions.acked(acked(1, 100), 100) is not None
 
-    with pytest.raises(RemoteViolation, match="above our end 100"):
+    with pytest.raises(RemoteViolation, match="above the end 100"):
         sessions.acked(acked(1, 101), 100)
 
 

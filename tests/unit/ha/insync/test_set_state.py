@@ -8,10 +8,10 @@ import pytest
 from lib.ha.replica_set import members
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.insync.set_state import MembershipState
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
-ONE = Member(1, (1, b"\1" * 16))
+ONE = Member(1, Incarnation(1, b"\1" * 16))
 
 
 def agreement(*listed: int) -> MembershipState:
@@ -96,8 +96,8 @@ def test_our_own_mistakes_are_told() -> None:
     Two requests at once, a set without the master.
     """
     sets = agreement(2)
-    with pytest.raises(LocalViolation, match="the master is not in the set"):
+    with pytest.raises(LocalViolation, match="the requested set lacks the master"):
         sets.ask(members(2), frozenset(), "oops")
     sets.ask(members(1), frozenset(), "2 left")
-    with pytest.raises(LocalViolation, match="attempt 1 is not answered yet"):
+    with pytest.raises(LocalViolation, match="attempt 1 has no answer yet"):
         sets.ask(members(1), frozenset(), "2 left")

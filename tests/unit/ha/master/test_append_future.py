@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lib.ha.ack_waits import AckWaits
-from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
+from lib.ha.insync_fixture import EPOCH, LONG_MS, InSyncFixture
 from lib.store.stores import fill, message
 
 from pystore.core.waits import OffsetWaiters, WaitOutcome
@@ -34,17 +34,17 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
         yield opened
 
 
-def court_of_two(log: CommitLog, rules: SetRules | None = None) -> Court:
+def court_of_two(log: CommitLog, rules: SetRules | None = None) -> InSyncFixture:
     """A slave in the set, which has acked what there is."""
-    court = Court(log, 2, rules=rules)
-    court.open(2, 12)
-    court.ack(2, 12, log.end_offset)
-    return court
+    fixture = InSyncFixture(log, 2, rules=rules)
+    fixture.open(2, 12)
+    fixture.ack(2, 12, log.end_offset)
+    return fixture
 
 
-def submit(court: Court, ack: Ack = Ack.ALL) -> AppendFuture:
+def submit(fixture: InSyncFixture, ack: Ack = Ack.ALL) -> AppendFuture:
     """One more append."""
-    return court.monitor.appends.submit(message(1).form, ack)
+    return fixture.monitor.appends.submit(message(1).form, ack)
 
 
 def outcomes(futures: list[AppendFuture]) -> list[AckOutcome]:
@@ -54,10 +54,10 @@ def outcomes(futures: list[AppendFuture]) -> list[AckOutcome]:
 
 def test_a_ticket_waits_for_nothing_until_it_is_asked(log: CommitLog) -> None:
     """It says what was promised, then what was reached; and may be asked again."""
-    court = court_of_two(log)
-    future = submit(court)
+    fixture = court_of_two(log)
+    future = submit(fixture)
     before = future.wait(0)
-    court.ack(2, 12, log.end_offset)
+    fixture.ack(2, 12, log.end_offset)
     after = future.wait(LONG_MS)
 
     assert log.end_offset == future.appended.end == after.end_offset
@@ -70,10 +70,10 @@ def test_a_ticket_waits_for_nothing_until_it_is_asked(log: CommitLog) -> None:
 
 def test_each_of_many_tickets_has_an_answer_of_its_own(log: CommitLog) -> None:
     """Those below an ack are reached, those above are not; in the order asked for."""
-    court = court_of_two(log)
-    futures = [submit(court) for _ in range(6)]
-    court.monitor.sent(futures[2].appended.end)
-    court.ack(2, 12, futures[2].appended.end)
+    fixture = court_of_two(log)
+    futures = [submit(fixture) for _ in range(6)]
+    fixture.monitor.sent(futures[2].appended.end)
+    fixture.ack(2, 12, futures[2].appended.end)
     mixed = futures[::2] + futures[1::2]
 
     expected = [AckOutcome.REACHED] * 3 + [AckOutcome.TIMED_OUT] * 3
@@ -87,8 +87,8 @@ def test_waiting_for_many_tickets_is_one_wait(
     log: CommitLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For the last one: the others are told without a call of the core."""
-    court = court_of_two(log)
-    futures = [submit(court) for _ in range(50)]
+    fixture = court_of_two(log)
+    futures = [submit(fixture) for _ in range(50)]
     waited: list[int] = []
     real = OffsetWaiters.wait
 
@@ -104,9 +104,9 @@ def test_waiting_for_many_tickets_is_one_wait(
         target=lambda: answers.extend(wait_all(futures, LONG_MS, lambda: 0))
     )
     asking.start()
-    while not court.monitor.appends.waiting:
-        court.monitor.rest(1)
-    court.ack(2, 12, log.end_offset)
+    while not fixture.monitor.appends.waiting:
+        fixture.monitor.rest(1)
+    fixture.ack(2, 12, log.end_offset)
     asking.join(LONG_MS / 1000)
 
     assert [AckOutcome.REACHED] * 50 == [one.outcome for one in answers]
@@ -114,15 +114,15 @@ def test_waiting_for_many_tickets_is_one_wait(
 
 
 def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
-    """Who asks for a hundred does not wait a hundred times."""
-    court = court_of_two(log)
-    futures = [submit(court) for _ in range(3)]
+    """A wait for a hundred futures sleeps once."""
+    fixture = court_of_two(log)
+    futures = [submit(fixture) for _ in range(3)]
     clock = iter([1_000, 1_030, 1_060, 9_000])
     given: list[int] = []
 
     def wait(ack: Ack, end_offset: int, timeout_ms: int) -> AckResult:
         given.append(timeout_ms)
-        return court.monitor.appends.wait(ack, end_offset, 0)
+        return fixture.monitor.appends.wait(ack, end_offset, 0)
 
     timed = [AppendFuture(one.appended, one.ack, wait) for one in futures]
     wait_all(timed, 50, lambda: next(clock))
@@ -130,86 +130,88 @@ def test_the_time_of_many_tickets_is_one_for_all(log: CommitLog) -> None:
     assert given == [20, -10, -7_950]
 
 
-def test_an_append_whose_ack_cannot_be_kept_gets_no_ticket(log: CommitLog) -> None:
+def test_an_append_whose_ack_cannot_be_reached_gets_no_future(log: CommitLog) -> None:
     """R206: the minimum is looked at before the append, and nothing is in the log."""
-    court = Court(log, rules=TWO)
+    fixture = InSyncFixture(log, rules=TWO)
     end = log.end_offset
 
     for ack in (Ack.ALL, Ack.ALL_SYNCED):
-        with pytest.raises(UnavailableError, match="1 of at least 2 replicas"):
-            submit(court, ack)
+        with pytest.raises(
+            UnavailableError, match="has 1 replicas, and minInSyncReplicas is 2"
+        ):
+            submit(fixture, ack)
     assert end == log.end_offset
-    assert submit(court, Ack.LEADER).wait().is_reached
+    assert submit(fixture, Ack.LEADER).wait().is_reached
 
 
 def test_a_ticket_is_not_reached_with_fewer_copies_than_the_minimum(
     log: CommitLog,
 ) -> None:
     """R216: looked at again when the ack completes; with enough of them it is."""
-    court = court_of_two(log, TWO)
-    future = submit(court)
-    court.leave(2, 12)
-    court.agree(2)
+    fixture = court_of_two(log, TWO)
+    future = submit(fixture)
+    fixture.leave(2, 12)
+    fixture.agree(2)
     alone = future.wait(0)
 
     assert log.confirm_offset == future.appended.end
     assert AckOutcome.NOT_ENOUGH is alone.outcome
     assert alone.received_by == {1}
-    court.open(2, 13)
-    court.agree(3, 2)
+    fixture.open(2, 13)
+    fixture.agree(3, 2)
     assert not future.wait(0).is_reached
-    court.ack(2, 13, log.end_offset)
+    fixture.ack(2, 13, log.end_offset)
     assert future.wait(0).received_by == {1, 2}
     assert future.wait(0).is_reached
 
 
-def test_a_step_down_ends_open_tickets_for_good(log: CommitLog) -> None:
+def test_a_step_down_ends_open_futures_for_good(log: CommitLog) -> None:
     """B8: what was reached stays so; what a slave acks later counts for nothing."""
-    court = court_of_two(log)
-    reached = submit(court)
-    court.ack(2, 12, log.end_offset)
-    still = submit(court)
-    court.monitor.step_down(EPOCH + 1)
-    court.ack(2, 12, log.end_offset)
+    fixture = court_of_two(log)
+    reached = submit(fixture)
+    fixture.ack(2, 12, log.end_offset)
+    still = submit(fixture)
+    fixture.monitor.step_down(EPOCH + 1)
+    fixture.ack(2, 12, log.end_offset)
 
     assert [AckOutcome.REACHED, AckOutcome.FENCED] == outcomes([reached, still])
     for ack in Ack:
-        with pytest.raises(FencedError, match="epoch 4 is known"):
-            submit(court, ack)
+        with pytest.raises(FencedError, match="the set is at epoch 4"):
+            submit(fixture, ack)
     assert log.end_offset == still.appended.end
 
 
-def test_a_close_ends_open_tickets_and_who_waits_for_them(log: CommitLog) -> None:
+def test_a_close_ends_open_futures_and_their_waiters(log: CommitLog) -> None:
     """Their answers need no open log any more."""
-    court = court_of_two(log)
-    futures = [submit(court, ack) for ack in (Ack.ALL, Ack.LEADER, Ack.LEADER_SYNCED)]
-    court.ack(2, 12, log.end_offset)
-    futures.append(submit(court))
+    fixture = court_of_two(log)
+    futures = [submit(fixture, ack) for ack in (Ack.ALL, Ack.LEADER, Ack.LEADER_SYNCED)]
+    fixture.ack(2, 12, log.end_offset)
+    futures.append(submit(fixture))
     answers: list[AckResult] = []
     asking = threading.Thread(target=lambda: answers.append(futures[-1].wait(LONG_MS)))
     asking.start()
-    while not court.monitor.appends.waiting:
-        court.monitor.rest(1)
-    court.monitor.close()
+    while not fixture.monitor.appends.waiting:
+        fixture.monitor.rest(1)
+    fixture.monitor.close()
     asking.join(LONG_MS / 1000)
-    court.monitor.notifier.close()
+    fixture.monitor.notifier.close()
     log.close()
 
     assert [AckOutcome.FENCED] == [one.outcome for one in answers]
     # What the master alone decides is decided no more; what others hold, they hold.
     assert [AckOutcome.REACHED] + [AckOutcome.FENCED] * 3 == outcomes(futures)
     with pytest.raises(FencedError, match="this mastership is over"):
-        submit(court)
+        submit(fixture)
 
 
 def test_what_is_appended_behind_the_end_is_fenced(log: CommitLog) -> None:
     """Even below what was reached: there it lies only if that was cut away."""
-    court = court_of_two(log)
-    appended = submit(court).appended
-    court.ack(2, 12, log.end_offset)
-    before = court.monitor.appends.future(appended, Ack.ALL)
-    court.monitor.close()
-    behind = court.monitor.appends.future(appended, Ack.ALL)
+    fixture = court_of_two(log)
+    appended = submit(fixture).appended
+    fixture.ack(2, 12, log.end_offset)
+    before = fixture.monitor.appends.future(appended, Ack.ALL)
+    fixture.monitor.close()
+    behind = fixture.monitor.appends.future(appended, Ack.ALL)
 
     assert [AckOutcome.REACHED, AckOutcome.FENCED] == outcomes([before, behind])
 
@@ -218,21 +220,21 @@ def test_a_ticket_of_the_leader_needs_the_lease_when_it_is_asked(
     log: CommitLog,
 ) -> None:
     """B8: nothing that the master alone decides is decided without one."""
-    court = court_of_two(log)
-    court.lease_ms = 5
-    futures = [submit(court, Ack.LEADER), submit(court, Ack.ALL)]
-    court.ack(2, 12, log.end_offset)
+    fixture = court_of_two(log)
+    fixture.lease_ms = 5
+    futures = [submit(fixture, Ack.LEADER), submit(fixture, Ack.ALL)]
+    fixture.ack(2, 12, log.end_offset)
     leased = outcomes(futures)
-    court.now_ms = 6
+    fixture.now_ms = 6
 
     assert [AckOutcome.REACHED, AckOutcome.REACHED] == leased
     assert [AckOutcome.FENCED, AckOutcome.REACHED] == outcomes(futures)
 
 
 def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
-    """Whoever asks makes it happen, for all below."""
-    court = Court(log)
-    futures = [submit(court, Ack.LEADER_SYNCED) for _ in range(5)]
+    """The first wait syncs, for all appends below."""
+    fixture = InSyncFixture(log)
+    futures = [submit(fixture, Ack.LEADER_SYNCED) for _ in range(5)]
 
     futures[-1].wait(LONG_MS)
     assert futures[-1].appended.end <= log.writer.log.ends().synced_end
@@ -243,20 +245,20 @@ def test_tickets_of_the_disk_sync_once(log: CommitLog) -> None:
 
 class Story:
     """
-    Facts by chance, and beside tickets the waits that the simulation has.
+    Facts by chance, and beside futures the waits that the simulation has.
 
     Args:
-        court: to which they happen.
+        fixture: to which they happen.
         draw: by what chance.
     """
 
-    def __init__(self, court: Court, draw: random.Random) -> None:
-        self.court = court
+    def __init__(self, fixture: InSyncFixture, draw: random.Random) -> None:
+        self.fixture = fixture
         self._draw = draw
-        self._waits = AckWaits(court.in_sync.promises)
+        self._waits = AckWaits(fixture.in_sync.ack_policy)
         self._version = 1
         self._session = 12
-        self._held = court.log.end_offset
+        self._held = fixture.log.end_offset
         self.futures: dict[int, AppendFuture] = {}
         self.waited: dict[int, AckOutcome] = {}
 
@@ -272,7 +274,7 @@ class Story:
 
     def _append(self) -> None:
         try:
-            future = submit(self.court)
+            future = submit(self.fixture)
         except UnavailableError:
             # Too few are in the set at this moment.
             return
@@ -283,20 +285,20 @@ class Story:
         ends = [end for end in self.futures if end > self._held]
         if ends:
             self._held = self._draw.choice(ends)
-            self.court.monitor.sent(self._held)
-            self.court.ack(2, self._session, self._held)
+            self.fixture.monitor.sent(self._held)
+            self.fixture.ack(2, self._session, self._held)
 
     def _move(self) -> None:
         """The slave leaves the set and comes back, maybe without its last link."""
         self._version += 1
         if self._version % 2:
-            self.court.agree(self._version, 2)
+            self.fixture.agree(self._version, 2)
         else:
-            self.court.leave(2, self._session)
-            self.court.agree(self._version)
+            self.fixture.leave(2, self._session)
+            self.fixture.agree(self._version)
             self._session += 1
-            self.court.open(2, self._session)
-            self.court.ack(2, self._session, self._held)
+            self.fixture.open(2, self._session)
+            self.fixture.ack(2, self._session, self._held)
 
 
 @pytest.mark.parametrize("minimum", [1, 2])
@@ -313,7 +315,7 @@ def test_tickets_end_as_waiting_appends_do(
         reached = [one.wait(0).is_reached for one in futures]
         assert [end in story.waited for end in story.futures] == reached
     assert set(story.waited.values()) == {AckOutcome.REACHED}
-    story.court.monitor.close()
+    story.fixture.monitor.close()
     story.settle()
     for end, future in story.futures.items():
         expected = story.waited.get(end, AckOutcome.FENCED)

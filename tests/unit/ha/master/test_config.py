@@ -1,5 +1,5 @@
 """
-Terms that cannot be are refused; who counts is who is waited for.
+Impossible settings are refused; acks wait for the slaves that count.
 """
 
 from __future__ import annotations

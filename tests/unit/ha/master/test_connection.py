@@ -57,28 +57,30 @@ class TestEnds:
 
         assert why in reason(stage)
 
-    def test_who_says_nothing_is_closed(self, tmp_path: Path) -> None:
+    def test_a_silent_slave_is_closed(self, tmp_path: Path) -> None:
         """A port scanner holds no thread for long."""
         config = {"reply_ms": 30}
         with MasterStage(tmp_path, config) as stage, stage.dial() as slave:
             assert slave.recv(100) == b""
-            assert reason(stage) == "the slave says nothing"
+            assert reason(stage) == "the slave sent nothing for too long"
 
-    def test_who_stops_in_the_handshake_is_closed(self, tmp_path: Path) -> None:
+    def test_a_slave_that_stops_in_the_handshake_is_closed(
+        self, tmp_path: Path
+    ) -> None:
         """By the clock of the service."""
         with MasterStage(tmp_path) as stage, RawSlave(stage) as slave:
             slave.greet()
             stage.skip(5_001)
             assert slave.is_closed()
-            assert "said nothing for" in reason(stage)
+            assert "sent nothing for" in reason(stage)
 
     def test_a_half_open_link_is_closed(self, stage: MasterStage) -> None:
-        """R194: bytes that nobody acknowledges are no sign of life."""
+        """R194: bytes without an ack prove no living peer."""
         with RawSlave(stage).begin() as slave:
             stage.skip(20_001)
             assert slave.is_closed()
 
-        assert "said nothing for 2" in reason(stage)
+        assert "sent nothing for 2" in reason(stage)
 
     def test_a_refusal_arrives_before_the_link_is_closed(
         self, stage: MasterStage
@@ -91,7 +93,9 @@ class TestEnds:
 
         assert answer.result is CheckResult.CLUSTER_NAME
 
-    def test_who_asks_and_never_reads_is_closed(self, stage: MasterStage) -> None:
+    def test_a_slave_that_queries_and_never_reads_is_closed(
+        self, stage: MasterStage
+    ) -> None:
         """Answers are not piled up for it."""
         with RawSlave(stage) as slave:
             slave.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -110,7 +114,7 @@ class TestEnds:
             slave.ack(stage.log.end_offset, flags=AckFlag.LEAVING)
             assert slave.is_closed()
 
-        assert reason(stage) == "the slave leaves"
+        assert reason(stage) == "the slave ended the session"
 
     def test_an_ack_of_what_was_not_sent_ends_the_session(
         self, stage: MasterStage
@@ -176,14 +180,14 @@ class TestBytes:
             assert slave.data().block == b""
             assert slave.read_to(end)
 
-    def test_who_is_waited_for_is_not_suspended(self, tmp_path: Path) -> None:
+    def test_a_slave_that_acks_wait_for_is_not_suspended(self, tmp_path: Path) -> None:
         """K.3: the operator is told to remove it first."""
         with MasterStage(tmp_path) as stage, RawSlave(stage).begin() as slave:
             slave.ack(0)
             stage.controller.wait_for({1, 2})
             (link,) = stage.service.links()
 
-            with pytest.raises(LocalViolation, match="broker 2 is in the set"):
+            with pytest.raises(LocalViolation, match="broker 2 is in the SyncStateSet"):
                 link.suspend(is_suspended=True)
 
     def test_a_legacy_slave_is_served_at_the_same_port(

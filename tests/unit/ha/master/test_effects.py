@@ -15,7 +15,7 @@ from pystore.ha.master.protocol_v3 import V3MasterProtocol
 
 
 def test_an_effect_is_a_value() -> None:
-    """Two of the same content are one; nobody changes one on its way."""
+    """Equal content is equal; an effect cannot be changed."""
     block = SendBlock(b"head", 0, 10, 10)
 
     assert block == SendBlock(b"head", 0, 10, 10, None)

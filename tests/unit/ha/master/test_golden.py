@@ -16,8 +16,9 @@ from lib.oracle.ha_captures import CAPTURES, Capture, frames_of
 
 from pystore.epochs.table import EpochTable
 from pystore.ha.master.config import MasterConfig, SetView
-from pystore.ha.master.effects import CloseLink, MasterLog, Send, SendBlock
+from pystore.ha.master.effects import CloseLink, MasterLog, SendBlock
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import (
     LegacyAck,
     LegacyData,

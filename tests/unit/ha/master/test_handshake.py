@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lib.ha.master_bench import BITS, EPOCH, ROSTER, TERMS, shake
 
-from pystore.ha.insync.member import Incarnation
 from pystore.ha.master.config import SetView
 from pystore.ha.master.handshake import HandshakeDecision, admit, refusal_of_session
 from pystore.ha.wire.codes import CheckResult
+from pystore.replicaset import Incarnation
 
 
 def verdict(
@@ -33,23 +33,32 @@ def test_a_slave_of_this_set_is_admitted() -> None:
 @pytest.mark.parametrize(
     ("changes", "result", "reason"),
     [
-        ({"protocol_min": 4, "protocol_max": 5}, "PROTOCOL", "protocols 4 to 5"),
-        ({"protocol_min": 1, "protocol_max": 2}, "PROTOCOL", "this master 3"),
-        ({"cluster": "x"}, "CLUSTER_NAME", "of cluster 'x', not 'c'"),
-        ({"cluster": "x" * 60000}, "CLUSTER_NAME", "xxx...', not 'c'"),
-        ({"broker_name": "x"}, "BROKER_NAME", "of set 'x', not 'b'"),
+        ({"protocol_min": 4, "protocol_max": 5}, "PROTOCOL", "versions 4 to 5"),
+        ({"protocol_min": 1, "protocol_max": 2}, "PROTOCOL", "this master version 3"),
+        ({"cluster": "x"}, "CLUSTER_NAME", "to cluster 'x', not to 'c'"),
+        ({"cluster": "x" * 60000}, "CLUSTER_NAME", "xxx...', not to 'c'"),
+        ({"broker_name": "x"}, "BROKER_NAME", "to broker set 'x', not to 'b'"),
         ({"broker_id": 0}, "BROKER_ID", "0 is no broker id"),
         ({"broker_id": -5}, "BROKER_ID", "-5 is no broker id"),
         ({"broker_id": 1}, "BROKER_ID", "1 is this master's own"),
         ({"broker_id": 9}, "BROKER_ID", "knows no broker 9"),
-        ({"epoch": EPOCH - 1}, "STALE_EPOCH", "of epoch 3, this master of 4"),
+        (
+            {"epoch": EPOCH - 1},
+            "STALE_EPOCH",
+            "stale epoch 3 of the slave: the set is at epoch 4",
+        ),
         ({"segment_size": 4096}, "STORE_LAYOUT", "segments of 4096 bytes"),
-        ({"end_offset": -1}, "REJECTED", "a log from 0 to -1 cannot be"),
-        ({"min_offset": 1501}, "REJECTED", "a log from 1501 to 1500 cannot be"),
-        ({"min_offset": -1}, "REJECTED", "a log from -1 to 1500 cannot be"),
-        ({"flushed_offset": 1501}, "REJECTED", "flushed to 1501 in a log to 1500"),
-        ({"flushed_offset": -1}, "REJECTED", "flushed to -1"),
+        ({"end_offset": -1}, "REJECTED", "begin at offset 0 and end at offset -1"),
+        (
+            {"min_offset": 1501},
+            "REJECTED",
+            "begin at offset 1501 and end at offset 1500",
+        ),
+        ({"min_offset": -1}, "REJECTED", "begin at offset -1 and end at offset 1500"),
+        ({"flushed_offset": 1501}, "REJECTED", "flushed up to offset 1501"),
+        ({"flushed_offset": -1}, "REJECTED", "flushed up to offset -1"),
         ({"frame_bytes_max": 4095}, "REJECTED", "4096 are needed"),
+        ({"incarnation": -1}, "REJECTED", "incarnation -1 is negative"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_reason(
@@ -70,16 +79,16 @@ def test_a_release_that_is_not_served_is_told_so() -> None:
     found = admit(shake(), EPOCH, config, ROSTER)
 
     assert found.result is CheckResult.APP_VERSION
-    assert "version '1.0' is not served" in found.reason
+    assert "does not serve version '1.0'" in found.reason
 
 
-def test_who_is_no_master_sends_the_slave_on() -> None:
+def test_a_broker_that_is_not_master_redirects_the_slave() -> None:
     """The address is told where it is known."""
     there = verdict(set_view=replace(ROSTER, is_master=False, redirect="h:1"))
     nowhere = verdict(set_view=replace(ROSTER, is_master=False))
 
     assert there.result is nowhere.result is CheckResult.NOT_MASTER
-    assert there.reason.endswith("it is at h:1")
+    assert there.reason.endswith("the master is h:1")
     assert nowhere.reason.endswith("is not the master")
 
 
@@ -92,12 +101,12 @@ def test_a_slave_that_was_told_no_epoch_is_told_ours() -> None:
 def test_a_slave_that_knows_a_newer_epoch_is_told_that_the_master_is_stale(
     changes: dict[str, Any],
 ) -> None:
-    """Told by the controller, or in its own table: somebody was master after us."""
+    """From the controller or its own table: another broker was master later."""
     found = verdict(**changes)
 
     assert found.result is CheckResult.FUTURE_EPOCH
     assert found.newer_epoch == 9
-    assert "knows epoch 9, this master is of 4" in found.reason
+    assert "stale epoch 4: the slave knows epoch 9" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -118,11 +127,11 @@ def test_a_busy_master_says_so() -> None:
 @pytest.mark.parametrize(
     ("live", "is_replaced"),
     [
-        ((5, BITS), True),
-        ((4, bytes(16)), True),
+        (Incarnation(5, BITS), True),
+        (Incarnation(4, bytes(16)), True),
         (None, True),
-        ((6, BITS), False),
-        ((5, bytes(16)), False),
+        (Incarnation(6, BITS), False),
+        (Incarnation(5, bytes(16)), False),
     ],
 )
 def test_a_newer_session_replaces_an_older_one(
@@ -141,12 +150,14 @@ def test_a_newer_session_replaces_an_older_one(
 
 def test_a_live_session_of_another_broker_is_none_of_ours() -> None:
     """Only the same id replaces."""
-    found = verdict(set_view=replace(ROSTER, sessions={3: (9, BITS)}))
+    found = verdict(set_view=replace(ROSTER, sessions={3: Incarnation(9, BITS)}))
 
     assert found.result is CheckResult.SUCCESS
 
 
-incarnations = st.tuples(st.integers(0, 3), st.sampled_from([BITS, bytes(16)]))
+incarnations = st.builds(
+    Incarnation, st.integers(0, 3), st.sampled_from([BITS, bytes(16)])
+)
 
 
 @given(incarnations, incarnations)

@@ -1,5 +1,5 @@
 """
-The judgement behind its lock: acks move the log's confirm offset, and waits end.
+The in-sync monitor: acks move the log's confirm offset, and waits end.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lib.ha.insync_fixture import EPOCH, LONG_MS, Court
+from lib.ha.insync_fixture import EPOCH, LONG_MS, InSyncFixture
 from lib.store.stores import fill
 
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.insync.facts import SessionEnded
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
+from pystore.replicaset import AgreedSet, Member
 from pystore.store.commit_log import CommitLog
 
 
@@ -32,30 +33,30 @@ def log(tmp_path: Path) -> Iterator[CommitLog]:
 
 def test_alone_in_the_set_everything_is_confirmed(log: CommitLog) -> None:
     """The log's own confirm offset moves with it."""
-    court = Court(log)
-    end = court.append()
-    settled = court.monitor.appends.wait(Ack.ALL, end, LONG_MS)
+    fixture = InSyncFixture(log)
+    end = fixture.append()
+    settled = fixture.monitor.appends.wait(Ack.ALL, end, LONG_MS)
 
     assert settled.outcome is AckOutcome.REACHED
-    assert log.confirm_offset == court.monitor.confirm_offset == end
+    assert log.confirm_offset == fixture.monitor.confirm_offset == end
 
 
 def test_the_slowest_member_decides(log: CommitLog) -> None:
     """R121: both have to ack before a wait for `all` ends."""
-    court = Court(log, 2, 3)
-    end = court.append()
-    court.open(2, 12)
-    court.open(3, 13)
+    fixture = InSyncFixture(log, 2, 3)
+    end = fixture.append()
+    fixture.open(2, 12)
+    fixture.open(3, 13)
     outcomes: list[AckOutcome] = []
     waiting = threading.Thread(
         target=lambda: outcomes.append(
-            court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome
+            fixture.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome
         )
     )
     waiting.start()
-    court.ack(2, 12, end)
+    fixture.ack(2, 12, end)
     assert log.confirm_offset < end
-    court.ack(3, 13, end)
+    fixture.ack(3, 13, end)
     waiting.join(LONG_MS / 1000)
 
     assert outcomes == [AckOutcome.REACHED]
@@ -64,119 +65,121 @@ def test_the_slowest_member_decides(log: CommitLog) -> None:
 
 def test_the_newest_session_is_the_one_that_counts(log: CommitLog) -> None:
     """R95, R217: the older one is named to be closed, and its acks are nothing."""
-    court = Court(log, 2)
-    end = court.append()
-    assert court.open(2, 12) is None
-    assert court.open(2, 13) == 12
-    court.ack(2, 12, end)
+    fixture = InSyncFixture(log, 2)
+    end = fixture.append()
+    assert fixture.open(2, 12) is None
+    assert fixture.open(2, 13) == 12
+    fixture.ack(2, 12, end)
     assert log.confirm_offset < end
-    court.monitor.left(SessionEnded(2, 12, is_graceful=False))
-    assert court.monitor.set_view().sessions == {2: None}
+    fixture.monitor.left(SessionEnded(2, 12, is_graceful=False))
+    assert fixture.monitor.set_view().sessions == {2: None}
 
-    court.ack(2, 13, end)
+    fixture.ack(2, 13, end)
     assert log.confirm_offset == end
-    court.monitor.left(SessionEnded(2, 13, is_graceful=False))
-    assert court.monitor.set_view().sessions == {}
+    fixture.monitor.left(SessionEnded(2, 13, is_graceful=False))
+    assert fixture.monitor.set_view().sessions == {}
 
 
 def test_an_ack_above_our_end_is_refused(log: CommitLog) -> None:
     """R130: and nothing moved."""
-    court = Court(log, 2)
-    court.open(2, 12)
+    fixture = InSyncFixture(log, 2)
+    fixture.open(2, 12)
 
-    with pytest.raises(RemoteViolation, match="above our end"):
-        court.ack(2, 12, log.end_offset + 1)
+    with pytest.raises(RemoteViolation, match="above the end"):
+        fixture.ack(2, 12, log.end_offset + 1)
     assert log.confirm_offset < log.end_offset
 
 
-def test_the_roster_says_who_is_waited_for(log: CommitLog) -> None:
-    """Those whom the controller lists, and those it was asked to (R114)."""
-    court = Court(log, 2)
-    assert court.monitor.set_view().members == {1, 2}
-    court.open(3, 13)
-    court.ack(3, 13, court.append())
-    change = court.monitor.tick()
+def test_the_set_view_says_which_slaves_acks_wait_for(log: CommitLog) -> None:
+    """The members that the controller lists, and requested ones (R114)."""
+    fixture = InSyncFixture(log, 2)
+    assert fixture.monitor.set_view().members == {1, 2}
+    fixture.open(3, 13)
+    fixture.ack(3, 13, fixture.append())
+    change = fixture.monitor.tick()
 
     assert change is not None
-    assert court.monitor.set_view(is_busy=True).members == {1, 2, 3}
-    assert court.monitor.set_view(is_busy=True).is_busy
-    assert court.monitor.set_view(is_master=False).is_master is False
+    assert fixture.monitor.set_view(is_busy=True).members == {1, 2, 3}
+    assert fixture.monitor.set_view(is_busy=True).is_busy
+    assert fixture.monitor.set_view(is_master=False).is_master is False
 
 
 class TestAsking:
     """What the controller is asked, and what it may answer."""
 
-    def asked(self, court: Court) -> SetChange:
+    def asked(self, fixture: InSyncFixture) -> SetChange:
         """A change, because a slave has caught up."""
-        court.open(2, 12)
-        court.ack(2, 12, court.append())
-        change = court.monitor.tick()
+        fixture.open(2, 12)
+        fixture.ack(2, 12, fixture.append())
+        change = fixture.monitor.tick()
         assert change is not None
         return change
 
     def test_an_agreement_is_the_set_from_now_on(self, log: CommitLog) -> None:
         """The slave is in."""
-        court = Court(log)
-        change = self.asked(court)
-        court.monitor.answered(change, AgreedSet(change.members, 2, change.candidates))
+        fixture = InSyncFixture(log)
+        change = self.asked(fixture)
+        fixture.monitor.answered(
+            change, AgreedSet(change.members, 2, change.candidates)
+        )
 
-        assert {one.broker_id for one in court.monitor.set_now.members} == {1, 2}
+        assert {one.broker_id for one in fixture.monitor.set_now.members} == {1, 2}
 
     def test_a_refusal_leaves_the_set(self, log: CommitLog) -> None:
         """R119: the pending member is waited for no longer."""
-        court = Court(log)
-        change = self.asked(court)
-        court.monitor.answered(change, SetRefusal(frozenset({2})))
-        end = court.append()
+        fixture = InSyncFixture(log)
+        change = self.asked(fixture)
+        fixture.monitor.answered(change, SetRefusal(frozenset({2})))
+        end = fixture.append()
 
         assert (
-            court.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome
+            fixture.monitor.appends.wait(Ack.ALL, end, LONG_MS).outcome
             is AckOutcome.REACHED
         )
 
     def test_no_answer_keeps_both_sets(self, log: CommitLog) -> None:
         """R114: either may be the controller's."""
-        court = Court(log)
-        change = self.asked(court)
-        court.monitor.answered(change, None)
+        fixture = InSyncFixture(log)
+        change = self.asked(fixture)
+        fixture.monitor.answered(change, None)
 
-        assert court.monitor.set_view().members == {1, 2}
+        assert fixture.monitor.set_view().members == {1, 2}
 
     def test_a_poll_may_bring_the_answer(self, log: CommitLog) -> None:
         """R117."""
-        court = Court(log)
-        change = self.asked(court)
-        court.monitor.answered(change, None)
-        court.monitor.agreed(AgreedSet(change.members, 2))
+        fixture = InSyncFixture(log)
+        change = self.asked(fixture)
+        fixture.monitor.answered(change, None)
+        fixture.monitor.agreed(AgreedSet(change.members, 2))
 
-        assert court.monitor.set_now.set_epoch == 2
+        assert fixture.monitor.set_now.set_epoch == 2
 
     def test_a_candidate_that_acks_is_asked_in_at_once(self, log: CommitLog) -> None:
-        """B7: every `all` waits for that, so nobody sleeps on until the next check."""
-        court = Court(log)
-        court.monitor.agreed(
+        """B7: every `all` waits for that, so it comes before the next check."""
+        fixture = InSyncFixture(log)
+        fixture.monitor.agreed(
             AgreedSet(frozenset({Member(1)}), 2, candidates=frozenset({Member(2)}))
         )
-        court.open(2, 12)
-        rings = court.monitor.notifier.rings
-        court.ack(2, 12, court.append())
-        change = court.monitor.tick()
+        fixture.open(2, 12)
+        rings = fixture.monitor.notifier.count
+        fixture.ack(2, 12, fixture.append())
+        change = fixture.monitor.tick()
 
-        assert court.monitor.notifier.rings > rings
+        assert fixture.monitor.notifier.count > rings
         assert change is not None
         assert {one.broker_id for one in change.members} == {1, 2}
 
     def test_time_is_kept_until_the_end(self, log: CommitLog) -> None:
         """The thread offers changes by itself, and ends with the mastership."""
-        court = Court(log)
+        fixture = InSyncFixture(log)
         offered: queue.SimpleQueue[SetChange] = queue.SimpleQueue()
-        thread = threading.Thread(target=court.monitor.keep_time, args=(offered.put,))
+        thread = threading.Thread(target=fixture.monitor.keep_time, args=(offered.put,))
         thread.start()
-        court.open(2, 12)
-        court.ack(2, 12, court.append())
+        fixture.open(2, 12)
+        fixture.ack(2, 12, fixture.append())
         change = offered.get(timeout=LONG_MS / 1000)
-        court.monitor.answered(change, AgreedSet(change.members, 2))
-        court.monitor.close()
+        fixture.monitor.answered(change, AgreedSet(change.members, 2))
+        fixture.monitor.close()
         thread.join(LONG_MS / 1000)
 
         assert {one.broker_id for one in change.members} == {1, 2}
@@ -187,51 +190,53 @@ class TestAsking:
         self, log: CommitLog
     ) -> None:
         """A member that is gone is noticed, and waits end, without any answer."""
-        court = Court(log, 3)
+        fixture = InSyncFixture(log, 3)
         offered: queue.SimpleQueue[SetChange] = queue.SimpleQueue()
-        thread = threading.Thread(target=court.monitor.keep_time, args=(offered.put,))
+        thread = threading.Thread(target=fixture.monitor.keep_time, args=(offered.put,))
         thread.start()
-        court.open(2, 12)
-        court.ack(2, 12, court.append())
+        fixture.open(2, 12)
+        fixture.ack(2, 12, fixture.append())
         offered.get(timeout=LONG_MS / 1000)
         outcomes: queue.SimpleQueue[AckOutcome] = queue.SimpleQueue()
-        end = court.append()
+        end = fixture.append()
         waiting = threading.Thread(
             target=lambda: outcomes.put(
-                court.monitor.appends.wait(Ack.ALL, end, 50).outcome
+                fixture.monitor.appends.wait(Ack.ALL, end, 50).outcome
             )
         )
         waiting.start()
-        while not court.monitor.appends.waiting:
-            court.monitor.rest(1)
-        court.now_ms = 51
-        court.monitor.notifier.ring()
+        while not fixture.monitor.appends.waiting:
+            fixture.monitor.rest(1)
+        fixture.now_ms = 51
+        fixture.monitor.notifier.notify()
 
         assert outcomes.get(timeout=LONG_MS / 1000) is AckOutcome.TIMED_OUT
-        court.monitor.close()
+        fixture.monitor.close()
         thread.join(LONG_MS / 1000)
         waiting.join(LONG_MS / 1000)
         assert offered.empty()
 
     def test_a_master_whose_disk_failed_is_to_resign_once(self, log: CommitLog) -> None:
         """B9: when that has lasted, and another member is well."""
-        court = Court(log, 2)
+        fixture = InSyncFixture(log, 2)
         told: queue.SimpleQueue[str] = queue.SimpleQueue()
-        court.open(2, 12)
-        court.ack(2, 12, log.end_offset)
-        court.in_sync.poisoned(0)
-        court.now_ms = 15_000
-        court.ack(2, 12, log.end_offset)
-        assert not court.monitor.must_resign()
-        court.now_ms = 15_001
-        assert court.monitor.must_resign()
-        thread = threading.Thread(target=court.monitor.keep_time, args=(None, told.put))
+        fixture.open(2, 12)
+        fixture.ack(2, 12, log.end_offset)
+        fixture.in_sync.poisoned(0)
+        fixture.now_ms = 15_000
+        fixture.ack(2, 12, log.end_offset)
+        assert not fixture.monitor.must_resign()
+        fixture.now_ms = 15_001
+        assert fixture.monitor.must_resign()
+        thread = threading.Thread(
+            target=fixture.monitor.keep_time, args=(None, told.put)
+        )
         thread.start()
         reason = told.get(timeout=LONG_MS / 1000)
         for _ in range(3):
-            court.monitor.notifier.ring()
-            court.monitor.rest(5)
-        court.monitor.close()
+            fixture.monitor.notifier.notify()
+            fixture.monitor.rest(5)
+        fixture.monitor.close()
         thread.join(LONG_MS / 1000)
 
         assert reason == "its disk has failed, and another member is well"

@@ -1,5 +1,5 @@
 """
-Who rings wakes who sleeps, and nobody misses a ring.
+A notification wakes all waiters, and no waiter misses one.
 
 A ring that is lost would cost its sleeper no more than the time that it gave itself.
 So the sleepers here give themselves longer than the test waits for them.
@@ -20,7 +20,7 @@ WAIT_S = 20
 """The test waits so long for what takes milliseconds."""
 
 FOREVER_MS = 3_600_000
-"""A sleeper who missed its ring is found asleep."""
+"""A waiter that missed its notification is found asleep."""
 
 
 def _started(work: Callable[[], None]) -> threading.Thread:
@@ -35,8 +35,8 @@ def _started(work: Callable[[], None]) -> threading.Thread:
 def test_a_ring_after_the_look_is_not_slept_through() -> None:
     """The count of before tells that something changed since."""
     notifier = Notifier()
-    rings = notifier.rings
-    notifier.ring()
+    rings = notifier.count
+    notifier.notify()
 
     sleeper = _started(lambda: notifier.wait(rings, FOREVER_MS))
     sleeper.join(WAIT_S)
@@ -44,13 +44,13 @@ def test_a_ring_after_the_look_is_not_slept_through() -> None:
     assert not sleeper.is_alive()
 
 
-def test_a_ring_wakes_everyone_who_sleeps() -> None:
+def test_a_notification_wakes_all_waiters() -> None:
     """Each of them looks for itself."""
     notifier = Notifier()
     threads = [_started(lambda: notifier.wait(0, FOREVER_MS)) for _ in range(3)]
-    while notifier.sleepers < len(threads):
+    while notifier.waiting < len(threads):
         threads[0].join(0)  # gives the interpreter away
-    notifier.ring()
+    notifier.notify()
     for thread in threads:
         thread.join(WAIT_S)
 
@@ -64,10 +64,10 @@ def test_time_is_up_without_a_ring() -> None:
 
     def wait() -> None:
         start_ns = time.monotonic_ns()
-        notifier.wait(notifier.rings, 5)
+        notifier.wait(notifier.count, 5)
         slept_ns.append(time.monotonic_ns() - start_ns)
-        notifier.wait(notifier.rings, 0)
-        notifier.wait(notifier.rings, -FOREVER_MS)
+        notifier.wait(notifier.count, 0)
+        notifier.wait(notifier.count, -FOREVER_MS)
 
     sleeper = _started(wait)
     sleeper.join(WAIT_S)
@@ -95,7 +95,7 @@ def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
 
     def consume() -> None:
         while state["seen"] < 20_000:
-            rings = notifier.rings
+            rings = notifier.count
             if state["made"] == state["seen"]:
                 notifier.wait(rings, FOREVER_MS)
             else:
@@ -104,13 +104,13 @@ def test_no_ring_is_lost_between_a_look_and_a_sleep() -> None:
     consumer = _started(consume)
     for _ in range(20_000):
         state["made"] += 1
-        notifier.ring()
+        notifier.notify()
     consumer.join(WAIT_S)
 
     assert not consumer.is_alive(), state
 
 
-def test_who_helps_is_called_when_somebody_hurries() -> None:
+def test_helpers_run_in_the_thread_of_the_appender() -> None:
     """In that thread, until it helps no more."""
     notifier = Notifier()
     helped: list[int] = []
@@ -119,28 +119,28 @@ def test_who_helps_is_called_when_somebody_hurries() -> None:
         helped.append(threading.get_ident())
         return True
 
-    notifier.help(helper)
-    notifier.ring()
-    notifier.hurry()
-    notifier.help_no_more(helper)
-    notifier.hurry()
+    notifier.add_helper(helper)
+    notifier.notify()
+    notifier.run_helpers()
+    notifier.remove_helper(helper)
+    notifier.run_helpers()
 
     assert helped == [threading.get_ident()]
 
 
-def test_who_hurries_rings_for_what_helpers_leave() -> None:
-    """All of them are asked; nobody there is something left, too."""
+def test_waiters_are_woken_for_work_that_helpers_leave() -> None:
+    """All of them run; without a helper the work is left, too."""
     notifier = Notifier()
     answers = {"one": True, "other": True}
-    notifier.hurry()
-    assert notifier.rings == 1
-    notifier.help(lambda: answers["one"])
-    notifier.help(lambda: answers["other"])
-    notifier.hurry()
-    assert notifier.rings == 1
+    notifier.run_helpers()
+    assert notifier.count == 1
+    notifier.add_helper(lambda: answers["one"])
+    notifier.add_helper(lambda: answers["other"])
+    notifier.run_helpers()
+    assert notifier.count == 1
     for name in answers:
         answers.update(one=True, other=True)
         answers[name] = False
-        notifier.hurry()
+        notifier.run_helpers()
 
-    assert notifier.rings == 3
+    assert notifier.count == 3

@@ -75,7 +75,7 @@ def test_a_silent_handshake_is_closed(make: Callable[[], Bench]) -> None:
 
     assert bench.connection.next_deadline() == TERMS.reply_ms
     assert bench.tick(TERMS.reply_ms - 1) == []
-    assert reason_of(bench.tick(1)) == "the slave said nothing for 5000 ms"
+    assert reason_of(bench.tick(1)) == "the slave sent nothing for 5000 ms"
     assert bench.connection.next_deadline() is None
 
 
@@ -106,12 +106,12 @@ def test_twenty_silent_seconds_end_a_session(make: Callable[[], Bench]) -> None:
     effects = bench.tick(5000)
 
     assert effects[0] == SessionEnded(2, SESSION, is_graceful=False)
-    assert reason_of(effects) == "the slave said nothing for 20000 ms"
+    assert reason_of(effects) == "the slave sent nothing for 20000 ms"
 
 
 @opened
 def test_half_a_frame_is_no_sign_of_life(make: Callable[[], Bench]) -> None:
-    """Who sends one byte a second sends nothing."""
+    """One byte a second is no frame."""
     bench = make()
     raw = encode(Frame(4, 0, ack(1500)))
     half = raw[:30] if make is v3 else encode_legacy(LegacyAck(1500))[:11]
@@ -140,7 +140,7 @@ def test_a_lost_socket_ends_the_session_once(make: Callable[[], Bench]) -> None:
 def test_a_link_lost_in_the_handshake_leaves_no_session(
     make: Callable[[], Bench],
 ) -> None:
-    """Nobody was told that it began."""
+    """No session had begun."""
     bench = make()
     bench.connection.lost("reset by peer")
 
@@ -194,12 +194,14 @@ def test_a_suspended_slave_gets_heartbeats_alone(make: Callable[[], Bench]) -> N
 
 
 @opened
-def test_who_is_waited_for_cannot_be_suspended(make: Callable[[], Bench]) -> None:
+def test_a_slave_that_acks_wait_for_cannot_be_suspended(
+    make: Callable[[], Bench],
+) -> None:
     """K.3: it has to leave the set first, committed."""
     bench = make()
     bench.set_view = replace(ROSTER, members=frozenset({1, 2}))
 
-    with pytest.raises(LocalViolation, match="broker 2 is in the set"):
+    with pytest.raises(LocalViolation, match="broker 2 is in the SyncStateSet"):
         bench.connection.suspend(0)
     assert bench.connection.state is State.TRANSFER
 
@@ -270,7 +272,7 @@ def test_garbage_closes_the_link_and_claims_nothing(
         (Bench, b"\0\0\0\x17", "a frame of 23 bytes"),
         (Bench, b"\x80\0\0\0", "a frame of -2147483648 bytes"),
         (Bench, b"\0\x10\0\x01", "a frame of 1048577 bytes"),
-        (Bench, b"\0\0\0\x18\0\0\0\x08", "a frame of type 8"),
+        (Bench, b"\0\0\0\x18\0\0\0\x08", "a frame of the unknown type 8"),
         (Bench, b"GET / HTTP/1.1\r\n", "a frame of 1195725856 bytes"),
         (LegacyBench, b"\0\0\0\x03", "state 3"),
         (LegacyBench, b"\0\0\0\x01\0\x02\0\0" + bytes(8), "flags 2 and 0"),
@@ -297,7 +299,7 @@ def test_a_frame_of_a_later_version_is_skipped() -> None:
 
 
 def test_after_the_end_nothing_is_taken() -> None:
-    """What the socket still holds is nobody's."""
+    """Bytes that the socket still holds are dropped."""
     bench = v3()
     bench.connection.lost("gone")
     bench.connection.effects()

@@ -44,7 +44,7 @@ def told(make: Callable[[], Bench], effects: list[MasterEffect]) -> int:
 
 
 def confirm(bench: Bench, offset: int) -> None:
-    """Everyone holds everything below."""
+    """Every replica holds everything below."""
     bench.log = replace(bench.log, confirm_offset=offset)
 
 
@@ -83,7 +83,7 @@ def test_a_busy_slave_is_told_the_confirm_offset_by_blocks(
 def test_a_confirm_offset_that_stays_is_looked_at_less_and_less(
     make: Callable[[], Bench],
 ) -> None:
-    """A set that waits for a slow member wakes nobody fifty times a second."""
+    """A set that waits for a slow member does not wake its master all the time."""
     bench = make()
     assert bench.blocks()
     begin_ms, looks = bench.now_ms, 0

@@ -21,9 +21,9 @@ from lib.ha.master_bench import (
 from pystore.epochs.table import EpochTable
 from pystore.errors import RemoteViolation
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
-from pystore.ha.master.effects import Send
-from pystore.ha.master.protocol_legacy import told_epochs
+from pystore.ha.master.protocol_legacy import epochs_for_handshake
 from pystore.ha.wire.codes import LEGACY_EPOCH_MAX, AckStatus, State
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import (
     LEGACY_EPOCHS_MAX,
     LegacyAck,
@@ -63,7 +63,7 @@ class TestHandshake:
 
         assert bench.tick(TERMS.housekeeping_ms - 1) == []
         effects = bench.tick(1)
-        assert reason_of(effects) == "the slave said nothing for 20000 ms"
+        assert reason_of(effects) == "the slave sent nothing for 20000 ms"
 
     @pytest.mark.parametrize("size", [12, 13, 14, 15])
     def test_a_handshake_without_its_whole_id_waits(self, size: int) -> None:
@@ -79,10 +79,13 @@ class TestHandshake:
         [
             (1, "this master's own"),
             (9, "knows no broker 9"),
-            (15 << 32 | 0x3132372E, "older than RocketMQ 5.1.1 says its address there"),
+            (
+                15 << 32 | 0x3132372E,
+                "older than RocketMQ 5.1.1 sends its address there",
+            ),
         ],
     )
-    def test_who_is_not_of_the_set_is_not_answered(
+    def test_a_slave_of_another_set_gets_no_answer(
         self, broker_id: int, reason: str
     ) -> None:
         """R199: closed, since the protocol has no way to say why."""
@@ -95,12 +98,12 @@ class TestHandshake:
         """A second handshake may not change what the first said."""
         effects = LegacyBench().say(SHAKE, LegacyHandshake(3))
 
-        assert "on one link" in reason_of(effects)
+        assert "on this link" in reason_of(effects)
 
     def test_a_busy_master_and_one_that_is_none_close(self) -> None:
-        """The slave comes back, or asks who is."""
+        """The slave comes back, or asks for the master."""
         for set_view, reason in (
-            (replace(ROSTER, is_busy=True), "no session more"),
+            (replace(ROSTER, is_busy=True), "no more sessions"),
             (replace(ROSTER, is_master=False), "is not the master"),
         ):
             assert reason in reason_of(LegacyBench(set_view=set_view).say(SHAKE))
@@ -109,7 +112,7 @@ class TestHandshake:
         """The session has begun."""
         effects = LegacyBench().following().say(SHAKE)
 
-        assert "heard the handshake in state TRANSFER" in reason_of(effects)
+        assert "received the handshake in state TRANSFER" in reason_of(effects)
 
     def test_an_epoch_that_no_legacy_frame_names_ends_legacy_mode(self) -> None:
         """An int32 would be another epoch."""
@@ -134,18 +137,18 @@ class TestTables:
         """Epochs of deleted bytes too: they may be the common ones."""
         log = replace(LOG, min_offset=2048)
 
-        assert told_epochs(log) == LOG.epochs
+        assert epochs_for_handshake(log) == LOG.epochs
 
     def test_a_table_that_does_not_fit_is_cut_to_what_the_log_holds(self) -> None:
         """And if that is too long, to the newest."""
         count = LEGACY_EPOCHS_MAX + 50
         epochs = EpochTable.of((n, 10 * n) for n in range(count))
         log = replace(LOG, epochs=epochs, end_offset=10 * count, min_offset=995)
-        told = told_epochs(log).pairs()
+        told = epochs_for_handshake(log).pairs()
         assert told[0] == (99, 990)
         assert told[-1] == (count - 1, 10 * (count - 1))
 
-        told = told_epochs(replace(log, min_offset=0)).pairs()
+        told = epochs_for_handshake(replace(log, min_offset=0)).pairs()
         assert len(told) == LEGACY_EPOCHS_MAX
         assert told[-1] == (count - 1, 10 * (count - 1))
 
@@ -200,7 +203,7 @@ class TestFirstReport:
         bench = LegacyBench()
         bench.say(SHAKE)
 
-        assert f"reports {offset}" in reason_of(bench.say(LegacyAck(offset)))
+        assert f"reports offset {offset}" in reason_of(bench.say(LegacyAck(offset)))
 
     def test_a_report_below_our_beginning_closes_with_the_reason(self) -> None:
         """R100: RocketMQ waits for ever."""
@@ -209,7 +212,8 @@ class TestFirstReport:
         bench.say(SHAKE)
 
         assert reason_of(bench.say(LegacyAck(2047))) == (
-            "resync needed: the slave reports 2047, this log holds 2048 to 3000"
+            "resync needed: the slave reports offset 2047, the master's log holds "
+            "offsets 2048 to 3000"
         )
 
     def test_a_report_that_no_epoch_covers_closes(self) -> None:
@@ -218,9 +222,7 @@ class TestFirstReport:
         bench.log = replace(LOG, epochs=EpochTable.of([(4, 2500)]))
         bench.say(SHAKE)
 
-        assert "no epoch of the table covers 2499" in reason_of(
-            bench.say(LegacyAck(2499))
-        )
+        assert "no epoch covers offset 2499" in reason_of(bench.say(LegacyAck(2499)))
 
     def test_a_beginning_that_no_epoch_covers_closes(self) -> None:
         """An empty slave is not sent bytes without a label either."""
@@ -229,7 +231,7 @@ class TestFirstReport:
         bench.say(SHAKE, LegacyAck(0))
 
         assert bench.blocks() == []
-        assert "no epoch of the table covers 0" in reason_of(bench.connection.effects())
+        assert "no epoch covers offset 0" in reason_of(bench.connection.effects())
 
     def test_a_report_before_the_handshake_is_a_violation(self) -> None:
         """R196: RocketMQ begins a session of broker -1."""
@@ -315,7 +317,9 @@ class TestBlocks:
 
         assert bench.blocks() == []
         effects = bench.connection.effects()
-        assert "of epoch 4, the log of 5" in reason_of(effects)
+        assert "stale epoch 4 of the session: the log is at epoch 5" in reason_of(
+            effects
+        )
         assert SessionEnded(2, SESSION, is_graceful=False) in effects
 
     def test_a_slave_overtaken_by_retention_is_closed(self) -> None:
@@ -347,7 +351,7 @@ class TestAcks:
         """R130."""
         effects = LegacyBench().following().say(LegacyAck(1501))
 
-        assert "an ack of 1501: it was sent up to 1500" in reason_of(effects)
+        assert "an ack of offset 1501, above the sent 1500" in reason_of(effects)
 
     def test_an_ack_before_the_first_byte_was_chosen_is_of_nothing(self) -> None:
         """An empty master has sent nothing."""
@@ -356,13 +360,13 @@ class TestAcks:
         bench.following(0)
 
         assert len(bench.say(LegacyAck(0))) == 1
-        assert "sent up to 0" in reason_of(bench.say(LegacyAck(1)))
+        assert "above the sent 0" in reason_of(bench.say(LegacyAck(1)))
 
     def test_acks_never_fall(self) -> None:
         """A slave that cut its log connects again."""
         bench = LegacyBench().following()
 
-        assert "after one of 1500" in reason_of(bench.say(LegacyAck(1499)))
+        assert "after an ack of offset 1500" in reason_of(bench.say(LegacyAck(1499)))
 
 
 def test_the_answer_goes_out_in_one_write() -> None:

@@ -47,8 +47,11 @@ from pystore.ha.wire.frames import (
     ReturnEpoch,
     TransferData,
 )
+from pystore.replicaset import Incarnation
 
-OPENED = SessionOpened(2, (5, BITS), SESSION, 1500, is_learner=False, is_legacy=False)
+OPENED = SessionOpened(
+    2, Incarnation(5, BITS), SESSION, 1500, is_learner=False, is_legacy=False
+)
 
 
 class TestHandshake:
@@ -101,7 +104,7 @@ class TestHandshake:
         assert reason_of(effects) == f"CLUSTER_NAME: {body.reason}"
         assert len(effects) == 2
 
-    def test_a_redirect_is_sent_by_who_is_no_master_alone(self) -> None:
+    def test_only_a_broker_that_is_not_master_sends_a_redirect(self) -> None:
         """Elsewhere the field is empty."""
         elsewhere = replace(ROSTER, is_master=False, redirect="h:1")
 
@@ -122,7 +125,7 @@ class TestHandshake:
         assert "second handshake" in reason_of(Bench().hear(shake(), shake()))
 
     def test_nothing_comes_before_the_handshake(self) -> None:
-        """A session id that is right by chance helps nobody."""
+        """A session id that is right by chance does not help."""
         for body in (QueryEpoch(SESSION), confirmed(), ack(0)):
             assert "before a handshake" in reason_of(Bench().hear(body))
 
@@ -132,7 +135,7 @@ class TestHandshake:
         data = TransferData(4, 0, 0, 0, 0, SESSION, 0, DataFlag(0))
         greeting = answer(Bench().hear(shake()))
         for body in (pages, data, greeting):
-            assert "a slave sends no" in reason_of(Bench().opened().hear(body))
+            assert "from a slave" in reason_of(Bench().opened().hear(body))
 
 
 class TestEpochs:
@@ -171,7 +174,7 @@ class TestEpochs:
         """The state says what may come."""
         effects = Bench().opened().hear(QueryEpoch(SESSION))
 
-        assert "heard a query for epochs in state TRANSFER" in reason_of(effects)
+        assert "received a query for epochs in state TRANSFER" in reason_of(effects)
 
 
 class TestAgreeing:
@@ -200,16 +203,19 @@ class TestAgreeing:
 
         assert body.result is CheckResult.REJECTED
         assert body.reason == (
-            "resync needed: the slave goes on at 1500, this log holds 2048 to 3000"
+            "resync needed: the slave resumes at offset 1500, the master's log holds "
+            "offsets 2048 to 3000"
         )
-        assert [type(effect).__name__ for effect in effects] == ["Send", "Close"]
+        assert [type(effect).__name__ for effect in effects] == ["Send", "CloseLink"]
         assert bench.connection.state is State.READY
 
     def test_a_second_confirmation_is_a_violation(self) -> None:
         """The start of a session is fixed once."""
         effects = Bench().opened().hear(confirmed())
 
-        assert "heard the confirmed cut in state TRANSFER" in reason_of(effects)
+        assert "received the confirmation of the cut in state TRANSFER" in reason_of(
+            effects
+        )
 
     def test_a_member_that_comes_empty_is_refused(self) -> None:
         """It is shrunk first; then it may be filled."""
@@ -240,8 +246,9 @@ class TestAgreeing:
         assert is_told == isinstance(effects[-1], CloseLink)
         if is_told:
             assert reason_of(effects) == (
-                "REJECTED: resync needed: the slave ends at 1500, this log holds 2048 "
-                "to 3000; it is in the set, and begins anew once it was removed from it"
+                "REJECTED: resync needed: the slave's log ends at offset 1500, the "
+                "master's log holds offsets 2048 to 3000; the slave is in the set: "
+                "remove it, then it is filled again"
             )
 
     def test_an_empty_slave_is_given_the_whole_log(self) -> None:
@@ -315,7 +322,7 @@ class TestFencing:
         bench.hear(shake())
         effects = bench.hear(body, epoch=3)
 
-        assert reason_of(effects) == "a frame of epoch 3 in a session of 4"
+        assert reason_of(effects) == "a frame of epoch 3 in a session of epoch 4"
         assert len(effects) == 1
 
     def test_a_frame_of_a_newer_epoch_steps_us_down(self) -> None:
@@ -340,7 +347,9 @@ class TestFencing:
             assert bench.blocks() == []
             effects += bench.connection.effects()
 
-            assert "the session is of epoch 4, the log of 5" in reason_of(effects)
+            assert "stale epoch 4 of the session: the log is at epoch 5" in reason_of(
+                effects
+            )
 
     def test_a_log_that_ends_below_what_was_sent_is_served_no_more(self) -> None:
         """B5: a master never cuts; if it did, this link must not hide it."""
@@ -349,7 +358,9 @@ class TestFencing:
         bench.log = replace(LOG, end_offset=2990)
 
         assert bench.blocks() == []
-        assert "3000 was sent" in reason_of(bench.connection.effects())
+        assert "bytes up to offset 3000 were sent" in reason_of(
+            bench.connection.effects()
+        )
 
     def test_bytes_that_lost_their_epoch_are_not_sent(self) -> None:
         """R188: nothing goes out without a label."""
@@ -358,7 +369,7 @@ class TestFencing:
 
         assert bench.blocks() == []
         assert answer(bench.connection.effects()).reason == (
-            "no epoch of the table covers 1500"
+            "no epoch covers offset 1500"
         )
 
 

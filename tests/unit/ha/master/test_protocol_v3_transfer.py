@@ -129,7 +129,9 @@ class TestAcks:
             SessionAcked(2, SESSION, 3000, 2000, 30, AckStatus.OK)
         ]
 
-    def test_who_holds_less_than_it_was_told_was_never_caught_up(self) -> None:
+    def test_a_slave_that_holds_less_than_any_frame_named_was_never_caught_up(
+        self,
+    ) -> None:
         """R99: sending moves nothing."""
         bench = Bench().opened()
         bench.blocks()
@@ -164,7 +166,7 @@ class TestAcks:
         bench = Bench().opened()
         effects = bench.hear(ack(received))
 
-        assert f"an ack of {received}: it was sent up to 1500" in reason_of(effects)
+        assert f"an ack of offset {received}, above the sent 1500" in reason_of(effects)
         assert effects[0] == SessionEnded(2, SESSION, is_graceful=False)
         assert bench.connection.state is State.READY
 
@@ -174,8 +176,10 @@ class TestAcks:
         bench.blocks()
         bench.hear(ack(2600))
 
-        assert "an ack of 2599 after one of 2600" in reason_of(bench.hear(ack(2599)))
-        assert "an ack of 1499" in reason_of(Bench().opened().hear(ack(1499)))
+        assert "an ack of offset 2599 after an ack of offset 2600" in reason_of(
+            bench.hear(ack(2599))
+        )
+        assert "an ack of offset 1499" in reason_of(Bench().opened().hear(ack(1499)))
 
     @pytest.mark.parametrize(("empty_end", "base"), [(0, 2048), (4096, 0), (9, 2048)])
     def test_an_empty_log_acks_nothing_wherever_it_lies(
@@ -202,16 +206,18 @@ class TestAcks:
         bench.hear(shake(), EMPTY)
         bench.blocks()
 
-        assert "a log that begins at 2048" in reason_of(bench.hear(ack(2047)))
+        assert "a log that begins at offset 2048" in reason_of(bench.hear(ack(2047)))
 
     def test_flushed_lies_below_received_and_never_falls(self) -> None:
         """What is durable was received, and stays."""
         bench = Bench().opened()
         bench.hear(ack(1500, 1400))
 
-        assert "flushed to 1399 after 1400" in reason_of(bench.hear(ack(1500, 1399)))
+        assert "flushed offset 1399 after 1400" in reason_of(
+            bench.hear(ack(1500, 1399))
+        )
         ahead = Bench().opened().hear(ack(1500, 1501))
-        assert "flushed to 1501 after 0, with 1500 received" in reason_of(ahead)
+        assert "flushed offset 1501 after 0, and received" in reason_of(ahead)
 
     @pytest.mark.parametrize("status", list(AckStatus))
     def test_what_ails_a_slave_is_passed_on(self, status: AckStatus) -> None:
@@ -222,7 +228,9 @@ class TestAcks:
         assert isinstance(effects[0], SessionAcked)
         assert status == effects[0].status
         assert is_over == isinstance(effects[-1], CloseLink)
-        assert not is_over or f"reports {status.name} at 1500" in reason_of(effects)
+        assert not is_over or f"reports {status.name} at offset 1500" in reason_of(
+            effects
+        )
 
     def test_a_learner_in_a_session_that_counts_is_a_violation(self) -> None:
         """It would be counted."""
@@ -244,7 +252,7 @@ class TestAcks:
         assert isinstance(effects[0], SessionAcked)
         assert effects[1:] == [
             SessionEnded(2, SESSION, is_graceful=True),
-            CloseLink("the slave leaves"),
+            CloseLink("the slave ended the session"),
         ]
 
     @pytest.mark.parametrize("state", [State.HANDSHAKE, State.READY])
@@ -281,7 +289,7 @@ class TestPausing:
         assert bench.blocks()[0].offset == 1500
 
     @pytest.mark.parametrize("where", ["hello", "cut", "ack"])
-    def test_who_is_waited_for_is_not_paused(self, where: str) -> None:
+    def test_a_slave_that_acks_wait_for_is_not_paused(self, where: str) -> None:
         """K.3: acknowledgements would wait for ever."""
         bench = Bench(set_view=replace(ROSTER, candidates=frozenset({2})))
         start = SlaveFlag.START_SUSPENDED if where == "hello" else SlaveFlag(0)

@@ -13,7 +13,11 @@ from hypothesis import strategies as st
 from lib.ha.master_bench import EMPTY, LOG, confirmed
 
 from pystore.epochs.table import EpochTable
-from pystore.ha.master.resume_point import ResumePoint, agree, last_segment_start
+from pystore.ha.master.resume_point import (
+    ResumePoint,
+    find_resume_point,
+    last_segment_start,
+)
 from pystore.ha.wire.codes import TruncateFlag, TruncateOutcome
 
 CUT_PREFIX = replace(LOG, min_offset=2048)
@@ -23,7 +27,7 @@ def at(offset: int, epoch: int, **changes: Any) -> ResumePoint | str:
     """The answer to a slave that goes on at *offset* in *epoch*."""
     places = {"point": offset, "end_offset": offset, "start_offset": offset}
     body = confirmed(epoch=epoch, **{**places, **changes})
-    return agree(body, LOG, is_member=True)
+    return find_resume_point(body, LOG, is_member=True)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +35,7 @@ def at(offset: int, epoch: int, **changes: Any) -> ResumePoint | str:
     [(0, 1), (999, 1), (1000, 1), (1000, 2), (2500, 2), (2500, 4), (3000, 4)],
 )
 def test_a_point_within_its_epoch_is_agreed_to(offset: int, epoch: int) -> None:
-    """Its start and its end are within; whoever is listed may go on."""
+    """Its start and its end are included; a member may resume, too."""
     assert at(offset, epoch) == ResumePoint(offset, offset)
 
 
@@ -46,16 +50,16 @@ def test_a_cut_and_nothing_to_cut_are_the_same_to_the_master(
 @pytest.mark.parametrize(
     ("offset", "epoch", "changes", "reason"),
     [
-        (1001, 1, {}, "point 1001 is not in epoch 1: 0 to 1000"),
-        (999, 2, {}, "point 999 is not in epoch 2: 1000 to 2500"),
+        (1001, 1, {}, "point 1001 is not in epoch 1, which has offsets 0 to 1000"),
+        (999, 2, {}, "point 999 is not in epoch 2, which has offsets 1000 to 2500"),
         (2000, 4, {}, "point 2000 is not in epoch 4"),
-        (1500, 3, {}, "epoch 3 of the consistent point is not in the table"),
-        (1500, -1, {}, "epoch -1 of the consistent point is not in the table"),
-        (3001, 4, {}, "goes on at 3001, this log ends at 3000"),
+        (1500, 3, {}, "epoch 3 of the consistent point is not in the epoch table"),
+        (1500, -1, {}, "epoch -1 of the consistent point is not in the epoch table"),
+        (3001, 4, {}, "resumes at offset 3001, the master's log ends at offset 3000"),
         (1500, 2, {"point": 1400}, "start 1500, end 1500 and point 1400"),
         (1500, 2, {"end_offset": 1600}, "start 1500, end 1600 and point 1500"),
         (1500, 2, {"start_offset": -1}, "start -1, end 1500"),
-        (-1, 1, {}, "resync needed: the slave goes on at -1"),
+        (-1, 1, {}, "resync needed: the slave resumes at offset -1"),
     ],
 )
 def test_what_does_not_fit_the_table_is_no_agreement(
@@ -70,10 +74,11 @@ def test_what_does_not_fit_the_table_is_no_agreement(
 
 def test_a_start_below_the_minimum_is_told_what_the_log_holds() -> None:
     """R100: an answer, not a silence."""
-    found = agree(confirmed(), CUT_PREFIX, is_member=True)
+    found = find_resume_point(confirmed(), CUT_PREFIX, is_member=True)
 
     assert found == (
-        "resync needed: the slave goes on at 1500, this log holds 2048 to 3000"
+        "resync needed: the slave resumes at offset 1500, the master's log holds "
+        "offsets 2048 to 3000"
     )
 
 
@@ -81,16 +86,19 @@ def test_no_common_point_is_told_what_the_log_holds() -> None:
     """The slave may wipe, and come back empty."""
     body = confirmed(outcome=TruncateOutcome.NO_COMMON_POINT, epoch=-1, point=-1)
 
-    assert agree(body, LOG, is_member=False) == (
-        "resync needed: no epoch is common to both logs, this log holds 0 to 3000"
+    assert find_resume_point(body, LOG, is_member=False) == (
+        "resync needed: no epoch is common to both logs, the master's log "
+        "holds offsets 0 to 3000"
     )
 
 
 def test_a_slave_that_could_not_cut_is_left_to_people() -> None:
     """The point is no record end there: two histories under one epoch."""
-    found = agree(confirmed(outcome=TruncateOutcome.REFUSED), LOG, is_member=True)
+    found = find_resume_point(
+        confirmed(outcome=TruncateOutcome.REFUSED), LOG, is_member=True
+    )
 
-    assert "could not cut its log at 1500" in str(found)
+    assert "could not cut its log at offset 1500" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +121,12 @@ def test_an_empty_slave_begins_with_the_log_or_with_its_last_segment(
     """It holds nothing, wherever that is."""
     body = replace(EMPTY, flags=TruncateFlag(flags), end_offset=77)
 
-    assert agree(body, log, is_member=False) == ResumePoint(offset, 0, 77)
+    assert find_resume_point(body, log, is_member=False) == ResumePoint(offset, 0, 77)
 
 
 def test_a_member_does_not_come_back_empty() -> None:
     """What it held may be acknowledged; it has to leave the set first."""
-    found = agree(EMPTY, LOG, is_member=True)
+    found = find_resume_point(EMPTY, LOG, is_member=True)
 
     assert "lists the slave in the set, and its log is empty" in str(found)
 
@@ -127,7 +135,7 @@ def test_a_member_is_empty_where_nothing_is_confirmed() -> None:
     """A new set begins so."""
     log = replace(LOG, confirm_offset=0)
 
-    assert agree(EMPTY, log, is_member=True) == ResumePoint(0, 0, 0)
+    assert find_resume_point(EMPTY, log, is_member=True) == ResumePoint(0, 0, 0)
 
 
 @pytest.mark.parametrize("body", [EMPTY, confirmed(epoch=2, point=1500)])
@@ -135,7 +143,7 @@ def test_bytes_without_an_epoch_are_not_agreed_to(body: Any) -> None:
     """R188: they have no label."""
     log = replace(LOG, epochs=EpochTable.of([(2, 1600)]))
 
-    assert isinstance(agree(body, log, is_member=False), str)
+    assert isinstance(find_resume_point(body, log, is_member=False), str)
 
 
 @given(st.integers(1, 50), st.integers(0, 200), st.integers(0, 200))

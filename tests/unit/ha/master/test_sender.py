@@ -1,5 +1,5 @@
 """
-Whoever hurries sends for a thread that sleeps, and no frame is lost or overtaken.
+An appender sends for a sleeping sender, and no frame is lost or reordered.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Stage:
     def put(self, frame: bytes) -> None:
         """A frame is to go out."""
         self.frames.append(frame)
-        self.notifier.hurry()
+        self.notifier.run_helpers()
 
     def read(self, size: int) -> bytes:
         """So many bytes of the link."""
@@ -87,7 +87,7 @@ class Stage:
     def end(self) -> Exception | None:
         """Ends the thread, and answers what it died of."""
         self.is_over = True
-        self.notifier.ring()
+        self.notifier.notify()
         self.thread.join(WAIT_S)
         (error,) = self.ended
         return error
@@ -103,7 +103,7 @@ def stage() -> Iterator[Stage]:
         yield Stage(wire, peer)
 
 
-def test_who_hurries_sends_for_a_thread_that_sleeps(stage: Stage) -> None:
+def test_an_appender_sends_for_a_sender_that_sleeps(stage: Stage) -> None:
     """Which sleeps on: no thread has to wake up first."""
     stage.sleep()
     for number in range(10):
@@ -115,10 +115,10 @@ def test_who_hurries_sends_for_a_thread_that_sleeps(stage: Stage) -> None:
 
 
 def test_a_ring_without_hurry_is_the_threads(stage: Stage) -> None:
-    """An append that waits for nobody pays for no call of the system."""
+    """An append without a waiting slave makes no call of the system."""
     stage.sleep()
     stage.frames.append(b"x")
-    stage.notifier.ring()
+    stage.notifier.notify()
 
     assert stage.read(1) == b"x"
     assert set(stage.gatherers) == {"sender"}
@@ -126,7 +126,7 @@ def test_a_ring_without_hurry_is_the_threads(stage: Stage) -> None:
 
 
 def test_what_waits_for_a_lock_is_the_threads(stage: Stage) -> None:
-    """Who hurries waits for nothing."""
+    """The appender does not wait."""
     stage.sleep()
     stage.is_locked = True
     stage.put(b"x")
@@ -148,10 +148,10 @@ def test_what_the_system_does_not_take_is_the_threads(stage: Stage) -> None:
 
 
 def test_a_thread_sleeps_on_unless_it_is_needed_sooner(stage: Stage) -> None:
-    """What was sent may have made a deadline, which nobody else keeps."""
+    """Sending may create a deadline, which only the sender keeps."""
     stage.sleep()
     stage.put(b"x")
-    assert stage.notifier.rings == 0
+    assert stage.notifier.count == 0
     stage.far_ms = FAR_MS // 2
     stage.put(b"y")
 
@@ -164,7 +164,7 @@ def test_a_thread_sleeps_on_unless_it_is_needed_sooner(stage: Stage) -> None:
 
 
 def test_trouble_is_the_threads(stage: Stage) -> None:
-    """One who appends has nothing to do with a link that broke."""
+    """A broken link is no error of the appender."""
     stage.sleep()
     stage.error = LinkLost("it broke")
     stage.put(b"x")
@@ -174,8 +174,8 @@ def test_trouble_is_the_threads(stage: Stage) -> None:
     assert stage.gatherers[1:] == [threading.current_thread().name]
 
 
-def test_frames_of_many_who_hurry_are_all_sent_in_order(stage: Stage) -> None:
-    """Who finds another one at work passes by; nobody's frame waits for a clock."""
+def test_frames_that_many_appenders_send_keep_their_order(stage: Stage) -> None:
+    """An appender waits for no other sender; no frame waits for a timeout."""
     stage.sleep()
     lock = threading.Lock()
     numbers = iter(range(8 * 500))
@@ -184,7 +184,7 @@ def test_frames_of_many_who_hurry_are_all_sent_in_order(stage: Stage) -> None:
         for _ in range(500):
             with lock:
                 stage.frames.append(next(numbers).to_bytes(4, "big"))
-            stage.notifier.hurry()
+            stage.notifier.run_helpers()
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:

@@ -18,6 +18,7 @@ from lib.store.stores import fill, message
 from pystore.errors import InvalidError, StorageError
 from pystore.ha.insync.ack import Ack, AckOutcome
 from pystore.ha.wire.codes import CheckResult
+from pystore.replicaset import Incarnation
 from pystore.store.commit_log import CommitLog
 
 
@@ -66,7 +67,7 @@ def test_a_slave_that_was_away_goes_on_where_it_was(
         fill(stage.log, 50, 2000)
         with Slave(stage.service.address, root, incarnation=2) as slave:
             stage.controller.wait_for({1, 2})
-            assert slave.standing().appended_bytes == stage.log.end_offset - held
+            assert slave.status().appended_bytes == stage.log.end_offset - held
 
     assert data_of(root) == data_of(tmp_path / "master")
 
@@ -122,7 +123,7 @@ def test_a_window_of_appends_is_under_way_at_once(
 def test_a_learner_is_served_and_never_waited_for(
     stage: MasterStage, tmp_path: Path
 ) -> None:
-    """R203: nobody asks for it to be in the set."""
+    """R203: it is never proposed for the set."""
     with stage, Slave(stage.service.address, tmp_path / "slave", is_learner=True):
         end = stage.log.append(message(1)).end
         settled = stage.service.wait(Ack.ALL, end, WAIT_MS)
@@ -163,7 +164,7 @@ def test_an_older_process_does_not_replace_a_newer_one(stage: MasterStage) -> No
     with stage, RawSlave(stage, incarnation=7).begin():
         with RawSlave(stage, incarnation=6) as late:
             assert late.greet().result is CheckResult.DUPLICATE
-        assert stage.service.monitor.set_view().sessions[2] == (7, BITS)
+        assert stage.service.monitor.set_view().sessions[2] == Incarnation(7, BITS)
 
 
 def test_a_slave_of_a_newer_epoch_ends_every_promise(stage: MasterStage) -> None:
@@ -192,7 +193,9 @@ def test_more_links_than_allowed_are_turned_away(tmp_path: Path) -> None:
         with RawSlave(stage) as again:
             assert again.greet().result is CheckResult.SUCCESS
 
-    assert any(line.endswith("turned away, 1 links") for line in stage.said)
+    assert any(
+        line.endswith("refused: 1 links are open, the maximum") for line in stage.said
+    )
 
 
 def test_a_segment_that_went_takes_the_slave_with_it(
@@ -215,9 +218,9 @@ def test_a_segment_that_went_takes_the_slave_with_it(
 
 def test_another_epoch_or_segment_size_is_refused(tmp_path: Path) -> None:
     """A mastership that the log has not begun would label bytes wrongly."""
-    with pytest.raises(InvalidError, match="a mastership of epoch 9 over a log of"):
+    with pytest.raises(InvalidError, match="the mastership has epoch 9, and the log"):
         MasterStage(tmp_path / "one", {"epoch": 9})
-    with pytest.raises(InvalidError, match="terms for segments of 4096 bytes"):
+    with pytest.raises(InvalidError, match="segments of 4096 bytes, and the log"):
         MasterStage(tmp_path / "two", {"segment_size": 4096})
 
 

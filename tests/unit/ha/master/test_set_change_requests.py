@@ -8,9 +8,10 @@ import queue
 import threading
 
 from pystore.errors import LocalViolation
-from pystore.ha.insync.member import AgreedSet, Member, SetChange
+from pystore.ha.insync.set_change import SetChange
 from pystore.ha.master.insync_monitor import SetRefusal
 from pystore.ha.master.set_change_requests import SetChangeRequests
+from pystore.replicaset import AgreedSet, Member
 
 WAIT_S = 20
 MEMBERS = frozenset({Member(1), Member(2)})
@@ -24,7 +25,7 @@ def change(attempt: int) -> SetChange:
     return SetChange(attempt, 3, 1, MEMBERS, frozenset(), "it has caught up")
 
 
-def test_who_offers_a_change_does_not_wait_for_the_controller() -> None:
+def test_offering_a_change_does_not_wait_for_the_controller() -> None:
     """The answer comes later, by another thread."""
     answers: Answers = queue.SimpleQueue()
     may_answer = threading.Event()
@@ -62,7 +63,7 @@ def test_a_controller_that_fails_gave_no_answer() -> None:
 
     assert answers.get(timeout=WAIT_S) == (1, None)
     assert answers.get(timeout=WAIT_S) == (2, SetRefusal())
-    assert said == ["the controller cannot be asked: connection refused"]
+    assert said == ["the request to change the SyncStateSet failed: connection refused"]
     asking.close()
 
 
@@ -82,7 +83,7 @@ def test_an_answer_that_makes_no_sense_is_none() -> None:
     asking.offer(change(1))
 
     assert answers.get(timeout=WAIT_S) == (1, None)
-    assert "makes no sense: the set lacks the master" in said[0]
+    assert "is not usable: the set lacks the master" in said[0]
     asking.close()
 
 

@@ -80,11 +80,11 @@ class TestReceiving:
     def test_a_peer_that_closes_is_gone(
         self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
-        """The link says who ended it."""
+        """The reason names the side that ended it."""
         wire, slave = ends
         slave.close()
 
-        with pytest.raises(LinkLost, match="the slave closed the link"):
+        with pytest.raises(LinkLost, match="the slave closed the connection"):
             wire.receive()
 
     def test_patience_ends(self, ends: tuple[SlaveSocket, socket.socket]) -> None:
@@ -92,10 +92,10 @@ class TestReceiving:
         wire, _ = ends
         wire.patience_ms(20)
 
-        with pytest.raises(LinkLost, match="the slave says nothing"):
+        with pytest.raises(LinkLost, match="the slave sent nothing for too long"):
             wire.receive()
 
-    def test_hanging_up_wakes_who_receives(
+    def test_hanging_up_wakes_the_receiving_thread(
         self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
         """From any thread, and again is fine."""
@@ -114,7 +114,7 @@ class TestReceiving:
         wire.hang_up()
         thread.join(WAIT_S)
 
-        assert reasons == ["the slave closed the link"]
+        assert reasons == ["the slave closed the connection"]
 
 
 class TestSending:
@@ -205,9 +205,11 @@ class TestSending:
         def gone(offset: int, size: int) -> memoryview:
             raise OffsetOutOfRange(f"{offset} and {size} are below the minimum")
 
-        with pytest.raises(LinkLost, match="the log gives no block: 7 and 50"):
+        with pytest.raises(LinkLost, match="the block cannot be read: 7 and 50"):
             wire.send([SendBlock(b"head", 7, 50, 0)], gone)
-        with pytest.raises(LinkLost, match="the log gives 49 of 50 bytes"):
+        with pytest.raises(
+            LinkLost, match="the log has 49 bytes of a block of 50 bytes"
+        ):
             wire.send([SendBlock(b"head", 7, 50, 0)], lambda at, n: acquire(at, n - 1))
         wire.finish()
         assert read_all(slave) == b""
@@ -219,7 +221,7 @@ class TestSending:
             connected, _ = server.accept()
             with slave, SlaveSocket(connected, 50) as wire:
                 frames = [SendBlock(b"head", 0, 1 << 20, 0)] * 64
-                with pytest.raises(LinkLost, match="takes no bytes any more"):
+                with pytest.raises(LinkLost, match="does not read what is sent"):
                     wire.send(frames, acquire)
 
     def test_a_peer_that_is_gone_ends_the_link(
@@ -228,20 +230,20 @@ class TestSending:
         """An error of the socket is none of the store."""
         wire, slave = ends
         slave.close()
-        with pytest.raises(LinkLost, match="the link broke"):
+        with pytest.raises(LinkLost, match="the connection broke"):
             wire.send([bytes(1 << 20)] * 100, acquire)
 
     def test_a_link_that_was_closed_says_so(
         self, ends: tuple[SlaveSocket, socket.socket]
     ) -> None:
-        """Whoever comes late gets an error of its own kind."""
+        """A late call gets an error of its own kind."""
         wire, _ = ends
         wire.close()
         wire.hang_up()
 
-        with pytest.raises(LinkLost, match="the link broke"):
+        with pytest.raises(LinkLost, match="the connection broke"):
             wire.send([b"x"], acquire)
-        with pytest.raises(LinkLost, match="the link broke"):
+        with pytest.raises(LinkLost, match="the connection broke"):
             wire.receive()
 
 
@@ -250,7 +252,7 @@ class TestListening:
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
     def test_this_machine_alone_needs_no_warning(self, host: str) -> None:
-        """Nobody else reaches these."""
+        """Only this machine reaches these."""
         assert exposure(host, 1) is None
 
     @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "broker-a"])

@@ -34,7 +34,7 @@ def handle(tmp_path: Path) -> Iterator[LogHandle]:
 
 @pytest.fixture
 def authority() -> WriteAuthority:
-    """Of nobody yet, with a judge's clock that shows 500."""
+    """Without a mastership, with a clock that shows 500."""
     return WriteAuthority(lambda: 500)
 
 
@@ -45,7 +45,7 @@ def running() -> Lease:
     return lease_from(boottime_ns(), wall_ms(), 3_600_000)
 
 
-def test_nobody_appends_before_a_mastership(authority: WriteAuthority) -> None:
+def test_no_append_is_admitted_before_a_mastership(authority: WriteAuthority) -> None:
     """R156: the switch is not over yet."""
     with pytest.raises(FencedError, match="is over"):
         authority.append([message(1)], Ack.ALL)
@@ -133,7 +133,7 @@ def test_after_the_end_nothing_is_appended(
         handle.append(message(1).form)
 
 
-def test_the_end_waits_for_those_who_were_let_in(
+def test_the_end_waits_for_admitted_appends(
     authority: WriteAuthority, handle: LogHandle
 ) -> None:
     """B5: their bytes must not come to a log that follows by then."""
@@ -151,7 +151,7 @@ def test_the_end_waits_for_those_who_were_let_in(
         try:
             authority.append(Slow([message(1)]), Ack.ALL)
         except FencedError as error:
-            # The core refuses who comes late.
+            # The core refuses late appends.
             outcomes.append(error)
 
     appending = threading.Thread(target=append)

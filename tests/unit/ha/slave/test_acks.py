@@ -9,12 +9,12 @@ from dataclasses import replace
 from lib.ha.slave_owner import ShortLog
 
 from pystore.ha.slave.acks import (
-    FAR_BYTES,
-    REST_BYTES,
+    DELAYED_ACK_BYTES,
+    FAR_BEHIND_BYTES,
     Echo,
-    confirmable,
-    health,
-    may_rest,
+    may_delay_ack,
+    next_confirm_offset,
+    status_of,
     transfer_ack,
 )
 from pystore.ha.wire.codes import AckFlag, AckStatus, DataFlag
@@ -38,29 +38,31 @@ def test_confirm_is_bounded_by_whole_records_and_never_goes_back() -> None:
     """
     R131.
     """
-    assert confirmable(LOG, 100) == 8
-    assert confirmable(LOG, 5) == 5
-    assert confirmable(LOG, 0) is None
-    assert confirmable(replace(LOG, confirm_offset=8), 100) is None
+    assert next_confirm_offset(LOG, 100) == 8
+    assert next_confirm_offset(LOG, 5) == 5
+    assert next_confirm_offset(LOG, 0) is None
+    assert next_confirm_offset(replace(LOG, confirm_offset=8), 100) is None
 
 
 def test_poison_is_an_ailment() -> None:
     """
     A12: status 5.
     """
-    assert AckStatus.OK is health(LOG)
-    assert AckStatus.POISONED is health(replace(LOG, is_poisoned=True))
+    assert AckStatus.OK is status_of(LOG)
+    assert AckStatus.POISONED is status_of(replace(LOG, is_poisoned=True))
 
 
-def test_an_ack_may_wait_only_while_nobody_can_wait_for_it() -> None:
+def test_an_ack_is_delayed_only_while_no_append_waits_for_it() -> None:
     """
     Far behind, for a bounded number of bytes, and unless the master asks.
     """
-    at, none = 8 * REST_BYTES, DataFlag(0)
-    told = TransferData(1, 0, 0, 0, at + FAR_BYTES, 5, 0, none, memoryview(b"block"))
+    at, none = 8 * DELAYED_ACK_BYTES, DataFlag(0)
+    told = TransferData(
+        1, 0, 0, 0, at + FAR_BEHIND_BYTES, 5, 0, none, memoryview(b"block")
+    )
 
-    assert may_rest(told, at, at - REST_BYTES + 1)
-    assert not may_rest(told, at, at - REST_BYTES)
-    assert not may_rest(told, at + 1, at)
-    assert not may_rest(replace(told, flags=DataFlag.ACK_NOW), at, at)
-    assert not may_rest(replace(told, block=memoryview(b"")), at, at)
+    assert may_delay_ack(told, at, at - DELAYED_ACK_BYTES + 1)
+    assert not may_delay_ack(told, at, at - DELAYED_ACK_BYTES)
+    assert not may_delay_ack(told, at + 1, at)
+    assert not may_delay_ack(replace(told, flags=DataFlag.ACK_NOW), at, at)
+    assert not may_delay_ack(replace(told, block=memoryview(b"")), at, at)

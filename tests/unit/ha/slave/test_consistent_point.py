@@ -11,9 +11,9 @@ from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.ha.slave.consistent_point import (
     MasterHistory,
     common_entry,
-    held_epochs,
-    meet,
-    meet_legacy,
+    epochs_of_log,
+    find_consistent_point,
+    find_legacy_consistent_point,
 )
 from pystore.ha.slave.effects import SlaveLog
 from pystore.ha.wire.codes import TruncateOutcome
@@ -41,9 +41,9 @@ def test_an_entry_above_our_end_is_not_ours() -> None:
     """
     ours = log(16, (1, 0), (2, 24))
 
-    assert [(1, 0)] == held_epochs(ours).pairs()
+    assert [(1, 0)] == epochs_of_log(ours).pairs()
     assert EpochEntry(1, 0) == common_entry(ours, master(64, (1, 0), (2, 24)))
-    met = meet(ours, master(64, (1, 0), (2, 24)), may_wipe=False)
+    met = find_consistent_point(ours, master(64, (1, 0), (2, 24)), may_wipe=False)
     assert (TruncateOutcome.NOTHING_TO_CUT, 16) == (met.outcome, met.point)
     assert met.cut == 16  # the table is cut, no byte is
 
@@ -52,7 +52,9 @@ def test_equal_histories_cut_nothing() -> None:
     """
     R149.
     """
-    met = meet(log(16, (1, 0)), master(64, (1, 0), (2, 32)), may_wipe=False)
+    met = find_consistent_point(
+        log(16, (1, 0)), master(64, (1, 0), (2, 32)), may_wipe=False
+    )
 
     assert (None, 0, 16, 1) == (met.cut, met.bytes_cut, met.point, met.epoch)
 
@@ -61,7 +63,7 @@ def test_a_half_record_goes() -> None:
     """
     The point is ours by whole records; the master sends the record again.
     """
-    met = meet(log(21, (1, 0)), master(64, (1, 0)), may_wipe=False)
+    met = find_consistent_point(log(21, (1, 0)), master(64, (1, 0)), may_wipe=False)
 
     assert (TruncateOutcome.CUT, 16, 5) == (met.outcome, met.cut, met.bytes_cut)
 
@@ -74,7 +76,7 @@ def test_a_point_below_either_log_is_none(may_wipe: bool) -> None:
     outcome = TruncateOutcome.EMPTY if may_wipe else TruncateOutcome.NO_COMMON_POINT
     ours = log(16, (1, 0), (2, 1028), start=1024)
     for theirs in (master(64, (1, 0)), master(4096, (1, 0), low=2048)):
-        met = meet(ours, theirs, may_wipe=may_wipe)
+        met = find_consistent_point(ours, theirs, may_wipe=may_wipe)
 
         assert outcome is met.outcome
         assert may_wipe is met.is_wiped
@@ -84,18 +86,22 @@ def test_entries_without_bytes_are_wiped() -> None:
     """
     They would name bytes that come from elsewhere; nothing is lost.
     """
-    assert meet(log(0, (1, 0)), master(8, (1, 0)), may_wipe=False).is_wiped
-    assert meet_legacy(log(0, (1, 0)), master(8, (1, 0)), may_wipe=False).is_wiped
-    assert not meet(log(0), master(8, (1, 0)), may_wipe=False).is_wiped
+    assert find_consistent_point(
+        log(0, (1, 0)), master(8, (1, 0)), may_wipe=False
+    ).is_wiped
+    assert find_legacy_consistent_point(
+        log(0, (1, 0)), master(8, (1, 0)), may_wipe=False
+    ).is_wiped
+    assert not find_consistent_point(log(0), master(8, (1, 0)), may_wipe=False).is_wiped
 
 
 def test_bytes_without_epochs_have_no_history() -> None:
     """
-    R147: Java trusts them by their length; nobody can say whose they are.
+    R147: Java trusts them by their length; their origin is unknown.
     """
     for met in (
-        meet(log(16), master(64, (1, 0)), may_wipe=False),
-        meet_legacy(log(16), master(64, (1, 0)), may_wipe=False),
+        find_consistent_point(log(16), master(64, (1, 0)), may_wipe=False),
+        find_legacy_consistent_point(log(16), master(64, (1, 0)), may_wipe=False),
     ):
         assert TruncateOutcome.NO_COMMON_POINT is met.outcome
 
@@ -110,7 +116,9 @@ def test_only_a_higher_epoch_cuts_below_confirm(
     B4.
     """
     ours = log(32, (1, 0), (2, 8), confirm=24)
-    met = meet(ours, master(16, (1, 0), (2, 8), epoch=epoch), may_wipe=True)
+    met = find_consistent_point(
+        ours, master(16, (1, 0), (2, 8), epoch=epoch), may_wipe=True
+    )
 
     assert outcome is met.outcome
 
@@ -120,10 +128,12 @@ def test_a_legacy_master_is_compared_below_confirm() -> None:
     B10: from the point; what is above its end goes first.
     """
     ours = log(40, (1, 0), confirm=24)
-    met = meet_legacy(ours, master(32, (1, 0), (2, 16)), may_wipe=False)
+    met = find_legacy_consistent_point(
+        ours, master(32, (1, 0), (2, 16)), may_wipe=False
+    )
 
     assert (16, 32, 8) == (met.compare_from, met.cut, met.bytes_cut)
-    met = meet_legacy(ours, master(16, (1, 0)), may_wipe=False)
+    met = find_legacy_consistent_point(ours, master(16, (1, 0)), may_wipe=False)
     assert TruncateOutcome.REFUSED is met.outcome
 
 
@@ -131,7 +141,7 @@ def test_a_legacy_master_is_believed_above_confirm() -> None:
     """
     Nothing that was confirmed goes.
     """
-    met = meet_legacy(
+    met = find_legacy_consistent_point(
         log(40, (1, 0), confirm=16), master(32, (1, 0), (9, 16)), may_wipe=False
     )
 

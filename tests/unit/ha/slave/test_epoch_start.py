@@ -9,7 +9,7 @@ from lib.ha.slave_owner import ShortLog
 
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import RemoteViolation
-from pystore.ha.slave.epoch_start import beginning_at, beginning_with
+from pystore.ha.slave.epoch_start import new_epoch_at, new_epoch_of_block
 from pystore.ha.wire.codes import DataFlag
 from pystore.ha.wire.frames import TransferData
 
@@ -20,21 +20,21 @@ def test_an_epoch_that_the_table_has_does_not_begin_again() -> None:
     """
     Nor is it moved.
     """
-    assert beginning_at(LOG, 16, EpochEntry(3, 8)) is None
+    assert new_epoch_at(LOG, 16, EpochEntry(3, 8)) is None
 
 
 def test_a_newer_epoch_begins_with_its_first_byte() -> None:
     """
     At our end, where the block is.
     """
-    assert EpochEntry(4, 16) == beginning_at(LOG, 16, EpochEntry(4, 16))
+    assert EpochEntry(4, 16) == new_epoch_at(LOG, 16, EpochEntry(4, 16))
 
 
 def test_an_empty_log_may_begin_inside_an_epoch() -> None:
     """
     The master's first segments are gone, their epoch is not.
     """
-    assert EpochEntry(4, 5) == beginning_at(ShortLog().view(), 16, EpochEntry(4, 5))
+    assert EpochEntry(4, 5) == new_epoch_at(ShortLog().view(), 16, EpochEntry(4, 5))
 
 
 @pytest.mark.parametrize("epoch", [(4, 24), (4, 8), (3, 16), (2, 16), (3, 0), (1, 0)])
@@ -45,7 +45,7 @@ def test_bytes_that_cannot_stand_behind_ours_are_refused(
     Their epoch begins elsewhere, or is not newer.
     """
     with pytest.raises(RemoteViolation):
-        beginning_at(LOG, 16, EpochEntry(*epoch))
+        new_epoch_at(LOG, 16, EpochEntry(*epoch))
 
 
 @pytest.mark.parametrize("flags", [DataFlag(0), DataFlag.ACK_NOW])
@@ -59,7 +59,7 @@ def test_the_short_way_answers_as_the_long_one(
     body = TransferData(*epoch, 0, 16, 99, 7, 0, flags, b"bytes")
     problem, expected = "", None
     try:
-        expected = beginning_at(LOG, 16, EpochEntry(*epoch))
+        expected = new_epoch_at(LOG, 16, EpochEntry(*epoch))
     except RemoteViolation as error:  # both have to say the same
         problem = str(error)
 
@@ -67,6 +67,6 @@ def test_the_short_way_answers_as_the_long_one(
         problem = "a block of epoch 5 in a session of epoch 4"
     if problem:
         with pytest.raises(RemoteViolation, match=problem):
-            beginning_with(LOG, body, 4)
+            new_epoch_of_block(LOG, body, 4)
     else:
-        assert expected == beginning_with(LOG, body, 4)
+        assert expected == new_epoch_of_block(LOG, body, 4)

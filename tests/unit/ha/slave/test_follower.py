@@ -139,7 +139,7 @@ def test_a_stop_before_the_start_does_nothing(
     master: LegacyMaster, log: ReplicaLog
 ) -> None:
     """
-    Nobody is called.
+    No callback is called.
     """
     stage = Stage(master, lambda: True)
 

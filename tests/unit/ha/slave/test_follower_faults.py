@@ -43,7 +43,7 @@ def test_a_master_that_is_away_is_tried_with_back_off(
     stage.follow(log)
 
     assert 1000 * (1 + 2 + 4 + 8 + 16 + 30 + 30) == stage.paused_ms
-    assert ["nobody is there"] == stage.said
+    assert ["no master is there"] == stage.said
 
 
 def test_a_link_that_brought_bytes_begins_the_back_off_anew(
@@ -65,7 +65,7 @@ def test_a_link_that_brought_bytes_begins_the_back_off_anew(
     stage.follow(log)
 
     assert 1000 * (1 + 2 + 4 + 8 + 1) == stage.paused_ms
-    assert ["nobody is there", "the master closed the link"] == stage.said
+    assert ["no master is there", "the master closed the connection"] == stage.said
 
 
 def test_a_peer_that_closes_at_once_is_tried_with_back_off(
@@ -165,7 +165,7 @@ def test_a_refusal_is_told_once_and_tried_again(
     master: LegacyMaster, log: ReplicaLog, retry: Retry
 ) -> None:
     """
-    Somebody may change something meanwhile.
+    The operator may change something meanwhile.
     """
     stage = Stage(master, lambda: stage.dialled > 4)
     stage.make = refusing(retry)
@@ -259,7 +259,7 @@ def test_a_write_back_that_fails_behind_the_scenes_ends_it(
         lambda own: replace(stand(own), is_poisoned=bool(master.acks)),
     )
 
-    with pytest.raises(PoisonedError, match="look at the disk"):
+    with pytest.raises(PoisonedError, match="check the disk"):
         Stage(master, lambda: False).follow(log)
 
 

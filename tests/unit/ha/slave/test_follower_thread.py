@@ -30,7 +30,7 @@ def follow(log: ReplicaLog, address: str, said: list[str]) -> FollowerThread:
 
 def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:
     """
-    And then nobody writes to the log any more.
+    And then no thread writes to the log any more.
     """
     said: list[str] = []
     with (
@@ -41,7 +41,7 @@ def test_it_follows_until_it_is_stopped(tmp_path: Path) -> None:
         following = follow(log, f"{host}:{port}", said)
         fill(stage.log, 50)
         stage.wait_for_ack(stage.log.end_offset)
-        assert following.standing().appended_bytes == stage.log.end_offset
+        assert following.status().appended_bytes == stage.log.end_offset
         following.stop()
         following.stop()
         fill(stage.log, 50)
@@ -67,7 +67,7 @@ def test_a_store_that_cannot_be_used_is_a_problem_that_is_kept(tmp_path: Path) -
         following.stop()
 
     assert isinstance(following.problem, ClosedError)
-    assert said == [f"it follows no longer: {following.problem}"]
+    assert said == [f"the replica stopped following: {following.problem}"]
 
 
 @pytest.mark.parametrize("address", ["", "nowhere", "host:0", "host:port"])

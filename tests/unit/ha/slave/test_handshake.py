@@ -1,5 +1,5 @@
 """
-Who may be followed; the frames themselves are tested with the connection.
+Which masters are followed; the frames are tested with the protocol.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from lib.ha.scripted_v3_master import SHAKE, TERMS
 from lib.ha.slave_owner import ShortLog
 
 from pystore.errors import RemoteViolation
-from pystore.ha.slave.handshake import greeting, objection
+from pystore.ha.slave.handshake import refusal_effect, slave_handshake
 from pystore.ha.wire.codes import SlaveFlag
 from pystore.ha.wire.frames import Frame
 
@@ -22,7 +22,7 @@ def test_an_empty_log_begins_at_nought() -> None:
     """
     K.3: min is 0 if the log is empty.
     """
-    assert greeting(TERMS, LOG, is_suspended=False).min_offset == 0
+    assert slave_handshake(TERMS, LOG, is_suspended=False).min_offset == 0
 
 
 def test_whether_we_are_suspended_is_asked_of_now() -> None:
@@ -31,16 +31,16 @@ def test_whether_we_are_suspended_is_asked_of_now() -> None:
     """
     config = replace(TERMS, is_suspended=True, wants_block_crc=True)
 
-    assert SlaveFlag.BLOCK_CRC == greeting(config, LOG, is_suspended=False).flags
+    assert SlaveFlag.BLOCK_CRC == slave_handshake(config, LOG, is_suspended=False).flags
     both = SlaveFlag.BLOCK_CRC | SlaveFlag.START_SUSPENDED
-    assert both == greeting(config, LOG, is_suspended=True).flags
+    assert both == slave_handshake(config, LOG, is_suspended=True).flags
 
 
 def test_a_good_answer_meets_no_objection() -> None:
     """
     Every check passes.
     """
-    assert objection(TERMS, LOG, Frame(3, 0, SHAKE), SHAKE) is None
+    assert refusal_effect(TERMS, LOG, Frame(3, 0, SHAKE), SHAKE) is None
 
 
 def test_a_frame_longer_than_we_take_is_no_term() -> None:
@@ -49,4 +49,4 @@ def test_a_frame_longer_than_we_take_is_no_term() -> None:
     """
     shake = replace(SHAKE, frame_bytes_max=TERMS.frame_bytes_max + 1)
     with pytest.raises(RemoteViolation):
-        objection(TERMS, LOG, Frame(3, 0, shake), shake)
+        refusal_effect(TERMS, LOG, Frame(3, 0, shake), shake)

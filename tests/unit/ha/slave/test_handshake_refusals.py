@@ -10,7 +10,7 @@ import pytest
 from lib.ha.scripted_v3_master import SHAKE
 
 from pystore.ha.slave.effects import Retry
-from pystore.ha.slave.handshake import close_for
+from pystore.ha.slave.handshake import leave_for_refusal
 from pystore.ha.wire.codes import CheckResult
 
 RETRIES = {
@@ -30,12 +30,12 @@ RETRIES = {
 
 
 @pytest.mark.parametrize("result", [r for r in CheckResult if r])
-def test_each_refusal_says_who_can_help(result: CheckResult) -> None:
+def test_each_refusal_says_what_the_slave_does_next(result: CheckResult) -> None:
     """
     K.3, and the reason is one line whatever the peer wrote.
     """
     refusal = replace(SHAKE, result=result, reason="be\ncause", redirect="h:1")
-    close = close_for(refusal)
+    close = leave_for_refusal(refusal)
 
     assert RETRIES[result] is close.retry
     assert close.reason.startswith(f"{result.name}: ")

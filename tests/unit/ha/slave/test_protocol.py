@@ -74,7 +74,7 @@ def test_a_promise_above_the_controllers_word_asks_again(
 @both
 def test_a_shutdown_before_anything_is_quiet(kind: type[MasterLink]) -> None:
     """
-    There is nobody to tell.
+    There is no peer to tell.
     """
     link = kind(TERMS)
     link.shutdown(0)

@@ -81,7 +81,7 @@ class TestHandshake:
 
     def test_a_cut_inside_a_record_ends_the_link(self) -> None:
         """
-        R149: somebody has to look.
+        R149: an operator must act.
         """
         master = Master(ShortLog(BYTES[:16], history((1, 0))))
         master.say(LegacyEpochs(24, 3, ((1, 0), (3, 12))))

@@ -84,7 +84,7 @@ class TestComparison:
 
     def test_nothing_confirmed_is_cut_by_a_master_of_our_own_epoch(self) -> None:
         """
-        B4, R152: nobody was elected who could have decided that.
+        B4, R152: no election could have decided that.
         """
         log = ShortLog(BYTES, history((1, 0), (3, 8)), confirm=24)
         master = Master(log)
@@ -110,7 +110,7 @@ class TestComparison:
 
     def test_what_lies_above_the_masters_end_goes_first(self) -> None:
         """
-        Before the first report: it is nobody's, and never confirmed.
+        Before the first report: it was never confirmed.
         """
         log = ShortLog(BYTES + b"unconfirmed", history((1, 0)), confirm=24)
         master = Master(log)

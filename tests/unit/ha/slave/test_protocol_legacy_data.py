@@ -198,7 +198,7 @@ class TestTransfer:
 
     def test_garbage_ends_the_link_in_every_state(self) -> None:
         """
-        Heads with a bit changed; the lowest byte of a size nobody can check.
+        Heads with a flipped bit; the lowest byte of a size cannot be checked.
         """
         seed = random.randrange(1 << 32)
         print(f"seed {seed}")

@@ -21,7 +21,7 @@ from lib.ha.scripted_v3_master import (
 )
 from lib.ha.slave_owner import ShortLog
 
-from pystore.ha.slave.effects import Cut, Retry, Send, Wipe
+from pystore.ha.slave.effects import Cut, Retry, Wipe
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import (
     CheckResult,
@@ -31,7 +31,7 @@ from pystore.ha.wire.codes import (
     TruncateFlag,
     TruncateOutcome,
 )
-from pystore.ha.wire.effects import Promise
+from pystore.ha.wire.effects import Promise, Send
 from pystore.ha.wire.frames import (
     ConfirmTruncate,
     Frame,
@@ -44,7 +44,7 @@ from pystore.ha.wire.v3 import encode
 class TestHandshake:
     """One question, one answer, then the next question."""
 
-    def test_the_first_frame_says_who_we_are_and_what_we_hold(self) -> None:
+    def test_the_first_frame_has_identity_and_log_of_the_slave(self) -> None:
         """
         K.3, type 1: whole records only; the epoch is the controller's.
         """
@@ -81,9 +81,9 @@ class TestHandshake:
         assert master.log.promised == 3
         assert QueryEpoch(SESSION) == master.last()
 
-    def test_an_epoch_that_nobody_told_is_the_masters(self) -> None:
+    def test_without_a_known_epoch_the_masters_is_taken(self) -> None:
         """
-        Without a controller the handshake says under whom the session runs.
+        Without a controller the handshake names the epoch of the session.
         """
         master = Master(config=replace(TERMS, epoch=None))
         master.say(SHAKE, epoch=9)
@@ -175,7 +175,7 @@ class TestHandshake:
 
     def test_a_cut_inside_a_record_is_refused_loudly(self) -> None:
         """
-        Outcome 4, and somebody has to look.
+        Outcome 4: an operator must act.
         """
         log = ShortLog(BYTES[:16], history((1, 0)))
         master = Master(log)
@@ -212,7 +212,7 @@ class TestHandshake:
 
     def test_a_stranger_is_left_alone(self) -> None:
         """
-        Outcome 3: a replica that somebody counts on is never wiped.
+        Outcome 3: a replica that acknowledged records depend on is never wiped.
         """
         log = ShortLog(BYTES, history((2, 0)))
         master = Master(log)
@@ -223,7 +223,9 @@ class TestHandshake:
         assert "resync needed" in master.closed.reason
         assert BYTES == bytes(log.data)
 
-    def test_a_stranger_that_nobody_counts_on_is_wiped(self) -> None:
+    def test_a_log_without_a_consistent_point_is_wiped_if_no_record_depends_on_it(
+        self,
+    ) -> None:
         """
         R150: then it begins as an empty log does.
         """
@@ -278,7 +280,7 @@ class TestHandshake:
 
     def test_ourselves_are_no_master(self) -> None:
         """
-        An address that somebody mixed up.
+        A wrong address.
         """
         master = Master()
         master.say(replace(SHAKE, broker_id=2))

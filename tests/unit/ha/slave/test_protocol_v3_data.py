@@ -20,7 +20,7 @@ from lib.ha.scripted_v3_master import (
 )
 from lib.ha.slave_owner import ShortLog
 
-from pystore.ha.slave.acks import FAR_BYTES, REST_BYTES
+from pystore.ha.slave.acks import DELAYED_ACK_BYTES, FAR_BEHIND_BYTES
 from pystore.ha.slave.effects import (
     Append,
     Confirm,
@@ -84,7 +84,7 @@ class TestTransfer:
 
     def test_a_master_that_waits_for_our_disk_is_heard(self) -> None:
         """
-        Until what it sent is durable; not for blocks that nobody waits for.
+        Until its bytes are durable; not for blocks without a waiting append.
         """
         master = flowing()
         connection = master.owner.connection
@@ -104,11 +104,11 @@ class TestTransfer:
         """
         master = flowing()
         before = len(master.owner.sent)
-        far = FAR_BYTES + REST_BYTES + 24
+        far = FAR_BEHIND_BYTES + DELAYED_ACK_BYTES + 24
         master.say(data(0, end_offset=far, confirm_offset=far), data(8, end_offset=far))
         assert len(master.owner.sent) == before
         assert master.log.confirm == 0
-        half = REST_BYTES // 2
+        half = DELAYED_ACK_BYTES // 2
         for offset in (16, 16 + half):
             block = replace(DATA, offset=offset, end_offset=far, block=bytes(half))
             master.say(replace(block, confirm_offset=far))
@@ -116,7 +116,7 @@ class TestTransfer:
         assert len(master.owner.sent) == before + 1
         ack = master.last()
         assert isinstance(ack, TransferAck)
-        assert ack.received_offset == ack.confirm_offset == REST_BYTES + 16
+        assert ack.received_offset == ack.confirm_offset == DELAYED_ACK_BYTES + 16
 
     def test_long_blocks_that_come_together_are_one_append(self) -> None:
         """
@@ -148,7 +148,7 @@ class TestTransfer:
         The link may stall before the next ack is due.
         """
         master = flowing()
-        master.say(data(0, end_offset=2 * FAR_BYTES))
+        master.say(data(0, end_offset=2 * FAR_BEHIND_BYTES))
         before = len(master.owner.sent)
         master.owner.pass_time(SHAKE.heartbeat_ms)
 
@@ -263,7 +263,7 @@ class TestTransfer:
 
     def test_an_epoch_whose_first_byte_is_missing_is_not_recorded(self) -> None:
         """
-        R191: the entry would name bytes that somebody else wrote.
+        R191: the entry would label bytes of another epoch.
         """
         log = ShortLog(BYTES[:8], history((1, 0)))
         master = flowing(log)
@@ -275,7 +275,7 @@ class TestTransfer:
     @pytest.mark.parametrize("epoch", [2, 4])
     def test_a_frame_of_another_epoch_changes_nothing(self, epoch: int) -> None:
         """
-        R273: no byte, no ack; the controller knows who is stale.
+        R273: no byte, no ack; the controller knows which side is stale.
         """
         master = flowing()
         before = len(master.owner.sent)
@@ -286,7 +286,7 @@ class TestTransfer:
 
     def test_a_frame_of_another_session_changes_nothing(self) -> None:
         """
-        R273: it was meant for somebody else.
+        R273: it belongs to another session.
         """
         master = flowing()
         before = len(master.owner.sent)
@@ -303,12 +303,15 @@ class TestTransfer:
         master = flowing()
         if is_suspended:
             master.say(replace(data(0, 0), flags=DataFlag.SUSPENDED))
-        reason = "resync needed: the slave goes on at 8, this log holds 64 to 96"
+        reason = "resync needed: the slave resumes at offset 8"
         master.say(replace(SHAKE, result=CheckResult.REJECTED, reason=reason))
 
         assert State.READY is master.state
         assert Retry.SOON is master.closed.retry
-        assert f"REJECTED: the master rejects us ({reason})" == master.closed.reason
+        assert (
+            f"REJECTED: the master rejects this replica ({reason})"
+            == master.closed.reason
+        )
 
     def test_an_empty_log_begins_where_the_master_says(self) -> None:
         """
@@ -346,7 +349,7 @@ class TestTransfer:
         master.owner.pass_time(5_000)
 
         assert master.closed.retry is Retry.SOON
-        assert "nothing heard" in master.closed.reason
+        assert "the master sent nothing" in master.closed.reason
 
     def test_pieces_of_a_long_frame_are_a_word(self) -> None:
         """

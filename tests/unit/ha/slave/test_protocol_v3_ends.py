@@ -121,7 +121,7 @@ class TestEnds:
 
     def test_what_was_under_way_ends_with_the_link(self) -> None:
         """
-        A cut that is done after the socket went is told to nobody.
+        A cut that completes after the end of the socket is not reported.
         """
         log = ShortLog(BYTES[:8] + b"diverged", history((1, 0), (2, 8)))
         log.promised = 3

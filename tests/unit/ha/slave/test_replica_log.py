@@ -302,7 +302,7 @@ def test_the_first_other_byte_names_the_record_end_below(
 
 def test_an_adopted_table_is_durable(master: bytes, slave: Path) -> None:
     """
-    The master knows better who wrote equal bytes.
+    The master's table has the epochs of equal bytes.
     """
     end = record_end(master, 5000)
     table = EpochTable.of([(1, 0), (2, end)])
@@ -351,7 +351,7 @@ def test_a_replica_that_promised_more_begins_no_mastership(slave: Path) -> None:
 
 def test_one_process_at_a_time_holds_a_replica(slave: Path) -> None:
     """
-    And whoever failed to open it holds nothing.
+    And a failed opening holds no lock.
     """
     with opened(slave), pytest.raises(LockedError):
         opened(slave)

@@ -33,8 +33,8 @@ def _until_idle(syncer: SyncThread) -> None:
         assert threading.active_count()
 
 
-def test_a_sync_runs_beside_who_asked() -> None:
-    """Who asks again meanwhile asks for the same one."""
+def test_a_sync_runs_beside_its_caller() -> None:
+    """A request meanwhile is for the same sync."""
     disk = Disk()
     with SyncThread(disk.sync) as syncer:
         was_busy = syncer.is_busy
@@ -72,7 +72,7 @@ def test_the_end_waits_for_the_sync_under_way() -> None:
 
 
 def test_without_a_question_there_is_no_thread() -> None:
-    """Most slaves have none who wait for their disks."""
+    """Most slaves have no append that waits for their disks."""
     before = threading.active_count()
     with SyncThread(lambda: None):
         assert threading.active_count() == before

@@ -103,7 +103,7 @@ def test_a_master_that_closes_is_lost() -> None:
         master.send(b"bye")
         master.close()
         assert 3 == stream.wait(1000)
-        with pytest.raises(StreamLost, match="the master closed the link"):
+        with pytest.raises(StreamLost, match="the master closed the connection"):
             stream.wait(1000)
         assert b"bye" == bytes(stream.data)
 
@@ -128,7 +128,10 @@ def test_a_master_that_reads_nothing_is_given_up() -> None:
     """
     What waits for it has a limit.
     """
-    with pair() as (stream, _), pytest.raises(StreamLost, match="takes no bytes"):
+    with (
+        pair() as (stream, _),
+        pytest.raises(StreamLost, match="does not read what is sent"),
+    ):
         forever(lambda: stream.send(bytes(1 << 16)))
 
 
@@ -200,7 +203,10 @@ def test_a_wish_to_stop_ends_the_connecting(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "SLICE_MS", 1)
     is_stopping = threading.Event()
     is_stopping.set()
-    with silent_listener() as port, pytest.raises(StreamLost, match="asked to stop"):
+    with (
+        silent_listener() as port,
+        pytest.raises(StreamLost, match="the follower stops"),
+    ):
         connect("127.0.0.1", port, is_stopping.is_set, lambda: 0)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pystore.epochs.table import EpochEntry, EpochTable
 from pystore.errors import InvalidError, OffsetOutOfRange
 from pystore.ha.master.effects import MasterLog
-from pystore.ha.wire.blocks import BlockRange, next_block, next_blocks
+from pystore.ha.wire.blocks import BlockRange, Extent, next_block
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,18 @@ class Log:
     segment_size: int
     min_offset: int
     end_offset: int
+
+
+def blocks_of(log: Extent, bytes_max: int) -> list[BlockRange]:
+    """
+    Returns all blocks of a log.
+    """
+    blocks: list[BlockRange] = []
+    offset = log.min_offset
+    while block := next_block(log, offset, bytes_max):
+        blocks.append(block)
+        offset = block.end_offset
+    return blocks
 
 
 LOG = Log(EpochTable.of([(1, 0), (2, 1580), (4, 2370)]), 1024, 0, 2844)
@@ -69,25 +81,11 @@ def test_blocks_cover_the_log_without_a_gap(log: Log, bytes_max: int) -> None:
     assert log.end_offset == offset
 
 
-@given(logs(), st.integers(1, 120), st.integers(0, 9))
-def test_many_blocks_are_the_single_ones(log: Log, size: int, count: int) -> None:
-    """
-    Asking for several is asking several times.
-    """
-    one_by_one: list[BlockRange] = []
-    offset = log.min_offset
-    while len(one_by_one) < count and (block := next_block(log, offset, size)):
-        one_by_one.append(block)
-        offset = block.end_offset
-
-    assert one_by_one == next_blocks(log, log.min_offset, size, count)
-
-
 def test_the_label_is_that_of_the_first_byte() -> None:
     """
     R191: where a Java master says epoch 2 from 1580 for the last bytes of epoch 1.
     """
-    blocks = next_blocks(LOG, 0, 32768, 9)
+    blocks = blocks_of(LOG, 32768)
 
     assert [
         BlockRange(0, 1024, 1, 0),
@@ -124,7 +122,9 @@ def test_an_offset_that_the_log_does_not_hold_is_an_error(offset: int) -> None:
     R100: below the minimum and above the end alike.
     """
     log = Log(LOG.epochs, 1024, 1024, 2844)
-    with pytest.raises(OffsetOutOfRange, match=f"at {offset}, the log holds 1024 to"):
+    with pytest.raises(
+        OffsetOutOfRange, match=f"at offset {offset}, and the log holds offsets 1024 to"
+    ):
         next_block(log, offset, 100)
 
 
@@ -134,7 +134,7 @@ def test_bytes_without_a_label_are_refused() -> None:
     """
     log = Log(EpochTable.of([(3, 1000)]), 1024, 0, 2000)
     for uncovered in (log, Log(EpochTable(), 1024, 0, 2000)):
-        with pytest.raises(InvalidError, match="no epoch covers 500"):
+        with pytest.raises(InvalidError, match="no epoch covers offset 500"):
             next_block(uncovered, 500, 100)
     assert BlockRange(1000, 24, 3, 1000) == next_block(log, 1000, 100)
 
@@ -160,7 +160,7 @@ def test_a_masters_log_is_what_blocks_are_cut_from() -> None:
     """
     log = MasterLog(0, 2844, 0, 0, LOG.epochs, 1024)
 
-    assert next_blocks(LOG, 0, 500, 99) == next_blocks(log, 0, 500, 99)
+    assert blocks_of(LOG, 500) == blocks_of(log, 500)
 
 
 def test_a_block_costs_the_logarithm_of_the_epochs() -> None:
@@ -171,7 +171,7 @@ def test_a_block_costs_the_logarithm_of_the_epochs() -> None:
 
     class Counted(tuple[EpochEntry, ...]):
         """
-        Entries that count who asks.
+        Entries that count their reads.
         """
 
         __slots__ = ()

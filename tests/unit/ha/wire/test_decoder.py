@@ -183,7 +183,7 @@ def test_a_reserved_type_is_refused_before_its_body_came(kind: int) -> None:
     A peer that means something by it must not be misunderstood.
     """
     raw = header(LIMIT, kind)
-    with pytest.raises(RemoteViolation, match=f"type {kind} has no meaning"):
+    with pytest.raises(RemoteViolation, match=f"the unknown type {kind}"):
         take_frame(memoryview(raw[:8]), LIMIT)
     assert (None, 0) == take_frame(memoryview(raw[:7]), LIMIT)
 

@@ -22,10 +22,10 @@ from pystore.ha.wire.link_state import (
 # (SHUTDOWN is X); a dot is a violation. SHUTDOWN absorbs everything.
 SLAVE_ROWS = """
 CONNECTED       H . . .
-HEARD_HANDSHAKE . H . .
-HEARD_REFUSAL   . R R R
-HEARD_EPOCHS    . H . .
-HEARD_DATA      . . T S
+RECEIVED_HANDSHAKE . H . .
+RECEIVED_REFUSAL   . R R R
+RECEIVED_EPOCHS    . H . .
+RECEIVED_DATA      . . T S
 LOG_CUT         R H T S
 LOG_APPENDED    R H T S
 AGREED          . T . .
@@ -37,11 +37,11 @@ SHUTDOWN        X X X X
 """
 MASTER_ROWS = """
 ACCEPTED        H . . .
-HEARD_HANDSHAKE . H . .
-HEARD_QUERY     . H . .
-HEARD_TRUNCATE  . T . .
-HEARD_ACK       . . T S
-HEARD_FIRST_ACK . T . .
+RECEIVED_HANDSHAKE . H . .
+RECEIVED_QUERY     . H . .
+RECEIVED_TRUNCATE  . T . .
+RECEIVED_ACK       . . T S
+RECEIVED_FIRST_ACK . T . .
 SUSPEND         R H S S
 RESUME          R H T T
 LOST            R R R R
@@ -69,7 +69,7 @@ def read_rows(rows: str) -> TransitionTable:
 )
 def test_the_tables_are_frozen(rows: str, table: TransitionTable) -> None:
     """
-    Who changes a transition changes it here too, and sees the whole.
+    A change of a transition changes this test, too.
     """
     assert read_rows(rows) == table
 
@@ -86,9 +86,9 @@ def test_every_state_has_an_answer_to_every_event(
     if (state, event) in table:
         assert table[state, event] == next_state(table, state, event)
         return
-    is_heard = event.name.startswith("HEARD")
+    is_from_peer = event.name.startswith("RECEIVED")
     with pytest.raises(
-        RemoteViolation if is_heard else LocalViolation,
+        RemoteViolation if is_from_peer else LocalViolation,
         match=f"^{event.value} in state {state.name}$",
     ):
         next_state(table, state, event)
@@ -99,7 +99,7 @@ def test_transfer_is_entered_from_the_handshake_or_from_a_pause(
     table: TransitionTable,
 ) -> None:
     """
-    Nobody sends or takes bytes before histories were compared.
+    No side sends or takes bytes before histories were compared.
     """
     before = {a for (a, _), b in table.items() if b == State.TRANSFER}
 
@@ -160,8 +160,8 @@ def test_no_way_leads_to_bytes_around_the_handshake(
             has_agreed = False
         elif event in (
             LinkEvent.AGREED,
-            LinkEvent.HEARD_TRUNCATE,
-            LinkEvent.HEARD_FIRST_ACK,
+            LinkEvent.RECEIVED_TRUNCATE,
+            LinkEvent.RECEIVED_FIRST_ACK,
         ):
             has_agreed = True
         assert has_agreed or state not in (State.TRANSFER, State.SUSPEND)
@@ -169,7 +169,7 @@ def test_no_way_leads_to_bytes_around_the_handshake(
 
 def test_a_wish_of_the_operator_is_no_violation_in_any_state() -> None:
     """
-    Who suspends, resumes or stops cannot know how far a link has come.
+    The caller of suspend, resume or shutdown does not know the state of a link.
     """
     for table in (SLAVE, MASTER):
         for event in (LinkEvent.SUSPEND, LinkEvent.RESUME, LinkEvent.SHUTDOWN):

@@ -186,7 +186,7 @@ def test_a_long_block_does_not_join_short_ones() -> None:
 
 def test_a_run_of_long_blocks_is_no_longer_than_a_receive_buffer() -> None:
     """
-    Its bytes are one effect, between which nobody asks whether to stop.
+    Its bytes are one effect, without a check whether to stop in between.
     """
     quarter = RUN_BYTES // 4
     run = joined(raw_of(*long(*[quarter] * 5)))

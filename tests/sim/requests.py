@@ -1,5 +1,5 @@
 """
-A broker asks a controller: once per attempt, and may hear nothing.
+Requests of a broker to a controller: once per attempt, perhaps without an answer.
 """
 
 from __future__ import annotations
@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sim.messages import agreed_of, replica_of
-
 from pystore.controller.model.commands import AlterSet, Command
 from pystore.controller.model.decision import Accepted, CommandResult
 from pystore.controller.model.replies import NewSet
-from pystore.ha.insync.member import SetChange
+from pystore.ha.insync.set_change import SetChange
 
 if TYPE_CHECKING:
     from sim.broker import Broker
@@ -57,30 +55,31 @@ def ask(
 
 def propose(broker: Broker, change: SetChange) -> None:
     """
-    Sends a change of the set; its answer, or the lack of one, goes to the judgement.
+    Sends a change of the set; its answer, or the lack of one, goes to the in-sync
+    logic.
     """
-    mastering, clock = broker.mastering, broker.clock
-    assert mastering is not None
+    mastership, clock = broker.mastership, broker.clock
+    assert mastership is not None
     command = AlterSet(
-        replica_of(broker.member),
+        broker.member,
         change.epoch,
         change.set_epoch,
-        frozenset(map(replica_of, change.members)),
-        frozenset(map(replica_of, change.candidates)),
+        change.members,
+        change.candidates,
         change.is_fence,
     )
 
     def heard(decision: CommandResult | None) -> None:
-        if broker.mastering is not mastering or mastering.is_over:
+        if broker.mastership is not mastership or mastership.is_over:
             return
-        monitor, now = mastering.monitor, clock.now
+        monitor, now = mastership.monitor, clock.now
         if decision is None:
             monitor.unknown(change, now)
         elif isinstance(decision, Accepted):
             assert isinstance(decision.reply, NewSet)
-            monitor.agreed(agreed_of(decision.reply.agreed), now)
+            monitor.agreed(decision.reply.agreed, now)
         else:
             monitor.refused(change, decision.broker_ids, now)
-        mastering.after()
+        mastership.after()
 
     ask(broker, [command], heard)

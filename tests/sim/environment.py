@@ -1,5 +1,5 @@
 """
-What a mastership is given, and whom it tells.
+The environment of a mastership: its inputs and its callbacks.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from sim.checkers import Violation
 
 from pystore.ha.insync.ack import AckOutcome, AckResult
 from pystore.ha.insync.facts import SessionAcked
-from pystore.ha.insync.member import Incarnation
+from pystore.replicaset import Incarnation
 
 if TYPE_CHECKING:
     from sim.broker import Broker
 
-__all__ = ["Rim", "rim_of"]
+__all__ = ["MasterEnvironment", "environment_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rim:
+class MasterEnvironment:
     """
     All that lies around it.
 
     Attributes:
         now: the clock.
-        broker_ids: whom the controller knows.
+        broker_ids: all brokers that the controller knows.
         step: is called before each effect; may raise what a crash is.
         acked: an ack was taken, of a process.
         confirmed: the confirm offset moved.
@@ -50,7 +50,7 @@ class Rim:
     is_java: bool
 
 
-def rim_of(broker: Broker, epoch: int) -> Rim:
+def environment_of(broker: Broker, epoch: int) -> MasterEnvironment:
     """
     Returns the rim of a mastership of that epoch, which tells the checker.
     """
@@ -59,9 +59,9 @@ def rim_of(broker: Broker, epoch: int) -> Rim:
     def settled(one: AckResult) -> None:
         if one.outcome is AckOutcome.REACHED and not one.ack.is_shared:
             others = {
-                other.mastering.epoch
+                other.mastership.epoch
                 for other in world.brokers.values()
-                if other.mastering is not None and other.mastering.is_leased
+                if other.mastership is not None and other.mastership.is_leased
             }
             if others - {epoch}:
                 raise Violation(
@@ -77,7 +77,7 @@ def rim_of(broker: Broker, epoch: int) -> Rim:
         if is_same and slave.store.promised <= epoch:
             checker.acked(broker.store, slave.store, fact, epoch, slave.number)
 
-    return Rim(
+    return MasterEnvironment(
         now=lambda: broker.clock.now,
         broker_ids=lambda: broker.role.broker_ids if broker.role else frozenset(),
         step=broker.step,

@@ -1,12 +1,12 @@
 """
-A broker as a slave: the real connection, its stream and its store.
+A broker as a slave: the real protocol, its stream and its store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from sim.boasting import boasted
+from sim.false_acks import inflated_ack
 from sim.network import Stream
 from sim.store import SimStore
 
@@ -16,7 +16,6 @@ from pystore.ha.slave.effects import (
     Append,
     Compare,
     LeaveMaster,
-    Send,
     SlaveEffect,
     SlaveLog,
     SlaveProtocol,
@@ -24,16 +23,17 @@ from pystore.ha.slave.effects import (
 from pystore.ha.slave.protocol_legacy import LegacySlaveProtocol
 from pystore.ha.slave.protocol_v3 import V3SlaveProtocol
 from pystore.ha.wire.codes import AckStatus, State
+from pystore.ha.wire.effects import Send
 
-__all__ = ["Following"]
+__all__ = ["SimFollower"]
 
 
-class Following:
+class SimFollower:
     """
     One link to a master, from connecting to its end.
 
     Args:
-        config: who we are.
+        config: of the slave.
         stream: to the master.
         store: ours.
         now: the clock.
@@ -42,7 +42,7 @@ class Following:
             v3 handshake says.
         role_epoch: of the role that made us follow.
         is_legacy: by which protocol.
-        boasts: whether its acks say more than it holds (v3).
+        inflates_acks: whether its acks say more than it holds (v3).
 
     Attributes:
         is_over: nothing comes of it any more.
@@ -60,13 +60,13 @@ class Following:
         changed: Callable[[SlaveEffect], None],
         role_epoch: int,
         is_legacy: bool = False,
-        boasts: bool = False,
+        inflates_acks: bool = False,
     ) -> None:
         self.is_over = False
         self.role_epoch = role_epoch
         self.reason = ""
         self._is_legacy = is_legacy
-        self._boasts = boasts
+        self._inflates_acks = inflates_acks
         self._stream = stream
         self._store = store
         self._now = now
@@ -174,7 +174,7 @@ class Following:
             elif isinstance(effect, Send):
                 if self._connection.state is State.HANDSHAKE and not self._is_legacy:
                     self._changed(effect)
-                data = boasted(effect.data) if self._boasts else effect.data
+                data = inflated_ack(effect.data) if self._inflates_acks else effect.data
                 self._stream.up.send(data)
             else:
                 self._do(effect)

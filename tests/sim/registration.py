@@ -1,6 +1,6 @@
 """
-How a process of a broker gets its id and registers: the real negotiation, over a store
-that keeps what it was told to write, whatever the process dies of.
+The registration of a broker's process: the real negotiation of its id, over a store
+that keeps its writes when the process dies.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sim.asking import ask
 from sim.checkers import Violation
 from sim.ledger import NAMES
+from sim.requests import ask
 
 from pystore.controller.identity.identity import ConfiguredIdentity, check_code
 from pystore.controller.identity.negotiation import (
@@ -45,17 +45,17 @@ from pystore.controller.protocol.calls import (
 if TYPE_CHECKING:
     from sim.broker import Broker
 
-__all__ = ["enlist"]
+__all__ = ["register"]
 
 
-def enlist(broker: Broker, recovery: Recovery, done: Callable[[], None]) -> None:
+def register(broker: Broker, recovery: Recovery, done: Callable[[], None]) -> None:
     """
     Negotiates until a process is registered, then calls *done*.
     """
-    _Enlisting(broker, recovery, done).go_on()
+    _Registration(broker, recovery, done).go_on()
 
 
-class _Enlisting:
+class _Registration:
     def __init__(
         self, broker: Broker, recovery: Recovery, done: Callable[[], None]
     ) -> None:

@@ -1,5 +1,5 @@
 """
-A broker as a master: real connections, the real judgement, for one epoch.
+A broker as a master for one epoch: real links, real in-sync decisions.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ import zlib
 from dataclasses import dataclass, field, replace
 
 from lib.ha.ack_waits import AckWaits
+from sim.environment import MasterEnvironment
 from sim.network import Stream
-from sim.rim import Rim
 from sim.store import SimStore
 
 from pystore.errors import RemoteViolation
@@ -17,22 +17,22 @@ from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
 from pystore.ha.insync.facts import SessionAcked, SessionEnded, SessionOpened
 from pystore.ha.insync.in_sync import InSync
-from pystore.ha.insync.member import AgreedSet, Incarnation, Member
 from pystore.ha.master.config import MasterConfig, SetView
 from pystore.ha.master.effects import (
     CloseLink,
     MasterEffect,
     MasterProtocol,
     NewerEpochSeen,
-    Send,
     SendBlock,
 )
 from pystore.ha.master.lease import NO_LEASE
 from pystore.ha.master.protocol_legacy import LegacyMasterProtocol
 from pystore.ha.master.protocol_v3 import V3MasterProtocol
+from pystore.ha.wire.effects import Send
 from pystore.ha.wire.legacy import is_legacy
+from pystore.replicaset import AgreedSet, Incarnation, Member
 
-__all__ = ["Mastering"]
+__all__ = ["SimMastership"]
 
 _WINDOW_BYTES = 16_384
 _BLOCK_BYTES = 700
@@ -64,7 +64,7 @@ class _Link:
     incarnation: Incarnation | None = None
 
 
-class Mastering:
+class SimMastership:
     """
     One mastership.
 
@@ -85,7 +85,7 @@ class Mastering:
         agreed: AgreedSet,
         *,
         rules: SetRules,
-        environment: Rim,
+        environment: MasterEnvironment,
     ) -> None:
         self.epoch = epoch
         self.lease = NO_LEASE
@@ -115,7 +115,7 @@ class Mastering:
             now_ms=environment.now(),
             rules=rules,
         )
-        self._waits = AckWaits(self.monitor.promises)
+        self._waits = AckWaits(self.monitor.ack_policy)
         self.after()
 
     @property
@@ -257,7 +257,7 @@ class Mastering:
 
     def step_down(self, epoch: int) -> None:
         """
-        Another epoch has begun: nothing is acknowledged, nobody is served.
+        Another epoch has begun: no ack is given, no slave is served.
         """
         self.is_over = True
         self.monitor.step_down(epoch)

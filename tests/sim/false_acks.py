@@ -1,5 +1,5 @@
 """
-A slave that says it holds more than it does: a peer with a mistake, on purpose.
+Acks above the end of a slave: a peer with a defect, on purpose.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pystore.ha.wire.decoder import take_frame
 from pystore.ha.wire.frames import TransferAck
 from pystore.ha.wire.v3 import encode
 
-__all__ = ["boasted"]
+__all__ = ["inflated_ack"]
 
 _MORE = 1 << 20
 """Above whatever is on its way to the slave: less could not be told from the truth."""
 
 
-def boasted(data: bytes) -> bytes:
+def inflated_ack(data: bytes) -> bytes:
     """
     Returns a v3 frame as it is, or an ack of some bytes more.
     """

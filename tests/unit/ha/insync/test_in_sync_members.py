@@ -9,8 +9,8 @@ from lib.ha.replica_set import ReplicaSet, member, members
 
 from pystore.ha.insync.ack import Ack
 from pystore.ha.insync.config import SetRules
-from pystore.ha.insync.member import AgreedSet, Member
 from pystore.ha.wire.codes import AckStatus
+from pystore.replicaset import AgreedSet, Member
 
 
 class TestIncarnation:
@@ -42,7 +42,9 @@ class TestIncarnation:
         change = replicas.ask()
         assert {member(1), member(2, 2)} == change.members
 
-    def test_who_lost_nothing_speaks_for_the_listed_one(self) -> None:
+    def test_a_restarted_process_that_lost_nothing_counts_as_the_listed_one(
+        self,
+    ) -> None:
         """B2: the controller looked at its clean mark, or at what it has left."""
         replicas = ReplicaSet()
         replicas.admit(2)
@@ -115,7 +117,10 @@ class TestFlushed:
         change = self.unflushed().ask()
 
         assert members(1) == change.members
-        assert "2 did not flush for 15000 ms" == change.reason
+        assert (
+            "broker 2 left the SyncStateSet: it did not flush for 15000 ms"
+            == change.reason
+        )
 
     def test_it_is_not_waited_for_once_it_is_out(self) -> None:
         """It holds everything but on its disk, and so never comes in."""
@@ -124,10 +129,10 @@ class TestFlushed:
         end = replicas.end
         replicas.append(end + 10)
 
-        assert end + 10 == replicas.monitor.promises.completed(Ack.ALL_SYNCED)
+        assert end + 10 == replicas.monitor.ack_policy.completed(Ack.ALL_SYNCED)
         assert replicas.asked_ids() is None
 
-    def test_it_stays_where_nobody_is_promised_its_disk(self) -> None:
+    def test_it_stays_in_a_set_without_all_synced(self) -> None:
         """The set promises caches."""
         assert self.unflushed(SetRules(serves_synced=False)).asked_ids() is None
 
@@ -172,7 +177,7 @@ class TestElection:
     """D of the rules: attempts around an election that break nothing."""
 
     def test_a_shrink_without_answer_does_not_free_the_old_master(self) -> None:
-        """B8: it still needs the acks of who may have been elected."""
+        """B8: it still needs the acks of replicas that may have been elected."""
         replicas = ReplicaSet()
         replicas.admit(2, 3)
         replicas.leave(2)
@@ -181,7 +186,7 @@ class TestElection:
         replicas.append(100)
         replicas.wait_until(30_000)
 
-        assert 0 == replicas.monitor.promises.completed(Ack.ALL)
+        assert 0 == replicas.monitor.ack_policy.completed(Ack.ALL)
 
     def test_an_admission_that_commits_after_a_power_cut_admits_nobody(self) -> None:
         """D: the process that was let in is gone, the new one is not it."""

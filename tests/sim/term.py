@@ -30,7 +30,7 @@ from pystore.records.record_store import StoredRecord
 if TYPE_CHECKING:
     from sim.controller import Controller
 
-__all__ = ["Leading", "Reply"]
+__all__ = ["Reply", "SimTerm"]
 
 _NS = 1_000_000
 
@@ -40,14 +40,14 @@ Reply = Callable[[CommandResult], None]
 @dataclass(frozen=True, slots=True)
 class _Asked:
     """
-    A request: commands that are decided together, and whom the last answer is for.
+    A request: commands that are decided together, and the receiver of the last answer.
     """
 
     commands: Sequence[Command]
     reply: Reply
 
 
-class Leading:
+class SimTerm:
     """
     A term.
 
@@ -144,7 +144,7 @@ class Leading:
                 events += decision.events
 
         def done() -> None:
-            # Who cannot prove that it leads says nothing (C2).
+            # A controller that cannot prove its term does not answer (C2).
             if self.is_proven:
                 asked.reply(decision)
 
@@ -190,7 +190,7 @@ class Leading:
 
         def read(found: StoredRecord | PystoreError | None) -> None:
             if isinstance(found, PystoreError):
-                # Whoever leads next reads what there is.
+                # The next leader reads the record.
                 self._controller.lose(self)
                 return
             self._take(found)
