@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from pystore.controller.protocol.calls import CallRefused, CallUnanswered, Metadata
 from pystore.errors import InvalidError, LocalViolation
+from pystore.net.address import parse_address
 
 __all__ = [
     "TIMEOUT_MS",
@@ -81,12 +82,9 @@ def parse_addresses(text: str) -> tuple[str, ...]:
     parts = [part.strip() for part in text.split(";")]
     addresses = tuple(dict.fromkeys(part for part in parts if part))
     for address in addresses:
-        host, _, port = address.rpartition(":")
-        is_port = port.isascii() and port.isdecimal() and 0 < int(port) < 65536
-        if not host or not is_port or (":" in host and not host.startswith("[")):
-            raise InvalidError(
-                f"{address!r} is no address of a controller: give HOST:PORT;HOST:PORT"
-            )
+        host, _ = parse_address(address)
+        if ":" in host and not address.startswith("["):
+            raise InvalidError(f"{address!r}: an IPv6 host needs brackets")
     if not addresses:
         raise InvalidError("no controller is configured: give HOST:PORT;HOST:PORT")
     return addresses

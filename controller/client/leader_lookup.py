@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pystore.controller.client.discovery import AskMetadata, Discovery, Resolve, Rest
 from pystore.controller.protocol.calls import CallRefused, CallUnanswered, Metadata
 from pystore.errors import ClosedError
-from pystore.remoting.client import parse_address
+from pystore.net.address import parse_address
 
 __all__ = ["LeaderLookup", "look_up"]
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from pystore.errors import InvalidError
+from pystore.net.address import parse_listen_address
 from pystore.remoting.fields import wire_name
 
 __all__ = [
     "FOREIGN",
     "ControllerConfig",
-    "parse_lines",
-    "parse_properties",
     "parse_toml",
     "properties_text",
+    "settings_of_properties",
     "shown",
 ]
 
@@ -158,26 +158,16 @@ def parse_toml(text: str, where: str) -> tuple[dict[str, str], list[str]]:
     return _known(texts, where)
 
 
-def parse_properties(text: str, where: str) -> tuple[dict[str, str], list[str]]:
+def settings_of_properties(
+    values: Mapping[str, str], where: str
+) -> tuple[dict[str, str], list[str]]:
     """
     Returns the settings of a properties file of RocketMQ, and what to tell people.
 
     Raises:
         InvalidError: RocketMQ's names for where it listens make no sense.
     """
-    return _known(_translated(parse_lines(text), where), where)
-
-
-def parse_lines(text: str) -> dict[str, str]:
-    """
-    Returns ``name=value`` lines, as Java's properties have them.
-    """
-    texts = {}
-    for line in text.splitlines():
-        name, separator, value = line.strip().partition("=")
-        if separator and not name.startswith(("#", "!")):
-            texts[name.strip()] = value.strip()
-    return texts
+    return _known(_translated(values, where), where)
 
 
 def properties_text(texts: Mapping[str, str]) -> str:
@@ -198,14 +188,13 @@ def shown(settings: ControllerConfig) -> dict[str, str]:
 
 
 def _place(name: str, place: str) -> tuple[str, int]:
-    host, colon, port = place.rpartition(":")
-    is_port = port.isascii() and port.isdigit() and int(port[:6]) < 1 << 16
-    if not (colon and is_port):
-        raise InvalidError(f"{name}={place} is no address: host:port is one")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    try:
+        return parse_listen_address(place)
+    except InvalidError as error:
+        raise InvalidError(f"{name}: {error}") from error
 
 
-def _translated(texts: dict[str, str], where: str) -> dict[str, str]:
+def _translated(texts: Mapping[str, str], where: str) -> dict[str, str]:
     """
     Returns RocketMQ's names for place and peers as ours.
     """

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 
 from pystore.controller.server.config import (
     ControllerConfig,
-    parse_lines,
     properties_text,
 )
 from pystore.controller.server.record_keys import SETTINGS
 from pystore.errors import InvalidError, UnavailableError
 from pystore.records.ops import ABSENT, CheckVersion, Put
 from pystore.records.record_store import RecordStore, StoredRecord
+from pystore.rocketmq.properties_file import parse_properties_text
 
 __all__ = ["DynamicConfig"]
 
@@ -78,4 +78,6 @@ class DynamicConfig:
 
 
 def _texts(record: StoredRecord | None) -> dict[str, str]:
-    return {} if record is None else parse_lines(record.value.decode(errors="replace"))
+    if record is None:
+        return {}
+    return parse_properties_text(record.value.decode(errors="replace"), SETTINGS)

@@ -24,7 +24,7 @@ from pystore.controller.protocol.server_codec_answers import (
     sync_state_answer,
 )
 from pystore.controller.server.broker_sets import NotLeading
-from pystore.controller.server.config import parse_lines, properties_text, shown
+from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
 from pystore.controller.server.heartbeat_codec import beat_of
 from pystore.controller.server.leadership import OtherControllers
@@ -44,6 +44,7 @@ from pystore.remoting.dispatch import Handling
 from pystore.remoting.fields import decode_fields, encode_fields
 from pystore.remoting.operator_headers import DescribeBrokerSetRequest
 from pystore.remoting.reply import Reply
+from pystore.rocketmq.properties_file import parse_properties_text
 
 __all__ = ["Handlers"]
 
@@ -204,7 +205,7 @@ class Handlers:
         return Reply()
 
     async def _update_config(self, request: RemotingCommand, _: Connection) -> Reply:
-        texts = parse_lines(request.body.decode())
+        texts = parse_properties_text(request.body.decode(), "the body of 1009")
         locked = sorted(_LOCKED & texts.keys())
         if locked:
             return Reply(

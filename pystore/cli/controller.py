@@ -16,13 +16,14 @@ import click
 
 from pystore.controller.server.config import (
     ControllerConfig,
-    parse_properties,
     parse_toml,
+    settings_of_properties,
 )
 from pystore.controller.server.controller import Controller
 from pystore.controller.server.record_store import record_store
 from pystore.errors import InvalidError
 from pystore.remoting.limits import RemotingLimits
+from pystore.rocketmq.properties_file import read_properties_file
 
 __all__ = ["controller"]
 
@@ -110,8 +111,7 @@ def _settings(
     texts: dict[str, str] = {}
     said: list[str] = []
     if config is not None:
-        parse = parse_toml if config.suffix == ".toml" else parse_properties
-        texts, said = parse(config.read_text("utf-8"), str(config))
+        texts, said = _read_config(config)
     given = {name: text for name, text in options.items() if text is not None}
     # Where the records are is told by one of both, and the command line wins.
     if "store" in given or "zookeeper" in given:
@@ -121,6 +121,18 @@ def _settings(
     if options["nameserver"] == "":
         settings = replace(settings, nameserver=settings.listen)
     return settings, said
+
+
+def _read_config(path: Path) -> tuple[dict[str, str], list[str]]:
+    if path.suffix != ".toml":
+        return settings_of_properties(read_properties_file(path), str(path))
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidError(
+            f"{path} is no TOML file: the byte at offset {error.start} is not UTF-8"
+        ) from error
+    return parse_toml(text, str(path))
 
 
 def _say(line: str) -> None:

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pystore.errors import ClosedError, InvalidError
+from pystore.errors import ClosedError
+from pystore.net.address import parse_address
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
@@ -21,27 +22,10 @@ from pystore.remoting.shutdown import let_go
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["CALL_TIMEOUT_MS", "RemotingClient", "parse_address"]
+__all__ = ["CALL_TIMEOUT_MS", "RemotingClient"]
 
 CALL_TIMEOUT_MS = 3000
 """How long brokers wait for a controller."""
-
-
-def parse_address(address: str) -> tuple[str, int]:
-    """
-    Returns host and port of ``host:port`` or ``[host]:port``.
-
-    Raises:
-        InvalidError: another text.
-    """
-    host, colon, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    if not (host and colon and port.isascii() and port.isdigit()):
-        raise InvalidError(f"{address!r} is no address: host:port is one")
-    if not 0 < int(port[:6]) < 1 << 16:
-        raise InvalidError(f"{address!r} has a port beyond 65535")
-    return host, int(port)
 
 
 class RemotingClient:

@@ -10,7 +10,6 @@ Source: formats 3.1; docs/remoting.md.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import resource
 import socket
@@ -19,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pystore.errors import StorageError
+from pystore.net.address import exposure_warning
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.limits import RemotingLimits
 from pystore.remoting.shutdown import let_go
@@ -26,7 +26,7 @@ from pystore.remoting.shutdown import let_go
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["RemotingServer", "exposure"]
+__all__ = ["RemotingServer"]
 
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 64
@@ -34,27 +34,6 @@ _FILES_KEPT = 320
 """Of the open files of the process: for records and logs, and for who is accepted
 before there was time to look: some turns of the loop, each with that many."""
 _ACCEPTING_TURNS = 3  # of the loop, from an accepted socket to its connection
-
-
-def exposure(host: str, port: int) -> str | None:
-    """
-    Returns a warning if others than this machine reach that address.
-    """
-    if host == "localhost" or _is_loopback(host):
-        return None
-    return (
-        f"warning: remoting listens on {host or 'every address'}:{port}, without "
-        "passwords or encryption: whoever reaches it may ask for anything; keep "
-        "strangers out by a firewall"
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        # A name, or empty for every address: it may lead anywhere.
-        return False
 
 
 def _files_max() -> int:
@@ -141,7 +120,9 @@ class RemotingServer:
                 errno=error.errno,
             ) from error
         found: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
-        warning = exposure(host, found[1])
+        warning = exposure_warning(
+            host, found[1], "remoting", "a stranger can send any request"
+        )
         if warning:
             self._say(warning)
         return found

@@ -42,6 +42,7 @@ SMALL = {
     "controller/server/record_store.py": "the choice of a backend, below the command",
     "ha/slave/maintenance.py": "a thread and its clock, apart from the log it serves",
     "pystore/__main__.py": "Python wants it by this name",
+    "pystore/cli/lib/rocketmq_config.py": "settings of RocketMQ, without a command",
     "pystore/spark/export/job.py": "the one file of the export that needs PySpark",
     "pystore/spark/scan/text_filter.py": "a search in bytes, tested without a store",
     "pystore/store/queue_table.py": "part of store/dispatch: a circle with open",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pystore.errors import InvalidError, UnavailableError
-from pystore.remoting.client import RemotingClient, parse_address
+from pystore.net.address import parse_address
+from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import RequestCode, ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import GetMetadataResponse

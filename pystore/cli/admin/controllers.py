@@ -12,9 +12,10 @@ from pystore.cli.admin.client import addresses_option, ask, ask_leader, metadata
 from pystore.cli.lib.exit_codes import DONE, UNFINISHED
 from pystore.cli.lib.group import json_option
 from pystore.cli.lib.output import echo_json, pairs_text
-from pystore.controller.server.config import parse_lines, properties_text
+from pystore.controller.server.config import properties_text
 from pystore.errors import UnavailableError
 from pystore.remoting.codes import RequestCode
+from pystore.rocketmq.properties_file import parse_properties_text
 
 __all__ = [
     "get_controller_config",
@@ -87,12 +88,12 @@ def get_controller_config(controllers: tuple[str, ...], *, as_json: bool) -> int
         for one in controllers
     }
     if as_json:
-        tables = {one: parse_lines(text) for one, text in found.items()}
+        tables = {one: parse_properties_text(text, one) for one, text in found.items()}
         echo_json({"controllers": tables})
         return DONE
     for one, text in found.items():
         click.echo(f"controller {one}")
-        rows = sorted(parse_lines(text).items())
+        rows = sorted(parse_properties_text(text, one).items())
         click.echo(pairs_text((f"  {name}", value or "-") for name, value in rows))
     return DONE
 

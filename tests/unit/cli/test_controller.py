@@ -108,8 +108,12 @@ async def _topics(address: str) -> bytes:
     ("words", "code", "text"),
     [
         ([], 2, "--store DIR"),
-        (["--store", "x", "--listen", "here"], 2, "host:port"),
-        (["--store", "x", "--nameserver", "here"], 2, "nameserver=here is no address"),
+        (["--store", "x", "--listen", "here"], 2, "'here' is no HOST:PORT"),
+        (
+            ["--store", "x", "--nameserver", "here"],
+            2,
+            "'here' is no HOST:PORT",
+        ),
         (["--store", "{tmp}/no/such", "--listen", "127.0.0.1:0"], 3, "no/such"),
         (["--store", __file__, "--listen", "127.0.0.1:0"], 3, "not a directory: name"),
     ],
@@ -122,3 +126,23 @@ def test_what_cannot_be_had_is_one_line(
 
     assert code == result.exit_code, result.output
     assert text in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("c.properties", "is no properties file: byte 0x00 at offset 3 is no text"),
+        ("c.toml", "is no TOML file: the byte at offset 4 is not UTF-8"),
+    ],
+)
+def test_a_binary_configuration_is_refused(
+    tmp_path: Path, name: str, expected: str
+) -> None:
+    """The error names the file and the offset; nothing was started."""
+    path = tmp_path / name
+    path.write_bytes(b"a=1\0\xff\n")
+
+    result = run("controller", "-c", str(path))
+
+    assert 2 == result.exit_code
+    assert f"{path} {expected}" in result.stderr

@@ -13,8 +13,8 @@ import pytest
 from lib.remoting.peers import ECHO, HANDLERS, HANG, LEAVE
 from lib.remoting.virtual_time_loop import move, run, until
 
-from pystore.errors import ClosedError, InvalidError
-from pystore.remoting.client import RemotingClient, parse_address
+from pystore.errors import ClosedError
+from pystore.remoting.client import RemotingClient
 from pystore.remoting.codes import ResponseCode
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.errors import NoAnswer, NotSent
@@ -277,27 +277,3 @@ def test_an_idle_connection_is_closed_and_forgotten() -> None:
             await until(lambda: not client.addresses)
 
     run(main())
-
-
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [("a:1", ("a", 1)), ("[::1]:9878", ("::1", 9878)), ("10.0.0.1:65535", None)],
-)
-def test_an_address_is_host_and_port(
-    address: str, expected: tuple[str, int] | None
-) -> None:
-    """
-    As RocketMQ writes them.
-    """
-    assert (expected or ("10.0.0.1", 65535)) == parse_address(address)
-
-
-@pytest.mark.parametrize(
-    "address", ["", "a", ":1", "a:", "a:x", "a:0", "a:65536", "a:9999999", "a:\u0661"]
-)
-def test_what_is_no_address_is_refused(address: str) -> None:
-    """
-    Nothing is looked up for it.
-    """
-    with pytest.raises(InvalidError, match=f"{address!r} "):
-        parse_address(address)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lib.oracle.golden_remoting import HEADER_VALUES
+from lib.remoting.headers import HEADERS
 
 from pystore.errors import InvalidError
 from pystore.remoting.codes import RequestCode, ResponseCode
@@ -23,7 +24,6 @@ from pystore.remoting.fields import (
     encode_fields,
     wire_name,
 )
-from pystore.remoting.headers import HEADERS
 
 
 @dataclass(frozen=True, slots=True)

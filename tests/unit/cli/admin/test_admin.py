@@ -313,7 +313,7 @@ def test_what_only_pystore_knows_is_refused_by_others() -> None:
     ("words", "code", "text"),
     [
         (["getControllerMetaData"], 2, "-a"),
-        (["getControllerMetaData", "-a", "x"], 2, "host:port"),
+        (["getControllerMetaData", "-a", "x"], 2, "HOST:PORT"),
         (["getControllerMetaData", "-a", "127.0.0.1:1"], 3, "cannot be reached"),
         (["getSyncStateSet", "-a", "127.0.0.1:1"], 2, "-b NAME"),
         (["getSyncStateSet", "-a", "127.0.0.1:1", "-c", "c"], 3, "-n HOST:PORT"),

@@ -187,7 +187,7 @@ def test_an_address_that_a_controller_made_up_ends_no_search() -> None:
             answer = await client.apply_broker_id(APPLY)
             assert isinstance(answer, CallUnanswered)
             assert not answer.may_be_done
-            assert "'nonsense' is no address" in answer.reason
+            assert "'nonsense' is no HOST:PORT" in answer.reason
 
     run(main())
 

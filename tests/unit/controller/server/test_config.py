@@ -8,22 +8,29 @@ import pytest
 
 from pystore.controller.server.config import (
     ControllerConfig,
-    parse_properties,
     parse_toml,
     properties_text,
+    settings_of_properties,
     shown,
 )
 from pystore.errors import InvalidError
+from pystore.rocketmq.properties_file import parse_properties_text
+
+
+def settings_of(text: str) -> tuple[dict[str, str], list[str]]:
+    """
+    Returns what a controller takes from a properties file, and its messages.
+    """
+    return settings_of_properties(parse_properties_text(text, "file"), "file")
 
 
 def test_a_file_of_rocketmq_says_where_and_what() -> None:
     """The peers name the place; what means nothing here is passed over, and said."""
-    texts, said = parse_properties(
+    texts, said = settings_of(
         "# a comment\ncontrollerDLegerGroup = g\nbindAddress=10.0.0.2\n"
         "controllerDLegerPeers=n0-10.0.0.1:9877;n1-10.0.0.2:9878\n"
         "controllerDLegerSelfId=n1\ncontrollerStorePath=/data\nmappedFileSize=1\n"
-        "enableElectUncleanMaster=true\njRaftGroupId=x\n",
-        "file",
+        "enableElectUncleanMaster=true\njRaftGroupId=x\n"
     )
 
     assert ControllerConfig(
@@ -71,9 +78,7 @@ def test_what_makes_no_sense_is_refused_with_its_name(text: str, reason: str) ->
 def test_peers_without_the_controller_itself_are_refused() -> None:
     """It would not know where to listen."""
     with pytest.raises(InvalidError, match="'n2'"):
-        parse_properties(
-            "controllerDLegerPeers=n0-h:1\ncontrollerDLegerSelfId=n2", "file"
-        )
+        settings_of("controllerDLegerPeers=n0-h:1\ncontrollerDLegerSelfId=n2")
 
 
 def test_where_a_controller_is_does_not_change_while_it_runs() -> None:
@@ -85,6 +90,6 @@ def test_where_a_controller_is_does_not_change_while_it_runs() -> None:
 def test_all_settings_are_shown_and_read_back() -> None:
     """1010 shows what 1009 takes."""
     settings = ControllerConfig(enable_elect_unclean_master=True)
-    texts, _ = parse_properties(properties_text(shown(settings)), "file")
+    texts, _ = settings_of(properties_text(shown(settings)))
 
     assert settings == ControllerConfig().with_texts(texts, is_running=False)

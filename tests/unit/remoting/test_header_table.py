@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from lib.oracle.golden_remoting import FRAMES, decode_whole, raw
+from lib.remoting.headers import HEADERS
 
 from pystore.remoting.codes import RequestCode
 from pystore.remoting.fields import (
@@ -17,7 +18,6 @@ from pystore.remoting.fields import (
     encode_fields,
     wire_name,
 )
-from pystore.remoting.headers import HEADERS
 
 WITH_HEADER = [line for line in FRAMES if line["headerClass"]]
 
