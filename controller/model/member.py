@@ -1,9 +1,9 @@
 """
-Who a process of a broker is: a broker id that lasts, an incarnation that does not.
+The identity of a broker process: a lasting broker id and the incarnation of a start.
 
-A process that starts is another incarnation, so it is neither the member that was
-listed nor the master that was elected, whatever its id is (B1). A Java broker tells
-none; there the id has to do. Pure.
+A new process has another incarnation, so it is neither the listed member nor the
+elected master, also if its id is the same (B1). A Java broker has no incarnation; there
+the id identifies it. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["NOWHERE", "LogEnd", "Member", "ids_of"]
 @dataclass(frozen=True, slots=True)
 class Member:
     """
-    One replica, as it was listed or elected.
+    One replica as it was listed or elected.
 
     Attributes:
         broker_id: persistent, from 1 on.
@@ -32,11 +32,12 @@ class Member:
 @dataclass(frozen=True, slots=True, order=True)
 class LogEnd:
     """
-    How far a log goes. One of a higher epoch is further, however short it is.
+    The end of a log. A log with a higher last epoch compares greater, also if it is
+    shorter.
 
     Attributes:
-        epoch: of its last bytes; -1: not known.
-        end: in bytes, exclusive; -1: not known.
+        epoch: of its last bytes; -1: unknown.
+        end: in bytes, exclusive; -1: unknown.
     """
 
     epoch: int = -1
@@ -44,7 +45,7 @@ class LogEnd:
 
 
 NOWHERE = LogEnd()
-"""It is not known how far."""
+"""An unknown log end."""
 
 
 def ids_of(members: frozenset[Member]) -> frozenset[int]:

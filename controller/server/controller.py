@@ -1,5 +1,5 @@
 """
-One controller: its server, its heartbeats, its place among the others.
+One controller: its server, its heartbeats and its campaign.
 
 Source: design 7; docs/controller.md.
 """
@@ -44,13 +44,13 @@ class Controller:
     Args:
         settings: from file and command line.
         open_store: opens a session with the record store; may block.
-        say: one line for people.
-        clock_ns: boot time, the one that terms are told by.
-        draw: chance, for pauses.
-        waking_ns: goes on while the process stands still (`PauseDetector`).
+        say: receives one line for people.
+        clock_ns: boot time, the clock of the terms.
+        draw: randomness for pauses.
+        waking_ns: a clock that advances while the process is paused (`PauseDetector`).
 
     Attributes:
-        place: how it stands.
+        place: its context.
         names: its name server.
     """
 
@@ -79,7 +79,7 @@ class Controller:
     @property
     def leads(self) -> bool:
         """
-        Whether it leads, and can prove it.
+        Whether it leads and can prove that.
         """
         return self.place.leader is not None and self.place.leader.is_proven
 
@@ -88,11 +88,11 @@ class Controller:
         Serves until it is cancelled.
 
         Args:
-            ready: is told the address where it listens.
+            ready: called with the address where it listens.
 
         Raises:
-            StorageError: the address cannot be had, or the records.
-            PystoreError: the records cannot be had, and trying again does not help.
+            StorageError: it cannot listen, or cannot open the record store.
+            PystoreError: the record store cannot be opened, and a retry does not help.
         """
         place = self.place
         handlers = Handlers(place, OtherControllers(place))
@@ -147,7 +147,7 @@ class Controller:
 
     async def _refresh(self) -> None:
         """
-        Looks now and then whether another controller changed the settings.
+        Reads the settings at intervals: another controller may have changed them.
         """
         while True:
             await asyncio.sleep(_REFRESH_S)
@@ -156,7 +156,7 @@ class Controller:
             try:
                 await asyncio.to_thread(self.place.settings.read, self.place.store)
             except PystoreError:
-                # The campaign hears of it too, and says it.
+                # The campaign gets the same error, and reports it.
                 continue
 
     def _changed(self, before: SetState, after: SetState) -> None:
@@ -184,8 +184,8 @@ class Controller:
 
     async def _send(self, notice: Notification, request: RemotingCommand) -> None:
         """
-        To a broker of pystore on the connection of its heartbeats, so that it need
-        not listen; to one of RocketMQ at its address.
+        Sends to a broker of pystore on the connection of its heartbeats, so that it
+        need not listen; to a broker of RocketMQ at its address.
         """
         place = self.place
         for beat in place.liveness.alive(notice.key, place.clock_ns()):
@@ -199,7 +199,7 @@ class Controller:
 
 async def _all(*works: Coroutine[None, None, None]) -> None:
     """
-    Runs several works until one of them fails, or all are cancelled.
+    Runs several tasks until one of them fails, or all are cancelled.
     """
     tasks = [asyncio.create_task(work) for work in works]
     try:

@@ -1,6 +1,5 @@
 """
-What a broker says of itself once a second, as `pystore.controller.liveness.heartbeats`
-keeps it. Pure.
+Decodes the heartbeat that a broker sends once a second. Pure.
 
 Source: formats 4.8; safety B9, C1; R238, R239.
 """
@@ -23,13 +22,13 @@ __all__ = ["BrokerBeat", "beat_of"]
 @dataclass(frozen=True, slots=True)
 class BrokerBeat:
     """
-    A heartbeat, and whose.
+    A heartbeat and its sender.
 
     Attributes:
         names: of the set.
-        heartbeat: for the table of the living.
-        epoch: of the last bytes of the broker's log: a master's own.
-        resigned_epoch: of a mastership that it gave up; -1: none.
+        heartbeat: for `pystore.controller.liveness.heartbeats`.
+        epoch: of the last bytes of the broker's log: a master's own epoch.
+        resigned_epoch: of the mastership that it resigned; -1: none.
     """
 
     names: SetKey
@@ -40,14 +39,14 @@ class BrokerBeat:
 
 def beat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
     """
-    Returns what a request of code 904 says.
+    Returns the heartbeat of a request with code 904.
 
     Args:
-        request: as it came.
-        connection: the number of the one that it came on.
+        request: as received.
+        connection: the number of the connection of the request.
 
     Raises:
-        MissingField: it names no broker, or says wrong what pystore adds.
+        MissingField: it names no broker, or a field of pystore is malformed.
     """
     header = decode_fields(BrokerHeartbeat, request.ext_fields)
     vitals = vitals_of(request.ext_fields)

@@ -1,9 +1,8 @@
 """
-One controller's place among the others: it campaigns, leads, and begins anew.
+The campaign of one controller: it waits for the leadership, leads, and starts again.
 
-The record store lives as long as its session: when that is lost, so is the term, and
-another session is opened. Without the store nobody leads; masters go on for as long as
-their leases run.
+A lost session of the record store ends the term, and the campaign opens another
+session. Without the store no controller leads; masters serve until their leases expire.
 
 Source: docs/record-store.md; safety C2; R221 to R224.
 """
@@ -39,7 +38,8 @@ _HANDED_OVER_S = 2.0
 
 class OtherControllers:
     """
-    Who leads and who is there, as the records say: not read for every question.
+    The leader and the running controllers, as recorded. Answers are cached for a short
+    time.
 
     Args:
         place: of this controller.
@@ -55,10 +55,10 @@ class OtherControllers:
 
     async def look(self, *, anew: bool = False) -> tuple[str, tuple[str, ...]]:
         """
-        Returns the leader's address, or nothing, and all addresses.
+        Returns the address of the leader (empty: unknown) and all addresses.
 
         Args:
-            anew: not what was read a moment ago.
+            anew: reads the records, and not the cache.
         """
         loop = asyncio.get_running_loop()
         async with self._lock:
@@ -75,7 +75,7 @@ class OtherControllers:
                     self._peers = tuple(map(_text, records))
                     self._peers_until = now + _PEERS_FRESH_S
             except PystoreError:
-                # Whoever asks hears that nobody is known to lead, and asks again.
+                # The caller learns that the leader is unknown, and asks again.
                 return "", ()
             return self._leader, self._peers
 
@@ -86,7 +86,7 @@ def _text(record: StoredRecord) -> str:
 
 class Campaign:
     """
-    Tries to lead for ever. For one event loop.
+    Campaigns without end. For one event loop.
 
     Args:
         place: of this controller.
@@ -107,16 +107,16 @@ class Campaign:
 
     async def run(self) -> None:
         """
-        Campaigns and leads, session by session.
+        Campaigns and leads, one session after the other.
 
         Raises:
-            PystoreError: the records cannot be had, and trying again does not help.
+            PystoreError: the record store cannot be opened, and a retry does not help.
         """
         while True:
             try:
                 await self._session()
             except HandedOver as error:
-                # Another one that waits leads by then.
+                # After this pause another waiting controller leads.
                 self._tell(f"this controller does not lead: {error}")
                 await asyncio.sleep(_HANDED_OVER_S)
             except (
@@ -126,8 +126,8 @@ class Campaign:
                 UnavailableError,
                 UnknownOutcomeError,
             ) as error:
-                # Another controller leads, or the servers are away for a while, or
-                # somebody has to make space.
+                # Another controller leads, or the servers are unreachable, or the disk
+                # is full.
                 self._tell(f"this controller does not lead: {error}")
             await asyncio.sleep(self._place.draw.uniform(*_PAUSE_S))
 
@@ -147,7 +147,7 @@ class Campaign:
 
     async def _announce(self, store: RecordStore) -> None:
         """
-        Says that it is here; the session of its process before may still say so.
+        Announces this controller; the hold of its previous process may still exist.
         """
         address = self._place.address
         hold = [Hold(peer_key(address), address.encode())]
@@ -156,7 +156,7 @@ class Campaign:
                 if await asyncio.to_thread(store.commit, hold) is not None:
                     return
             except PystoreError:
-                # The campaign hears of it too, and says it.
+                # The campaign gets the same error, and reports it.
                 pass
             await asyncio.sleep(_ANNOUNCE_S)
 

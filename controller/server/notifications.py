@@ -1,11 +1,11 @@
 """
-Who is to be told that roles have changed: code 1008. Pure.
+Pending notifications of brokers about role changes: code 1008. Pure.
 
-A broker finds out by itself, when it polls; a notice saves it the wait (R75). No
-request waits for one: they are queued here, and sent from here. Of two for one broker
-the newer counts, and while one is on its way no other is. A broker of pystore says in
-its heartbeats which role it knows, and is told until it does; a Java broker says
-nothing, and is told once that worked.
+A broker also finds a new master when it polls; a notification saves it the wait (R75).
+No request waits for a notification. Of two notifications for one broker only the newer
+one is kept, and at most one is in flight. A broker of pystore confirms a notification
+in its heartbeats, and is notified until then. A Java broker confirms nothing, and is
+notified until one send succeeds.
 
 Source: R74 to R76; formats 4.9.
 """
@@ -21,7 +21,7 @@ from pystore.controller.model.state import AgreedSet, SetKey
 __all__ = ["RETRY_MS", "Notification", "Notifications"]
 
 RETRY_MS = 1_000
-"""After how long a broker is told again, at the earliest."""
+"""The shortest pause before a broker is notified again."""
 
 Version = tuple[int, int]
 """Epoch of the mastership, and version of the set."""
@@ -30,15 +30,15 @@ Version = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class Notification:
     """
-    What one broker is to be told.
+    The notification of one broker.
 
     Attributes:
         key: of its set.
         broker_id: of the broker.
-        address: where it is told.
-        leadership: who is master.
-        agreed: the set.
-        answers: its heartbeats say what it knows: a broker of pystore.
+        address: of the broker.
+        leadership: the master.
+        agreed: the SyncStateSet.
+        answers: whether its heartbeats confirm it: a broker of pystore.
     """
 
     key: SetKey
@@ -51,7 +51,7 @@ class Notification:
     @property
     def version(self) -> Version:
         """
-        By which newer and older are told.
+        The order of notifications: newer ones compare greater.
         """
         return self.leadership.epoch, self.agreed.set_epoch
 
@@ -59,11 +59,11 @@ class Notification:
 @dataclass(slots=True)
 class _Told:
     """
-    One broker that has to be told.
+    The pending notification of one broker.
 
     Attributes:
         notice: the newest.
-        due_ns: when it is to be sent, if no other is under way then.
+        due_ns: when it is sent, unless another one is in flight then.
     """
 
     notice: Notification
@@ -72,7 +72,7 @@ class _Told:
 
 class Notifications:
     """
-    Those of all sets. One thread; times are boot time.
+    The pending notifications of all sets. One thread; times are boot time.
     """
 
     __slots__ = ("_brokers", "_queue", "_under_way")
@@ -84,8 +84,7 @@ class Notifications:
 
     def put(self, notice: Notification, now_ns: int) -> None:
         """
-        A broker is to be told, unless the same or something newer is to be told
-        already.
+        Adds a notification, unless the same or a newer one is pending.
         """
         told = self._brokers.get((notice.key, notice.broker_id))
         if told is not None:
@@ -99,8 +98,8 @@ class Notifications:
 
     def next(self, now_ns: int) -> Notification | None:
         """
-        Returns what is to be sent now, which is under way then until `sent` says that
-        it is not; ``None``: nothing is due.
+        Returns a due notification, which is in flight until the call of `sent`;
+        ``None``: none is due.
         """
         while self._queue and self._queue[0][0] <= now_ns:
             due_ns, key, broker_id = heappop(self._queue)
@@ -115,7 +114,7 @@ class Notifications:
     @property
     def next_ns(self) -> int | None:
         """
-        When `next` is to be asked again, unless `sent` or `put` is called before.
+        When `next` has to be called again, unless `sent` or `put` is called before.
         """
         return self._queue[0][0] if self._queue else None
 
@@ -123,14 +122,14 @@ class Notifications:
         self, notice: Notification, now_ns: int, chance: float, *, worked: bool
     ) -> None:
         """
-        A notice is under way no more.
+        Takes note that a notification is not in flight any more.
 
         Args:
             notice: as `next` returned it.
             now_ns: the time.
-            chance: from 0 to 1, drawn anew each time: the pause until the next try is
-                up to twice as long.
-            worked: it was handed to the network; whether it arrived nobody knows.
+            chance: random, from 0 to 1: the pause before the next try is up to twice as
+                long.
+            worked: the network took it; whether it arrived is unknown.
         """
         broker = notice.key, notice.broker_id
         self._under_way.discard(broker)
@@ -148,7 +147,7 @@ class Notifications:
 
     def known(self, key: SetKey, broker_id: int, version: Version) -> None:
         """
-        A broker has shown what it knows: it need not be told that, nor what is older.
+        Drops the notification of a broker that has confirmed this or a newer version.
         """
         told = self._brokers.get((key, broker_id))
         if told is not None and told.notice.version <= version:
@@ -156,6 +155,7 @@ class Notifications:
 
     def drop(self, key: SetKey, broker_id: int) -> None:
         """
-        A broker is dead, or was cleaned: it asks when it comes back.
+        Drops the notification of a broker that is dead or cleaned: it polls when it
+        comes back.
         """
         self._brokers.pop((key, broker_id), None)

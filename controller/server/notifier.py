@@ -1,5 +1,5 @@
 """
-Tells brokers who is master, off the way of requests.
+Notifies brokers of a new master, apart from the handling of requests.
 
 Source: formats 4.9; R57, R74 to R76.
 """
@@ -24,16 +24,16 @@ _IDLE_S = 60.0
 
 class NotificationSender:
     """
-    Sends notices. For one event loop.
+    Sends notifications. For one event loop.
 
     Args:
-        send: sends a request to the broker of a notice, and raises a `PystoreError`
-            if that failed.
+        send: sends a request to the broker of a notification; raises a `PystoreError`
+            on failure.
         clock_ns: boot time.
-        draw: chance, for pauses.
+        draw: randomness for pauses.
 
     Attributes:
-        notifications: who is to be told; call `wake` after a change.
+        notifications: the pending ones; call `wake` after a change.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class NotificationSender:
 
     def wake(self) -> None:
         """
-        Somebody else is to be told.
+        Wakes the sender after a change of `notifications`.
         """
         self._wake.set()
 
     async def run(self) -> None:
         """
-        Sends what is due, for ever.
+        Sends due notifications until it is cancelled.
         """
         try:
             while True:
@@ -81,7 +81,7 @@ class NotificationSender:
             async with asyncio.timeout(max(left_s, 0)):
                 await self._wake.wait()
         except TimeoutError:
-            # Something is due, or nothing ever was.
+            # A notification is due, or the idle time is over.
             return
 
     async def _send(self, notice: Notification) -> None:
@@ -93,7 +93,7 @@ class NotificationSender:
         try:
             await self._hand_over(notice, request)
         except PystoreError:
-            # It is told again, and asks by itself.
+            # The broker is notified again, and it also polls.
             has_worked = False
         now_ns = self._clock_ns()
         self.notifications.sent(notice, now_ns, self._draw.random(), worked=has_worked)

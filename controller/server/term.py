@@ -1,8 +1,8 @@
 """
-What a controller does while it leads: one term.
+The work of the leading controller: one term.
 
-Everything here is dropped when the term is lost, and made anew from the records by
-whoever leads next.
+Everything here is dropped when the term is lost. The next leader builds it again from
+the records.
 
 Source: safety C1 to C3; R222, R226, R228, R231; docs/controller.md.
 """
@@ -45,7 +45,7 @@ __all__ = ["HandedOver", "LeaderTerm"]
 
 _S = 1_000_000_000
 _ENDS_S = 30
-"""How often ends are remembered: a controller that dies forgets what came after."""
+"""Between two commits of log ends; a dying controller loses the later ones."""
 _LOOK_MIN_S = 0.01
 _SETS_AT_ONCE = 100
 _RETRY_S = 0.2
@@ -53,7 +53,7 @@ _RETRY_S = 0.2
 
 class HandedOver(SessionLostError):
     """
-    The term ends because an operator wants it to.
+    An operator ended the term.
     """
 
 
@@ -62,20 +62,20 @@ class LeaderTerm:
     One term of one controller. For one event loop.
 
     Args:
-        store: that holds the records.
+        store: the record store.
         authority: of the term.
         liveness: the heartbeats, which outlive the term.
-        settings: asked whenever one matters.
-        changed: is told of every change once it is committed: before, after.
+        settings: returns the present settings.
+        changed: called with the old and the new state after each commit.
         clock_ns: boot time.
-        draw: chance, for pauses.
-        say: one line for people.
-        pause_detector: says whether this process stood still.
+        draw: randomness for pauses.
+        say: receives one line for people.
+        pause_detector: detects that this process was paused.
 
     Attributes:
         sets: of the term.
         authority: of the term.
-        history: of the sets, in this term.
+        history: the decisions of this term.
     """
 
     def __init__(
@@ -117,13 +117,13 @@ class LeaderTerm:
     @property
     def is_proven(self) -> bool:
         """
-        Whether a role may be named at this moment (C2).
+        Whether this controller may name a master at this moment (C2).
         """
         return self.authority.is_proven(self._clock_ns())
 
     def facts(self, state: SetState) -> Facts:
         """
-        Returns what is true of a set at this moment.
+        Returns the facts about a set at this moment.
         """
         now_ns = self._clock_ns()
         if self._pause_detector.stood_still():
@@ -140,7 +140,7 @@ class LeaderTerm:
         Leads, until the term is lost.
 
         Raises:
-            SessionLostError: another controller leads, or may.
+            SessionLostError: another controller leads, or may lead.
         """
         tasks = [
             asyncio.create_task(work)
@@ -163,17 +163,17 @@ class LeaderTerm:
 
     def give_up(self) -> None:
         """
-        An operator wants another controller to lead.
+        Ends the term on behalf of an operator, so that another controller leads.
         """
         self._gives_up.set()
 
     async def _hand_over(self) -> None:
         await self._gives_up.wait()
-        raise HandedOver("an operator wants another one to")
+        raise HandedOver("an operator transferred the leadership")
 
     def describe(self, names: SetKey) -> bytes:
         """
-        Returns everything that is known of a set, as a body.
+        Returns the details of a set as a body.
         """
         now_ns = self._clock_ns()
         state = self.sets.state(names)
@@ -190,15 +190,16 @@ class LeaderTerm:
         self, names: SetKey, command: Command, asker: str = ""
     ) -> CommandOutcome:
         """
-        Decides and commits; see `BrokerSets.ask`.
+        Decides and commits a command; see `BrokerSets.ask`.
 
         Args:
             names: of the set.
-            command: what is asked.
-            asker: an address; empty: this controller.
+            command: to decide.
+            asker: the address of the requester; empty: this controller.
 
         Raises:
-            UnknownOutcomeError: also if it is done, but no role may be named any more.
+            UnknownOutcomeError: also if the command is committed, but this controller
+                may not name a master any more.
         """
         self.insist()
         outcome = await self.sets.ask(names, command)
@@ -211,14 +212,14 @@ class LeaderTerm:
                 self._give(names, [NoteRefusal(refusal)])
         if not self.is_proven:
             raise UnknownOutcomeError(
-                "this controller cannot prove any more that it leads: ask again"
+                "this controller cannot prove any more that it leads; ask again"
             )
         return outcome
 
     def insist(self) -> None:
         """
         Raises:
-            NotLeading: no role may be named at this moment (C2).
+            NotLeading: this controller may not name a master at this moment (C2).
         """
         if not self.is_proven:
             raise NotLeading("this controller cannot prove that it leads")
@@ -226,7 +227,7 @@ class LeaderTerm:
     def grant(self, names: SetKey, heartbeat: Heartbeat, epoch: int) -> tuple[int, int]:
         """
         Returns length in ms and epoch of the lease that answers a heartbeat; 0 and 0:
-        there is none.
+        no lease.
         """
         now_ns = self._clock_ns()
         state = self.sets.known(names)
@@ -240,7 +241,7 @@ class LeaderTerm:
 
     def resign(self, names: SetKey, asker: Member, epoch: int) -> None:
         """
-        A broker says with every heartbeat that it gave a mastership up.
+        Takes the resignation that a former master repeats in every heartbeat.
         """
         state = self.sets.known(names)
         if state is None:
@@ -251,16 +252,16 @@ class LeaderTerm:
 
     def look_at(self, names: SetKey) -> None:
         """
-        Something is new about a set: it is looked at now.
+        Schedules a check of a set now, because something changed.
         """
         self._urgent.add(names)
         self._wake.set()
 
-    # -- work that nobody asked for ------------------------------------------
+    # -- the controller's own commands ------------------------------------------
 
     async def _look(self) -> None:
         """
-        Looks at what is urgent at once, and at all sets now and then.
+        Checks urgent sets at once, and all sets at intervals.
         """
         all_at_ns = self._clock_ns()
         while True:
@@ -274,7 +275,7 @@ class LeaderTerm:
                 if state is not None:
                     self._help(state, now_ns, sees_ends=sees_ends)
                 if number % _SETS_AT_ONCE == 0:
-                    # Heartbeats and requests wait for nobody's thousands of sets.
+                    # Heartbeats and requests must not wait for thousands of sets.
                     await asyncio.sleep(0)
             if sees_ends:
                 self._ends_at_ns = now_ns + _ENDS_S * _S
@@ -284,7 +285,7 @@ class LeaderTerm:
 
     def _now(self, now_ns: int) -> set[SetKey]:
         """
-        Returns the sets about which something is new.
+        Returns the sets that changed since the last call, or whose time has come.
         """
         self._urgent.update(names for names, _ in self._liveness.expire(now_ns))
         while self._due and self._due[0][0] <= now_ns:
@@ -294,7 +295,7 @@ class LeaderTerm:
 
     def _next_sweep_ns(self, now_ns: int) -> int:
         interval_ms = self._settings().scan_inactive_master_interval
-        # Controllers that began together do not keep step.
+        # Controllers that began together must not stay in step.
         jitter = self._draw.uniform(0.75, 1.25)
         next_ns = now_ns + int(interval_ms * jitter * 1_000_000)
         replaces_ns = self.authority.replaces_at_ns
@@ -302,7 +303,7 @@ class LeaderTerm:
 
     async def _pause(self, until_ns: int) -> None:
         """
-        Until something is urgent, or may be: somebody's time is over, or a lease.
+        Waits until a set is urgent, or until a heartbeat or a lease expires.
         """
         expires_ns = self._liveness.expires_ns
         if expires_ns is not None:
@@ -344,10 +345,10 @@ class LeaderTerm:
             for command in commands:
                 await self.ask(names, command)
         except PystoreError as error:
-            # The next look tries again; the same line is said once.
+            # The next check tries again; the same line is reported once.
             if str(error) != self._said:
                 self._said = str(error)
-                self._say(f"{names[1]} of {names[0]}: {error}")
+                self._say(f"broker set {names[1]} of cluster {names[0]}: {error}")
 
     def _tried(self, names: SetKey) -> None:
         self._busy.pop(names, None)
@@ -357,7 +358,7 @@ class LeaderTerm:
 
     async def _prove(self) -> None:
         """
-        Proves the term, also when there is nothing to commit (C2).
+        Proves the term at intervals, also when there is nothing to commit (C2).
         """
         while True:
             due_ns = self.authority.prove_at_ns
@@ -377,7 +378,8 @@ class LeaderTerm:
         except SessionLostError:
             raise
         except (StorageError, UnavailableError, UnknownOutcomeError):
-            # Meanwhile nothing is granted or told; the session may outlive it.
+            # Without a proof nothing is granted or sent; the session may outlive the
+            # failure.
             await asyncio.sleep(_RETRY_S)
             return
         if version is None:

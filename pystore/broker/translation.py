@@ -1,5 +1,5 @@
 """
-What a controller says, in the words of replication, and the other way round. Pure.
+Translates between the values of controller and replication. Pure.
 
 Both have values of their own for members and sets, as neither imports the other.
 """
@@ -16,8 +16,8 @@ __all__ = ["agreed_of", "alteration", "member_of"]
 
 def member_of(member: listed.Member) -> Member:
     """
-    Returns a member as replication knows it; of a Java controller, or of a Java
-    broker, without an incarnation.
+    Returns a member as a value of replication; members of a Java controller, and Java
+    brokers, have no incarnation.
     """
     start = member.incarnation
     return Member(
@@ -27,7 +27,7 @@ def member_of(member: listed.Member) -> Member:
 
 def agreed_of(agreed: state.AgreedSet) -> AgreedSet:
     """
-    Returns a set as replication knows it.
+    Returns a set as a value of replication.
     """
     return AgreedSet(
         frozenset(map(member_of, agreed.members)),
@@ -38,11 +38,11 @@ def agreed_of(agreed: state.AgreedSet) -> AgreedSet:
 
 def alteration(change: SetChange, master_id: int) -> commands.AlterSet:
     """
-    Returns what a controller is asked for.
+    Returns the command of a change.
 
     Args:
-        change: as replication wants it; the master is in its set.
-        master_id: the broker that asks.
+        change: of replication; the master is in its set.
+        master_id: the broker that requests it.
     """
     (master,) = (one for one in change.members if one.broker_id == master_id)
     return commands.AlterSet(

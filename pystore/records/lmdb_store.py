@@ -1,10 +1,10 @@
 """
-A record store in LMDB: one host, several processes.
+The record store in LMDB: for one host and several processes.
 
-A commit is one write transaction, of which LMDB lets one run at a time on the
-host, so comparing and changing are one step. A version is the number of that
-transaction. A hold is a row with the number of its owner, who is alive while its
-process has locked a byte (`pystore.records.lmdb_owners`).
+A commit is one write transaction. LMDB runs one at a time on the host, so checks and
+writes are atomic. A version is the number of that transaction. A hold is a row with the
+number of its owner, which is alive while its process has locked a byte
+(`pystore.records.lmdb_owners`).
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from pystore.records.term import Term
 
 __all__ = ["LmdbStore"]
 
-_FIRST = b"\x01"  # what is below is not a record
+_FIRST = b"\x01"  # keys below it are not records
 
 
 class LmdbStore:
     """
     One owner over a directory; see `pystore.records.record_store.RecordStore`.
 
-    The directory is opened by the first call, so a store may be made before a
-    fork and used after it. Not for network file systems.
+    The first call opens the directory, so a store may be created before a fork and used
+    after it. Not for network file systems.
 
     Args:
-        path: a directory; made if its parent is there.
-        map_bytes: how large it may become.
-        poll_s: how often `wait` and `campaign` look.
-        clock_ns: tells when a commit was sent.
+        path: a directory; created if its parent exists.
+        map_bytes: its largest size.
+        poll_s: the polling interval of `wait` and `campaign`.
+        clock_ns: the clock of send times.
     """
 
     def __init__(
@@ -101,7 +101,8 @@ class LmdbStore:
         """
         end_ns = boottime_ns() + int(timeout_s * 1e9)
         while True:
-            # What `info` calls the last one is not yet read while it is synced.
+            # `info` shows a transaction before its sync, when readers do not see it
+            # yet.
             with self._call() as space, space.reading() as look:
                 last = int(look.transaction.id())
             left_s = (end_ns - boottime_ns()) / 1e9
@@ -117,7 +118,7 @@ class LmdbStore:
 
     def close(self) -> None:
         """
-        See `RecordStore.close`; calls that run in other threads end first.
+        See `RecordStore.close`; waits for calls in other threads.
         """
         if self._space is not None and self._space.is_forked:
             return
@@ -134,10 +135,10 @@ class LmdbStore:
     def _call(self) -> Iterator[LmdbEnvironment]:
         space = self._space
         if space is not None and space.is_forked:
-            # Before any lock: another thread may have held it at the fork.
+            # Checked before any lock: another thread may have held it at the fork.
             raise ForkedError(
-                f"{self.path} was opened by the parent process: open it here only if "
-                "the parent has not",
+                f"{self.path} was opened by the parent process before the fork: open "
+                "it in only one of them",
                 path=str(self.path),
             )
         with self._idle:
@@ -157,7 +158,7 @@ class LmdbStore:
         try:
             self._owner = space.begin_owner()
         except BaseException:
-            # Whatever it was: the store stays unopened; the next call tries again.
+            # Any error: the store stays closed, and the next call tries again.
             space.leave()
             raise
         self._space = space

@@ -1,5 +1,5 @@
 """
-Asks peers over the remoting protocol: one connection per address, made when needed.
+The client of the remoting protocol: one connection per address, opened when needed.
 
 Source: formats 3.1, client protocol 0; docs/remoting.md.
 """
@@ -30,12 +30,13 @@ CALL_TIMEOUT_MS = 3000
 
 class RemotingClient:
     """
-    Any number of peers. An asynchronous context manager, for one event loop.
+    A client for any number of peers. An asynchronous context manager, for one event
+    loop.
 
     Args:
-        limits: what it bears.
-        handlers: for what peers ask on the same connections.
-        say: one line for people.
+        limits: of memory and time.
+        handlers: of requests that peers send on the same connections.
+        say: receives one line for people.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class RemotingClient:
     @property
     def addresses(self) -> set[str]:
         """
-        Of those with a connection, or with one on its way.
+        The addresses with an open or opening connection.
         """
         return set(self._connections)
 
@@ -64,18 +65,18 @@ class RemotingClient:
         self, address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> RemotingCommand:
         """
-        Asks a peer and waits for its answer, which may be a refusal.
+        Sends a request and waits for the answer, which may be a refusal.
 
         Args:
             address: ``host:port``.
-            request: its opaque and flag are chosen here.
-            timeout_ms: for all of it, connecting included.
+            request: this method sets its opaque and flag.
+            timeout_ms: for everything, with the connection set-up.
 
         Raises:
-            NotSent: it was not carried out: the peer cannot be reached, takes
-                nothing, or shuts down.
-            NoAnswer: it may have been.
-            InvalidError: no address, or a request that no frame holds.
+            NotSent: the request was not carried out: the peer is unreachable, accepts
+                no bytes, or shuts down.
+            NoAnswer: it may have been carried out.
+            InvalidError: an invalid address, or a request that does not fit a frame.
             ClosedError: the client was closed.
         """
         loop = asyncio.get_running_loop()
@@ -85,23 +86,23 @@ class RemotingClient:
         if response.code == ResponseCode.GO_AWAY:
             self._forget(connection)
             connection.retire()
-            raise NotSent(f"{address} shuts down: ask again, or another")
+            raise NotSent(f"{address} shuts down; try again, or another peer")
         return response
 
     async def send(
         self, address: str, request: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> None:
         """
-        Says something that nobody answers.
+        Sends a one-way request.
 
         Args:
             address: ``host:port``.
-            request: its opaque and flag are chosen here.
-            timeout_ms: until it is on its way.
+            request: this method sets its opaque and flag.
+            timeout_ms: until the network takes it.
 
         Raises:
-            NotSent: the peer cannot be reached or takes nothing.
-            InvalidError: no address, or a request that no frame holds.
+            NotSent: the peer is unreachable or accepts no bytes.
+            InvalidError: an invalid address, or a request that does not fit a frame.
             ClosedError: the client was closed.
         """
         loop = asyncio.get_running_loop()
@@ -111,8 +112,8 @@ class RemotingClient:
 
     async def close(self) -> None:
         """
-        Lets go of all peers, within `RemotingLimits.close_timeout_ms`; who waits for an
-        answer is told. Again is fine.
+        Closes all connections within `RemotingLimits.close_timeout_ms`; pending calls
+        fail. Idempotent.
         """
         self._is_closed = True
         tasks, self._connections = list(self._connections.values()), {}
@@ -146,13 +147,15 @@ class RemotingClient:
             self._connections[address] = made
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                # Others may wait for the same one.
+                # Other calls may wait for the same connection.
                 return await asyncio.shield(made)
         except TimeoutError as error:
-            # It may still come, for who asks next.
-            raise NotSent(f"{address} did not accept in {timeout_ms} ms") from error
+            # It may still open, for the next call.
+            raise NotSent(
+                f"{address} did not accept a connection in {timeout_ms} ms"
+            ) from error
         except asyncio.CancelledError:
-            # Ours is passed on; that of the connection means that we were closed.
+            # A cancelled task means a closed client; our own cancellation passes on.
             task = asyncio.current_task()
             if made.cancelled() and not (task and task.cancelling()):
                 raise ClosedError("the remoting client is closed") from None
@@ -166,7 +169,7 @@ class RemotingClient:
     def _begun(self, connection: Connection) -> None:
         self._open_ones.add(connection)
         if self._is_closed:
-            # It was on its way when we closed.
+            # It opened while the client was closing.
             connection.abort()
 
     def _gone(self, connection: Connection) -> None:
@@ -187,17 +190,19 @@ class RemotingClient:
                     lambda: Connection(self._side), host, port
                 )
         except TimeoutError as error:
-            # Nobody is there, or a firewall swallows what we send.
-            raise NotSent(f"{address} did not accept in {timeout_ms} ms") from error
+            # No such host, or a firewall drops the packets.
+            raise NotSent(
+                f"{address} did not accept a connection in {timeout_ms} ms"
+            ) from error
         except OSError as error:
-            # Refused, or a name that leads nowhere.
+            # Refused, or an unknown name.
             raise NotSent(f"{address} cannot be reached: {error.strerror}") from error
         return connection
 
 
 def _connection(made: asyncio.Task[Connection]) -> Connection | None:
     """
-    Returns what was made; ``None``: nothing yet, or nothing at all.
+    Returns the open connection of a task; ``None``: it is not open yet, or failed.
     """
     if not made.done() or made.cancelled() or made.exception() is not None:
         return None

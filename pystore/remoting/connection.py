@@ -1,9 +1,10 @@
 """
-One connection, of a server or of a client: both sides may ask and answer.
+One connection of a server or a client: both sides may send requests.
 
-Requests of a peer are carried out at once and answered in any order; who does not
-read our answers is not read from either, and is closed if it goes on. What a peer
-sends that is no frame closes the connection: nobody knows where the next one begins.
+Requests of a peer are carried out concurrently and answered in any order. A connection
+stops reading from a peer that does not read its answers, and closes if that lasts.
+Bytes that are not a frame close the connection, because the start of the next frame is
+unknown.
 
 All calls come from the event loop; its clock is the only one.
 
@@ -33,22 +34,22 @@ _OPAQUE_MASK = (1 << 31) - 1
 _RECEIVED_BYTES_MAX = 256 << 10
 
 Handler = Callable[[RemotingCommand, "Connection"], Reply | Handling]
-"""Answers a request: at once if it is a plain function; one-way, it answers nobody."""
+"""Answers a request; a plain function answers at once. One-way: no reply is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOwner:
     """
-    What all connections of a server or a client have in common.
+    What all connections of a server or a client share.
 
     Attributes:
         handlers: by request code.
-        limits: what is borne.
-        say: one line for people, about a connection that went wrong.
-        opened: is told of a connection before anything is read from it.
-        closed: is told of it once, whoever closed it.
-        running: the handlers at work.
-        received: where bytes arrive: the loop reads from one connection at a time.
+        limits: of memory and time.
+        say: receives one line for people about each failed connection.
+        opened: called with a connection before the first read.
+        closed: called with it once, whichever side closed it.
+        running: the pending handlers.
+        received: the receive buffer: the loop reads from one connection at a time.
     """
 
     handlers: Mapping[int, Handler]
@@ -64,13 +65,13 @@ class ConnectionOwner:
 
 class Connection(asyncio.BufferedProtocol):
     """
-    A connection, made by `asyncio`.
+    A connection as a protocol of `asyncio`.
 
     Args:
-        side: whose it is.
+        side: its owner.
 
     Attributes:
-        peer: the other's address, for people.
+        peer: the address of the peer, for people.
     """
 
     def __init__(self, side: ConnectionOwner) -> None:
@@ -88,26 +89,26 @@ class Connection(asyncio.BufferedProtocol):
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._unsent = 0
         self._is_retired = False
-        self.peer = "a peer that has gone"
+        self.peer = "a disconnected peer"
 
     @property
     def is_closed(self) -> bool:
         """
-        Whether nothing can be said any more.
+        Whether nothing can be sent any more.
         """
         return self._gone.is_set() or self._transport.is_closing()
 
     @property
     def descriptor(self) -> int:
         """
-        The number of its open file; -1: it has none any more.
+        The file descriptor of its socket; -1: it is closed.
         """
         return cast("int", self._transport.get_extra_info("socket").fileno())
 
     @property
     def may_send(self) -> bool:
         """
-        Whether the peer takes what is said; otherwise calls wait.
+        Whether the peer accepts bytes; otherwise calls wait.
         """
         return self._writable.is_set()
 
@@ -115,7 +116,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """
-        The connection stands.
+        Sets the connection up.
         """
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(self._side.limits.write_bytes_max)
@@ -128,21 +129,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """
-        Bytes will come, into one buffer for all: one of this size for each time that
-        something comes would cost more than a heartbeat does.
+        Returns the shared receive buffer: a new buffer for each read would cost more
+        than the heartbeat in it.
         """
         return self._side.received
 
     def buffer_updated(self, nbytes: int) -> None:
         """
-        Bytes came.
+        Handles received bytes.
         """
         self._reader.feed(self._side.received[:nbytes])
         self._read()
 
     def pause_writing(self) -> None:
         """
-        The peer takes less than we say.
+        Stops reading from a peer that reads too little.
         """
         self._writable.clear()
         self._unsent = self._transport.get_write_buffer_size()
@@ -150,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         """
-        The peer has caught up.
+        Resumes reading.
         """
         self._disarm("send")
         self._writable.set()
@@ -158,7 +159,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """
-        It is over. Handlers at work end in peace; nobody hears their answers.
+        Handles the end of the connection. Pending handlers run to their end; their
+        answers are dropped.
         """
         self._gone.set()
         self._writable.set()
@@ -171,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
                 )
         self._side.closed(self)
 
-    # -- what the peer asks --------------------------------------------------
+    # -- requests of the peer --------------------------------------------------
 
     def _read(self) -> None:
         try:
@@ -185,11 +187,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._active_at = self._loop.time()
                 self._dispatch(command)
             else:
-                # Now it is the others' turn.
+                # Other connections have their turn now.
                 self._loop.call_soon(self._read)
         except RemoteViolation as violation:
-            # Nothing behind it can be read.
-            self._side.say(f"{self.peer} is closed: it sent {violation}")
+            # The rest of the stream cannot be decoded.
+            self._side.say(f"connection to {self.peer} closed: it sent {violation}")
             self._transport.abort()
             return
         if not self.is_closed:
@@ -234,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answer(request, reply)
 
     def _served(self, handling: Handling, task: asyncio.Task[None]) -> None:
-        # It was never begun, if the task was cancelled before.
+        # The coroutine never started if the task was cancelled before.
         handling.close()
         self._side.running.discard(task)
         self._in_flight -= 1
@@ -250,28 +252,28 @@ class Connection(asyncio.BufferedProtocol):
         try:
             frame = encode_frame(reply.to(request), self._side.limits.frame_bytes_max)
         except InvalidError as error:
-            # Too long, or not Unicode: our mistake, which the peer waits for.
+            # Our reply is too long or not Unicode; the peer waits for an answer.
             frame = encode_frame(failure_reply(error).to(request))
         self._write(frame)
 
-    # -- what we ask ---------------------------------------------------------
+    # -- our requests ---------------------------------------------------------
 
     async def call(self, request: RemotingCommand, timeout_ms: int) -> RemotingCommand:
         """
-        Asks the peer and waits for its answer, which may be a refusal.
+        Sends a request and waits for the answer, which may be a refusal.
 
         Args:
-            request: its opaque and flag are chosen here.
-            timeout_ms: for all of it.
+            request: this method sets its opaque and flag.
+            timeout_ms: for sending and waiting.
 
         Raises:
-            NotSent: the connection is closed, too many calls wait, or the peer takes
-                nothing.
-            NoAnswer: in that time, or before the connection ended.
-            InvalidError: a request that no frame holds.
+            NotSent: the connection is closed, too many calls wait, or the peer accepts
+                no bytes.
+            NoAnswer: no answer arrived in time, or before the connection ended.
+            InvalidError: the request does not fit a frame.
         """
         if len(self._calls) >= self._side.limits.calls_max:
-            raise NotSent(f"{len(self._calls)} requests wait for {self.peer} already")
+            raise NotSent(f"{len(self._calls)} requests already wait for {self.peer}")
         opaque = self._opaque()
         frame = self._request_frame(request, opaque, CommandFlag(0))
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
@@ -282,29 +284,29 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout_at(deadline):
                 return await answer
         except TimeoutError as error:
-            # Of ours: `_send` tells its own.
+            # Our own time-out: `_send` raises `NotSent` for its one.
             raise NoAnswer(
                 f"{self.peer} did not answer request {request.code} in {timeout_ms} ms"
             ) from error
         finally:
             del self._calls[opaque]
             if not answer.cancel() and not answer.cancelled():
-                # Looked at, lest asyncio takes it for forgotten.
+                # Read it, or asyncio warns that it was never retrieved.
                 answer.exception()
             if self._is_retired and not self._calls:
                 self.close()
 
     async def send(self, request: RemotingCommand, timeout_ms: int) -> None:
         """
-        Says something that nobody answers.
+        Sends a one-way request.
 
         Args:
-            request: its opaque and flag are chosen here.
-            timeout_ms: how long the peer may take nothing.
+            request: this method sets its opaque and flag.
+            timeout_ms: how long the peer may accept no bytes.
 
         Raises:
-            NotSent: the connection is closed, or the peer takes nothing.
-            InvalidError: a request that no frame holds.
+            NotSent: the connection is closed, or the peer accepts no bytes.
+            InvalidError: the request does not fit a frame.
         """
         frame = self._request_frame(request, self._opaque(), CommandFlag.ONE_WAY)
         await self._send(frame, self._loop.time() + timeout_ms / 1000)
@@ -328,8 +330,8 @@ class Connection(asyncio.BufferedProtocol):
                 while not self._writable.is_set():
                     await self._writable.wait()
         except TimeoutError as error:
-            # The peer reads nothing: what we would say waits behind the rest.
-            raise NotSent(f"{self.peer} takes no bytes") from error
+            # The peer reads nothing: the request would wait behind unsent bytes.
+            raise NotSent(f"{self.peer} accepts no bytes") from error
         if self.is_closed:
             raise NotSent(f"the connection to {self.peer} is closed")
         self._write(frame)
@@ -342,7 +344,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """
-        Ends the connection when what was said has gone; again is fine.
+        Closes the connection after sending all bytes. Idempotent.
         """
         if not self._gone.is_set():
             self._transport.close()
@@ -351,7 +353,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def retire(self) -> None:
         """
-        Ends the connection when all that wait for an answer have one, or gave up.
+        Closes the connection once no call waits for an answer.
         """
         self._is_retired = True
         if not self._calls:
@@ -359,14 +361,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """
-        Ends the connection now; again is fine.
+        Closes the connection now. Idempotent.
         """
         if not self._gone.is_set():
             self._transport.abort()
 
     async def wait_closed(self) -> None:
         """
-        Waits until it is over: after `close` as long as the peer takes bytes, after
+        Waits for the end: after `close` as long as the peer accepts bytes, after
         `abort` a moment.
         """
         await self._gone.wait()
@@ -395,5 +397,7 @@ class Connection(asyncio.BufferedProtocol):
             self._unsent = unsent
             self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
             return
-        self._side.say(f"{self.peer} is closed: it takes no bytes any more")
+        self._side.say(
+            f"connection to {self.peer} closed: it accepts no bytes any more"
+        )
         self._transport.abort()

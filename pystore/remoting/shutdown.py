@@ -1,5 +1,5 @@
 """
-How a server or a client lets go of everything, in bounded time.
+Closes a server or a client in bounded time.
 
 Source: docs/remoting.md.
 """
@@ -16,12 +16,12 @@ __all__ = ["let_go"]
 
 async def let_go(side: ConnectionOwner, connections: Collection[Connection]) -> None:
     """
-    Cancels the handlers at work and closes connections: what was said may still go
-    out, for as long as the limits say. Who cancels this ends the connections at once.
+    Cancels pending handlers and closes connections; unsent bytes are sent within the
+    time limit. Cancelling this coroutine closes the connections at once.
 
     Args:
-        side: whose they are.
-        connections: all that are open.
+        side: their owner.
+        connections: all open ones.
     """
     for connection in connections:
         connection.close()
@@ -39,5 +39,5 @@ async def let_go(side: ConnectionOwner, connections: Collection[Connection]) -> 
     await asyncio.gather(*ends)
     if side.running:
         count = len(side.running)
-        name = "request is" if count == 1 else "requests are"
-        side.say(f"{count} {name} still at work, and left behind")
+        name = "handler" if count == 1 else "handlers"
+        side.say(f"{count} request {name} did not end in time and were abandoned")
