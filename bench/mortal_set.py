@@ -60,7 +60,7 @@ class _Process:
         self._process.kill()
         return at_ns
 
-    def let_go(self) -> None:
+    def close_all(self) -> None:
         """
         It is dead already, or is killed now.
         """
@@ -96,8 +96,8 @@ class MortalSet:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._master.let_go()
-        self._slave.let_go()
+        self._master.close_all()
+        self._slave.close_all()
 
     def fail_over(self) -> float:
         """
@@ -108,7 +108,7 @@ class MortalSet:
         killed_ns = dead.kill()
         told = heir.until("master")
         assert told["master"] == heir.broker_id, told
-        dead.let_go()
+        dead.close_all()
         self._master = heir
         self._slave = _Process(*self._place, dead.broker_id)
         self._join()

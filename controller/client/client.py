@@ -38,7 +38,7 @@ from pystore.controller.protocol.calls import (
 from pystore.controller.protocol.client_codec import (
     answer_of,
     command_of,
-    mastership_told,
+    master_info_of,
 )
 from pystore.errors import InvalidError, UnavailableError
 from pystore.remoting.client import RemotingClient
@@ -67,7 +67,7 @@ def role_handler(told: Callable[[MasterInfo], object]) -> Handler:
     """
 
     async def take(request: RemotingCommand, _: Connection) -> Reply:
-        told(mastership_told(request))
+        told(master_info_of(request))
         return Reply()
 
     return take

@@ -155,7 +155,7 @@ class Discovery:
         if self._hint:
             self._ask_next(self._hint)
 
-    def heard(
+    def answered(
         self, address: str, answer: Metadata | CallRefused | CallUnanswered
     ) -> None:
         """

@@ -127,7 +127,7 @@ class LeaderLookup:
                     self._discovery.resolved(await self._resolve(effect.addresses))
                 case AskMetadata():
                     answer = await self._ask(effect.address, effect.timeout_ms)
-                    self._discovery.heard(effect.address, answer)
+                    self._discovery.answered(effect.address, answer)
                 case Rest():
                     self._discovery.rested()
                     return effect.reason

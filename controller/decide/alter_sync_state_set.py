@@ -107,15 +107,15 @@ def _unfit(
     """
     ids = [one.broker_id for one in (*members, *candidates)]
     added = members - state.agreed.members
-    strange = ids_of(
+    unknown = ids_of(
         frozenset(one for one in added if not _is_present(state, one))
         | (candidates - state.agreed.candidates)
     ) | {one for one in ids if ids.count(one) > 1}
-    if strange:
+    if unknown:
         return _refused(
             ResponseCode.CONTROLLER_INVALID_REPLICAS,
             "not registered as this process",
-            strange,
+            unknown,
         )
     barred = frozenset(
         one.broker_id

@@ -56,7 +56,7 @@ def _refusal(
             return None
         reason = f"set {state.name} has a master: name brokers, or clean live ones too"
         return Rejected(ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA, reason)
-    alive = command.broker_ids & facts.pulses.keys()
+    alive = command.broker_ids & facts.last_heartbeats.keys()
     if alive:
         numbers = ", ".join(map(str, sorted(alive)))
         return Rejected(

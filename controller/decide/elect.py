@@ -47,7 +47,7 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
         )
     obstacle = _obstacle(state, command, facts)
     if obstacle is not None:
-        return _nobody(command, obstacle)
+        return _no_master(command, obstacle)
     choice = _choice(state, command, facts, named_id)
     if choice is not None:
         return _elected(state, choice)
@@ -57,7 +57,7 @@ def elect(state: SetState, command: Elect, facts: Facts) -> CommandResult:
             events,
             Election(ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE, None, state.agreed),
         )
-    return _nobody(command, "no electable broker is alive")
+    return _no_master(command, "no electable broker is alive")
 
 
 def _obstacle(state: SetState, command: Elect, facts: Facts) -> str | None:
@@ -94,7 +94,7 @@ def _elected(state: SetState, choice: ElectionChoice) -> Accepted:
     )
 
 
-def _nobody(command: Elect, reason: str) -> Rejected:
+def _no_master(command: Elect, reason: str) -> Rejected:
     code = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
     if command.trigger is Trigger.CONTROLLER:
         code = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE

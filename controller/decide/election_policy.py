@@ -118,10 +118,10 @@ def best(
 def _rank(
     state: SetState, facts: Facts, replica: RegisteredBroker
 ) -> tuple[bool, LogEnd, bool, int, bool, int]:
-    pulse = facts.pulse(replica)
-    own = pulse.priority if pulse is not None else LOWEST_PRIORITY
+    last_heartbeat = facts.last_heartbeat(replica)
+    own = last_heartbeat.priority if last_heartbeat is not None else LOWEST_PRIORITY
     priority = own if replica.priority is None else replica.priority
-    is_ill = pulse is not None and pulse.is_ill
+    is_ill = last_heartbeat is not None and last_heartbeat.is_ill
     return (
         not is_ill and replica.member != state.resigned,
         facts.position(replica),

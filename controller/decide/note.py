@@ -21,9 +21,10 @@ def see_ends(state: SetState, _: SeeEnds, facts: Facts) -> CommandResult:
     Records the log ends of the present heartbeats.
     """
     positions = tuple(
-        (one.broker_id, pulse.position)
+        (one.broker_id, last_heartbeat.position)
         for one in state.replicas
-        if (pulse := facts.pulse(one)) is not None and pulse.position > one.seen
+        if (last_heartbeat := facts.last_heartbeat(one)) is not None
+        and last_heartbeat.position > one.seen
     )
     return Accepted(events_of(state, EndsSeen(positions)) if positions else (), Done())
 

@@ -71,9 +71,9 @@ def _registered(
     state: SetState, old: RegisteredBroker, command: Register, facts: Facts
 ) -> BrokerRegistered:
     seen, told = max(old.seen, old.recovered), command.recovery
-    pulse = facts.pulse(old)
-    if pulse is not None:
-        seen = max(seen, pulse.position)
+    last_heartbeat = facts.last_heartbeat(old)
+    if last_heartbeat is not None:
+        seen = max(seen, last_heartbeat.position)
     is_listed = old.broker_id in ids_of(state.listed)
     standing = standing_of(old, told, seen, is_listed=is_listed)
     if told is None:

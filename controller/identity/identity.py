@@ -16,7 +16,7 @@ from pystore.errors import InvalidError
 from pystore.metastore.values import Identity
 from pystore.rocketmq.side_files import BrokerIdentity, TemporaryIdentity
 
-__all__ = ["ConfiguredIdentity", "check_code", "misfit_of", "settled_of"]
+__all__ = ["ConfiguredIdentity", "broker_identity_of", "check_code", "mismatch_of"]
 
 _CODE_BYTES = 8
 
@@ -72,21 +72,21 @@ def check_code(address: str, wall_ms: int, bits: bytes) -> str:
     return f"{address};{wall_ms};{bits.hex()}"
 
 
-def settled_of(identity: BrokerIdentity | TemporaryIdentity) -> BrokerIdentity:
+def broker_identity_of(identity: BrokerIdentity | TemporaryIdentity) -> BrokerIdentity:
     """
     Returns names and id of an identity, confirmed or not.
     """
     return identity.identity if isinstance(identity, TemporaryIdentity) else identity
 
 
-def misfit_of(stored: Identity, named: ConfiguredIdentity) -> str:
+def mismatch_of(stored: Identity, named: ConfiguredIdentity) -> str:
     """
     Returns why a stored identity does not fit this broker, and what to do, as one line;
     empty: it fits, or there is none (R12).
     """
     if stored is None:
         return ""
-    known = settled_of(stored)
+    known = broker_identity_of(stored)
     for what, key, theirs, ours in (
         ("cluster", "brokerClusterName", known.cluster, named.cluster),
         ("broker set", "brokerName", known.broker, named.broker),

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from pystore.controller.identity.identity import ConfiguredIdentity, misfit_of
+from pystore.controller.identity.identity import ConfiguredIdentity, mismatch_of
 from pystore.controller.model.commands import Recovery
 from pystore.controller.model.replies import Done, NextBrokerId
 from pystore.controller.protocol.calls import (
@@ -78,11 +78,11 @@ class NegotiationEvent(Enum):
     The events that lead from one step to another.
     """
 
-    FOUND_NOBODY = "the store has no identity"
+    FOUND_NONE = "the store has no identity"
     FOUND_TEMPORARY = "the store has a temporary id"
     FOUND_CONFIRMED = "the store has a confirmed id"
     FOUND_ANOTHER = "the store belongs to another broker"
-    TOLD_ID = "the controller offers an id"
+    ID_OFFERED = "the controller offers an id"
     STORED = "the write is durable"
     ACCEPTED = "the controller accepts"
     TAKEN = "the id belongs to another broker"
@@ -99,13 +99,13 @@ _READ, _ASK, _WRITE, _APPLY, _FORGET, _CONFIRM, _REGISTER, _REGISTERED, _STOPPED
 
 # A failed write may have been made, so the store is read again.
 NEGOTIATION: dict[tuple[NegotiationStep, NegotiationEvent], NegotiationStep] = {
-    (_READ, NegotiationEvent.FOUND_NOBODY): _ASK,
+    (_READ, NegotiationEvent.FOUND_NONE): _ASK,
     (_READ, NegotiationEvent.FOUND_TEMPORARY): _APPLY,
     (_READ, NegotiationEvent.FOUND_CONFIRMED): _REGISTER,
     (_READ, NegotiationEvent.FOUND_ANOTHER): _STOPPED,
     (_READ, NegotiationEvent.FAILED): _READ,
     (_READ, NegotiationEvent.UNREADABLE): _STOPPED,
-    (_ASK, NegotiationEvent.TOLD_ID): _WRITE,
+    (_ASK, NegotiationEvent.ID_OFFERED): _WRITE,
     (_ASK, NegotiationEvent.UNSETTLED): _ASK,
     (_WRITE, NegotiationEvent.STORED): _APPLY,
     (_WRITE, NegotiationEvent.FAILED): _READ,
@@ -127,10 +127,10 @@ NEGOTIATION: dict[tuple[NegotiationStep, NegotiationEvent], NegotiationStep] = {
 
 # These events reset the count of failures.
 _PROGRESS = {
-    NegotiationEvent.FOUND_NOBODY,
+    NegotiationEvent.FOUND_NONE,
     NegotiationEvent.FOUND_TEMPORARY,
     NegotiationEvent.FOUND_CONFIRMED,
-    NegotiationEvent.TOLD_ID,
+    NegotiationEvent.ID_OFFERED,
     NegotiationEvent.STORED,
     NegotiationEvent.ACCEPTED,
     NegotiationEvent.TAKEN,
@@ -207,8 +207,8 @@ class Negotiation:
             code = wanted.register_check_code
             return ApplyBrokerId(cluster, broker, wanted.identity.broker_id, code)
         if self.step is NegotiationStep.REGISTER and self.identity is not None:
-            who, address = self.identity.broker_id, self.named.address
-            return RegisterBroker(cluster, broker, who, address, self.recovery)
+            broker_id, address = self.identity.broker_id, self.named.address
+            return RegisterBroker(cluster, broker, broker_id, address, self.recovery)
         return None
 
     def _write(self) -> WriteTemp | WriteConfirmed | DeleteTemp | None:
@@ -226,11 +226,11 @@ class Negotiation:
         """
         Takes the identity that `ReadIdentity` found.
         """
-        if misfit := misfit_of(stored, self.named):
+        if misfit := mismatch_of(stored, self.named):
             return self._after(NegotiationEvent.FOUND_ANOTHER, problem=misfit)
         match stored:
             case None:
-                return self._after(NegotiationEvent.FOUND_NOBODY)
+                return self._after(NegotiationEvent.FOUND_NONE)
             case TemporaryIdentity():
                 return self._after(NegotiationEvent.FOUND_TEMPORARY, temporary=stored)
             case _:
@@ -302,7 +302,7 @@ class Negotiation:
             LocalViolation: not registered, or registered under other names.
         """
         named = self.named if named is None else named
-        if misfit := misfit_of(self.identity, named):
+        if misfit := mismatch_of(self.identity, named):
             raise LocalViolation(misfit)
         return self._after(NegotiationEvent.AGAIN, named=named, mastership=None)
 
@@ -324,7 +324,7 @@ class Negotiation:
             )
         identity = self.named.with_id(broker_id)
         temporary = TemporaryIdentity(identity, self.draw_code())
-        return self._after(NegotiationEvent.TOLD_ID, temporary=temporary)
+        return self._after(NegotiationEvent.ID_OFFERED, temporary=temporary)
 
     def _taken(self) -> Negotiation:
         assert self.temporary is not None

@@ -63,7 +63,7 @@ class Heartbeat:
     timeout_ms: int = TIMEOUT_MS
 
     @property
-    def pulse(self) -> LastHeartbeat:
+    def last_heartbeat(self) -> LastHeartbeat:
         """
         The part that decisions use.
         """
@@ -133,7 +133,7 @@ class Heartbeats:
             self._newest[key, broker_id] = connection, incarnation
         return connection >= newest or incarnation == user
 
-    def hear(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
+    def receive(self, key: SetKey, heartbeat: Heartbeat, now_ns: int) -> bool:
         """
         Takes a heartbeat, unless a newer one arrived before it.
 
@@ -214,11 +214,11 @@ class Heartbeats:
         """
         return self._ends[0][0] if self._ends else None
 
-    def pulses(self, key: SetKey, now_ns: int) -> dict[int, LastHeartbeat]:
+    def last_heartbeats(self, key: SetKey, now_ns: int) -> dict[int, LastHeartbeat]:
         """
-        Returns the last heartbeats of a set's live brokers: `Facts.pulses` (R71).
+        Returns the valid heartbeats of a set for `Facts.last_heartbeats` (R71).
         """
-        return {one.broker_id: one.pulse for one in self.alive(key, now_ns)}
+        return {one.broker_id: one.last_heartbeat for one in self.alive(key, now_ns)}
 
     def alive(self, key: SetKey, now_ns: int) -> Iterator[Heartbeat]:
         """

@@ -38,7 +38,7 @@ class Leases:
     def grant(
         self,
         state: SetState,
-        asker: Member,
+        requester: Member,
         epoch: int,
         timeout_ms: int,
         now_ns: int,
@@ -49,7 +49,7 @@ class Leases:
 
         Args:
             state: of the set, as committed.
-            asker: the sender of the heartbeat.
+            requester: the sender of the heartbeat.
             epoch: of the sender's mastership.
             timeout_ms: how long its heartbeats are valid.
             now_ns: boot time, read after the heartbeat arrived.
@@ -58,8 +58,8 @@ class Leases:
             the length in ms after the sending of the heartbeat, by the broker's clock
             (`clock_skew`); 0: no lease.
         """
-        is_master = state.master == asker and state.epoch == epoch
-        if not is_master or asker.incarnation is None or state.unreleased:
+        is_master = state.master == requester and state.epoch == epoch
+        if not is_master or requester.incarnation is None or state.unreleased:
             return 0
         length_ms = granted(min(timeout_ms, LEASE_MS))
         until_ns = self._authority.until_ns
@@ -68,7 +68,7 @@ class Leases:
             length_ms = min(length_ms, (until_ns - now_ns) // _MS)
         if length_ms <= 0:
             return 0
-        self._remember(state.key, asker, now_ns + waited(length_ms * _MS), now_ns)
+        self._remember(state.key, requester, now_ns + waited(length_ms * _MS), now_ns)
         return length_ms
 
     def _remember(self, key: SetKey, member: Member, end_ns: int, now_ns: int) -> None:

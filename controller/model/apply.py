@@ -133,7 +133,7 @@ def _set_changed(state: SetState, change: SetChanged) -> SetState:
 
 def _cleaned(state: SetState, change: BrokersCleaned) -> SetState:
     gone = change.broker_ids
-    stones = (
+    tombstones = (
         *state.tombstones,
         *(
             Tombstone(one.broker_id, one.check_code, one.counter_max, one.seen)
@@ -148,7 +148,7 @@ def _cleaned(state: SetState, change: BrokersCleaned) -> SetState:
     return replace(
         state,
         replicas=staying,
-        tombstones=_sorted(stones)[-TOMBSTONES_MAX:],
+        tombstones=_sorted(tombstones)[-TOMBSTONES_MAX:],
         # All brokers that acknowledged messages are gone: the set starts again.
         is_founded=state.is_founded and bool(staying),
         preferred_id=None if state.preferred_id in gone else state.preferred_id,
@@ -172,22 +172,22 @@ def _policy_changed(state: SetState, change: PolicyChanged) -> SetState:
 
 
 def _readmitted(state: SetState, change: Readmitted) -> SetState:
-    old, stone = state.replica(change.broker_id), state.tombstone(change.broker_id)
+    old, tombstone = state.replica(change.broker_id), state.tombstone(change.broker_id)
     if old is not None:
         state = _with(state, replace(old, standing=LogStanding.RESTARTED))
-    elif stone is not None:
+    elif tombstone is not None:
         new = RegisteredBroker(
-            stone.broker_id,
-            stone.check_code,
+            tombstone.broker_id,
+            tombstone.check_code,
             "",
-            counter_max=stone.counter_max,
+            counter_max=tombstone.counter_max,
             standing=LogStanding.RESTARTED,
-            seen=stone.seen,
+            seen=tombstone.seen,
         )
         state = replace(
             state,
             replicas=_sorted((*state.replicas, new)),
-            tombstones=tuple(one for one in state.tombstones if one != stone),
+            tombstones=tuple(one for one in state.tombstones if one != tombstone),
         )
     return _unlisted(state, change.broker_id)
 

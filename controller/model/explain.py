@@ -41,7 +41,7 @@ def why_missing(state: SetState, facts: Facts, replica: RegisteredBroker) -> str
 
 
 def _why_dead(facts: Facts, replica: RegisteredBroker) -> str:
-    if replica.broker_id in facts.pulses:
+    if replica.broker_id in facts.last_heartbeats:
         return "another process of it sends heartbeats and has not registered"
     return "its heartbeats do not arrive"
 
@@ -49,7 +49,7 @@ def _why_dead(facts: Facts, replica: RegisteredBroker) -> str:
 def _why_not_admitted(state: SetState, facts: Facts, replica: RegisteredBroker) -> str:
     leadership = living_leadership(state, facts)
     if leadership is None:
-        return "no live master could admit it"
+        return "there is no live master to admit it"
     master = state.replica(leadership.master.broker_id)
     assert master is not None
     end, own = facts.position(master), facts.position(replica)

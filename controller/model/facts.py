@@ -42,14 +42,14 @@ class Facts:
     The facts about one set at one moment.
 
     Attributes:
-        pulses: of the brokers whose heartbeat is valid, by id.
+        last_heartbeats: of the brokers whose heartbeat is valid, by id.
         may_replace: this controller has led so long that a master without heartbeats
             has no lease any more (C3, R226).
         is_unclean_allowed: any live broker may be elected if no better one can be;
             RocketMQ: ``enableElectUncleanMaster``.
     """
 
-    pulses: Mapping[int, LastHeartbeat] = field(default_factory=dict)
+    last_heartbeats: Mapping[int, LastHeartbeat] = field(default_factory=dict)
     may_replace: bool = True
     is_unclean_allowed: bool = False
 
@@ -58,22 +58,24 @@ class Facts:
         Returns whether the registered process sends heartbeats: those of another
         process of that broker do not count (B1).
         """
-        return replica is not None and self.pulse(replica) is not None
+        return replica is not None and self.last_heartbeat(replica) is not None
 
-    def pulse(self, replica: RegisteredBroker) -> LastHeartbeat | None:
+    def last_heartbeat(self, replica: RegisteredBroker) -> LastHeartbeat | None:
         """
         Returns the valid heartbeat of the process that registered.
         """
-        pulse = self.pulses.get(replica.broker_id)
-        if pulse is None or pulse.incarnation != replica.incarnation:
+        last_heartbeat = self.last_heartbeats.get(replica.broker_id)
+        if last_heartbeat is None or last_heartbeat.incarnation != replica.incarnation:
             return None
-        return pulse
+        return last_heartbeat
 
     def position(self, replica: RegisteredBroker) -> LogEnd:
         """
         Returns the log end of the registered process; reports of earlier processes of
         that broker do not count (R72).
         """
-        pulse = self.pulse(replica)
-        is_told = pulse is not None and pulse.position != NOWHERE
-        return pulse.position if pulse and is_told else replica.recovered
+        last_heartbeat = self.last_heartbeat(replica)
+        is_told = last_heartbeat is not None and last_heartbeat.position != NOWHERE
+        return (
+            last_heartbeat.position if last_heartbeat and is_told else replica.recovered
+        )

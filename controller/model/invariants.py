@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pystore.controller.model.replica import LogStanding, RegisteredBroker
 from pystore.controller.model.state import SetState
 
-__all__ = ["backslides", "violations"]
+__all__ = ["regressions", "violations"]
 
 
 def violations(state: SetState) -> tuple[str, ...]:
@@ -29,21 +29,21 @@ def violations(state: SetState) -> tuple[str, ...]:
     )
 
 
-def backslides(before: SetState, after: SetState) -> tuple[str, ...]:
+def regressions(before: SetState, after: SetState) -> tuple[str, ...]:
     """
     Returns the broken invariants of a step, one short line each.
     """
-    return (*_fallen(before, after), *_exchanged(before, after))
+    return (*_decreased(before, after), *_rewritten(before, after))
 
 
 def _wrong_ids(state: SetState) -> Iterator[str]:
     ids = [one.broker_id for one in state.replicas]
-    stones = [one.broker_id for one in state.tombstones]
-    if ids != sorted(set(ids)) or stones != sorted(set(stones)):
+    tombstones = [one.broker_id for one in state.tombstones]
+    if ids != sorted(set(ids)) or tombstones != sorted(set(tombstones)):
         yield "broker ids are not unique and ascending"
-    if set(ids) & set(stones):
+    if set(ids) & set(tombstones):
         yield "a broker is registered and cleaned"
-    if any(not 0 < one < state.next_id for one in ids + stones):
+    if any(not 0 < one < state.next_id for one in ids + tombstones):
         yield "a broker id was never allocated"
 
 
@@ -91,7 +91,7 @@ def _wrong_replica(state: SetState, replica: RegisteredBroker) -> Iterator[str]:
         yield f"broker {number} has a start counter above its recorded maximum"
 
 
-def _fallen(before: SetState, after: SetState) -> Iterator[str]:
+def _decreased(before: SetState, after: SetState) -> Iterator[str]:
     for name, old, new in (
         ("version", before.version, after.version),
         ("next id", before.next_id, after.next_id),
@@ -106,7 +106,7 @@ def _fallen(before: SetState, after: SetState) -> Iterator[str]:
             yield f"the start counter of broker {old_one.broker_id} decreased"
 
 
-def _exchanged(before: SetState, after: SetState) -> Iterator[str]:
+def _rewritten(before: SetState, after: SetState) -> Iterator[str]:
     same_epoch = after.epoch == before.epoch
     if same_epoch and after.master != before.master:
         yield f"epoch {after.epoch} has two masters"

@@ -228,7 +228,7 @@ class SendHeartbeat:
         confirm_offset: in bytes.
         timeout_ms: how long the heartbeat is valid.
         priority: of an election among equals; the lower is preferred.
-        vitals: of the process.
+        extension: of the process.
     """
 
     cluster: str
@@ -240,7 +240,7 @@ class SendHeartbeat:
     confirm_offset: int = -1
     timeout_ms: int = HEARTBEAT_TIMEOUT_MS
     priority: int = LOWEST_PRIORITY
-    vitals: HeartbeatExtension | None = None
+    extension: HeartbeatExtension | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,10 +36,10 @@ from pystore.controller.protocol.calls import (
     SendHeartbeat,
 )
 from pystore.controller.protocol.extensions import (
+    heartbeat_extension_fields,
     lease_of,
     recovery_fields,
     standing_of,
-    vitals_fields,
 )
 from pystore.controller.protocol.set_extensions import (
     agreed_of,
@@ -68,7 +68,7 @@ from pystore.remoting.controller_headers import (
 )
 from pystore.remoting.fields import decode_fields, encode_fields
 
-__all__ = ["answer_of", "command_of", "mastership_told"]
+__all__ = ["answer_of", "command_of", "master_info_of"]
 
 _UNSETTLED = {ResponseCode.SYSTEM_ERROR, ResponseCode.CONTROLLER_JRAFT_INTERNAL_ERROR}
 _STALE = {
@@ -157,8 +157,10 @@ def _beat(request: SendHeartbeat, _: int) -> dict[str, str]:
         request.timeout_ms,
         request.priority,
     )
-    told = request.vitals
-    return encode_fields(header) | ({} if told is None else vitals_fields(told))
+    told = request.extension
+    return encode_fields(header) | (
+        {} if told is None else heartbeat_extension_fields(told)
+    )
 
 
 # -- answers -----------------------------------------------------------------
@@ -246,7 +248,7 @@ def _beaten(response: RemotingCommand) -> HeartbeatAnswer:
     return HeartbeatAnswer(lease_of(response.ext_fields))
 
 
-def mastership_told(notification: RemotingCommand) -> MasterInfo:
+def master_info_of(notification: RemotingCommand) -> MasterInfo:
     """
     Decodes 1008.
 

@@ -4,7 +4,7 @@ pystore's extensions of the headers of controller requests and answers. Pure.
 Java ignores unknown fields, so both kinds of brokers and controllers understand
 RocketMQ's fields of each other. All names of extensions begin with ``pystore``. A peer
 that sends none of them is a Java peer. Malformed extensions are refused, and never
-ignored: the incarnation tells a restarted process from the previous one (B1).
+ignored: the incarnation distinguishes a restarted process from the previous one (B1).
 
 | code | in the request | in the answer | |---|---|---| | 904 | `HeartbeatExtension` |
 `LeaseGrant`, unless the heartbeat is one-way | | 1001 | `AlterSet` | the set | | 1002,
@@ -35,6 +35,8 @@ __all__ = [
     "Fields",
     "HeartbeatExtension",
     "LeaseGrant",
+    "heartbeat_extension_fields",
+    "heartbeat_extension_of",
     "ids_text",
     "lease_fields",
     "lease_of",
@@ -47,8 +49,6 @@ __all__ = [
     "recovery_of",
     "standing_fields",
     "standing_of",
-    "vitals_fields",
-    "vitals_of",
 ]
 
 Fields = Mapping[str, str]
@@ -82,7 +82,7 @@ class HeartbeatExtension:
 
 
 @dataclass(frozen=True, slots=True)
-class _VitalsHeader:
+class _HeartbeatExtensionHeader:
     pystore_incarnation: str | None = None
     pystore_boot_id: str = ""
     pystore_flushed_end: Int64 = -1
@@ -90,22 +90,22 @@ class _VitalsHeader:
     pystore_resigned_epoch: Int64 = -1
 
 
-def vitals_fields(vitals: HeartbeatExtension) -> dict[str, str]:
+def heartbeat_extension_fields(extension: HeartbeatExtension) -> dict[str, str]:
     """
     Returns the extension of a heartbeat.
     """
     return encode_fields(
-        _VitalsHeader(
-            vitals.incarnation.text,
-            vitals.boot_id,
-            vitals.flushed_end,
-            vitals.disk_problem,
-            vitals.resigned_epoch,
+        _HeartbeatExtensionHeader(
+            extension.incarnation.text,
+            extension.boot_id,
+            extension.flushed_end,
+            extension.disk_problem,
+            extension.resigned_epoch,
         )
     )
 
 
-def vitals_of(fields: Fields) -> HeartbeatExtension | None:
+def heartbeat_extension_of(fields: Fields) -> HeartbeatExtension | None:
     """
     Returns the extension of a heartbeat; ``None``: a Java broker sent it.
 
@@ -114,7 +114,7 @@ def vitals_of(fields: Fields) -> HeartbeatExtension | None:
     """
     if "pystoreIncarnation" not in fields:
         return None
-    header = decode_fields(_VitalsHeader, fields)
+    header = decode_fields(_HeartbeatExtensionHeader, fields)
     assert header.pystore_incarnation is not None
     return HeartbeatExtension(
         parse_incarnation(header.pystore_incarnation),

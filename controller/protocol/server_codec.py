@@ -48,7 +48,7 @@ from pystore.remoting.operator_headers import (
 __all__ = ["COMMANDS", "SetCommand"]
 
 _IDS = re.compile(r"[0-9; ]*")
-_NOBODY = -1
+_NO_ID = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _alter_set(request: RemotingCommand) -> SetCommand:
 
 def _elect(request: RemotingCommand) -> SetCommand:
     header = decode_fields(ElectMasterRequest, request.ext_fields)
-    if header.broker_id == _NOBODY:
+    if header.broker_id == _NO_ID:
         command = Elect(Trigger.CONTROLLER)
     elif header.designate_elect:
         command = Elect(Trigger.OPERATOR, header.broker_id)

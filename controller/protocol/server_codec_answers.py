@@ -58,7 +58,7 @@ from pystore.remoting.replica_bodies import (
 )
 from pystore.remoting.reply import Reply
 
-__all__ = ["answer", "notification", "replica_info_answer", "sync_state_answer"]
+__all__ = ["answer", "encode_notification", "replica_info_answer", "sync_state_answer"]
 
 _FENCED = (
     ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH,
@@ -138,7 +138,7 @@ def sync_state_answer(sets: Iterable[tuple[SetState, Facts]]) -> Reply:
     return Reply(body=encode_replicas(table))
 
 
-def notification(
+def encode_notification(
     leadership: MasterRecord, agreed: AgreedSet
 ) -> tuple[dict[str, str], bytes]:
     """

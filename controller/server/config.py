@@ -87,9 +87,9 @@ class ControllerConfig:
     scan_inactive_master_interval: int = 5000
 
     def __post_init__(self) -> None:
-        _place("listen", self.listen)
+        _listen_address("listen", self.listen)
         if self.nameserver:
-            _place("nameserver", self.nameserver)
+            _listen_address("nameserver", self.nameserver)
 
     @property
     def listen_at(self) -> tuple[str, int]:
@@ -97,14 +97,14 @@ class ControllerConfig:
         Host and port where it listens; an empty host is every address, port 0 any free
         port.
         """
-        return _place("listen", self.listen)
+        return _listen_address("listen", self.listen)
 
     @property
     def nameserver_at(self) -> tuple[str, int]:
         """
         Host and port of its name server.
         """
-        return _place("nameserver", self.nameserver)
+        return _listen_address("nameserver", self.nameserver)
 
     @property
     def shares_port(self) -> bool:
@@ -192,9 +192,9 @@ def shown(settings: ControllerConfig) -> dict[str, str]:
     }
 
 
-def _place(name: str, place: str) -> tuple[str, int]:
+def _listen_address(name: str, text: str) -> tuple[str, int]:
     try:
-        return parse_listen_address(place)
+        return parse_listen_address(text)
     except InvalidError as error:
         raise InvalidError(f"{name}: {error}") from error
 
@@ -211,7 +211,7 @@ def _translated(texts: Mapping[str, str], where: str) -> dict[str, str]:
     path = texts.pop("controllerStorePath", "")
     if peers:
         parts = [one.strip().partition("-") for one in peers.split(";")]
-        by_id = {number: place for number, _, place in parts}
+        by_id = {number: address for number, _, address in parts}
         if own not in by_id:
             raise InvalidError(
                 f"{where}: controllerDLegerPeers has no {own!r}, the "

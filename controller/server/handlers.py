@@ -26,7 +26,7 @@ from pystore.controller.protocol.server_codec_answers import (
 from pystore.controller.server.broker_sets import NotLeading
 from pystore.controller.server.config import properties_text, shown
 from pystore.controller.server.context import ControllerContext
-from pystore.controller.server.heartbeat_codec import beat_of
+from pystore.controller.server.heartbeat_codec import heartbeat_of
 from pystore.controller.server.leadership import OtherControllers
 from pystore.controller.server.record_keys import set_key
 from pystore.controller.server.term import LeaderTerm
@@ -62,12 +62,12 @@ class Handlers:
     The answers of one controller. For one event loop.
 
     Args:
-        place: the context of that controller.
+        context: the context of that controller.
         others: finds the leader.
     """
 
-    def __init__(self, place: ControllerContext, others: OtherControllers) -> None:
-        self._place = place
+    def __init__(self, context: ControllerContext, others: OtherControllers) -> None:
+        self._context = context
         self._others = others
         self._counter = itertools.count(1)
         self._numbers: dict[Connection, int] = {}
@@ -96,7 +96,7 @@ class Handlers:
         """
         number = next(self._counter)
         self._numbers[connection] = number
-        self._place.connections[number] = connection
+        self._context.connections[number] = connection
 
     def closed(self, connection: Connection) -> None:
         """
@@ -105,26 +105,26 @@ class Handlers:
         """
         self._clusters.pop(connection, None)
         number = self._numbers.pop(connection, None)
-        self._place.connections.pop(number or 0, None)
-        died = self._place.liveness.close(number) if number is not None else []
-        if self._place.leader is not None:
+        self._context.connections.pop(number or 0, None)
+        died = self._context.liveness.close(number) if number is not None else []
+        if self._context.leader is not None:
             for names, _ in died:
-                self._place.leader.look_at(names)
+                self._context.leader.check_soon(names)
 
     def _beat(self, request: RemotingCommand, peer: Connection) -> Reply:
-        beat = beat_of(request, self._numbers[peer])
+        beat = heartbeat_of(request, self._numbers[peer])
         if self._clusters.get(peer) != beat.names:
             # The first heartbeat of the connection: the names must fit a key.
             set_key(*beat.names)
             self._clusters[peer] = beat.names
-        is_new = self._place.liveness.hear(
-            beat.names, beat.heartbeat, self._place.clock_ns()
+        is_new = self._context.liveness.receive(
+            beat.names, beat.heartbeat, self._context.clock_ns()
         )
-        leader = self._place.leader
+        leader = self._context.leader
         if leader is None:
             return _NO_LEASE
         if is_new:
-            leader.look_at(beat.names)
+            leader.check_soon(beat.names)
         if beat.resigned_epoch >= 0:
             member = Member(beat.heartbeat.broker_id, beat.heartbeat.incarnation)
             leader.resign(beat.names, member, beat.resigned_epoch)
@@ -142,7 +142,7 @@ class Handlers:
         if isinstance(asked.command, Register):
             number = self._numbers.get(peer, 0)
             broker_id, process = asked.command.broker_id, asked.command.incarnation
-            if not self._place.liveness.enter(names, broker_id, process, number):
+            if not self._context.liveness.enter(names, broker_id, process, number):
                 return Reply(
                     ResponseCode.CONTROLLER_INVALID_REQUEST,
                     f"broker {broker_id}: a later process of this broker is connected",
@@ -171,16 +171,16 @@ class Handlers:
         )
 
     async def _metadata(self, _: RemotingCommand, __: Connection) -> Reply:
-        leader = self._place.leader
+        leader = self._context.leader
         is_leader = leader is not None and leader.is_proven
-        found, peers = await self._others.look()
-        led_by = self._place.address if is_leader else found
+        found, peers = await self._others.read()
+        led_by = self._context.address if is_leader else found
         told = GetMetadataResponse(
-            self._place.settings.now.controller_group,
+            self._context.settings.now.controller_group,
             led_by or None,
             led_by or None,
             is_leader,
-            "".join(f"{one};" for one in sorted({*peers, self._place.address})),
+            "".join(f"{one};" for one in sorted({*peers, self._context.address})),
         )
         return Reply(ext_fields=encode_fields(told))
 
@@ -198,13 +198,13 @@ class Handlers:
 
     async def _transfer(self, _: RemotingCommand, peer: Connection) -> Reply:
         leader = self._leading()
-        peers = (await self._others.look(anew=True))[1]
-        if not set(peers) - {self._place.address}:
+        peers = (await self._others.read(is_fresh=True))[1]
+        if not set(peers) - {self._context.address}:
             return Reply(
                 ResponseCode.CONTROLLER_INVALID_REQUEST,
                 "no other controller is running",
             )
-        self._place.say(f"{peer.peer} transfers the leadership to another controller")
+        self._context.say(f"{peer.peer} transfers the leadership to another controller")
         leader.give_up()
         return Reply()
 
@@ -216,26 +216,28 @@ class Handlers:
                 ResponseCode.NO_PERMISSION, f"{', '.join(locked)} cannot be changed"
             )
         if texts:
-            await asyncio.to_thread(self._place.settings.change, self._session(), texts)
+            await asyncio.to_thread(
+                self._context.settings.change, self._session(), texts
+            )
         return Reply()
 
     async def _config(self, _: RemotingCommand, __: Connection) -> Reply:
-        store = self._place.store
+        store = self._context.store
         if store is not None:
-            await asyncio.to_thread(self._place.settings.read, store)
-        return Reply(body=properties_text(shown(self._place.settings.now)).encode())
+            await asyncio.to_thread(self._context.settings.read, store)
+        return Reply(body=properties_text(shown(self._context.settings.now)).encode())
 
     # -- finding the set --------------------------------------------------------
 
     def _leading(self) -> LeaderTerm:
-        leader = self._place.leader
+        leader = self._context.leader
         if leader is None:
             raise NotLeading("this controller does not lead")
-        leader.insist()
+        leader.require_proof()
         return leader
 
     def _session(self) -> RecordStore:
-        store = self._place.store
+        store = self._context.store
         if store is None:
             raise UnavailableError("the record store is not connected; try again")
         return store

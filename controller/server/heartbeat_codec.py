@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pystore.controller.liveness.heartbeats import Heartbeat
 from pystore.controller.model.member import LogEnd
 from pystore.controller.model.state import SetKey
-from pystore.controller.protocol.extensions import vitals_of
+from pystore.controller.protocol.extensions import heartbeat_extension_of
 from pystore.remoting.command import RemotingCommand
 from pystore.remoting.controller_headers import BrokerHeartbeat
 from pystore.remoting.fields import decode_fields
 
-__all__ = ["BrokerBeat", "beat_of"]
+__all__ = ["BrokerBeat", "heartbeat_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class BrokerBeat:
     resigned_epoch: int = -1
 
 
-def beat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
+def heartbeat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
     """
     Returns the heartbeat of a request with code 904.
 
@@ -49,21 +49,21 @@ def beat_of(request: RemotingCommand, connection: int) -> BrokerBeat:
         MissingField: it names no broker, or a field of pystore is malformed.
     """
     header = decode_fields(BrokerHeartbeat, request.ext_fields)
-    vitals = vitals_of(request.ext_fields)
+    extension = heartbeat_extension_of(request.ext_fields)
     heartbeat = Heartbeat(
         header.broker_id,
         connection,
-        incarnation=vitals.incarnation if vitals else None,
-        boot_id=vitals.boot_id if vitals else "",
+        incarnation=extension.incarnation if extension else None,
+        boot_id=extension.boot_id if extension else "",
         position=LogEnd(header.epoch, header.max_offset),
-        flushed=vitals.flushed_end if vitals else -1,
+        flushed=extension.flushed_end if extension else -1,
         priority=header.election_priority,
-        is_ill=bool(vitals and vitals.disk_problem),
+        is_ill=bool(extension and extension.disk_problem),
         timeout_ms=header.heartbeat_timeout_mills,
     )
     return BrokerBeat(
         (header.cluster_name or "", header.broker_name or ""),
         heartbeat,
         header.epoch,
-        vitals.resigned_epoch if vitals else -1,
+        extension.resigned_epoch if extension else -1,
     )

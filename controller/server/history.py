@@ -31,7 +31,7 @@ _QUIET = (EndsSeen, RefusalNoted)
 @dataclass(frozen=True, slots=True)
 class _Noted:
     at_ms: int
-    asker: str
+    requester: str
     command: Command
     epoch: int
     change: SetEvent | str
@@ -50,13 +50,13 @@ class ChangeHistory:
         self._noted: dict[SetKey, deque[_Noted]] = {}
 
     def note(
-        self, asker: str, command: Command, decision: CommandResult, state: SetState
+        self, requester: str, command: Command, decision: CommandResult, state: SetState
     ) -> None:
         """
         Keeps the outcome of a command; a set that never existed has no history.
 
         Args:
-            asker: the address of the requester; empty: the controller itself.
+            requester: the address of the requester; empty: the controller itself.
             command: that was decided.
             decision: as committed.
             state: of the set after it.
@@ -71,9 +71,9 @@ class ChangeHistory:
         kept = self._noted.setdefault(state.key, deque(maxlen=LENGTH))
         now_ms = self._wall_ms()
         for one in found:
-            if isinstance(one, str) and _repeats(kept, asker, one):
+            if isinstance(one, str) and _repeats(kept, requester, one):
                 continue
-            kept.append(_Noted(now_ms, asker, command, state.epoch, one))
+            kept.append(_Noted(now_ms, requester, command, state.epoch, one))
 
     def rows(self, names: SetKey) -> Iterator[dict[str, object]]:
         """
@@ -83,7 +83,7 @@ class ChangeHistory:
             is_event = isinstance(one.change, SetEvent)
             yield {
                 "atMillis": one.at_ms,
-                "askedBy": one.asker or "controller",
+                "askedBy": one.requester or "controller",
                 "command": _command_text(one.command),
                 "epoch": one.epoch,
                 "version": one.change.version + 1
@@ -94,12 +94,12 @@ class ChangeHistory:
             }
 
 
-def _repeats(kept: deque[_Noted], asker: str, refusal: str) -> bool:
+def _repeats(kept: deque[_Noted], requester: str, refusal: str) -> bool:
     """
     Returns whether the last decision was the same refusal: repeated refusals must not
     push other decisions out.
     """
-    return bool(kept) and (kept[-1].asker, kept[-1].change) == (asker, refusal)
+    return bool(kept) and (kept[-1].requester, kept[-1].change) == (requester, refusal)
 
 
 def _is_quiet(event: SetEvent) -> bool:

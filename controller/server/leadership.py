@@ -42,35 +42,35 @@ class OtherControllers:
     time.
 
     Args:
-        place: of this controller.
+        context: of this controller.
     """
 
-    def __init__(self, place: ControllerContext) -> None:
-        self._place = place
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._lock = asyncio.Lock()
         self._leader = ""
         self._leader_until = 0.0
         self._peers: tuple[str, ...] = ()
         self._peers_until = 0.0
 
-    async def look(self, *, anew: bool = False) -> tuple[str, tuple[str, ...]]:
+    async def read(self, *, is_fresh: bool = False) -> tuple[str, tuple[str, ...]]:
         """
         Returns the address of the leader (empty: unknown) and all addresses.
 
         Args:
-            anew: reads the records, and not the cache.
+            is_fresh: reads the records, and not the cache.
         """
         loop = asyncio.get_running_loop()
         async with self._lock:
-            store, now = self._place.store, loop.time()
+            store, now = self._context.store, loop.time()
             if store is None:
                 return "", ()
             try:
-                if anew or now >= self._leader_until:
+                if is_fresh or now >= self._leader_until:
                     record = await asyncio.to_thread(store.get, LEADER)
                     self._leader = _text(record) if record is not None else ""
                     self._leader_until = now + _FRESH_S
-                if anew or now >= self._peers_until:
+                if is_fresh or now >= self._peers_until:
                     records = await asyncio.to_thread(store.scan, PEERS)
                     self._peers = tuple(map(_text, records))
                     self._peers_until = now + _PEERS_FRESH_S
@@ -89,18 +89,18 @@ class Campaign:
     Campaigns without end. For one event loop.
 
     Args:
-        place: of this controller.
+        context: of this controller.
         open_store: opens a session with the record store; may block.
         lead: leads until the term is lost.
     """
 
     def __init__(
         self,
-        place: ControllerContext,
+        context: ControllerContext,
         open_store: Callable[[], RecordStore],
         lead: Callable[[RecordStore, Authority], Awaitable[object]],
     ) -> None:
-        self._place = place
+        self._context = context
         self._open_store = open_store
         self._lead = lead
         self._said = ""
@@ -129,19 +129,21 @@ class Campaign:
                 # Another controller leads, or the servers are unreachable, or the disk
                 # is full.
                 self._tell(f"this controller does not lead: {error}")
-            await asyncio.sleep(self._place.draw.uniform(*_PAUSE_S))
+            await asyncio.sleep(self._context.draw.uniform(*_PAUSE_S))
 
     async def _session(self) -> None:
         store = await asyncio.to_thread(self._open_store)
-        self._place.store = store
+        self._context.store = store
         announcing = asyncio.create_task(self._announce(store))
         try:
-            term = await asyncio.to_thread(store.campaign, LEADER, self._place.address)
-            began_ns = self._place.clock_ns()
+            term = await asyncio.to_thread(
+                store.campaign, LEADER, self._context.address
+            )
+            began_ns = self._context.clock_ns()
             self._said = ""
             await self._lead(store, Authority(term, began_ns))
         finally:
-            self._place.store = None
+            self._context.store = None
             announcing.cancel()
             await asyncio.shield(asyncio.to_thread(store.close))
 
@@ -149,7 +151,7 @@ class Campaign:
         """
         Announces this controller; the hold of its previous process may still exist.
         """
-        address = self._place.address
+        address = self._context.address
         hold = [Hold(peer_key(address), address.encode())]
         while True:
             try:
@@ -163,4 +165,4 @@ class Campaign:
     def _tell(self, line: str) -> None:
         if line != self._said:
             self._said = line
-            self._place.say(line)
+            self._context.say(line)

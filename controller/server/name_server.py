@@ -34,7 +34,7 @@ class EmbeddedNameServer:
         say: receives one line for people.
 
     Attributes:
-        place: the address of its own port; empty: it has none.
+        address: the address of its own port; empty: it has none.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EmbeddedNameServer:
         clock_ns: Callable[[], int],
         say: Callable[[str], object],
     ) -> None:
-        self.place = ""
+        self.address = ""
         self._settings = settings
         self._routes = name_server(lambda: clock_ns() // 1_000_000, say)
         self._server = RemotingServer(
@@ -77,7 +77,7 @@ class EmbeddedNameServer:
         settings = self._settings
         if settings.nameserver and not settings.shares_port:
             host, port = await self._server.start(*settings.nameserver_at)
-            self.place = f"{host}:{port}"
+            self.address = f"{host}:{port}"
 
     async def run(self) -> None:
         """

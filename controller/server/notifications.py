@@ -38,7 +38,7 @@ class Notification:
         address: of the broker.
         leadership: the master.
         agreed: the SyncStateSet.
-        answers: whether its heartbeats confirm it: a broker of pystore.
+        confirms: whether its heartbeats confirm it: a broker of pystore.
     """
 
     key: SetKey
@@ -46,7 +46,7 @@ class Notification:
     address: str
     leadership: MasterRecord
     agreed: AgreedSet
-    answers: bool
+    confirms: bool
 
     @property
     def version(self) -> Version:
@@ -57,16 +57,16 @@ class Notification:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Pending:
     """
     The pending notification of one broker.
 
     Attributes:
-        notice: the newest.
+        notification: the newest.
         due_ns: when it is sent, unless another one is in flight then.
     """
 
-    notice: Notification
+    notification: Notification
     due_ns: int
 
 
@@ -78,23 +78,28 @@ class Notifications:
     __slots__ = ("_brokers", "_queue", "_under_way")
 
     def __init__(self) -> None:
-        self._brokers: dict[tuple[SetKey, int], _Told] = {}
+        self._brokers: dict[tuple[SetKey, int], _Pending] = {}
         self._queue: list[tuple[int, SetKey, int]] = []
         self._under_way: set[tuple[SetKey, int]] = set()
 
-    def put(self, notice: Notification, now_ns: int) -> None:
+    def put(self, notification: Notification, now_ns: int) -> None:
         """
         Adds a notification, unless the same or a newer one is pending.
         """
-        told = self._brokers.get((notice.key, notice.broker_id))
-        if told is not None:
-            known = told.notice
-            if known.version > notice.version:
+        pending = self._brokers.get((notification.key, notification.broker_id))
+        if pending is not None:
+            known = pending.notification
+            if known.version > notification.version:
                 return
-            if (known.version, known.address) == (notice.version, notice.address):
+            if (known.version, known.address) == (
+                notification.version,
+                notification.address,
+            ):
                 return
-        self._brokers[notice.key, notice.broker_id] = _Told(notice, now_ns)
-        heappush(self._queue, (now_ns, notice.key, notice.broker_id))
+        self._brokers[notification.key, notification.broker_id] = _Pending(
+            notification, now_ns
+        )
+        heappush(self._queue, (now_ns, notification.key, notification.broker_id))
 
     def next(self, now_ns: int) -> Notification | None:
         """
@@ -103,12 +108,12 @@ class Notifications:
         """
         while self._queue and self._queue[0][0] <= now_ns:
             due_ns, key, broker_id = heappop(self._queue)
-            told = self._brokers.get((key, broker_id))
-            is_due = told is not None and told.due_ns == due_ns
-            if told is None or not is_due or (key, broker_id) in self._under_way:
+            pending = self._brokers.get((key, broker_id))
+            is_due = pending is not None and pending.due_ns == due_ns
+            if pending is None or not is_due or (key, broker_id) in self._under_way:
                 continue
             self._under_way.add((key, broker_id))
-            return told.notice
+            return pending.notification
         return None
 
     @property
@@ -119,38 +124,38 @@ class Notifications:
         return self._queue[0][0] if self._queue else None
 
     def sent(
-        self, notice: Notification, now_ns: int, chance: float, *, worked: bool
+        self, notification: Notification, now_ns: int, chance: float, *, worked: bool
     ) -> None:
         """
         Takes note that a notification is not in flight any more.
 
         Args:
-            notice: as `next` returned it.
+            notification: as `next` returned it.
             now_ns: the time.
             chance: random, from 0 to 1: the pause before the next try is up to twice as
                 long.
             worked: the network took it; whether it arrived is unknown.
         """
-        broker = notice.key, notice.broker_id
+        broker = notification.key, notification.broker_id
         self._under_way.discard(broker)
-        told = self._brokers.get(broker)
-        if told is None:
+        pending = self._brokers.get(broker)
+        if pending is None:
             return
-        if told.notice != notice:
-            told.due_ns = now_ns
-        elif worked and not notice.answers:
+        if pending.notification != notification:
+            pending.due_ns = now_ns
+        elif worked and not notification.confirms:
             del self._brokers[broker]
             return
         else:
-            told.due_ns = now_ns + int(RETRY_MS * 1_000_000 * (1 + chance))
-        heappush(self._queue, (told.due_ns, *broker))
+            pending.due_ns = now_ns + int(RETRY_MS * 1_000_000 * (1 + chance))
+        heappush(self._queue, (pending.due_ns, *broker))
 
     def known(self, key: SetKey, broker_id: int, version: Version) -> None:
         """
         Drops the notification of a broker that has confirmed this or a newer version.
         """
-        told = self._brokers.get((key, broker_id))
-        if told is not None and told.notice.version <= version:
+        pending = self._brokers.get((key, broker_id))
+        if pending is not None and pending.notification.version <= version:
             self.drop(key, broker_id)
 
     def drop(self, key: SetKey, broker_id: int) -> None:

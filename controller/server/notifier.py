@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from pystore.controller.protocol.server_codec_answers import notification
+from pystore.controller.protocol.server_codec_answers import encode_notification
 from pystore.controller.server.notifications import Notification, Notifications
 from pystore.errors import PystoreError
 from pystore.remoting.codes import RequestCode
@@ -44,7 +44,7 @@ class NotificationSender:
         draw: random.Random,
     ) -> None:
         self.notifications = Notifications()
-        self._hand_over = send
+        self._send_request = send
         self._clock_ns = clock_ns
         self._draw = draw
         self._wake = asyncio.Event()
@@ -63,8 +63,10 @@ class NotificationSender:
         try:
             while True:
                 self._wake.clear()
-                while (notice := self.notifications.next(self._clock_ns())) is not None:
-                    task = asyncio.create_task(self._send(notice))
+                while (
+                    notification := self.notifications.next(self._clock_ns())
+                ) is not None:
+                    task = asyncio.create_task(self._send(notification))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
                 await self._pause()
@@ -84,17 +86,19 @@ class NotificationSender:
             # A notification is due, or the idle time is over.
             return
 
-    async def _send(self, notice: Notification) -> None:
-        fields, body = notification(notice.leadership, notice.agreed)
+    async def _send(self, notification: Notification) -> None:
+        fields, body = encode_notification(notification.leadership, notification.agreed)
         request = RemotingCommand(
             RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext_fields=fields, body=body
         )
         has_worked = True
         try:
-            await self._hand_over(notice, request)
+            await self._send_request(notification, request)
         except PystoreError:
             # The broker is notified again, and it also polls.
             has_worked = False
         now_ns = self._clock_ns()
-        self.notifications.sent(notice, now_ns, self._draw.random(), worked=has_worked)
+        self.notifications.sent(
+            notification, now_ns, self._draw.random(), worked=has_worked
+        )
         self.wake()

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 from pystore.clocks import boottime_ns
 
-__all__ = ["STOOD_STILL_S", "PauseDetector"]
+__all__ = ["PAUSE_MIN_S", "PauseDetector"]
 
-STOOD_STILL_S = 1.0
+PAUSE_MIN_S = 1.0
 """After this time RocketMQ's brokers give a heartbeat and its connection up."""
-_LOOK_S = 0.25
+_READ_S = 0.25
 
 
 class PauseDetector:
@@ -30,26 +30,26 @@ class PauseDetector:
 
     def __init__(self, clock_ns: Callable[[], int] = boottime_ns) -> None:
         self._clock_ns = clock_ns
-        self._looked_ns = clock_ns()
-        self._has_stood = False
+        self._read_ns = clock_ns()
+        self._was_paused = False
 
     async def run(self) -> None:
         """
         Reads the clock at intervals.
         """
         while True:
-            await asyncio.sleep(_LOOK_S)
-            self._look()
+            await asyncio.sleep(_READ_S)
+            self._read_clock()
 
-    def stood_still(self) -> bool:
+    def was_paused(self) -> bool:
         """
         Returns whether the loop was paused since the last call.
         """
-        self._look()
-        has_stood, self._has_stood = self._has_stood, False
-        return has_stood
+        self._read_clock()
+        was_paused, self._was_paused = self._was_paused, False
+        return was_paused
 
-    def _look(self) -> None:
-        before_ns, self._looked_ns = self._looked_ns, self._clock_ns()
-        if self._looked_ns - before_ns > STOOD_STILL_S * 1_000_000_000:
-            self._has_stood = True
+    def _read_clock(self) -> None:
+        before_ns, self._read_ns = self._read_ns, self._clock_ns()
+        if self._read_ns - before_ns > PAUSE_MIN_S * 1_000_000_000:
+            self._was_paused = True

@@ -22,11 +22,11 @@ from pystore.controller.model.facts import Facts
 from pystore.controller.model.state import SetState
 from pystore.controller.model.views import living_leadership
 
-__all__ = ["needs"]
+__all__ = ["due_commands"]
 
 
-def needs(
-    state: SetState, facts: Facts, *, leases_are_over: bool, sees_ends: bool
+def due_commands(
+    state: SetState, facts: Facts, *, leases_are_over: bool, commits_ends: bool
 ) -> Iterator[Command]:
     """
     Yields the commands that are due.
@@ -35,11 +35,11 @@ def needs(
         state: of the set.
         facts: at this moment.
         leases_are_over: the leases of all former masters have expired.
-        sees_ends: whether log ends are to be committed now.
+        commits_ends: whether log ends are to be committed now.
     """
     if leases_are_over and state.unreleased:
         yield EndLeases(state.epoch)
-    if sees_ends and any(_reaches_further(state, facts)):
+    if commits_ends and any(_reaches_further(state, facts)):
         yield SeeEnds()
     # No broker is alive, so none can be elected: a returning master continues.
     if living_leadership(state, facts) is None and any(_alive(state, facts)):

@@ -30,7 +30,7 @@ from pystore.controller.server.history import ChangeHistory
 from pystore.controller.server.last_refusals import LastRefusals
 from pystore.controller.server.pause_detector import PauseDetector
 from pystore.controller.server.record_keys import PROOF
-from pystore.controller.server.sweep import needs
+from pystore.controller.server.sweep import due_commands
 from pystore.errors import (
     PystoreError,
     SessionLostError,
@@ -46,7 +46,7 @@ __all__ = ["HandedOver", "LeaderTerm"]
 _S = 1_000_000_000
 _ENDS_S = 30
 """Between two commits of log ends; a dying controller loses the later ones."""
-_LOOK_MIN_S = 0.01
+_WAIT_MIN_S = 0.01
 _SETS_AT_ONCE = 100
 _RETRY_S = 0.2
 
@@ -112,7 +112,7 @@ class LeaderTerm:
         self._gives_up = asyncio.Event()
         self._refusals = LastRefusals()
         self._pause_detector = pause_detector
-        self._hears_all_ns = 0
+        self._warm_at_ns = 0
 
     @property
     def is_proven(self) -> bool:
@@ -126,11 +126,11 @@ class LeaderTerm:
         Returns the facts about a set at this moment.
         """
         now_ns = self._clock_ns()
-        if self._pause_detector.stood_still():
-            self._hears_all_ns = now_ns + LEASE_MS * 1_000_000
-        is_warm = self.authority.may_replace(now_ns) and now_ns >= self._hears_all_ns
+        if self._pause_detector.was_paused():
+            self._warm_at_ns = now_ns + LEASE_MS * 1_000_000
+        is_warm = self.authority.may_replace(now_ns) and now_ns >= self._warm_at_ns
         return Facts(
-            self._liveness.pulses(state.key, now_ns),
+            self._liveness.last_heartbeats(state.key, now_ns),
             may_replace=is_warm,
             is_unclean_allowed=self._settings().enable_elect_unclean_master,
         )
@@ -147,7 +147,7 @@ class LeaderTerm:
             for work in (
                 self.sets.run(),
                 self._prove(),
-                self._look(),
+                self._run_checks(),
                 self._hand_over(),
                 self._pause_detector.run(),
             )
@@ -187,7 +187,7 @@ class LeaderTerm:
         )
 
     async def ask(
-        self, names: SetKey, command: Command, asker: str = ""
+        self, names: SetKey, command: Command, requester: str = ""
     ) -> CommandOutcome:
         """
         Decides and commits a command; see `BrokerSets.ask`.
@@ -195,28 +195,28 @@ class LeaderTerm:
         Args:
             names: of the set.
             command: to decide.
-            asker: the address of the requester; empty: this controller.
+            requester: the address of the requester; empty: this controller.
 
         Raises:
             UnknownOutcomeError: also if the command is committed, but this controller
                 may not name a master any more.
         """
-        self.insist()
+        self.require_proof()
         outcome = await self.sets.ask(names, command)
-        self.history.note(asker, command, outcome.decision, outcome.state)
-        if asker and isinstance(outcome.decision, Rejected):
+        self.history.note(requester, command, outcome.decision, outcome.state)
+        if requester and isinstance(outcome.decision, Rejected):
             refusal = self._refusals.note(
                 outcome.state, outcome.decision, self._clock_ns()
             )
             if refusal is not None:
-                self._give(names, [NoteRefusal(refusal)])
+                self._start(names, [NoteRefusal(refusal)])
         if not self.is_proven:
             raise UnknownOutcomeError(
                 "this controller cannot prove any more that it leads; ask again"
             )
         return outcome
 
-    def insist(self) -> None:
+    def require_proof(self) -> None:
         """
         Raises:
             NotLeading: this controller may not name a master at this moment (C2).
@@ -231,26 +231,26 @@ class LeaderTerm:
         """
         now_ns = self._clock_ns()
         state = self.sets.known(names)
-        asker = Member(heartbeat.broker_id, heartbeat.incarnation)
+        requester = Member(heartbeat.broker_id, heartbeat.incarnation)
         if state is None or not self.authority.is_proven(now_ns):
             return 0, 0
         length_ms = self._leases.grant(
-            state, asker, epoch, heartbeat.timeout_ms, now_ns
+            state, requester, epoch, heartbeat.timeout_ms, now_ns
         )
         return (length_ms, state.epoch) if length_ms else (0, 0)
 
-    def resign(self, names: SetKey, asker: Member, epoch: int) -> None:
+    def resign(self, names: SetKey, requester: Member, epoch: int) -> None:
         """
         Takes the resignation that a former master repeats in every heartbeat.
         """
         state = self.sets.known(names)
         if state is None:
             return
-        is_master = state.master == asker and state.epoch == epoch
-        if is_master or asker in state.unreleased:
-            self._give(names, [StepDown(asker, epoch)])
+        is_master = state.master == requester and state.epoch == epoch
+        if is_master or requester in state.unreleased:
+            self._start(names, [StepDown(requester, epoch)])
 
-    def look_at(self, names: SetKey) -> None:
+    def check_soon(self, names: SetKey) -> None:
         """
         Schedules a check of a set now, because something changed.
         """
@@ -259,7 +259,7 @@ class LeaderTerm:
 
     # -- the controller's own commands ------------------------------------------
 
-    async def _look(self) -> None:
+    async def _run_checks(self) -> None:
         """
         Checks urgent sets at once, and all sets at intervals.
         """
@@ -268,22 +268,22 @@ class LeaderTerm:
             self._wake.clear()
             now_ns = self._clock_ns()
             is_sweep = now_ns >= all_at_ns
-            sees_ends = is_sweep and now_ns >= self._ends_at_ns
-            some = self.sets.names() if is_sweep else self._now(now_ns)
+            commits_ends = is_sweep and now_ns >= self._ends_at_ns
+            some = self.sets.names() if is_sweep else self._urgent_sets(now_ns)
             for number, names in enumerate(some, 1):
                 state = self.sets.known(names)
                 if state is not None:
-                    self._help(state, now_ns, sees_ends=sees_ends)
+                    self._check(state, now_ns, commits_ends=commits_ends)
                 if number % _SETS_AT_ONCE == 0:
                     # Heartbeats and requests must not wait for thousands of sets.
                     await asyncio.sleep(0)
-            if sees_ends:
+            if commits_ends:
                 self._ends_at_ns = now_ns + _ENDS_S * _S
             if is_sweep:
                 all_at_ns = self._next_sweep_ns(now_ns)
-            await self._pause(all_at_ns)
+            await self._wait(all_at_ns)
 
-    def _now(self, now_ns: int) -> set[SetKey]:
+    def _urgent_sets(self, now_ns: int) -> set[SetKey]:
         """
         Returns the sets that changed since the last call, or whose time has come.
         """
@@ -301,7 +301,7 @@ class LeaderTerm:
         replaces_ns = self.authority.replaces_at_ns
         return min(next_ns, replaces_ns) if now_ns < replaces_ns else next_ns
 
-    async def _pause(self, until_ns: int) -> None:
+    async def _wait(self, until_ns: int) -> None:
         """
         Waits until a set is urgent, or until a heartbeat or a lease expires.
         """
@@ -312,35 +312,35 @@ class LeaderTerm:
             until_ns = min(until_ns, self._due[0][0])
         left_s = (until_ns - self._clock_ns()) / _S
         try:
-            async with asyncio.timeout(max(left_s, _LOOK_MIN_S)):
+            async with asyncio.timeout(max(left_s, _WAIT_MIN_S)):
                 await self._wake.wait()
         except TimeoutError:
             # Nothing was urgent.
             return
 
-    def _help(self, state: SetState, now_ns: int, *, sees_ends: bool) -> None:
+    def _check(self, state: SetState, now_ns: int, *, commits_ends: bool) -> None:
         if not self.authority.is_proven(now_ns):
             return
         due_ns = self._leases.due_ns(state)
         if due_ns is not None and due_ns > now_ns:
             heappush(self._due, (due_ns, state.key))
-        commands = needs(
+        commands = due_commands(
             state,
             self.facts(state),
             leases_are_over=due_ns is not None and due_ns <= now_ns,
-            sees_ends=sees_ends,
+            commits_ends=commits_ends,
         )
-        self._give(state.key, list(commands))
+        self._start(state.key, list(commands))
 
-    def _give(self, names: SetKey, commands: Sequence[Command]) -> None:
+    def _start(self, names: SetKey, commands: Sequence[Command]) -> None:
         if names in self._busy:
             self._again.add(names)
         elif commands:
-            task = asyncio.create_task(self._try(names, commands))
+            task = asyncio.create_task(self._run_commands(names, commands))
             self._busy[names] = task
-            task.add_done_callback(lambda _: self._tried(names))
+            task.add_done_callback(lambda _: self._ended(names))
 
-    async def _try(self, names: SetKey, commands: Sequence[Command]) -> None:
+    async def _run_commands(self, names: SetKey, commands: Sequence[Command]) -> None:
         try:
             for command in commands:
                 await self.ask(names, command)
@@ -350,11 +350,11 @@ class LeaderTerm:
                 self._said = str(error)
                 self._say(f"broker set {names[1]} of cluster {names[0]}: {error}")
 
-    def _tried(self, names: SetKey) -> None:
+    def _ended(self, names: SetKey) -> None:
         self._busy.pop(names, None)
         if names in self._again:
             self._again.discard(names)
-            self.look_at(names)
+            self.check_soon(names)
 
     async def _prove(self) -> None:
         """
@@ -393,4 +393,4 @@ class LeaderTerm:
         if not after.is_known:
             self._leases.forget(after.key)
         self._changed(before, after)
-        self.look_at(after.key)
+        self.check_soon(after.key)

@@ -57,7 +57,7 @@ class ThreadedGateway:
         calls: to the controller.
         loop: the event loop of the calls; it runs until this is closed.
         identity: of the broker.
-        heard: called on the loop with each master that was read on the way.
+        on_master: called on the loop with each master that was read on the way.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class ThreadedGateway:
         calls: ControllerCalls,
         loop: asyncio.AbstractEventLoop,
         identity: BrokerIdentity,
-        heard: Callable[[MasterInfo], object],
+        on_master: Callable[[MasterInfo], object],
     ) -> None:
         self._calls = calls
         self._loop = loop
         self._identity = identity
-        self._heard = heard
+        self._on_master = on_master
         self._broker_ids = frozenset({identity.broker_id})
         self._resigned_epoch = -1
         self._lock = threading.Lock()
-        self._under_way: set[Future[_Answer]] = set()
+        self._in_flight: set[Future[_Answer]] = set()
         self._is_closed = False
 
     @property
@@ -95,11 +95,13 @@ class ThreadedGateway:
         Reads which ids are allocated in this set: those below the next id. On the loop.
         Without an answer the known ids stay.
         """
-        who = self._identity
-        request = GetNextBrokerId(who.cluster, who.broker)
+        identity = self._identity
+        request = GetNextBrokerId(identity.cluster, identity.broker)
         answer = await self._calls.get_next_broker_id(request)
         if isinstance(answer, NextBrokerId):
-            self._broker_ids = frozenset({*range(1, answer.broker_id), who.broker_id})
+            self._broker_ids = frozenset(
+                {*range(1, answer.broker_id), identity.broker_id}
+            )
 
     def ask(self, change: SetChange) -> AgreedSet | SetRefusal | None:
         """
@@ -110,16 +112,16 @@ class ThreadedGateway:
         with self._lock:
             if self._is_closed:
                 return SetRefusal()
-            asking = asyncio.run_coroutine_threadsafe(self._alter(change), self._loop)
-            self._under_way.add(asking)
+            pending = asyncio.run_coroutine_threadsafe(self._alter(change), self._loop)
+            self._in_flight.add(pending)
         try:
-            return asking.result()
+            return pending.result()
         except CancelledError:
             # Closed during the wait: the request may have been sent.
             return None
         finally:
             with self._lock:
-                self._under_way.discard(asking)
+                self._in_flight.discard(pending)
 
     def resign(self, epoch: int, reason: str) -> None:  # noqa: ARG002
         """
@@ -133,13 +135,15 @@ class ThreadedGateway:
         """
         with self._lock:
             self._is_closed = True
-            under_way = list(self._under_way)
-        for asking in under_way:
-            asking.cancel()
+            in_flight = list(self._in_flight)
+        for pending in in_flight:
+            pending.cancel()
 
     async def _alter(self, change: SetChange) -> _Answer:
-        who = self._identity
-        request = AlterSyncStateSet(who.broker, alteration(change, who.broker_id))
+        identity = self._identity
+        request = AlterSyncStateSet(
+            identity.broker, alteration(change, identity.broker_id)
+        )
         match await self._calls.alter_sync_state_set(request):
             case CommittedSet() as committed:
                 # A set with the same epoch would leave the change open for ever.
@@ -175,7 +179,7 @@ class ThreadedGateway:
         )
         if not isinstance(found, MasterInfo):
             return None
-        self._heard(found)
+        self._on_master(found)
         master = found.master and found.master.broker_id
         is_ours = (found.master_epoch, master) == (
             change.epoch,

@@ -131,7 +131,7 @@ def _read_config(path: Path) -> tuple[dict[str, str], list[str]]:
         text = path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidError(
-            f"{path} is no TOML file: the byte at offset {error.start} is not UTF-8"
+            f"{path} is not a TOML file: the byte at offset {error.start} is not UTF-8"
         ) from error
     return parse_toml(text, str(path))
 
@@ -147,10 +147,10 @@ def _say(line: str) -> None:
 async def _serve(node: Controller) -> int:
     loop = asyncio.get_running_loop()
 
-    def ready(place: str) -> None:
-        click.echo(f"pystore controller listens on {place}")
-        if node.names.place:
-            click.echo(f"pystore name server listens on {node.names.place}")
+    def ready(address: str) -> None:
+        click.echo(f"pystore controller listens on {address}")
+        if node.names.address:
+            click.echo(f"pystore name server listens on {node.names.address}")
 
     running = asyncio.ensure_future(node.run(ready))
     numbers: list[int] = []

@@ -35,7 +35,7 @@ class Broker:
         version: of its topics.
         filter_servers: their addresses.
         owner: the connection that it registered on.
-        heard_at_ms: the time of its last message.
+        last_message_ms: the time of its last message.
         timeout_ms: how long it counts as alive after that.
     """
 
@@ -44,7 +44,7 @@ class Broker:
     version: DataVersion
     filter_servers: tuple[str, ...]
     owner: object
-    heard_at_ms: int
+    last_message_ms: int
     timeout_ms: int = SILENCE_MAX_MS
 
 

@@ -161,7 +161,7 @@ class RouteTable:
         """
         broker = self._sets.find(broker_name, address)
         if broker is not None:
-            broker.heard_at_ms = now_ms
+            broker.last_message_ms = now_ms
 
     def data_version(self, broker_name: str, address: str) -> DataVersion | None:
         """
@@ -190,7 +190,7 @@ class RouteTable:
             address
             for group in self._sets
             for address in self._take_out(
-                group, lambda one: now_ms - one.heard_at_ms > one.timeout_ms
+                group, lambda one: now_ms - one.last_message_ms > one.timeout_ms
             )
         ]
 

@@ -31,7 +31,7 @@ from pystore.errors import (
 from pystore.fs.atomic import SYSTEM, Calls, storage_error, sync_directory
 from pystore.fs.lmdb_file import allocate_lock_file, check_data_file
 from pystore.records.lmdb_owners import LmdbOwners
-from pystore.records.lmdb_row import NOBODY, Row
+from pystore.records.lmdb_row import NO_HOLDER, Row
 
 __all__ = ["MAP_BYTES", "LmdbEnvironment", "LmdbRead"]
 
@@ -75,7 +75,7 @@ class LmdbRead:
         self.transaction = transaction
         self._owners = owners
         self._where = where
-        self._alive: dict[int, bool] = {NOBODY: True}
+        self._alive: dict[int, bool] = {NO_HOLDER: True}
 
     def is_there(self, row: Row) -> bool:
         """
@@ -211,17 +211,17 @@ class LmdbEnvironment:
         Registers a new live owner, removes the rows of dead owners, and returns its
         number.
         """
-        number = NOBODY
+        number = NO_HOLDER
         try:
-            with self.writing() as look:
-                last = look.transaction.get(_LAST_OWNER)
+            with self.writing() as view:
+                last = view.transaction.get(_LAST_OWNER)
                 taken = int.from_bytes(last or b"", "big") + 1
                 self.owners.take(taken)
                 number = taken
-                look.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
-                for key, row in list(look.rows(b"\x01")):
-                    if not look.is_there(row):
-                        look.transaction.delete(key)
+                view.transaction.put(_LAST_OWNER, number.to_bytes(8, "big"))
+                for key, row in list(view.rows(b"\x01")):
+                    if not view.is_there(row):
+                        view.transaction.delete(key)
         except BaseException:
             # Any error, also of the commit: the number stays free for another owner.
             self.owners.give(number)

@@ -13,9 +13,9 @@ import xxhash
 
 from pystore.errors import FormatError
 
-__all__ = ["NOBODY", "Row"]
+__all__ = ["NO_HOLDER", "Row"]
 
-NOBODY = 0
+NO_HOLDER = 0
 """The holder of a record that was put."""
 
 _PROOF_BYTES = 8
@@ -30,7 +30,7 @@ class Row:
 
     Attributes:
         version: of the transaction that wrote it.
-        holder: the number of its owner, or `NOBODY`.
+        holder: the number of its owner, or `NO_HOLDER`.
         value: as committed.
     """
 

@@ -19,7 +19,7 @@ from pystore.clocks import boottime_ns
 from pystore.errors import ClosedError, ForkedError
 from pystore.records.leadership import Leadership, Made
 from pystore.records.lmdb_environment import MAP_BYTES, LmdbEnvironment
-from pystore.records.lmdb_row import NOBODY, Row
+from pystore.records.lmdb_row import NO_HOLDER, Row
 from pystore.records.ops import ABSENT, Delete, Hold, KeyOps, Op, check_bound, check_key
 from pystore.records.record_store import StoredRecord
 from pystore.records.term import Term
@@ -59,7 +59,7 @@ class LmdbStore:
         self._idle = threading.Condition()
         self._calls = 0
         self._space: LmdbEnvironment | None = None
-        self._owner = NOBODY
+        self._owner = NO_HOLDER
         self._leadership = Leadership(
             self._commit, self.get, self._await_absence, lambda: None
         )
@@ -69,8 +69,8 @@ class LmdbStore:
         See `RecordStore.get`.
         """
         raw = check_key(key)
-        with self._call() as space, space.reading() as look:
-            row = look.row(raw)
+        with self._call() as space, space.reading() as view:
+            row = view.row(raw)
         return None if row is None else StoredRecord(key, row.value, row.version)
 
     def scan(
@@ -81,11 +81,11 @@ class LmdbStore:
         """
         found: list[StoredRecord] = []
         start, past = check_bound(prefix), check_bound(after)
-        with self._call() as space, space.reading() as look:
-            for key, row in look.rows(max(start, past, _FIRST)):
+        with self._call() as space, space.reading() as view:
+            for key, row in view.rows(max(start, past, _FIRST)):
                 if not key.startswith(start) or len(found) == limit:
                     break
-                if key > past and look.is_there(row):
+                if key > past and view.is_there(row):
                     found.append(StoredRecord(key.decode(), row.value, row.version))
         return found
 
@@ -103,8 +103,8 @@ class LmdbStore:
         while True:
             # `info` shows a transaction before its sync, when readers do not see it
             # yet.
-            with self._call() as space, space.reading() as look:
-                last = int(look.transaction.id())
+            with self._call() as space, space.reading() as view:
+                last = int(view.transaction.id())
             left_s = (end_ns - boottime_ns()) / 1e9
             if last != token or left_s <= 0:
                 return last
@@ -166,11 +166,11 @@ class LmdbStore:
 
     def _commit(self, keys: Mapping[str, KeyOps]) -> Made | None:
         sent_ns = self._clock_ns()
-        with self._call() as space, space.writing() as look:
-            rows = {key: look.row(key.encode()) for key in keys}
+        with self._call() as space, space.writing() as view:
+            rows = {key: view.row(key.encode()) for key in keys}
             if not all(self._holds(ops, rows[key]) for key, ops in keys.items()):
                 return None
-            version = look.transaction.id()
+            version = view.transaction.id()
             changes = [
                 ops.changes(is_there=rows[key] is not None) for key, ops in keys.items()
             ]
@@ -179,13 +179,13 @@ class LmdbStore:
             for key, ops in keys.items():
                 raw, row = key.encode(), rows[key]
                 if isinstance(ops.write, Delete):
-                    look.transaction.delete(raw)
+                    view.transaction.delete(raw)
                 elif ops.write is not None:
-                    holder = NOBODY if row is None else row.holder
+                    holder = NO_HOLDER if row is None else row.holder
                     if isinstance(ops.write, Hold):
                         holder = self._owner
                     stored = Row(version, holder, ops.write.value).encode(raw)
-                    look.transaction.put(raw, stored)
+                    view.transaction.put(raw, stored)
         return Made(version, sent_ns)
 
     def _holds(self, ops: KeyOps, row: Row | None) -> bool:

@@ -57,7 +57,7 @@ __all__ = ["ZookeeperStore"]
 Untyped = Any  # kazoo has no types
 
 _LOST = (ConnectionLoss, ConnectionClosedError)
-_PINS = (
+_CHECK_FAILURES = (
     BadVersionError,
     NoNodeError,
     NodeExistsError,
@@ -65,7 +65,7 @@ _PINS = (
     RuntimeInconsistency,
 )
 _READS_MAX = 500  # in one batch
-_LOOK_S = 1.0  # the polling interval of a wait, in case a watch is lost
+_POLL_S = 1.0  # the polling interval of a wait, in case a watch is lost
 
 
 class ZookeeperStore:
@@ -116,7 +116,7 @@ class ZookeeperStore:
         try:
             self._client.start(timeout_s)
             self._session: int = self._client.client_id[0]
-            self._client.add_listener(self._heard)
+            self._client.add_listener(self._wake_waiting)
             self._me = f"{self._znodes.sessions}/{uuid.uuid4().hex}"
             self._prepare()
         except (KazooException, KazooTimeoutError) as error:
@@ -223,7 +223,9 @@ class ZookeeperStore:
         node = self._znodes.generation
         while True:
             seen = self._events
-            (stat,) = self._ask(lambda: self._client.exists_async(node, self._heard))
+            (stat,) = self._ask(
+                lambda: self._client.exists_async(node, self._wake_waiting)
+            )
             left_s = end_s - time.monotonic()
             if stat.mzxid != token or left_s <= 0:
                 return int(stat.mzxid)
@@ -251,7 +253,7 @@ class ZookeeperStore:
                 self._client.stop()
                 self._client.close()
 
-    def _heard(self, event: object) -> None:
+    def _wake_waiting(self, event: object) -> None:
         """
         Wakes all waiting calls: a watch fired, or kazoo's state changed.
         """
@@ -264,7 +266,7 @@ class ZookeeperStore:
         with self._changed:
             self._changed.wait_for(
                 lambda: self._events != seen or self._is_closed,
-                min(left_s, _LOOK_S),
+                min(left_s, _POLL_S),
             )
 
     def _usable(self) -> None:
@@ -350,7 +352,7 @@ class ZookeeperStore:
         Raises errors that another try would not solve.
         """
         for one in results:
-            if isinstance(one, Exception) and not isinstance(one, _PINS):
+            if isinstance(one, Exception) and not isinstance(one, _CHECK_FAILURES):
                 raise self._refused("a commit", one) from one
 
     def _refused(self, what: str, error: Exception) -> StorageError:
@@ -384,7 +386,9 @@ class ZookeeperStore:
         node = self._znodes.node(path)
         while True:
             seen = self._events
-            (stat,) = self._ask(lambda: self._client.exists_async(node, self._heard))
+            (stat,) = self._ask(
+                lambda: self._client.exists_async(node, self._wake_waiting)
+            )
             if stat is None:
                 return
-            self._sleep(seen, _LOOK_S)
+            self._sleep(seen, _POLL_S)

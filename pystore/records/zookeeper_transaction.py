@@ -93,7 +93,7 @@ class NodesRead:
 
 def plan(
     keys: Mapping[str, KeyOps],
-    sight: NodesRead,
+    read: NodesRead,
     session: int,
     znodes: Znodes,
     transaction: Transaction,
@@ -103,7 +103,7 @@ def plan(
 
     Args:
         keys: of the commit.
-        sight: the state that was read.
+        read: the state that was read.
         session: of this store.
         znodes: the paths.
         transaction: receives the operations, the one on the generation last.
@@ -111,27 +111,27 @@ def plan(
     Returns:
         Whether it changes anything; ``None``: a check or a hold fails.
     """
-    if not all(_holds(ops, sight.nodes[key], session) for key, ops in keys.items()):
+    if not all(_holds(ops, read.nodes[key], session) for key, ops in keys.items()):
         return None
     made: set[str] = set()
-    pinned: set[str] = set()
+    checked: set[str] = set()
     steps: list[Callable[[], None]] = []
     changes = False
     for key, ops in keys.items():
-        seen, bucket = sight.nodes[key], znodes.bucket(key)
+        seen, bucket = read.nodes[key], znodes.bucket(key)
         changes = changes or ops.changes(is_there=seen is not None)
         if seen is None:
             steps.append(_absent(transaction, znodes.node(key), ops))
             if ops.write is not None and not isinstance(ops.write, Delete):
                 made.add(bucket)
             continue
-        is_pinned = ops.version is not None or isinstance(ops.write, Hold)
-        if is_pinned:
-            pinned.add(bucket)
-        version = seen.version if is_pinned else -1
+        is_checked = ops.version is not None or isinstance(ops.write, Hold)
+        if is_checked:
+            checked.add(bucket)
+        version = seen.version if is_checked else -1
         steps.append(_present(transaction, znodes.node(key), ops, version))
-    for bucket in sorted(made | pinned):
-        version = sight.buckets[bucket] if bucket in pinned else -1
+    for bucket in sorted(made | checked):
+        version = read.buckets[bucket] if bucket in checked else -1
         if bucket in made:
             transaction.set_data(bucket, b"", version)
         else:

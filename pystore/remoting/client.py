@@ -17,7 +17,7 @@ from pystore.remoting.command import RemotingCommand
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.errors import NotSent
 from pystore.remoting.limits import RemotingLimits
-from pystore.remoting.shutdown import let_go
+from pystore.remoting.shutdown import close_all
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,8 +48,8 @@ class RemotingClient:
     ) -> None:
         self._limits = limits or RemotingLimits()
         self._open_ones: set[Connection] = set()
-        self._side = ConnectionOwner(
-            handlers or {}, self._limits, say, self._begun, self._gone
+        self._owner = ConnectionOwner(
+            handlers or {}, self._limits, say, self._opened, self._closed
         )
         self._connections: dict[str, asyncio.Task[Connection]] = {}
         self._is_closed = False
@@ -122,7 +122,7 @@ class RemotingClient:
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
-            await let_go(self._side, frozenset(self._open_ones))
+            await close_all(self._owner, frozenset(self._open_ones))
 
     async def __aenter__(self) -> RemotingClient:
         return self
@@ -143,7 +143,7 @@ class RemotingClient:
         if made is None or (made.done() and (stands is None or stands.is_closed)):
             host, port = parse_address(address)
             made = asyncio.create_task(self._open(address, host, port))
-            made.add_done_callback(lambda task: self._heed(address, task))
+            made.add_done_callback(lambda task: self._forget_failed(address, task))
             self._connections[address] = made
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -161,18 +161,18 @@ class RemotingClient:
                 raise ClosedError("the remoting client is closed") from None
             raise
 
-    def _heed(self, address: str, task: asyncio.Task[Connection]) -> None:
+    def _forget_failed(self, address: str, task: asyncio.Task[Connection]) -> None:
         failed = task.cancelled() or task.exception() is not None
         if failed and self._connections.get(address) is task:
             del self._connections[address]
 
-    def _begun(self, connection: Connection) -> None:
+    def _opened(self, connection: Connection) -> None:
         self._open_ones.add(connection)
         if self._is_closed:
             # It opened while the client was closing.
             connection.abort()
 
-    def _gone(self, connection: Connection) -> None:
+    def _closed(self, connection: Connection) -> None:
         self._open_ones.discard(connection)
         self._forget(connection)
 
@@ -187,7 +187,7 @@ class RemotingClient:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self._side), host, port
+                    lambda: Connection(self._owner), host, port
                 )
         except TimeoutError as error:
             # No such host, or a firewall drops the packets.

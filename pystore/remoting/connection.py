@@ -68,16 +68,16 @@ class Connection(asyncio.BufferedProtocol):
     A connection as a protocol of `asyncio`.
 
     Args:
-        side: its owner.
+        owner: its owner.
 
     Attributes:
         peer: the address of the peer, for people.
     """
 
-    def __init__(self, side: ConnectionOwner) -> None:
-        self._side = side
+    def __init__(self, owner: ConnectionOwner) -> None:
+        self._owner = owner
         self._loop = asyncio.get_running_loop()
-        limits = side.limits
+        limits = owner.limits
         self._reader = CommandReader(limits.frame_bytes_max, limits.header_bytes_max)
         self._calls: dict[int, asyncio.Future[RemotingCommand]] = {}
         self._next_opaque = 0
@@ -85,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         self._active_at = self._loop.time()
         self._writable = asyncio.Event()
         self._writable.set()
-        self._gone = asyncio.Event()
+        self._ended = asyncio.Event()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._unsent = 0
         self._is_retired = False
@@ -96,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         Whether nothing can be sent any more.
         """
-        return self._gone.is_set() or self._transport.is_closing()
+        return self._ended.is_set() or self._transport.is_closing()
 
     @property
     def descriptor(self) -> int:
@@ -119,26 +119,26 @@ class Connection(asyncio.BufferedProtocol):
         Sets the connection up.
         """
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(self._side.limits.write_bytes_max)
+        self._transport.set_write_buffer_limits(self._owner.limits.write_bytes_max)
         name = transport.get_extra_info("peername")
         if name:
             host, port = name[:2]
             self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self._arm("idle", self._side.limits.idle_timeout_ms, self._check_idle)
-        self._side.opened(self)
+        self._arm("idle", self._owner.limits.idle_timeout_ms, self._check_idle)
+        self._owner.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         """
         Returns the shared receive buffer: a new buffer for each read would cost more
         than the heartbeat in it.
         """
-        return self._side.received
+        return self._owner.received
 
     def buffer_updated(self, nbytes: int) -> None:
         """
         Handles received bytes.
         """
-        self._reader.feed(self._side.received[:nbytes])
+        self._reader.feed(self._owner.received[:nbytes])
         self._read()
 
     def pause_writing(self) -> None:
@@ -147,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         self._writable.clear()
         self._unsent = self._transport.get_write_buffer_size()
-        self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
+        self._arm("send", self._owner.limits.send_timeout_ms, self._check_sending)
 
     def resume_writing(self) -> None:
         """
@@ -162,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         Handles the end of the connection. Pending handlers run to their end; their
         answers are dropped.
         """
-        self._gone.set()
+        self._ended.set()
         self._writable.set()
         for name in list(self._timers):
             self._disarm(name)
@@ -171,13 +171,13 @@ class Connection(asyncio.BufferedProtocol):
                 call.set_exception(
                     NoAnswer(f"{self.peer} closed the connection without an answer")
                 )
-        self._side.closed(self)
+        self._owner.closed(self)
 
     # -- requests of the peer --------------------------------------------------
 
     def _read(self) -> None:
         try:
-            for _ in range(self._side.limits.requests_max):
+            for _ in range(self._owner.limits.requests_max):
                 if self.is_closed or not self._may_read():
                     break
                 command = self._reader.take()
@@ -191,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._loop.call_soon(self._read)
         except RemoteViolation as violation:
             # The rest of the stream cannot be decoded.
-            self._side.say(f"connection to {self.peer} closed: it sent {violation}")
+            self._owner.say(f"connection to {self.peer} closed: it sent {violation}")
             self._transport.abort()
             return
         if not self.is_closed:
@@ -199,7 +199,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _may_read(self) -> bool:
         return (
-            self._in_flight < self._side.limits.requests_max and self._writable.is_set()
+            self._in_flight < self._owner.limits.requests_max
+            and self._writable.is_set()
         )
 
     def _dispatch(self, command: RemotingCommand) -> None:
@@ -208,10 +209,10 @@ class Connection(asyncio.BufferedProtocol):
             if call is not None and not call.done():
                 call.set_result(command)
             return
-        handler = self._side.handlers.get(command.code)
+        handler = self._owner.handlers.get(command.code)
         if handler is None:
             self._answer(command, unknown_code_reply(command.code))
-        elif len(self._side.running) >= self._side.limits.running_max:
+        elif len(self._owner.running) >= self._owner.limits.running_max:
             self._answer(
                 command, Reply(ResponseCode.SYSTEM_BUSY, "too many requests at once")
             )
@@ -225,11 +226,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._in_flight += 1
         task = self._loop.create_task(self._serve(found, request))
-        self._side.running.add(task)
+        self._owner.running.add(task)
         task.add_done_callback(partial(self._served, found))
 
     async def _serve(self, handling: Handling, request: RemotingCommand) -> None:
-        timeout_ms = self._side.limits.request_timeout_ms
+        timeout_ms = self._owner.limits.request_timeout_ms
         reply = await finish(handling, request, timeout_ms, self._say)
         while not self._writable.is_set():
             await self._writable.wait()
@@ -238,19 +239,19 @@ class Connection(asyncio.BufferedProtocol):
     def _served(self, handling: Handling, task: asyncio.Task[None]) -> None:
         # The coroutine never started if the task was cancelled before.
         handling.close()
-        self._side.running.discard(task)
+        self._owner.running.discard(task)
         self._in_flight -= 1
         if not self.is_closed:
             self._read()
 
     def _say(self, line: str) -> None:
-        self._side.say(f"{self.peer}, {line}")
+        self._owner.say(f"{self.peer}, {line}")
 
     def _answer(self, request: RemotingCommand, reply: Reply) -> None:
         if request.is_one_way or self.is_closed:
             return
         try:
-            frame = encode_frame(reply.to(request), self._side.limits.frame_bytes_max)
+            frame = encode_frame(reply.to(request), self._owner.limits.frame_bytes_max)
         except InvalidError as error:
             # Our reply is too long or not Unicode; the peer waits for an answer.
             frame = encode_frame(failure_reply(error).to(request))
@@ -272,7 +273,7 @@ class Connection(asyncio.BufferedProtocol):
             NoAnswer: no answer arrived in time, or before the connection ended.
             InvalidError: the request does not fit a frame.
         """
-        if len(self._calls) >= self._side.limits.calls_max:
+        if len(self._calls) >= self._owner.limits.calls_max:
             raise NotSent(f"{len(self._calls)} requests already wait for {self.peer}")
         opaque = self._opaque()
         frame = self._request_frame(request, opaque, CommandFlag(0))
@@ -322,7 +323,7 @@ class Connection(asyncio.BufferedProtocol):
         self, request: RemotingCommand, opaque: int, flag: CommandFlag
     ) -> bytes:
         command = replace(request, opaque=opaque, flag=flag, version=VERSION)
-        return encode_frame(command, self._side.limits.frame_bytes_max)
+        return encode_frame(command, self._owner.limits.frame_bytes_max)
 
     async def _send(self, frame: bytes, deadline: float) -> None:
         try:
@@ -346,10 +347,10 @@ class Connection(asyncio.BufferedProtocol):
         """
         Closes the connection after sending all bytes. Idempotent.
         """
-        if not self._gone.is_set():
+        if not self._ended.is_set():
             self._transport.close()
             self._unsent = self._transport.get_write_buffer_size()
-            self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
+            self._arm("send", self._owner.limits.send_timeout_ms, self._check_sending)
 
     def retire(self) -> None:
         """
@@ -363,7 +364,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         Closes the connection now. Idempotent.
         """
-        if not self._gone.is_set():
+        if not self._ended.is_set():
             self._transport.abort()
 
     async def wait_closed(self) -> None:
@@ -371,7 +372,7 @@ class Connection(asyncio.BufferedProtocol):
         Waits for the end: after `close` as long as the peer accepts bytes, after
         `abort` a moment.
         """
-        await self._gone.wait()
+        await self._ended.wait()
 
     def _arm(self, name: str, after_ms: float, check: Callable[[], None]) -> None:
         self._disarm(name)
@@ -382,7 +383,7 @@ class Connection(asyncio.BufferedProtocol):
             self._timers.pop(name).cancel()
 
     def _check_idle(self) -> None:
-        timeout_ms = self._side.limits.idle_timeout_ms
+        timeout_ms = self._owner.limits.idle_timeout_ms
         idle_ms = (self._loop.time() - self._active_at) * 1000
         if idle_ms < timeout_ms:
             self._arm("idle", timeout_ms - idle_ms, self._check_idle)
@@ -395,9 +396,9 @@ class Connection(asyncio.BufferedProtocol):
         unsent = self._transport.get_write_buffer_size()
         if unsent < self._unsent:
             self._unsent = unsent
-            self._arm("send", self._side.limits.send_timeout_ms, self._check_sending)
+            self._arm("send", self._owner.limits.send_timeout_ms, self._check_sending)
             return
-        self._side.say(
+        self._owner.say(
             f"connection to {self.peer} closed: it accepts no bytes any more"
         )
         self._transport.abort()

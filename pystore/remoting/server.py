@@ -21,7 +21,7 @@ from pystore.errors import StorageError
 from pystore.net.address import exposure_warning
 from pystore.remoting.connection import Connection, ConnectionOwner, Handler
 from pystore.remoting.limits import RemotingLimits
-from pystore.remoting.shutdown import let_go
+from pystore.remoting.shutdown import close_all
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -76,7 +76,7 @@ class RemotingServer:
         self._files_max = sys.maxsize
         self._is_full = False
         self._is_open = False
-        self._side = ConnectionOwner(
+        self._owner = ConnectionOwner(
             handlers, self._limits, say, self._accept, self._forget
         )
         self._server: asyncio.Server | None = None
@@ -104,7 +104,7 @@ class RemotingServer:
         self._is_open = True
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._side),
+                lambda: Connection(self._owner),
                 host or None,
                 port,
                 backlog=_ACCEPTED_AT_ONCE,
@@ -146,7 +146,7 @@ class RemotingServer:
             for _ in range(_ACCEPTING_TURNS):
                 await asyncio.sleep(0)
             server.close()
-            await let_go(self._side, frozenset(self._connections))
+            await close_all(self._owner, frozenset(self._connections))
         finally:
             # Also after a cancellation.
             server.close()
@@ -178,7 +178,8 @@ class RemotingServer:
                 more = ", and more open files are not allowed (ulimit -n)"
                 self._say(
                     f"connection of {connection.peer} refused: "
-                    f"{len(self._connections)} connections are open already{more * is_last}"
+                    f"{len(self._connections)} connections are open"
+                    f"{more * is_last}"
                 )
             self._is_full = True
             connection.abort()

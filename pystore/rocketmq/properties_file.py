@@ -32,8 +32,8 @@ def read_properties_file(path: Path) -> dict[str, str]:
     control = _find_control(raw)
     if control is not None:
         raise InvalidError(
-            f"{path} is no properties file: byte 0x{control[0][0]:02x} at offset "
-            f"{control.start()} is no text"
+            f"{path} is not a properties file: byte 0x{control[0][0]:02x} at offset "
+            f"{control.start()} is not text"
         )
     try:
         text = raw.decode()

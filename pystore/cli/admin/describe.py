@@ -135,8 +135,8 @@ def _elections_text(found: dict[str, Any]) -> str:
 def _refusal_text(refusal: dict[str, Any] | None) -> str:
     if refusal is None:
         return "-"
-    who = f" (broker {refusal['brokerId']})" if refusal["brokerId"] else ""
-    return f"{refusal['code']}: {refusal['reason']}{who}"
+    broker = f" (broker {refusal['brokerId']})" if refusal["brokerId"] else ""
+    return f"{refusal['code']}: {refusal['reason']}{broker}"
 
 
 def _ids_text(ids: list[int]) -> str:

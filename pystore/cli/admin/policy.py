@@ -124,8 +124,8 @@ def change_elections(
 @click.command(
     "readmitBroker",
     short_help="Vouch for a copied or empty store.",
-    epilog="\b\nExample: broker 2 lost its disk, and a master may fill it again\n  pystore "
-    "admin readmitBroker -a 127.0.0.1:9878 -bn broker-a -b 2\n",
+    epilog="\b\nExample: broker 2 lost its disk, and a master may fill it again\n"
+    "  pystore admin readmitBroker -a 127.0.0.1:9878 -bn broker-a -b 2\n",
 )
 @_controllers
 @set_option

@@ -1,5 +1,5 @@
 """
-The words of controllers and those of replication for the same things.
+Values of the controller and of replication for the same things.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ LISTED_OURS = listed.Member(1, Incarnation(3, BITS))
 
 
 def test_a_member_is_the_same_process_in_both() -> None:
-    """With its incarnation, if it tells one."""
+    """With its incarnation, if it has one."""
     assert (OURS, JAVA) == (member_of(LISTED_OURS), member_of(LISTED_JAVA))
 
 
 def test_a_set_has_the_same_members_candidates_and_version() -> None:
-    """Whoever is listed, and as what."""
+    """Each member and candidate stays what it is."""
     committed = state.AgreedSet(
         frozenset({LISTED_OURS}), 9, candidates=frozenset({LISTED_JAVA})
     )

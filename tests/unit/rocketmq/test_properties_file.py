@@ -48,7 +48,7 @@ def test_a_file_is_utf_8_or_javas_latin_1(tmp_path: Path, encoding: str) -> None
 
 def test_a_binary_file_is_refused_in_one_line(tmp_path: Path) -> None:
     """
-    The error names the file and the offset of the first byte that is no text.
+    The error names the file and the offset of the first byte that is not text.
     """
     path = tmp_path / "broker.conf"
     path.write_bytes(b"name=1\n\x00\x01")
@@ -56,7 +56,7 @@ def test_a_binary_file_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidError) as caught:
         read_properties_file(path)
 
-    assert f"{path} is no properties file: byte 0x00 at offset 7 is no text" == str(
+    assert f"{path} is not a properties file: byte 0x00 at offset 7 is not text" == str(
         caught.value
     )
 

@@ -1,5 +1,5 @@
 """
-Who is whom, and who is further.
+Members and log ends.
 """
 
 from __future__ import annotations
@@ -18,5 +18,5 @@ def test_another_start_is_another_member() -> None:
 
 
 def test_a_higher_epoch_is_further_than_any_end() -> None:
-    """By 64 bits, and what is not known is least."""
+    """With 64 bits; an unknown end is the least."""
     assert NOWHERE < LogEnd(0, 0) < LogEnd(1, 2**62) < LogEnd(2, 0)
