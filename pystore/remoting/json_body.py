@@ -2,8 +2,7 @@
 The JSON of bodies, as RocketMQ's classes write and read it. Pure.
 
 Their writer puts no quotes around numeric keys, which is not JSON; their reader accepts
-both forms. So both are read here, and quotes are written. This is why msgspec, which
-reads JSON only, does not decode bodies.
+both forms. So both are read here, and quotes are written.
 
 Source: formats 4.14; docs/remoting.md.
 """

@@ -23,7 +23,6 @@ class RemotingLimits:
         frame_bytes_max: the longest frame, in and out.
         header_bytes_max: the longest header that is read.
         write_bytes_max: the unsent bytes to a slow peer before reading from it stops.
-            from it, or said to it.
         requests_max: of one peer at once; more are not read. Also the number of
             commands that are read from one peer before the others have their turn.
         running_max: pending requests of all peers; more are answered with SYSTEM_BUSY.
