@@ -36,7 +36,6 @@ LONG: dict[str, str] = {}
 # Modules of fewer than `SMALL_LINES` lines that one module imports, and why they stand
 # alone.
 SMALL = {
-    "controller/decide/broker_ids.py": "one command, one file, as beside it",
     "controller/decide/note.py": "one command, one file, as beside it",
     "controller/server/last_refusals.py": "a bounded table, tested alone",
     "controller/server/record_store.py": "the choice of a backend, below the command",

@@ -115,7 +115,7 @@ async def _topics(address: str) -> bytes:
             "'here' is no HOST:PORT",
         ),
         (["--store", "{tmp}/no/such", "--listen", "127.0.0.1:0"], 3, "no/such"),
-        (["--store", __file__, "--listen", "127.0.0.1:0"], 3, "not a directory: name"),
+        (["--store", __file__, "--listen", "127.0.0.1:0"], 3, "not a directory: give"),
     ],
 )
 def test_a_failed_start_prints_one_line(

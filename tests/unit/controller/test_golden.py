@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "controller.md"
 
 # What RocketMQ's state may be and ours never is, and the hole that leads there.
 STATES = {
-    "a broker id was never given away": "R36",
+    "a broker id was never allocated": "R36",
     "a listed broker is not registered": "R50",
     "the master is not in its set": "R256",
 }
