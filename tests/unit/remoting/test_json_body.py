@@ -100,7 +100,11 @@ def test_values_of_another_type_are_named() -> None:
 
     assert read_value(row, "a", bool)
     assert 7 == read_value(row, "c", int)
-    for name, why in (("a", "not of type int"), ("b", "beyond 64 bits"), ("d", "missing")):
+    for name, why in (
+        ("a", "not of type int"),
+        ("b", "beyond 64 bits"),
+        ("d", "missing"),
+    ):
         with pytest.raises(RemoteViolation, match=f"a body whose {name} is {why}"):
             read_value(row, name, int)
     with pytest.raises(RemoteViolation, match="whose row is not an object"):
